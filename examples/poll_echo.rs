@@ -33,17 +33,19 @@ fn main() -> Result<(), Box<dyn Error>> {
             connections.insert(connection, Vec::new());
         }
         let mut progress = false;
-        connections.retain(|&connection, pending| match echo(&mut endpoint, connection, pending) {
-            Ok(moved) => {
-                progress |= moved;
-                true
-            }
-            Err(_) => {
-                endpoint.close(connection);
-                progress = true;
-                false
-            }
-        });
+        connections.retain(
+            |&connection, pending| match echo(&mut endpoint, connection, pending) {
+                Ok(moved) => {
+                    progress |= moved;
+                    true
+                }
+                Err(_) => {
+                    endpoint.close(connection);
+                    progress = true;
+                    false
+                }
+            },
+        );
         if !progress {
             endpoint.wait(None)?;
         }

@@ -35,7 +35,9 @@ async fn listen(address: SocketAddr) -> Result<(), Anything> {
     let identity = Identity::generate(vec!["localhost".into()])?;
     println!("certificate SHA-256: {}", identity.fingerprint());
     let security = SecurityParameters::new().with_server_certificate(identity);
-    let wanted = Preconnection::new(security).with_framer(LengthPrefix::new(1 << 20)).with_local(address);
+    let wanted = Preconnection::new(security)
+        .with_framer(LengthPrefix::new(1 << 20))
+        .with_local(address);
     let mut listener = wanted.listen().await?;
     while let Some(mut connection) = listener.accept().await {
         tokio::spawn(async move {
@@ -54,10 +56,13 @@ async fn send(address: SocketAddr, digest: &str, message: &str) -> Result<(), An
     let security = SecurityParameters::new()
         .with_pinned_server_certificate(parse(digest).ok_or("a SHA-256 has 64 hexadecimal digits")?)
         .with_server_name("localhost");
-    let mut wanted =
-        Preconnection::new(security).with_framer(LengthPrefix::new(1 << 20)).with_remote(address);
+    let mut wanted = Preconnection::new(security)
+        .with_framer(LengthPrefix::new(1 << 20))
+        .with_remote(address);
     if let Ok(multipath) = std::env::var("HAWSER_MULTIPATH") {
-        wanted.properties_mut().set_by_name(Property::Multipath.name(), &multipath)?;
+        wanted
+            .properties_mut()
+            .set_by_name(Property::Multipath.name(), &multipath)?;
     }
     let mut connection = wanted.initiate()?;
     connection.send(message.to_owned()).await?;

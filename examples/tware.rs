@@ -37,12 +37,15 @@ impl Tware for Cap {
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         let name = format!("{}.conn.cc.cwnd", schema.provider());
-        self.0.extend(schema.variable(&name).map(|window| (source, window)));
+        self.0
+            .extend(schema.variable(&name).map(|window| (source, window)));
     }
 
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
         let target = signal.target();
-        let Some(&window) = self.0.get(&target.source) else { return };
+        let Some(&window) = self.0.get(&target.source) else {
+            return;
+        };
         match (wish, signal.variables()) {
             (0, [bytes]) if *bytes >= CAP => hands.modify(target, window, CAP, LEASE),
             // The law makes the window smaller: the cap must not keep it large.
@@ -115,7 +118,11 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
         // Virtual time is much faster than a thread, which hears in real time: it waits a little.
         sleep(Duration::from_millis(1));
     };
-    let watch = Watch { every: 10_000_000, fields: &["cc.cwnd"], told: &mut told };
+    let watch = Watch {
+        every: 10_000_000,
+        fields: &["cc.cwnd"],
+        told: &mut told,
+    };
     // There is more to send than there is time for, which the report finds wrong.
     run_steered(&Scenario::parse(SCENARIO)?, None, watch, bus, &["sender"])?;
     let rate = received as f64 * 8.0 / seconds / 1e6;

@@ -44,7 +44,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let scope = Scope::Rule(format!("remote={} remote.port={}", peer.ip(), peer.port()).parse()?);
     let turned = Arc::clone(&dial);
     let _heard = bus.attach("video", Rights::observer(), 0, move || {
-        Box::new(Adapt::new("tcp", scope.clone(), RateParams::default(), Arc::clone(&turned)))
+        Box::new(Adapt::new(
+            "tcp",
+            scope.clone(),
+            RateParams::default(),
+            Arc::clone(&turned),
+        ))
     })?;
 
     let mut stream = network.connect(peer).await?;

@@ -86,7 +86,11 @@ pub fn run_watched(scenario: &Scenario, seed: Option<u64>, watch: Watch<'_>) -> 
     hawser_sim::run(
         scenario,
         &resolve,
-        hawser_sim::Options { seed, watch: Some(watch), ..Default::default() },
+        hawser_sim::Options {
+            seed,
+            watch: Some(watch),
+            ..Default::default()
+        },
     )
 }
 
@@ -129,7 +133,11 @@ pub fn run_live(
         }
     };
     let Watch { every, fields, told } = watch;
-    let watch = Watch { every, fields, told: &mut |moment| told(moment) };
+    let watch = Watch {
+        every,
+        fields,
+        told: &mut |moment| told(moment),
+    };
     let mut scripts = |flow, side, start| scripts(flow, side, start);
     let options = hawser_sim::Options {
         seed,
@@ -166,5 +174,14 @@ pub fn run_with(
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
-    hawser_sim::run(scenario, &resolve, hawser_sim::Options { seed, pcap, progress, ..Default::default() })
+    hawser_sim::run(
+        scenario,
+        &resolve,
+        hawser_sim::Options {
+            seed,
+            pcap,
+            progress,
+            ..Default::default()
+        },
+    )
 }

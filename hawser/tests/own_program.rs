@@ -23,22 +23,42 @@ impl Tware for Hasten {
     }
 
     fn begin(&mut self, _: SourceId, schema: &Schema) {
-        let again = schema.event_type(schema.event("stop.sent_again").expect("declared")).expect("its type");
+        let again = schema
+            .event_type(schema.event("stop.sent_again").expect("declared"))
+            .expect("its type");
         assert_eq!((again.fields[0].name.as_str(), again.fields.len()), ("bytes", 1));
         let timer = schema.variable("stop.sw_conn.rto").expect("declared");
         let declared = schema.variable_type(timer).expect("its type");
         assert_eq!(declared.kind, Kind::Duration);
-        assert_eq!(declared.access, Access::Modifiable { min: 1_000_000, max: 60_000_000_000 });
+        assert_eq!(
+            declared.access,
+            Access::Modifiable {
+                min: 1_000_000,
+                max: 60_000_000_000
+            }
+        );
         let counter = schema.variable("stop.sw_conn.retransmissions").expect("declared");
-        assert_eq!(schema.variable_type(counter).expect("its type").access, Access::Observable);
+        assert_eq!(
+            schema.variable_type(counter).expect("its type").access,
+            Access::Observable
+        );
         self.timer = Some(timer);
     }
 
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
         let heard = self.heard.fetch_add(1, Ordering::Relaxed) + 1;
-        assert_eq!(signal.variables()[1], heard, "what is probed is as it is after the event");
+        assert_eq!(
+            signal.variables()[1],
+            heard,
+            "what is probed is as it is after the event"
+        );
         if signal.variables()[0] != SHORT {
-            hands.modify(signal.target(), self.timer.expect("it has begun"), SHORT, 60_000_000_000);
+            hands.modify(
+                signal.target(),
+                self.timer.expect("it has begun"),
+                SHORT,
+                60_000_000_000,
+            );
         }
     }
 }
@@ -46,7 +66,11 @@ impl Tware for Hasten {
 fn run(bus: &Bus) -> Report {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/stop-and-wait.toml");
     let scenario = load(&example).expect("the example");
-    let watch = Watch { every: 1_000_000_000, fields: &[], told: &mut |_| {} };
+    let watch = Watch {
+        every: 1_000_000_000,
+        fields: &[],
+        told: &mut |_| {},
+    };
     run_steered(&scenario, Some(1), watch, bus, &["a"]).expect("it runs")
 }
 
@@ -55,12 +79,31 @@ fn what_it_declares_is_heard_probed_and_set() {
     let plain = run(&Bus::new());
     let (bus, heard) = (Bus::new(), Arc::new(AtomicU64::new(0)));
     let counts = heard.clone();
-    let hasten = move || -> Box<dyn Tware> { Box::new(Hasten { timer: None, heard: counts.clone() }) };
+    let hasten = move || -> Box<dyn Tware> {
+        Box::new(Hasten {
+            timer: None,
+            heard: counts.clone(),
+        })
+    };
     let _member = bus.attach("hasten", Rights::all(), 1, hasten).expect("it may");
     let steered = run(&bus);
-    assert!(plain.ok && steered.ok, "{:?} {:?}", plain.failures, steered.failures);
+    assert!(
+        plain.ok && steered.ok,
+        "{:?} {:?}",
+        plain.failures,
+        steered.failures
+    );
     assert!(heard.load(Ordering::Relaxed) > 50);
-    assert_eq!(steered.flows[0].retransmissions, Some(heard.load(Ordering::Relaxed)), "each is told");
+    assert_eq!(
+        steered.flows[0].retransmissions,
+        Some(heard.load(Ordering::Relaxed)),
+        "each is told"
+    );
     // 180 waits of 50 ms are 9 s of 13.
-    assert!(steered.seconds < plain.seconds / 2.0, "{} s, and {} s", steered.seconds, plain.seconds);
+    assert!(
+        steered.seconds < plain.seconds / 2.0,
+        "{} s, and {} s",
+        steered.seconds,
+        plain.seconds
+    );
 }

@@ -35,13 +35,19 @@ fn compile() -> Result<(), String> {
     for folder in multiarch() {
         command.arg("-idirafter").arg(folder);
     }
-    let output = command.arg("-c").arg(SOURCE).arg("-o").arg(&out).output().map_err(|error| {
-        format!(
-            "clang, which compiles the eBPF programs, does not start ({}: {error}): install it (Debian: \
+    let output = command
+        .arg("-c")
+        .arg(SOURCE)
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .map_err(|error| {
+            format!(
+                "clang, which compiles the eBPF programs, does not start ({}: {error}): install it (Debian: \
              apt-get install clang libelf-dev zlib1g-dev pkg-config), or build without the feature `ebpf`",
-            Path::new(&clang).display()
-        )
-    })?;
+                Path::new(&clang).display()
+            )
+        })?;
     if output.status.success() {
         return Ok(());
     }
@@ -53,7 +59,9 @@ fn compile() -> Result<(), String> {
 }
 
 fn variable(name: &str) -> Result<PathBuf, String> {
-    env::var_os(name).map(PathBuf::from).ok_or_else(|| format!("{name} is not set: build with cargo"))
+    env::var_os(name)
+        .map(PathBuf::from)
+        .ok_or_else(|| format!("{name} is not set: build with cargo"))
 }
 
 /// The architecture, as the kernel calls it.
@@ -64,7 +72,9 @@ fn architecture() -> Result<&'static str, String> {
         Ok("riscv64") => Ok("riscv"),
         Ok("s390x") => Ok("s390"),
         Ok("powerpc64") => Ok("powerpc"),
-        other => Err(format!("the feature `ebpf` does not know the architecture {other:?}")),
+        other => Err(format!(
+            "the feature `ebpf` does not know the architecture {other:?}"
+        )),
     }
 }
 

@@ -34,8 +34,12 @@ pub fn contain(mut command: Command) -> Result<u8, LabError> {
     sys::unshare(libc::CLONE_NEWPID).map_err(LabError::io("make a process namespace"))?;
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     sys::prepare_child(&mut command, None);
-    let child = command.spawn().map_err(LabError::io("start the lab's first process"))?;
-    watch(child, &signals).map(code).map_err(LabError::io("wait for the lab's first process"))
+    let child = command
+        .spawn()
+        .map_err(LabError::io("start the lab's first process"))?;
+    watch(child, &signals)
+        .map(code)
+        .map_err(LabError::io("wait for the lab's first process"))
 }
 
 /// What a shell makes of how a process ended.
@@ -61,7 +65,11 @@ fn watch(mut child: Child, signals: &Signals) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         while let Some(signal) = signals.next() {
-            let grace = if signal == libc::SIGINT { INTERRUPT_GRACE } else { Duration::ZERO };
+            let grace = if signal == libc::SIGINT {
+                INTERRUPT_GRACE
+            } else {
+                Duration::ZERO
+            };
             next = next.or(Some((Instant::now() + grace, libc::SIGTERM)));
         }
         if let Some((at, signal)) = next

@@ -77,7 +77,10 @@ impl<'a> Host<'a> {
     /// When `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         let enter = || self.inside.look().map(|()| work());
-        self.inside.namespace.run(enter)?.map_err(LabError::io(format!("enter {}", self.name)))
+        self.inside
+            .namespace
+            .run(enter)?
+            .map_err(LabError::io(format!("enter {}", self.name)))
     }
 
     /// A command that will run in the host. It is killed when the thread that starts it ends.
@@ -95,7 +98,10 @@ impl<'a> Host<'a> {
     /// A way in that does not borrow the lab.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
-        HostHandle { name: self.name.into(), inside: self.inside.clone() }
+        HostHandle {
+            name: self.name.into(),
+            inside: self.inside.clone(),
+        }
     }
 }
 
@@ -114,7 +120,9 @@ impl HostHandle {
     /// When the host cannot be entered.
     pub fn enter(&self) -> Result<(), LabError> {
         self.inside.namespace.enter()?;
-        self.inside.look().map_err(LabError::io(format!("enter {}", self.name)))
+        self.inside
+            .look()
+            .map_err(LabError::io(format!("enter {}", self.name)))
     }
 
     /// Starts a thread in the host.

@@ -29,9 +29,18 @@ pub fn trace(text: &str) {
     let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
     let mut dice = Dice::new(1, "trace");
     let mut last = 0;
-    for now in [0, 1, 1_000_000_000, 1_000_000_001, 86_400_000_000_000, Nanos::MAX / 2] {
+    for now in [
+        0,
+        1,
+        1_000_000_000,
+        1_000_000_001,
+        86_400_000_000_000,
+        Nanos::MAX / 2,
+    ] {
         let mut frame = frame(&[0; 1514]);
-        let Verdict::Later(at) = rule.apply(now, &mut frame, &mut dice) else { continue };
+        let Verdict::Later(at) = rule.apply(now, &mut frame, &mut dice) else {
+            continue;
+        };
         assert!(at >= now && at >= last, "{at} after {last} and {now}");
         last = at;
     }
@@ -91,7 +100,11 @@ impl Target {
     /// # Panics
     /// When the answer is longer than a datagram may be (RFC 1035, 4.2.1).
     pub fn question(&mut self, bytes: &[u8]) {
-        assert!(self.zone.answer(bytes).is_none_or(|(_, answer)| answer.len() <= 512));
+        assert!(
+            self.zone
+                .answer(bytes)
+                .is_none_or(|(_, answer)| answer.len() <= 512)
+        );
     }
 }
 

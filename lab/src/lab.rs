@@ -67,7 +67,11 @@ impl Lab {
         let plan = Plan::new(spec)?;
         let changes = timeline::entries(spec)?;
         let setups = setups(spec, &plan)?;
-        let Network { core, core_netlink, stations } = Network::build(&plan)?;
+        let Network {
+            core,
+            core_netlink,
+            stations,
+        } = Network::build(&plan)?;
         let mut cells = Vec::new();
         let mut count = 0;
         for link in &plan.links {
@@ -78,12 +82,18 @@ impl Lab {
             setups if setups.is_empty() => None,
             setups => Some(Forwarder::start(&core, setups).map_err(LabError::io("start the forwarder"))?),
         };
-        let shapers = plan.links.iter().map(|link| [0, 1].map(|end| Shaper::new(&link.rules[end])));
+        let shapers = plan
+            .links
+            .iter()
+            .map(|link| [0, 1].map(|end| Shaper::new(&link.rules[end])));
         let shapers = Mutex::new(shapers.collect());
         let mut warnings = Vec::new();
         let (views, names) = name_hosts(spec, &plan, &stations, &mut warnings)?;
         let stations = stations.into_iter().zip(views).map(|(station, view)| Station {
-            inside: Inside { namespace: Arc::new(station.namespace), view: view.map(Arc::new) },
+            inside: Inside {
+                namespace: Arc::new(station.namespace),
+                view: view.map(Arc::new),
+            },
             netlink: Mutex::new(station.netlink),
         });
         let lab = Lab {
@@ -131,7 +141,11 @@ impl Lab {
 
     fn host_numbered(&self, number: usize) -> Host<'_> {
         let plan = &self.plan.hosts[number];
-        Host { name: &plan.name, known_by: &plan.known_by, inside: &self.stations[number].inside }
+        Host {
+            name: &plan.name,
+            known_by: &plan.known_by,
+            inside: &self.stations[number].inside,
+        }
     }
 
     /// A link.
@@ -180,7 +194,9 @@ fn name_hosts(
 ) -> Result<(Vec<Option<View>>, Option<NameServer>), LabError> {
     let zone = Zone::new(spec, plan);
     let hosts = names::hosts_file(plan, &zone);
-    let views = stations.iter().map(|station| View::make(&station.namespace, &hosts));
+    let views = stations
+        .iter()
+        .map(|station| View::make(&station.namespace, &hosts));
     let views = match views.collect::<Result<Vec<_>, _>>() {
         Ok(views) => views.into_iter().map(Some).collect(),
         Err(error) if spec.names.is_empty() => {
@@ -189,7 +205,9 @@ fn name_hosts(
         }
         Err(error) => return Err(error),
     };
-    let sockets = stations.iter().map(|station| station.namespace.run(names::listen));
+    let sockets = stations
+        .iter()
+        .map(|station| station.namespace.run(names::listen));
     let sockets = sockets.collect::<Result<Result<Vec<_>, _>, _>>()?;
     let sockets = sockets.map_err(LabError::io("open the resolver's port"))?;
     let server = NameServer::start(zone, sockets).map_err(LabError::io("start the resolver"))?;
@@ -215,12 +233,18 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
 /// Rules with their trace read.
 pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
     let read = |path: &Path| {
-        let wrong = |reason: String| LabError::Trace { path: path.to_owned(), reason };
+        let wrong = |reason: String| LabError::Trace {
+            path: path.to_owned(),
+            reason,
+        };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         Line::parse(&text).map(Arc::new).map_err(wrong)
     };
     let trace = rules.trace.as_deref().map(read).transpose()?;
-    Ok(Change { rules: rules.clone(), trace })
+    Ok(Change {
+        rules: rules.clone(),
+        trace,
+    })
 }
 
 /// What a thread left that panicked is as good as before: each holder makes one change.

@@ -77,7 +77,10 @@ impl Link<'_> {
     /// # Errors
     /// As for [`Link::down`].
     pub fn silence(&self, on: bool) -> Result<(), LabError> {
-        self.set_both(&Rules { silent: Some(on), ..Rules::default() })
+        self.set_both(&Rules {
+            silent: Some(on),
+            ..Rules::default()
+        })
     }
 
     /// New rules for both directions; what is not given stays.
@@ -105,7 +108,8 @@ impl Link<'_> {
             let act = move |cell: &mut Cell, now| cell.change(now, number, &change);
             self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)?;
         }
-        self.lab.note(self.number, What::Rules(direction, Box::new(rules.clone())));
+        self.lab
+            .note(self.number, What::Rules(direction, Box::new(rules.clone())));
         Ok(())
     }
 
@@ -129,7 +133,10 @@ impl Link<'_> {
     pub fn rebind(&self) -> Result<(), LabError> {
         let cell = self.cell()?;
         let _changing = lab::lock(&self.lab.changing);
-        self.lab.forwarder()?.order(cell, |cell: &mut Cell, _| cell.rebind()).ok_or(LabError::Stopped)?;
+        self.lab
+            .forwarder()?
+            .order(cell, |cell: &mut Cell, _| cell.rebind())
+            .ok_or(LabError::Stopped)?;
         self.lab.note(self.number, What::Rebound);
         Ok(())
     }
@@ -166,6 +173,8 @@ impl Link<'_> {
     }
 
     fn cell(&self) -> Result<usize, LabError> {
-        self.lab.cells[self.number].ok_or_else(|| LabError::NotACell { link: self.name().to_owned() })
+        self.lab.cells[self.number].ok_or_else(|| LabError::NotACell {
+            link: self.name().to_owned(),
+        })
     }
 }

@@ -89,7 +89,10 @@ impl Plan {
             known_by: addresses::known_by(&links, i),
             ways: Vec::new(),
         });
-        let mut plan = Plan { hosts: hosts.collect(), links };
+        let mut plan = Plan {
+            hosts: hosts.collect(),
+            links,
+        };
         for host in 0..plan.hosts.len() {
             plan.hosts[host].ways = routes::ways(&plan, host);
         }
@@ -98,10 +101,17 @@ impl Plan {
 }
 
 fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> Result<LinkPlan, SpecError> {
-    let inside = link.nat.as_ref().map(|nat| usize::from(link.between[1] == nat.inside));
+    let inside = link
+        .nat
+        .as_ref()
+        .map(|nat| usize::from(link.between[1] == nat.inside));
     let addresses = addresses::of_link(link, number, inside)?;
     let end = |end: usize, counts: &mut [usize]| {
-        let host = spec.host.iter().position(|host| host.name == link.between[end]).unwrap_or_default();
+        let host = spec
+            .host
+            .iter()
+            .position(|host| host.name == link.between[end])
+            .unwrap_or_default();
         let interface = match &link.interfaces {
             Some(names) => names[end].clone(),
             None => format!("eth{}", counts[host]),
@@ -109,7 +119,12 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         counts[host] += 1;
         // Locally administered (IEEE 802, 8.2.2): link and end.
         let mac = [2, 0x48, 0x57, 0, number as u8, end as u8 + 1];
-        End { host, interface, addresses: addresses[end].clone(), mac }
+        End {
+            host,
+            interface,
+            addresses: addresses[end].clone(),
+            mac,
+        }
     };
     let ends = [end(0, counts), end(1, counts)];
     let nat = match (&link.nat, inside) {
@@ -133,5 +148,12 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
         Through::Auto => !spec.suits_the_kernel(link),
     };
     let mtu = link.mtu.unwrap_or(1500);
-    Ok(LinkPlan { name: link.label(), ends, mtu, is_cell, rules: link.directions(), nat })
+    Ok(LinkPlan {
+        name: link.label(),
+        ends,
+        mtu,
+        is_cell,
+        rules: link.directions(),
+        nat,
+    })
 }

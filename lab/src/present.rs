@@ -39,7 +39,10 @@ pub(crate) struct Present {
 
 impl Present {
     pub(crate) fn new(link: &LinkPlan) -> Present {
-        Present { rules: link.rules.clone(), up: true }
+        Present {
+            rules: link.rules.clone(),
+            up: true,
+        }
     }
 }
 
@@ -73,7 +76,11 @@ impl Lab {
                 What::Rebound => {}
             }
         }
-        let changed = Changed { at: self.age(), link, what };
+        let changed = Changed {
+            at: self.age(),
+            link,
+            what,
+        };
         lab::lock(&self.listeners).retain(|listener| listener(&changed));
     }
 }

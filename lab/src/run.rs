@@ -77,7 +77,9 @@ struct Running {
 /// # Errors
 /// When the system refuses.
 pub fn hold_signals() -> Result<(), LabError> {
-    Signals::hold().map(drop).map_err(LabError::io("let signals wait"))
+    Signals::hold()
+        .map(drop)
+        .map_err(LabError::io("let signals wait"))
 }
 
 /// Runs what the file gives to its hosts: services (`serve`), and commands (`run`) to the end of all
@@ -97,10 +99,18 @@ pub fn run(
     for host in &spec.host {
         let Some(text) = &host.run else { continue };
         let after = Duration::from_nanos(host.after.0);
-        jobs.push(Job { after, is_service: false, ..job(lab, &host.name, text)? });
+        jobs.push(Job {
+            after,
+            is_service: false,
+            ..job(lab, &host.name, text)?
+        });
     }
     let limit = (spec.duration.0 > 0).then(|| Duration::from_nanos(spec.duration.0));
-    Stage { every, ..Stage::new(lab, signals) }.run(jobs, limit, tell)
+    Stage {
+        every,
+        ..Stage::new(lab, signals)
+    }
+    .run(jobs, limit, tell)
 }
 
 /// Runs a command in a host, with this process's input and output, and the file's timeline and its
@@ -120,7 +130,9 @@ pub fn run_beside(
     let jobs = services(lab, spec)?;
     let mut command = lab.host(host)?.command(program)?;
     command.args(arguments);
-    let child = command.spawn().map_err(LabError::io(format!("start {program}")))?;
+    let child = command
+        .spawn()
+        .map_err(LabError::io(format!("start {program}")))?;
     let mut stage = Stage::new(lab, signals);
     stage.foreground = Some(child);
     stage.run(jobs, None, tell)?;
@@ -128,16 +140,29 @@ pub fn run_beside(
 }
 
 fn services(lab: &Lab, spec: &Spec) -> Result<Vec<Job>, LabError> {
-    let hosts = spec.host.iter().filter_map(|host| Some((&host.name, host.serve.as_ref()?)));
+    let hosts = spec
+        .host
+        .iter()
+        .filter_map(|host| Some((&host.name, host.serve.as_ref()?)));
     hosts.map(|(host, text)| job(lab, host, text)).collect()
 }
 
 /// A service, to be started at once.
 fn job(lab: &Lab, host: &str, text: &str) -> Result<Job, LabError> {
     let mut command = lab.host(host)?.command("sh")?;
-    command.args(["-c", text]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["-c", text])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let (host, text) = (host.to_owned(), text.to_owned());
-    Ok(Job { host, text, is_service: true, after: Duration::ZERO, command })
+    Ok(Job {
+        host,
+        text,
+        is_service: true,
+        after: Duration::ZERO,
+        command,
+    })
 }
 
 /// A line of a command: who, whether an error, what.
@@ -184,7 +209,9 @@ impl<'a> Stage<'a> {
         let (changes, changed) = mpsc::channel::<Result<Entry, LabError>>();
         let samples = std::thread::scope(|scope| {
             let (lab, stop) = (self.lab, &stop);
-            let watcher = self.every.map(|every| scope.spawn(move || samples(lab, every, stop)));
+            let watcher = self
+                .every
+                .map(|every| scope.spawn(move || samples(lab, every, stop)));
             scope.spawn(move || {
                 let told = |entry: &Entry| drop(changes.send(Ok(entry.clone())));
                 if let Err(error) = lab.play(stop, told) {
@@ -253,9 +280,21 @@ impl<'a> Stage<'a> {
                 pass_on(who, true, output, lines.clone()).map_err(LabError::io("start a thread"))?;
             }
             let started = self.start.elapsed().as_secs_f64();
-            let Job { host, text, is_service, .. } = job;
+            let Job {
+                host,
+                text,
+                is_service,
+                ..
+            } = job;
             let output = String::new();
-            self.running.push(Some(Running { host, text, is_service, started, child, output }));
+            self.running.push(Some(Running {
+                host,
+                text,
+                is_service,
+                started,
+                child,
+                output,
+            }));
         }
         Ok(())
     }
@@ -263,8 +302,10 @@ impl<'a> Stage<'a> {
     /// Waits for a signal or the end of a command, or a while.
     fn sleep(&self) {
         let children = self.running.iter().flatten().map(|running| &running.child);
-        let handles: Vec<_> =
-            children.chain(&self.foreground).filter_map(|child| sys::handle_of(child).ok()).collect();
+        let handles: Vec<_> = children
+            .chain(&self.foreground)
+            .filter_map(|child| sys::handle_of(child).ok())
+            .collect();
         let mut sleepers = Sleepers::default();
         handles.iter().for_each(|handle| sleepers.add(handle.as_fd()));
         sleepers.add(self.signals.as_fd());
@@ -273,12 +314,18 @@ impl<'a> Stage<'a> {
     }
 
     fn keep(&mut self, who: usize, is_error: bool, line: &str, tell: &mut dyn FnMut(News<'_>)) {
-        let Some(Some(running)) = self.running.get_mut(who) else { return };
+        let Some(Some(running)) = self.running.get_mut(who) else {
+            return;
+        };
         if running.output.len() + line.len() < KEPT {
             running.output.push_str(line);
             running.output.push('\n');
         }
-        tell(News::Line { host: &running.host, is_error, line });
+        tell(News::Line {
+            host: &running.host,
+            is_error,
+            line,
+        });
     }
 
     /// Takes note of commands that have ended.
@@ -296,13 +343,19 @@ impl<'a> Stage<'a> {
             self.stop();
         }
         for who in 0..self.running.len() {
-            let Some(running) = &mut self.running[who] else { continue };
-            let Some(status) = wait(&mut running.child)? else { continue };
+            let Some(running) = &mut self.running[who] else {
+                continue;
+            };
+            let Some(status) = wait(&mut running.child)? else {
+                continue;
+            };
             // What it printed last may still be on its way.
             while let Ok((who, is_error, line)) = printed.recv_timeout(LOOK) {
                 self.keep(who, is_error, &line, tell);
             }
-            let Some(running) = self.running[who].take() else { continue };
+            let Some(running) = self.running[who].take() else {
+                continue;
+            };
             let report = CommandReport {
                 host: running.host,
                 command: running.text,
@@ -328,7 +381,9 @@ impl<'a> Stage<'a> {
         self.stopping = self.stopping.or(Some(Instant::now()));
         let signal = if late { libc::SIGKILL } else { libc::SIGTERM };
         let children = self.running.iter().flatten().map(|running| &running.child);
-        children.chain(&self.foreground).for_each(|child| sys::signal(child, signal));
+        children
+            .chain(&self.foreground)
+            .for_each(|child| sys::signal(child, signal));
     }
 
     fn finish(&mut self) -> Result<RunReport, LabError> {
@@ -368,11 +423,16 @@ fn pass_on(
                 Ok(0) | Err(_) => return,
                 Ok(_) => {}
             }
-            let line = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+            let line = String::from_utf8_lossy(&bytes)
+                .trim_end_matches(['\n', '\r'])
+                .to_owned();
             if lines.send((who, is_error, line)).is_err() {
                 return;
             }
         }
     };
-    std::thread::Builder::new().name("lab-output".to_owned()).spawn(read).map(drop)
+    std::thread::Builder::new()
+        .name("lab-output".to_owned())
+        .spawn(read)
+        .map(drop)
 }

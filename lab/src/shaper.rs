@@ -47,7 +47,10 @@ impl Counted {
 
 impl Shaper {
     pub(crate) fn new(rules: &Rules) -> Shaper {
-        Shaper { rules: rules.clone(), before: Counted::default() }
+        Shaper {
+            rules: rules.clone(),
+            before: Counted::default(),
+        }
     }
 
     /// Changes what leaves the end `end` of a link; `netlink` is that of its host.
@@ -70,7 +73,10 @@ impl Shaper {
         self.rules = rules;
         if was != is {
             // What waited in a shaper is lost with it.
-            let total = Counted { dropped: total.dropped + waiting.frames, ..total };
+            let total = Counted {
+                dropped: total.dropped + waiting.frames,
+                ..total
+            };
             self.before = Counted::default();
             self.before = total.minus(self.count(netlink, interface)?.0);
         }
@@ -80,7 +86,9 @@ impl Shaper {
     /// What it has done, but for the time.
     pub(crate) fn statistics(&self, netlink: &mut Netlink, interface: &str) -> Result<Statistics, LabError> {
         let (counted, waiting) = self.count(netlink, interface)?;
-        let lost = [("queue", counted.dropped)].into_iter().filter(|(_, count)| *count > 0);
+        let lost = [("queue", counted.dropped)]
+            .into_iter()
+            .filter(|(_, count)| *count > 0);
         Ok(Statistics {
             sent: counted.frames + counted.dropped + waiting.frames,
             sent_bytes: counted.bytes + waiting.bytes,
@@ -97,11 +105,29 @@ impl Shaper {
     fn count(&self, netlink: &mut Netlink, interface: &str) -> Result<(Counted, Counted), LabError> {
         let (present, waiting) = if network::is_shaped(&self.rules) {
             let queue = netlink.queue_counters(interface)?;
-            let present = Counted { frames: queue.sent, bytes: queue.sent_bytes, dropped: queue.dropped };
-            (present, Counted { frames: queue.waiting, bytes: queue.waiting_bytes, dropped: 0 })
+            let present = Counted {
+                frames: queue.sent,
+                bytes: queue.sent_bytes,
+                dropped: queue.dropped,
+            };
+            (
+                present,
+                Counted {
+                    frames: queue.waiting,
+                    bytes: queue.waiting_bytes,
+                    dropped: 0,
+                },
+            )
         } else {
             let sent = netlink.interface_counters(interface)?;
-            (Counted { frames: sent.sent, bytes: sent.sent_bytes, dropped: 0 }, Counted::default())
+            (
+                Counted {
+                    frames: sent.sent,
+                    bytes: sent.sent_bytes,
+                    dropped: 0,
+                },
+                Counted::default(),
+            )
         };
         Ok((self.before.plus(present), waiting))
     }

@@ -41,7 +41,11 @@ impl Statistics {
     pub fn bits_per_second_since(&self, earlier: &Statistics) -> f64 {
         let seconds = self.at.saturating_sub(earlier.at).as_secs_f64();
         let bytes = self.delivered_bytes.saturating_sub(earlier.delivered_bytes);
-        if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+        if seconds > 0.0 {
+            bytes as f64 * 8.0 / seconds
+        } else {
+            0.0
+        }
     }
 }
 
@@ -87,7 +91,11 @@ impl Lab {
         let report = |link: crate::Link<'_>| -> Result<LinkReport, LabError> {
             let forward = link.statistics(Direction::Forward)?;
             let backward = link.statistics(Direction::Backward)?;
-            Ok(LinkReport { link: link.name().to_owned(), forward, backward })
+            Ok(LinkReport {
+                link: link.name().to_owned(),
+                forward,
+                backward,
+            })
         };
         self.links().map(report).collect()
     }
@@ -139,7 +147,10 @@ mod tests {
             ..Statistics::default()
         };
         // 1,250,000 bytes in 100 ms.
-        assert_eq!(read(350, 1_300_000).bits_per_second_since(&read(250, 50_000)), 100e6);
+        assert_eq!(
+            read(350, 1_300_000).bits_per_second_since(&read(250, 50_000)),
+            100e6
+        );
         assert_eq!(read(1, 5).bits_per_second_since(&read(1, 0)), 0.0);
     }
 }

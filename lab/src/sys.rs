@@ -13,11 +13,18 @@ use std::time::Duration;
 use hawser_engine::wire::Nanos;
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn clock(which: libc::clockid_t) -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is writable; both clocks used exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(which, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -47,7 +54,11 @@ impl Sleepers {
 
     /// Adds one; it must stay open for as long as it is waited for.
     pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
-        self.list.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        self.list.push(libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
     }
 
     /// Waits until one is readable, or the time is over, or a signal comes.
@@ -100,13 +111,20 @@ pub(crate) fn set_option<T: OptionValue>(
 
 /// What a packet socket has received and what it had no room for, since the last question.
 pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> u64 {
-    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut statistics = libc::tpacket_stats {
+        tp_packets: 0,
+        tp_drops: 0,
+    };
     let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
     let at = std::ptr::from_mut(&mut statistics).cast();
     let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
     // SAFETY: the structure is writable for `len` bytes.
     let result = unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) };
-    if result == 0 { u64::from(statistics.tp_drops) } else { 0 }
+    if result == 0 {
+        u64::from(statistics.tp_drops)
+    } else {
+        0
+    }
 }
 
 /// Takes note of what went wrong with a socket, so that it is not told again.
@@ -151,10 +169,16 @@ pub(crate) fn send_all<'a>(
 ) -> io::Result<usize> {
     // SAFETY: integers and pointers; zero is a value of all, and `count` says which are used.
     let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
-    let mut pieces = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SEND_BATCH];
+    let mut pieces = [libc::iovec {
+        iov_base: std::ptr::null_mut(),
+        iov_len: 0,
+    }; SEND_BATCH];
     let mut count = 0;
     for (i, frame) in frames.take(SEND_BATCH).enumerate() {
-        pieces[i] = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+        pieces[i] = libc::iovec {
+            iov_base: frame.as_ptr().cast_mut().cast(),
+            iov_len: frame.len(),
+        };
         messages[i].msg_hdr.msg_iov = &raw mut pieces[i];
         messages[i].msg_hdr.msg_iovlen = 1;
         count = i + 1;
@@ -266,7 +290,9 @@ impl Signals {
         // SAFETY: `set` is readable during the call.
         let fd = check(unsafe { libc::signalfd(-1, &set, flags) })?;
         // SAFETY: the descriptor is new and nobody else's.
-        Ok(Signals { file: unsafe { OwnedFd::from_raw_fd(fd) }.into() })
+        Ok(Signals {
+            file: unsafe { OwnedFd::from_raw_fd(fd) }.into(),
+        })
     }
 
     /// Lets the signals that ask to end wait; gives their set.
@@ -291,7 +317,9 @@ impl Signals {
     pub(crate) fn next(&self) -> Option<c_int> {
         let mut bytes = [0; size_of::<libc::signalfd_siginfo>()];
         io::Read::read_exact(&mut &self.file, &mut bytes).ok()?;
-        bytes.first_chunk().map(|number| u32::from_ne_bytes(*number) as c_int)
+        bytes
+            .first_chunk()
+            .map(|number| u32::from_ne_bytes(*number) as c_int)
     }
 }
 
@@ -309,7 +337,11 @@ fn accept_signals() -> io::Result<()> {
         libc::sigemptyset(&mut set);
         libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut())
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(result))
+    }
 }
 
 /// A handle of a child that can be waited for with others; it becomes readable when the child ends.

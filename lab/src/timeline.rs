@@ -20,7 +20,10 @@ pub struct Entry {
 
 /// All changes of a file, in the order of time.
 pub(crate) fn entries(spec: &Spec) -> Result<Vec<Entry>, LabError> {
-    let entry = |at: &At| Entry { time: Duration::from_nanos(at.time.0), change: at.clone() };
+    let entry = |at: &At| Entry {
+        time: Duration::from_nanos(at.time.0),
+        change: at.clone(),
+    };
     let mut entries: Vec<Entry> = spec.at.iter().map(entry).collect();
     entries.sort_by_key(|entry| entry.time);
     Ok(entries)
@@ -33,9 +36,10 @@ impl Lab {
     /// As the methods of [`crate::Link`] have them.
     pub fn apply(&self, change: &At) -> Result<(), LabError> {
         let link = self.link(&change.link)?;
-        for (direction, own) in
-            [(Direction::Forward, &change.forward), (Direction::Backward, &change.backward)]
-        {
+        for (direction, own) in [
+            (Direction::Forward, &change.forward),
+            (Direction::Backward, &change.backward),
+        ] {
             let rules = change.both.overridden_by(own);
             if rules != Rules::default() {
                 link.set(direction, &rules)?;
@@ -66,7 +70,11 @@ impl Lab {
         const LOOK: Duration = Duration::from_millis(20);
         let start = Instant::now();
         for entry in self.timeline() {
-            while let Some(left) = entry.time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            while let Some(left) = entry
+                .time
+                .checked_sub(start.elapsed())
+                .filter(|left| !left.is_zero())
+            {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
                     return Ok(());
                 }

@@ -31,7 +31,10 @@ impl Shape {
 
 /// `part` with `@` as the number, for each number; `#` is the next one, the first behind the last.
 fn repeat(count: usize, part: &str) -> String {
-    let one = |i: usize| part.replace('@', &i.to_string()).replace('#', &((i + 1) % count).to_string());
+    let one = |i: usize| {
+        part.replace('@', &i.to_string())
+            .replace('#', &((i + 1) % count).to_string())
+    };
     (0..count).map(one).collect()
 }
 
@@ -62,7 +65,10 @@ void hear@(told@ ev, conn@ c) { c.una = ev.n; }
 dispatch d@ { ask@ -> {send@}; told@ -> {hear@}; wake@ -> {}; }
 ";
     let deploy = repeat(count, "    register_ep_chains(d@);\n");
-    format!("const uint32 MSS = 1400;\n{}deploy {{\n{deploy}}}\n", repeat(count, protocol))
+    format!(
+        "const uint32 MSS = 1400;\n{}deploy {{\n{deploy}}}\n",
+        repeat(count, protocol)
+    )
 }
 
 fn statements(count: usize) -> String {

@@ -23,9 +23,21 @@ fn main() {
     let mut entries = Vec::new();
     let mut files = Vec::new();
     let mut rejected = false;
-    for Program { name, main, exchanged } in programs() {
+    for Program {
+        name,
+        main,
+        exchanged,
+    } in programs()
+    {
         let mut compilation = match &exchanged {
-            Some([part, other]) => compile_with(&Instead { loader: &Disk, part, other }, &main),
+            Some([part, other]) => compile_with(
+                &Instead {
+                    loader: &Disk,
+                    part,
+                    other,
+                },
+                &main,
+            ),
             None => hawser_driver::compile(&main),
         };
         let Some(module) = &mut compilation.module else {
@@ -66,15 +78,26 @@ fn programs() -> Vec<Program> {
     for name in names() {
         let main = PathBuf::from(&name).join(format!("{name}.mtp"));
         let variants = std::fs::read_to_string(Path::new(&name).join("variants")).unwrap_or_default();
-        programs.push(Program { name: name.clone(), main: main.clone(), exchanged: None });
-        for line in variants.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        programs.push(Program {
+            name: name.clone(),
+            main: main.clone(),
+            exchanged: None,
+        });
+        for line in variants
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             let words: Vec<&str> = line.split_whitespace().collect();
             let [variant, part, other] = words[..] else {
                 eprintln!("{name}/variants: `{line}` is not `NAME FILE OTHER-FILE`");
                 std::process::exit(1);
             };
             let exchanged = Some([part, other].map(|file| Path::new(&name).join(file)));
-            programs.push(Program { name: format!("{name}-{variant}"), main: main.clone(), exchanged });
+            programs.push(Program {
+                name: format!("{name}-{variant}"),
+                main: main.clone(),
+                exchanged,
+            });
         }
     }
     programs
@@ -127,7 +150,13 @@ fn table(entries: &[(String, String)]) -> String {
 /// of code that was never in a debug build.
 fn compile(files: &[PathBuf]) {
     let mut build = cc::Build::new();
-    build.files(files).std("c11").opt_level(2).debug(false).warnings(false).cargo_warnings(false);
+    build
+        .files(files)
+        .std("c11")
+        .opt_level(2)
+        .debug(false)
+        .warnings(false)
+        .cargo_warnings(false);
     if let Err(error) = build.try_compile("hawser_builtin_programs") {
         eprintln!("The programs that come with Hawser are compiled by way of C, and that did not work:");
         eprintln!("{error}");

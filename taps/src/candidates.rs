@@ -34,7 +34,10 @@ pub(super) fn provides(features: &Features, property: Property) -> Option<bool> 
 
 /// What a kind says of itself, with what framers add: messages have ends where something writes them.
 fn with_framers(features: Features, plan: &Plan) -> Features {
-    Features { boundaries: features.boundaries || !plan.framers.is_empty(), ..features }
+    Features {
+        boundaries: features.boundaries || !plan.framers.is_empty(),
+        ..features
+    }
 }
 
 /// Why a kind is not a candidate; none if it is one.
@@ -97,7 +100,10 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
         .iter()
         .map(|property| {
             let value = plan.properties.value_for(*property, plan.action);
-            format!("{property} = {}", value.map_or_else(String::new, |value| value.to_string()))
+            format!(
+                "{property} = {}",
+                value.map_or_else(String::new, |value| value.to_string())
+            )
         })
         .collect();
     EstablishmentError::Properties(format!(
@@ -132,9 +138,18 @@ pub(super) struct Ranked {
 
 impl Ranked {
     fn place(&self, ways: Vec<Way>) -> Vec<Way> {
-        let is_meant =
-            |way: &Way| self.protocol.as_ref().is_none_or(|name| *way.description.transport == **name);
-        ways.into_iter().filter(is_meant).map(|way| Way { priority: self.priority, ..way }).collect()
+        let is_meant = |way: &Way| {
+            self.protocol
+                .as_ref()
+                .is_none_or(|name| *way.description.transport == **name)
+        };
+        ways.into_iter()
+            .filter(is_meant)
+            .map(|way| Way {
+                priority: self.priority,
+                ..way
+            })
+            .collect()
     }
 }
 
@@ -172,17 +187,26 @@ pub(super) fn paths(
     up: &[(String, &'static str)],
 ) -> Result<Vec<Option<String>>, EstablishmentError> {
     let chosen = plan.properties.preferences(Property::Interface);
-    let required: Vec<&String> = plan.locals.iter().filter_map(|local| local.interface.as_ref()).collect();
+    let required: Vec<&String> = plan
+        .locals
+        .iter()
+        .filter_map(|local| local.interface.as_ref())
+        .collect();
     if chosen.is_empty() {
         let bound: Vec<_> = required.into_iter().cloned().map(Some).collect();
         return Ok(if bound.is_empty() { vec![None] } else { bound });
     }
     let of = |name: &str, kind: &str| {
         let by_name = chosen.get(name).copied();
-        let by_kind = chosen.iter().find(|(word, _)| word.eq_ignore_ascii_case(kind)).map(|(_, one)| *one);
+        let by_kind = chosen
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(kind))
+            .map(|(_, one)| *one);
         by_name.or(by_kind).unwrap_or_default()
     };
-    let must = chosen.values().any(|preference| *preference == Preference::Require);
+    let must = chosen
+        .values()
+        .any(|preference| *preference == Preference::Require);
     let mut left: Vec<(i32, String)> = up
         .iter()
         .filter(|(name, _)| required.is_empty() || required.contains(&name))
@@ -214,34 +238,63 @@ mod tests {
     use crate::{Preconnection, SecurityParameters};
 
     fn plan(properties: TransportProperties) -> Arc<Plan> {
-        Preconnection::new(SecurityParameters::disabled()).with_properties(properties).plan(Action::Initiate)
+        Preconnection::new(SecurityParameters::disabled())
+            .with_properties(properties)
+            .plan(Action::Initiate)
     }
 
-    const MULTIPATH: Features = Features { multipath: true, ..Features::STREAM };
-    const STREAMS: Features = Features { multistreaming: true, ..Features::STREAM };
-    const DATAGRAMS: Features =
-        Features { reliability: false, order: false, boundaries: true, ..Features::STREAM };
+    const MULTIPATH: Features = Features {
+        multipath: true,
+        ..Features::STREAM
+    };
+    const STREAMS: Features = Features {
+        multistreaming: true,
+        ..Features::STREAM
+    };
+    const DATAGRAMS: Features = Features {
+        reliability: false,
+        order: false,
+        boundaries: true,
+        ..Features::STREAM
+    };
 
     #[test]
     fn requirements_leave_kinds_out() {
         let plain = plan(TransportProperties::new());
         assert_eq!(objection(&Features::STREAM, &plain), None);
-        assert_eq!(objection(&MULTIPATH, &plain), Some(Property::Multipath), "Disabled is the default");
+        assert_eq!(
+            objection(&MULTIPATH, &plain),
+            Some(Property::Multipath),
+            "Disabled is the default"
+        );
         assert_eq!(objection(&DATAGRAMS, &plain), Some(Property::Reliability));
         let datagrams = plan(TransportProperties::unreliable_datagram());
         assert_eq!(objection(&DATAGRAMS, &datagrams), None);
-        assert_eq!(objection(&Features::STREAM, &datagrams), Some(Property::PreserveMsgBoundaries));
+        assert_eq!(
+            objection(&Features::STREAM, &datagrams),
+            Some(Property::PreserveMsgBoundaries)
+        );
         let mut properties = TransportProperties::new();
-        properties.prohibit(Property::Multistreaming).expect("a preference");
-        assert_eq!(objection(&STREAMS, &plan(properties)), Some(Property::Multistreaming));
+        properties
+            .prohibit(Property::Multistreaming)
+            .expect("a preference");
+        assert_eq!(
+            objection(&STREAMS, &plan(properties)),
+            Some(Property::Multistreaming)
+        );
     }
 
     /// RFC 9622, 6.2.18: what opens a stream with its first byte cannot be read from first.
     #[test]
     fn who_reads_first_needs_a_stream_that_is_announced() {
-        let quiet = Features { announces_itself: false, ..Features::STREAM };
+        let quiet = Features {
+            announces_itself: false,
+            ..Features::STREAM
+        };
         let mut properties = TransportProperties::new();
-        properties.require(Property::ActiveReadBeforeSend).expect("a preference");
+        properties
+            .require(Property::ActiveReadBeforeSend)
+            .expect("a preference");
         let first = plan(properties);
         assert_eq!(objection(&quiet, &first), Some(Property::ActiveReadBeforeSend));
         assert_eq!(objection(&Features::STREAM, &first), None);
@@ -250,7 +303,10 @@ mod tests {
     #[test]
     fn preferences_put_kinds_in_order() {
         let plain = plan(TransportProperties::new());
-        assert!(score(&STREAMS, &plain) > score(&Features::STREAM, &plain), "Prefer is the default");
+        assert!(
+            score(&STREAMS, &plain) > score(&Features::STREAM, &plain),
+            "Prefer is the default"
+        );
         let mut properties = TransportProperties::new();
         properties.avoid(Property::Multistreaming).expect("a preference");
         let avoiding = plan(properties);
@@ -263,8 +319,11 @@ mod tests {
 
     #[test]
     fn interfaces_are_required_preferred_avoided_and_prohibited() {
-        let up =
-            [("wlan0".to_owned(), "Wi-Fi"), ("eth0".to_owned(), "Wired"), ("wwan0".to_owned(), "Cellular")];
+        let up = [
+            ("wlan0".to_owned(), "Wi-Fi"),
+            ("eth0".to_owned(), "Wired"),
+            ("wwan0".to_owned(), "Cellular"),
+        ];
         let paths = |text: &str| {
             let mut properties = TransportProperties::new();
             properties.set_by_name("interface", text).expect("preferences");
@@ -276,8 +335,14 @@ mod tests {
         assert_eq!(paths("").as_deref(), Ok(""), "the system chooses");
         assert_eq!(paths("eth0=require").as_deref(), Ok("eth0"));
         assert_eq!(paths("eth0=prefer").as_deref(), Ok("eth0 wlan0 wwan0"));
-        assert_eq!(paths("cellular=prohibit, wlan0=avoid").as_deref(), Ok("eth0 wlan0"));
-        assert_eq!(paths("wi-fi=require, wlan0=prefer, eth0=require").as_deref(), Ok("eth0"));
+        assert_eq!(
+            paths("cellular=prohibit, wlan0=avoid").as_deref(),
+            Ok("eth0 wlan0")
+        );
+        assert_eq!(
+            paths("wi-fi=require, wlan0=prefer, eth0=require").as_deref(),
+            Ok("eth0")
+        );
         assert!(paths("tun0=require").is_err());
     }
 }

@@ -98,7 +98,9 @@ impl RemoteEndpoint {
 
     /// The host: the address if there is one, else the name.
     pub(super) fn host(&self) -> Option<String> {
-        self.address.map(|address| address.to_string()).or_else(|| self.host_name.clone())
+        self.address
+            .map(|address| address.to_string())
+            .or_else(|| self.host_name.clone())
     }
 
     /// Whether a peer at this address is meant. Names are met by their addresses.
@@ -113,7 +115,9 @@ impl RemoteEndpoint {
 
 impl From<SocketAddr> for RemoteEndpoint {
     fn from(address: SocketAddr) -> RemoteEndpoint {
-        RemoteEndpoint::new().with_ip_address(address.ip()).with_port(address.port())
+        RemoteEndpoint::new()
+            .with_ip_address(address.ip())
+            .with_port(address.port())
     }
 }
 
@@ -175,7 +179,9 @@ impl LocalEndpoint {
 
 impl From<SocketAddr> for LocalEndpoint {
     fn from(address: SocketAddr) -> LocalEndpoint {
-        LocalEndpoint::new().with_ip_address(address.ip()).with_port(address.port())
+        LocalEndpoint::new()
+            .with_ip_address(address.ip())
+            .with_port(address.port())
     }
 }
 
@@ -185,7 +191,9 @@ fn port(port: Option<u16>, service: Option<&str>) -> Result<u16, EstablishmentEr
         (None, Some(service)) => port_of(service).ok_or_else(|| {
             EstablishmentError::Endpoint(format!("no port is known of the service {service:?}"))
         }),
-        (None, None) => Err(EstablishmentError::Endpoint("an endpoint needs a port or a service".into())),
+        (None, None) => Err(EstablishmentError::Endpoint(
+            "an endpoint needs a port or a service".into(),
+        )),
     }
 }
 
@@ -196,7 +204,9 @@ fn port_of(service: &str) -> Option<u16> {
         let line = line.split('#').next()?;
         let mut words = line.split_whitespace();
         let (name, port) = (words.next()?, words.next()?);
-        let is_meant = std::iter::once(name).chain(words).any(|word| word.eq_ignore_ascii_case(service));
+        let is_meant = std::iter::once(name)
+            .chain(words)
+            .any(|word| word.eq_ignore_ascii_case(service));
         is_meant.then(|| port.split('/').next()?.parse().ok()).flatten()
     });
     // A system without the table knows the web all the same.
@@ -213,7 +223,9 @@ mod tests {
 
     #[test]
     fn an_identifier_is_there_once() {
-        let endpoint = RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).with_ip_address([192, 0, 2, 2]);
+        let endpoint = RemoteEndpoint::new()
+            .with_ip_address([192, 0, 2, 1])
+            .with_ip_address([192, 0, 2, 2]);
         assert_eq!(endpoint.ip_address(), Some([192, 0, 2, 2].into()));
     }
 
@@ -223,15 +235,26 @@ mod tests {
         assert_eq!(of("https"), Ok(443));
         assert!(of("no-such-service").is_err());
         assert!(RemoteEndpoint::new().port().is_err());
-        assert_eq!(RemoteEndpoint::new().with_service("https").with_port(8443).port(), Ok(8443));
+        assert_eq!(
+            RemoteEndpoint::new().with_service("https").with_port(8443).port(),
+            Ok(8443)
+        );
     }
 
     #[test]
     fn a_remote_endpoint_says_who_may_come() {
         let peer: SocketAddr = "192.0.2.1:5".parse().expect("an address");
         assert!(RemoteEndpoint::new().admits(peer, &[]));
-        assert!(RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).admits(peer, &[]));
-        assert!(!RemoteEndpoint::new().with_ip_address([192, 0, 2, 2]).admits(peer, &[]));
+        assert!(
+            RemoteEndpoint::new()
+                .with_ip_address([192, 0, 2, 1])
+                .admits(peer, &[])
+        );
+        assert!(
+            !RemoteEndpoint::new()
+                .with_ip_address([192, 0, 2, 2])
+                .admits(peer, &[])
+        );
         assert!(!RemoteEndpoint::new().with_port(6).admits(peer, &[]));
         let named = RemoteEndpoint::new().with_host_name("a.example");
         assert!(named.admits(peer, &[[192, 0, 2, 1].into()]) && !named.admits(peer, &[]));

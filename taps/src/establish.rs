@@ -31,7 +31,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     unknown(plan)?;
     if plan.remotes.is_empty() {
-        return Err(EstablishmentError::Endpoint("a Connection needs a remote endpoint".into()));
+        return Err(EstablishmentError::Endpoint(
+            "a Connection needs a remote endpoint".into(),
+        ));
     }
     for remote in plan.remotes.iter().take(MOST_REMOTES) {
         let destination = destination(remote)?;
@@ -52,7 +54,9 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
 /// A connected stream, by whichever candidate wins.
 pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let racer = plan.racer.get_or_try_init(Racer::open).await;
-    let racer = racer.map_err(|error| EstablishmentError::System(error.to_string()))?.clone();
+    let racer = racer
+        .map_err(|error| EstablishmentError::System(error.to_string()))?
+        .clone();
     let interfaces = interfaces(plan).await?;
     let rounds = rounds(plan);
     let last = rounds.len().saturating_sub(1);
@@ -128,16 +132,29 @@ async fn interfaces(plan: &Plan) -> Result<Interfaces, EstablishmentError> {
     if !is_multipath && local.is_none() && !chooses {
         return Ok(Interfaces::default());
     }
-    let network = Network::open().await.map_err(|error| EstablishmentError::System(error.to_string()))?;
-    let up: Vec<_> = network.interfaces().into_iter().filter(|interface| interface.is_up).collect();
+    let network = Network::open()
+        .await
+        .map_err(|error| EstablishmentError::System(error.to_string()))?;
+    let up: Vec<_> = network
+        .interfaces()
+        .into_iter()
+        .filter(|interface| interface.is_up)
+        .collect();
     let bound = match local {
         None => None,
         Some(local) => Some(network.holder(local).map(str::to_owned).ok_or_else(|| {
             EstablishmentError::Endpoint(format!("no interface of this host has the address {local}"))
         })?),
     };
-    let several = up.iter().map(|interface| interface.name.clone()).filter(|name| name != "lo").collect();
-    let up = up.into_iter().map(|interface| (interface.name, type_of(interface.kind))).collect();
+    let several = up
+        .iter()
+        .map(|interface| interface.name.clone())
+        .filter(|name| name != "lo")
+        .collect();
+    let up = up
+        .into_iter()
+        .map(|interface| (interface.name, type_of(interface.kind)))
+        .collect();
     Ok(Interfaces { up, several, bound })
 }
 
@@ -165,7 +182,10 @@ async fn to_remote(
         Some(bound) => vec![Some(bound.clone())],
         None => paths(plan, &interfaces.up)?,
     };
-    let wish = Wish { interfaces: interfaces.several.clone(), ..wish(plan, remote, &destination)? };
+    let wish = Wish {
+        interfaces: interfaces.several.clone(),
+        ..wish(plan, remote, &destination)?
+    };
     let kinds = ranked(plan, &wish, round.least, &paths, remote)?;
     let request = Request {
         kinds: kinds.into(),
@@ -174,7 +194,11 @@ async fn to_remote(
         deadline: round.deadline,
         ..Request::to(destination)
     };
-    racer.connect(request).await.map(|connected| connected.stream).map_err(|error| unreachable(&error))
+    racer
+        .connect(request)
+        .await
+        .map(|connected| connected.stream)
+        .map_err(|error| unreachable(&error))
 }
 
 /// Every path with every kind, paths first.
@@ -187,10 +211,17 @@ fn ranked(
 ) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
     let mut all: Vec<Arc<dyn Kind>> = Vec::new();
     for path in paths {
-        let wish = Wish { interface: path.clone(), ..wish.clone() };
+        let wish = Wish {
+            interface: path.clone(),
+            ..wish.clone()
+        };
         for kind in secured(plan, &wish, least)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
-            all.push(Arc::new(Ranked { kind, priority, protocol: remote.protocol.clone() }));
+            all.push(Arc::new(Ranked {
+                kind,
+                priority,
+                protocol: remote.protocol.clone(),
+            }));
         }
     }
     Ok(all)
@@ -208,20 +239,32 @@ fn rounds(plan: &Plan) -> Vec<Security> {
 
 /// Kinds that fulfil what is required with this much security, and no other.
 fn secured(plan: &Plan, wish: &Wish, least: Security) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
-    let trust = if least == Security::None { None } else { Some(plan.security.trust.clone()) };
-    let wish = Wish { trust, ..wish.clone() };
+    let trust = if least == Security::None {
+        None
+    } else {
+        Some(plan.security.trust.clone())
+    };
+    let wish = Wish {
+        trust,
+        ..wish.clone()
+    };
     let kinds = wished(&wish).map_err(|error| EstablishmentError::Security(error.to_string()))?;
     let is_alike = |kind: &Arc<dyn Kind>| is_secure_enough(&kind.features(), least);
     let kinds: Vec<_> = kinds.into_iter().filter(is_alike).collect();
     if kinds.is_empty() {
-        return Err(EstablishmentError::Security("no transport gives the protection asked for".into()));
+        return Err(EstablishmentError::Security(
+            "no transport gives the protection asked for".into(),
+        ));
     }
     fulfilling(kinds, plan)
 }
 
 fn wish(plan: &Plan, remote: &RemoteEndpoint, destination: &Destination) -> Result<Wish, EstablishmentError> {
     let named = plan.security.server_name.clone();
-    let host = remote.host_name.clone().unwrap_or_else(|| destination.host().to_owned());
+    let host = remote
+        .host_name
+        .clone()
+        .unwrap_or_else(|| destination.host().to_owned());
     let multipath = plan.properties.word(Property::Multipath, plan.action);
     Ok(Wish {
         name: named.unwrap_or(host),
@@ -239,8 +282,9 @@ fn wish(plan: &Plan, remote: &RemoteEndpoint, destination: &Destination) -> Resu
 
 fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentError> {
     let endpoint = |why: String| EstablishmentError::Endpoint(why);
-    let host =
-        remote.host().ok_or_else(|| endpoint("a remote endpoint needs a host name or an address".into()))?;
+    let host = remote
+        .host()
+        .ok_or_else(|| endpoint("a remote endpoint needs a host name or an address".into()))?;
     if remote.address.is_some_and(|address| address.is_multicast()) {
         let why = "multicast is not there yet: no transport here sends datagrams";
         return Err(endpoint(why.into()));
@@ -253,7 +297,10 @@ fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentErro
 }
 
 fn unreachable(error: &ConnectError) -> EstablishmentError {
-    EstablishmentError::Unreachable { failure: error.failure, why: error.to_string() }
+    EstablishmentError::Unreachable {
+        failure: error.failure,
+        why: error.to_string(),
+    }
 }
 
 /// The addresses of a name.
@@ -291,23 +338,38 @@ pub(super) async fn resolve(
                 return Err(EstablishmentError::Endpoint(why.into()));
             }
         };
-        let with = |address| RemoteEndpoint { port: Some(port), ..remote.clone() }.with_ip_address(address);
+        let with = |address| {
+            RemoteEndpoint {
+                port: Some(port),
+                ..remote.clone()
+            }
+            .with_ip_address(address)
+        };
         remotes.extend(all.into_iter().map(with));
     }
-    let network = Network::open().await.map_err(|error| EstablishmentError::System(error.to_string()))?;
+    let network = Network::open()
+        .await
+        .map_err(|error| EstablishmentError::System(error.to_string()))?;
     let port = plan.locals.iter().find_map(|local| local.port().ok());
     let is_meant = |address: &IpAddr| {
         plan.locals.is_empty()
             || plan.locals.iter().any(|local| {
                 local.address.is_none_or(|one| one == *address)
-                    && local.interface.as_deref().is_none_or(|name| network.holder(*address) == Some(name))
+                    && local
+                        .interface
+                        .as_deref()
+                        .is_none_or(|name| network.holder(*address) == Some(name))
             })
     };
-    let locals = network.addresses().into_iter().filter(is_meant).map(|address| LocalEndpoint {
-        port,
-        service: None,
-        address: Some(address),
-        interface: network.holder(address).map(str::to_owned),
-    });
+    let locals = network
+        .addresses()
+        .into_iter()
+        .filter(is_meant)
+        .map(|address| LocalEndpoint {
+            port,
+            service: None,
+            address: Some(address),
+            interface: network.holder(address).map(str::to_owned),
+        });
     Ok((locals.collect(), remotes))
 }

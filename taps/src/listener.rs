@@ -59,7 +59,10 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
     for name in plan.remotes.iter().filter_map(|remote| remote.host_name()) {
         named.extend(addresses(name).await?);
     }
-    let admission = Arc::new(Admission { plan: Arc::clone(&plan), named });
+    let admission = Arc::new(Admission {
+        plan: Arc::clone(&plan),
+        named,
+    });
     let (sender, incoming) = mpsc::channel(WAITING);
     let mut listener = Listener {
         incoming,
@@ -99,10 +102,15 @@ fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
         let port = local.port()?;
         let all = match local.address {
             Some(address) if address.is_multicast() => {
-                return Err(endpoint("multicast is not there yet: no transport here receives datagrams"));
+                return Err(endpoint(
+                    "multicast is not there yet: no transport here receives datagrams",
+                ));
             }
             Some(address) => vec![address],
-            None => vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)],
+            None => vec![
+                IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            ],
         };
         wishes.extend(all.into_iter().map(|address| DoorWish {
             address: SocketAddr::new(address, port),
@@ -156,7 +164,9 @@ async fn further(
             stream = streams.accept() => stream,
             () = incoming.closed() => return,
         };
-        let (Ok(stream), Some(group)) = (stream, group.upgrade()) else { return };
+        let (Ok(stream), Some(group)) = (stream, group.upgrade()) else {
+            return;
+        };
         if !group.has_place() {
             stream.abort();
             continue;
@@ -178,13 +188,19 @@ impl Listener {
             // Peers wait until the limit is raised, which takes `&mut self`.
             std::future::pending::<()>().await;
         }
-        let next = if self.is_stopped { None } else { self.incoming.recv().await };
+        let next = if self.is_stopped {
+            None
+        } else {
+            self.incoming.recv().await
+        };
         match next {
             Some((group, stream)) => {
                 if let Some(limit) = &mut self.limit {
                     *limit -= 1;
                 }
-                Some(ListenerEvent::ConnectionReceived(Connection::accepted(&group, stream)))
+                Some(ListenerEvent::ConnectionReceived(Connection::accepted(
+                    &group, stream,
+                )))
             }
             None => {
                 self.has_told = true;

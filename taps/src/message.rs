@@ -84,14 +84,17 @@ impl MessageContext {
 
     /// Tells a framer something about it (RFC 9622, 9.1.2.2).
     pub fn add_framing(&mut self, framer: &str, key: &str, value: &str) -> &mut MessageContext {
-        self.framing.insert((framer.to_owned(), key.to_owned()), value.to_owned());
+        self.framing
+            .insert((framer.to_owned(), key.to_owned()), value.to_owned());
         self
     }
 
     /// What a framer said of it, or was told.
     #[must_use]
     pub fn framing(&self, framer: &str, key: &str) -> Option<&str> {
-        self.framing.get(&(framer.to_owned(), key.to_owned())).map(String::as_str)
+        self.framing
+            .get(&(framer.to_owned(), key.to_owned()))
+            .map(String::as_str)
     }
 
     /// The local endpoint, of a message that was sent or received.

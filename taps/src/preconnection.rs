@@ -50,7 +50,10 @@ impl Preconnection {
     /// One without endpoints, with default properties.
     #[must_use]
     pub fn new(security: SecurityParameters) -> Preconnection {
-        Preconnection { security, ..Preconnection::default() }
+        Preconnection {
+            security,
+            ..Preconnection::default()
+        }
     }
 
     /// With another local endpoint.
@@ -206,10 +209,32 @@ impl Preconnection {
 
     /// What it is now.
     pub(super) fn plan(&self, action: Action) -> Arc<Plan> {
-        let Preconnection { locals, remotes, properties, security, framers, reports_sent, racer, stacks } =
-            self.clone();
+        let Preconnection {
+            locals,
+            remotes,
+            properties,
+            security,
+            framers,
+            reports_sent,
+            racer,
+            stacks,
+        } = self.clone();
         // Nothing that was learnt by others is to be used, nor to be left to them (8.1.10).
-        let racer = if properties.is_true(Property::IsolateSession) { Arc::default() } else { racer };
-        Arc::new(Plan { action, locals, remotes, properties, security, framers, reports_sent, racer, stacks })
+        let racer = if properties.is_true(Property::IsolateSession) {
+            Arc::default()
+        } else {
+            racer
+        };
+        Arc::new(Plan {
+            action,
+            locals,
+            remotes,
+            properties,
+            security,
+            framers,
+            reports_sent,
+            racer,
+            stacks,
+        })
     }
 }

@@ -59,7 +59,10 @@ impl SecurityParameters {
     /// No protection at all (NewDisabledSecurityParameters).
     #[must_use]
     pub fn disabled() -> SecurityParameters {
-        SecurityParameters { mode: Mode::Disabled, ..SecurityParameters::default() }
+        SecurityParameters {
+            mode: Mode::Disabled,
+            ..SecurityParameters::default()
+        }
     }
 
     /// Unauthenticated protection where the peer has it, else none

@@ -52,7 +52,10 @@ fn address(lab: &Lab) -> TestResult<IpAddr> {
 /// Runs a future on a host.
 fn on<T: Send>(lab: &Lab, host: &str, work: impl Future<Output = TestResult<T>> + Send) -> TestResult<T> {
     lab.host(host)?.run(|| -> TestResult<T> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()?;
         runtime.block_on(work)
     })?
 }
@@ -68,7 +71,10 @@ fn framed(security: SecurityParameters) -> Preconnection {
 
 /// Takes one Connection, and as many bytes as come, then answers with their number.
 async fn serve(wanted: Preconnection, ready: std::sync::mpsc::Sender<()>) -> TestResult {
-    let mut listener = wanted.with_local(LocalEndpoint::new().with_port(PORT)).listen().await?;
+    let mut listener = wanted
+        .with_local(LocalEndpoint::new().with_port(PORT))
+        .listen()
+        .await?;
     ready.send(())?;
     let mut server = listener.accept().await.ok_or("it has stopped")?;
     let mut count = 0;
@@ -90,7 +96,9 @@ fn beside(lab: &Lab, has: Preconnection, client: impl FnOnce() -> TestResult) ->
     let (ready, is_ready) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let serving = scope.spawn(move || on(lab, "server", serve(has, ready)));
-        is_ready.recv_timeout(Duration::from_secs(10)).map_err(|_| "the server does not begin")?;
+        is_ready
+            .recv_timeout(Duration::from_secs(10))
+            .map_err(|_| "the server does not begin")?;
         let result = client();
         match serving.join().map_err(|_| "the server panicked")? {
             Ok(()) => result,
@@ -108,8 +116,11 @@ fn several_paths_carry_one_connection() -> TestResult {
         .with_pinned_server_certificate(identity.digest())
         .with_server_name("localhost");
     let has = framed(trusts.clone().with_server_certificate(identity));
-    let mut wants =
-        framed(trusts).with_remote(RemoteEndpoint::new().with_ip_address(address(&lab)?).with_port(PORT));
+    let mut wants = framed(trusts).with_remote(
+        RemoteEndpoint::new()
+            .with_ip_address(address(&lab)?)
+            .with_port(PORT),
+    );
     wants
         .set_property(Property::Multipath, "Active")?
         .set_property(Property::MultipathPolicy, "Aggregate")?;
@@ -143,11 +154,18 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
             .with_pinned_server_certificate(identity.digest())
             .with_server_name("localhost");
         let has = framed(trusts.clone().with_server_certificate(identity));
-        let there = RemoteEndpoint::new().with_ip_address(address(&lab)?).with_port(PORT);
+        let there = RemoteEndpoint::new()
+            .with_ip_address(address(&lab)?)
+            .with_port(PORT);
         let wants = framed(trusts).with_remote(there.with_protocol(transport));
         // The kernel has 10.77.0.1 there.
         let setup = Setup::new("packet:wlan0".parse()?, parse_address("10.77.0.9/24")?);
-        let described = Stack { program: "tcp".into(), params: Vec::new(), engine: None, setup };
+        let described = Stack {
+            program: "tcp".into(),
+            params: Vec::new(),
+            engine: None,
+            setup,
+        };
         let client = async {
             let stack = described.start()?;
             let mut wants = wants.with_stack(stack.clone());
@@ -156,7 +174,9 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
             client.established().await?;
             client.send(vec![7; MESSAGE]).await?;
             assert_eq!(client.receive().await?.data(), &MESSAGE.to_string());
-            let frames = stack.network().inspect(|endpoint| endpoint.counters().frames_sent);
+            let frames = stack
+                .network()
+                .inspect(|endpoint| endpoint.counters().frames_sent);
             if multipath == "Disabled" {
                 assert_eq!(client.transport(), "mtp-tcp");
                 assert!(frames as usize > MESSAGE / 65_536, "{frames} frames by the stack");
@@ -168,7 +188,10 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
             }
             if multipath == "Active" {
                 // It handshakes and joins the session; the link has no more for it than for the kernel's TCP.
-                assert!(paths == 3 && frames > 4, "{paths} paths, {frames} frames by the stack");
+                assert!(
+                    paths == 3 && frames > 4,
+                    "{paths} paths, {frames} frames by the stack"
+                );
             }
             Ok(())
         };
@@ -181,18 +204,28 @@ fn a_connection_over_a_transport_written_in_mtp() -> TestResult {
 fn paths_are_preferred_and_prohibited() -> TestResult {
     for (name, preference) in [("Wi-Fi", Preference::Prohibit), ("eth0", Preference::Prefer)] {
         let lab = Lab::up(&Spec::parse(FILE)?)?;
-        let there = RemoteEndpoint::new().with_ip_address(address(&lab)?).with_port(PORT);
+        let there = RemoteEndpoint::new()
+            .with_ip_address(address(&lab)?)
+            .with_port(PORT);
         let mut wants = framed(SecurityParameters::disabled()).with_remote(there);
-        wants.properties_mut().interface(name, preference).interface("lo", Preference::Prohibit);
+        wants
+            .properties_mut()
+            .interface(name, preference)
+            .interface("lo", Preference::Prohibit);
         let client = async {
             let mut client = wants.initiate()?;
             client.send(vec![7; MESSAGE / 4]).await?;
             assert_eq!(client.receive().await?.data(), &(MESSAGE / 4).to_string());
             Ok(())
         };
-        beside(&lab, framed(SecurityParameters::disabled()), || on(&lab, "client", client))?;
+        beside(&lab, framed(SecurityParameters::disabled()), || {
+            on(&lab, "client", client)
+        })?;
         let (wifi, wired) = (carried(&lab, "wifi")?, carried(&lab, "wired")?);
-        assert!(wired > MESSAGE as u64 / 4 && wifi < 10_000, "{name}: {wifi} and {wired} bytes");
+        assert!(
+            wired > MESSAGE as u64 / 4 && wifi < 10_000,
+            "{name}: {wifi} and {wired} bytes"
+        );
     }
     Ok(())
 }
@@ -200,7 +233,9 @@ fn paths_are_preferred_and_prohibited() -> TestResult {
 /// RFC 9622, 8.1.3: data that is not delivered in `connTimeout` ends a Connection.
 fn a_peer_that_is_silent_times_out() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
-    let there = RemoteEndpoint::new().with_ip_address(address(&lab)?).with_port(PORT);
+    let there = RemoteEndpoint::new()
+        .with_ip_address(address(&lab)?)
+        .with_port(PORT);
     let mut wants = framed(SecurityParameters::disabled()).with_remote(there);
     wants.set_property(Property::ConnTimeout, Duration::from_millis(700))?;
     let (lab, wants) = (&lab, &wants);
@@ -218,7 +253,10 @@ fn a_peer_that_is_silent_times_out() -> TestResult {
         }
         let took = began.elapsed();
         assert!(matches!(last, Some(Event::ConnectionError(_))), "{last:?}");
-        assert!((Duration::from_millis(600)..Duration::from_secs(4)).contains(&took), "{took:?}");
+        assert!(
+            (Duration::from_millis(600)..Duration::from_secs(4)).contains(&took),
+            "{took:?}"
+        );
         Ok(())
     };
     let (ready, is_ready) = std::sync::mpsc::channel();

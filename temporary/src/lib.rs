@@ -32,7 +32,9 @@ impl Folder {
     /// It cannot be created.
     pub fn within(parent: &Path) -> io::Result<Folder> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".hawser-").permissions(Permissions::from_mode(0o700));
+        builder
+            .prefix(".hawser-")
+            .permissions(Permissions::from_mode(0o700));
         builder.tempdir_in(parent).map(Folder)
     }
 }
@@ -62,7 +64,10 @@ mod tests {
         let inner = Folder::within(&one).expect("a folder");
         assert_eq!(inner.parent(), Some(&*one));
         for folder in [&one, &two, &inner] {
-            let mode = std::fs::symlink_metadata(folder).expect("it is there").permissions().mode();
+            let mode = std::fs::symlink_metadata(folder)
+                .expect("it is there")
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o7777, 0o700);
         }
         let path = inner.to_path_buf();

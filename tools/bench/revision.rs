@@ -10,12 +10,18 @@ pub(crate) fn note() {
         println!("cargo::rerun-if-changed={log}");
     }
     let revision = git(&["describe", "--always", "--dirty", "--exclude=*"]);
-    println!("cargo::rustc-env=HAWSER_REVISION={}", revision.as_deref().unwrap_or("unknown"));
+    println!(
+        "cargo::rustc-env=HAWSER_REVISION={}",
+        revision.as_deref().unwrap_or("unknown")
+    );
 }
 
 /// One line of git's; nothing outside of a repository.
 fn git(arguments: &[&str]) -> Option<String> {
-    let output =
-        Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new("git")
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }

@@ -93,8 +93,10 @@ impl DeviceArgs {
 
     /// Opens the device and puts the program on it, driven by the running runtime.
     pub(crate) fn start(&self) -> Result<Network, Exit> {
-        let stack =
-            self.stack.described(&self.routers.routers)?.ok_or_else(|| Exit::usage("--dev is missing"))?;
+        let stack = self
+            .stack
+            .described(&self.routers.routers)?
+            .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let endpoint = stack.open().map_err(unusable)?;
         let network = Network::start(endpoint).map_err(Exit::environment)?;
         if let Some(bus) = self.interact.start()? {
@@ -123,7 +125,9 @@ pub(crate) fn unopened(error: io::Error) -> Exit {
 impl StackArgs {
     /// The stack that is asked for, if one is.
     pub(crate) fn described(&self, routers: &[IpAddr]) -> Result<Option<Stack>, Exit> {
-        let Some(device) = self.dev.clone() else { return Ok(None) };
+        let Some(device) = self.dev.clone() else {
+            return Ok(None);
+        };
         self.consistent(&device)?;
         let setup = Setup {
             device,
@@ -131,11 +135,19 @@ impl StackArgs {
             gateways: routers.to_vec(),
             kernel_addresses: self.kernel_addresses.clone(),
             offload: !self.no_offload,
-            faults: self.faults.clone().map(|faults| faults.with_seed(self.fault_seed)),
+            faults: self
+                .faults
+                .clone()
+                .map(|faults| faults.with_seed(self.fault_seed)),
             buffer: self.buffer.map(|bytes| bytes.0),
         };
         let (program, params, engine) = (self.program.clone(), self.params.clone(), self.engine.engine);
-        Ok(Some(Stack { program, params, engine, setup }))
+        Ok(Some(Stack {
+            program,
+            params,
+            engine,
+            setup,
+        }))
     }
 
     /// What each option allows by itself, and both together do not.
@@ -151,9 +163,16 @@ impl StackArgs {
                 "{address} is both --addr and --kernel-addr: the stack and the kernel are two hosts"
             )));
         }
-        let twice = |at: usize| self.addresses[..at].iter().any(|other| other.0 == self.addresses[at].0);
+        let twice = |at: usize| {
+            self.addresses[..at]
+                .iter()
+                .any(|other| other.0 == self.addresses[at].0)
+        };
         match (0..self.addresses.len()).find(|at| twice(*at)) {
-            Some(at) => Err(Exit::usage(format!("--addr {} is given twice", self.addresses[at].0))),
+            Some(at) => Err(Exit::usage(format!(
+                "--addr {} is given twice",
+                self.addresses[at].0
+            ))),
             None => Ok(()),
         }
     }
@@ -161,7 +180,10 @@ impl StackArgs {
 
 /// A runtime of one thread: the stack, the streams and HTTP share it.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::environment)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Exit::environment)
 }
 
 /// A directory that must exist.

@@ -36,10 +36,18 @@ fn parse(text: &str) -> Result<Engine, String> {
 /// Why a program that the command line names does not run: there is none of that name, or it has no such
 /// param; this machine lacks something; or the program is wrong.
 pub(crate) fn refused(error: &Error) -> Exit {
-    if error.is_usage() { Exit::usage(error) } else { of_file(error) }
+    if error.is_usage() {
+        Exit::usage(error)
+    } else {
+        of_file(error)
+    }
 }
 
 /// The same of a program that a file names, which is wrong then.
 pub(crate) fn of_file(error: &Error) -> Exit {
-    if error.is_environment() { Exit::environment(error) } else { Exit::input(error) }
+    if error.is_environment() {
+        Exit::environment(error)
+    } else {
+        Exit::input(error)
+    }
 }

@@ -18,12 +18,18 @@ pub(crate) type Outcome = Result<(), Exit>;
 impl Exit {
     /// What was checked is not so: a program with errors, a run that broke its promise.
     pub(crate) fn failed(message: impl Display) -> Exit {
-        Exit { code: 1, message: message.to_string() }
+        Exit {
+            code: 1,
+            message: message.to_string(),
+        }
     }
 
     /// This code, about what was printed already.
     pub(crate) fn told(code: u8) -> Exit {
-        Exit { code, message: String::new() }
+        Exit {
+            code,
+            message: String::new(),
+        }
     }
 
     pub(crate) fn code(&self) -> u8 {
@@ -37,22 +43,34 @@ impl Exit {
 
     /// A wrong combination of arguments.
     pub(crate) fn usage(message: impl Display) -> Exit {
-        Exit { code: 2, message: message.to_string() }
+        Exit {
+            code: 2,
+            message: message.to_string(),
+        }
     }
 
     /// An input file that cannot be read or understood.
     pub(crate) fn input(message: impl Display) -> Exit {
-        Exit { code: 3, message: message.to_string() }
+        Exit {
+            code: 3,
+            message: message.to_string(),
+        }
     }
 
     /// A device, permission or resource of this machine.
     pub(crate) fn environment(message: impl Display) -> Exit {
-        Exit { code: 4, message: message.to_string() }
+        Exit {
+            code: 4,
+            message: message.to_string(),
+        }
     }
 
     /// The network or the peer, whose words may be in the message: it is one line.
     pub(crate) fn network(message: impl Display) -> Exit {
-        Exit { code: 5, message: OneLine(message).to_string() }
+        Exit {
+            code: 5,
+            message: OneLine(message).to_string(),
+        }
     }
 }
 
@@ -68,7 +86,10 @@ impl Display for Exit {
 /// ends quietly.
 pub(crate) fn set_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        let told = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        let told = panic
+            .payload()
+            .downcast_ref::<String>()
+            .map_or("", String::as_str);
         if let Some(why) = told.strip_prefix("failed printing to stdout: ") {
             if why.contains("os error 32") {
                 std::process::exit(0);

@@ -6,14 +6,27 @@ use clap::Command;
 
 /// Each group with its sub-commands, in the order in which they are shown.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Write a transport", &["check", "fmt", "explain", "emit", "build", "sim", "replay", "script", "swarm"]),
-    ("Move data", &["send", "recv", "cat", "serve", "get", "proxy", "gateway"]),
+    (
+        "Write a transport",
+        &[
+            "check", "fmt", "explain", "emit", "build", "sim", "replay", "script", "swarm",
+        ],
+    ),
+    (
+        "Move data",
+        &["send", "recv", "cat", "serve", "get", "proxy", "gateway"],
+    ),
     ("Choose a transport", &["policy", "cib"]),
     (
         "Watch and steer",
-        &["events", "probe", "watch", "modify", "steer", "attach", "detach", "audit", "kernel"],
+        &[
+            "events", "probe", "watch", "modify", "steer", "attach", "detach", "audit", "kernel",
+        ],
     ),
-    ("Networks and measurements", &["demo", "lab", "experiment", "bench"]),
+    (
+        "Networks and measurements",
+        &["demo", "lab", "experiment", "bench"],
+    ),
 ];
 
 /// The command with help that lists its sub-commands in groups.
@@ -22,8 +35,11 @@ pub(crate) fn grouped(command: Command) -> Command {
     for (title, names) in GROUPS {
         let _ = writeln!(template, "{title}:");
         for name in names {
-            let about =
-                command.find_subcommand(name).and_then(Command::get_about).cloned().unwrap_or_default();
+            let about = command
+                .find_subcommand(name)
+                .and_then(Command::get_about)
+                .cloned()
+                .unwrap_or_default();
             let _ = writeln!(template, "  {name:<12}{about}");
         }
         template.push('\n');
@@ -52,7 +68,10 @@ mod tests {
     #[test]
     fn help_lists_the_groups_and_what_each_subcommand_does() {
         let help = grouped(Cli::command()).render_help().to_string();
-        let at = |text: &str| help.find(text).unwrap_or_else(|| panic!("no `{text}` in:\n{help}"));
+        let at = |text: &str| {
+            help.find(text)
+                .unwrap_or_else(|| panic!("no `{text}` in:\n{help}"))
+        };
         assert!(at("Write a transport:\n  check       Check transport programs") < at("Move data:\n  send "));
         assert!(at("Watch and steer:") < at("Options:\n  -h, --help"));
         assert!(at("--help") < at("Start here:"));

@@ -136,7 +136,10 @@ fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
 
 async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result<(Response<FileBody>, Sent)> {
     let mut file = tokio::fs::File::open(path).await?;
-    let asked = request.headers().get(RANGE).filter(|_| request.method() == Method::GET);
+    let asked = request
+        .headers()
+        .get(RANGE)
+        .filter(|_| request.method() == Method::GET);
     let asked = asked.and_then(|v| v.to_str().ok());
     let range = match asked.map_or(Asked::Everything, |v| byte_range(v, size)) {
         Asked::Everything => None,
@@ -164,7 +167,13 @@ async fn file(request: &Request<Incoming>, path: &Path, size: u64) -> io::Result
         Empty::new().map_err(|never| match never {}).boxed()
     } else {
         file.seek(io::SeekFrom::Start(first)).await?;
-        FileReader { file, left: len, chunk: vec![0; CHUNK], sent: sent.clone() }.boxed()
+        FileReader {
+            file,
+            left: len,
+            chunk: vec![0; CHUNK],
+            sent: sent.clone(),
+        }
+        .boxed()
     };
     Ok((response.body(body).map_err(io::Error::other)?, sent))
 }
@@ -192,7 +201,11 @@ fn byte_range(value: &str, size: u64) -> Asked {
         (Err(_), Ok(n)) if from.is_empty() => (size.saturating_sub(n), size),
         _ => return Asked::Everything,
     };
-    if first < end { Asked::Part(first, end - first) } else { Asked::Nothing }
+    if first < end {
+        Asked::Part(first, end - first)
+    } else {
+        Asked::Nothing
+    }
 }
 
 async fn listing(path: &Path, url: &str) -> (Response<FileBody>, Sent) {
@@ -205,7 +218,10 @@ async fn listing(path: &Path, url: &str) -> (Response<FileBody>, Sent) {
     }
     names.sort();
     let base = url.trim_end_matches('/');
-    text(StatusCode::OK, &names.iter().map(|n| format!("{base}/{n}\n")).collect::<String>())
+    text(
+        StatusCode::OK,
+        &names.iter().map(|n| format!("{base}/{n}\n")).collect::<String>(),
+    )
 }
 
 fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
@@ -213,7 +229,10 @@ fn text(status: StatusCode, body: &str) -> (Response<FileBody>, Sent) {
     let len = bytes.len() as u64;
     let mut response = Response::new(Full::new(bytes).map_err(|never| match never {}).boxed());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("text/plain"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        hyper::header::HeaderValue::from_static("text/plain"),
+    );
     (response, Sent::of(len))
 }
 
@@ -242,9 +261,10 @@ impl Body for FileReader {
         match Pin::new(&mut this.file).poll_read(cx, &mut buffer) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
-            Poll::Ready(Ok(())) if buffer.filled().is_empty() => {
-                Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file shrank"))))
-            }
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => Poll::Ready(Some(Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the file shrank",
+            )))),
             Poll::Ready(Ok(())) => {
                 this.left -= buffer.filled().len() as u64;
                 this.sent.add(buffer.filled().len());
@@ -301,8 +321,9 @@ pub(crate) async fn get<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(GetError::Http)?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(GetError::Http)?;
     let connection = tokio::spawn(connection);
     let path = uri.path_and_query().map_or("/", |p| p.as_str());
     let authority = uri.authority().map_or("", |a| a.as_str());
@@ -365,30 +386,48 @@ mod tests {
         assert_eq!(resolve(root, "/"), Some(PathBuf::from("/srv/")));
         assert_eq!(resolve(root, "/../etc/passwd"), None);
         assert_eq!(resolve(root, "/%2e%2e/etc/passwd"), None);
-        assert_eq!(resolve(root, "//etc/passwd"), Some(PathBuf::from("/srv/etc/passwd")));
+        assert_eq!(
+            resolve(root, "//etc/passwd"),
+            Some(PathBuf::from("/srv/etc/passwd"))
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_says_nothing_is_sent_away() {
         let (_silent, theirs) = tokio::io::duplex(1 << 16);
-        let served =
-            serve_connection(theirs, Arc::new(env!("CARGO_MANIFEST_DIR").into()), localhost(), |_| {});
+        let served = serve_connection(
+            theirs,
+            Arc::new(env!("CARGO_MANIFEST_DIR").into()),
+            localhost(),
+            |_| {},
+        );
         let limit = PATIENCE + Duration::from_secs(1);
-        tokio::time::timeout(limit, served).await.expect("an end").expect_err("no request");
+        tokio::time::timeout(limit, served)
+            .await
+            .expect("an end")
+            .expect_err("no request");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_given_up() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
-        std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(8 << 20)).expect("a file");
+        std::fs::File::create(folder.join("large"))
+            .and_then(|f| f.set_len(8 << 20))
+            .expect("a file");
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let request = b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n";
-        tokio::io::AsyncWriteExt::write_all(&mut client, request).await.expect("room");
+        tokio::io::AsyncWriteExt::write_all(&mut client, request)
+            .await
+            .expect("room");
         let served = serve_connection(theirs, Arc::new(folder.to_path_buf()), localhost(), |_| {});
         let limit = RESPONSE_TIMEOUT + Duration::from_secs(1);
         let result = tokio::time::timeout(limit, served).await;
         let error = result.expect("an end").expect_err("nobody read");
-        assert!(with_causes(&error).contains("read nothing for 60 s"), "{}", with_causes(&error));
+        assert!(
+            with_causes(&error).contains("read nothing for 60 s"),
+            "{}",
+            with_causes(&error)
+        );
     }
 
     #[tokio::test]
@@ -400,8 +439,17 @@ mod tests {
             localhost(),
             |_| {},
         ));
-        let result = get(ours, &Uri::from_static("http://rebound.example/"), |_| Ok(()), |_| Ok(())).await;
-        assert!(matches!(result, Err(GetError::Status(StatusCode::MISDIRECTED_REQUEST))), "{result:?}");
+        let result = get(
+            ours,
+            &Uri::from_static("http://rebound.example/"),
+            |_| Ok(()),
+            |_| Ok(()),
+        )
+        .await;
+        assert!(
+            matches!(result, Err(GetError::Status(StatusCode::MISDIRECTED_REQUEST))),
+            "{result:?}"
+        );
     }
 
     #[tokio::test]
@@ -409,7 +457,9 @@ mod tests {
         const SIZE: u64 = 64 << 20;
         const TAKEN: usize = 1 << 20;
         let folder = hawser_temporary::Folder::new().expect("a folder");
-        std::fs::File::create(folder.join("large")).and_then(|f| f.set_len(SIZE)).expect("a file");
+        std::fs::File::create(folder.join("large"))
+            .and_then(|f| f.set_len(SIZE))
+            .expect("a file");
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let served = Rc::new(RefCell::new(Vec::new()));
         let log = |one: Served| served.borrow_mut().push(one);
@@ -417,10 +467,20 @@ mod tests {
         let mut left = TAKEN;
         let sink = |data: &[u8]| {
             left = left.saturating_sub(data.len());
-            if left == 0 { Err(io::Error::other("enough")) } else { Ok(()) }
+            if left == 0 {
+                Err(io::Error::other("enough"))
+            } else {
+                Ok(())
+            }
         };
         let getting = async {
-            let result = get(ours, &Uri::from_static("http://localhost/large"), |_| Ok(()), sink).await;
+            let result = get(
+                ours,
+                &Uri::from_static("http://localhost/large"),
+                |_| Ok(()),
+                sink,
+            )
+            .await;
             assert!(matches!(result, Err(GetError::Sink(_))), "{result:?}");
         };
         let (result, ()) = tokio::join!(serving, getting);
@@ -432,9 +492,23 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_file_is_not_opened() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        tokio::spawn(serve_connection(theirs, Arc::new("/dev".into()), localhost(), |_| {}));
-        let result = get(ours, &Uri::from_static("http://localhost/zero"), |_| Ok(()), |_| Ok(())).await;
-        assert!(matches!(result, Err(GetError::Status(StatusCode::FORBIDDEN))), "{result:?}");
+        tokio::spawn(serve_connection(
+            theirs,
+            Arc::new("/dev".into()),
+            localhost(),
+            |_| {},
+        ));
+        let result = get(
+            ours,
+            &Uri::from_static("http://localhost/zero"),
+            |_| Ok(()),
+            |_| Ok(()),
+        )
+        .await;
+        assert!(
+            matches!(result, Err(GetError::Status(StatusCode::FORBIDDEN))),
+            "{result:?}"
+        );
     }
 
     #[tokio::test]
@@ -445,6 +519,9 @@ mod tests {
         let uri = Uri::from_static("http://localhost/there-is-no-such-file");
         let begin = |_| unreachable!("it would empty a file that is there");
         let result = get(ours, &uri, begin, |_| Ok(())).await;
-        assert!(matches!(result, Err(GetError::Status(StatusCode::NOT_FOUND))), "{result:?}");
+        assert!(
+            matches!(result, Err(GetError::Status(StatusCode::NOT_FOUND))),
+            "{result:?}"
+        );
     }
 }

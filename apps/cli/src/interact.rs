@@ -25,7 +25,11 @@ impl InteractArgs {
     /// Opens the socket, if one is wanted: what is to be seen there is put on this bus. It is served
     /// until [`part`].
     pub(crate) fn start(&self) -> Result<Option<Bus>, Exit> {
-        if self.interact.is_some() { self.open().map(Some) } else { Ok(None) }
+        if self.interact.is_some() {
+            self.open().map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// The same for who has nothing else to do: at the usual place unless another is given.
@@ -109,7 +113,9 @@ pub(crate) fn shown(value: u64, kind: &Value) -> String {
         Some("time") => format!("{:.6} s", value as f64 / 1e9),
         Some("bool") => if value == 0 { "no" } else { "yes" }.to_owned(),
         Some("enum") => {
-            let name = list(kind, "values").iter().find(|v| v["value"].as_u64() == Some(value));
+            let name = list(kind, "values")
+                .iter()
+                .find(|v| v["value"].as_u64() == Some(value));
             name.map_or_else(|| value.to_string(), |v| text(v, "name").to_owned())
         }
         _ => value.to_string(),

@@ -29,7 +29,11 @@ pub(crate) fn count(quiet: bool, what: &str, total: u64) -> ProgressBar {
     if quiet {
         return ProgressBar::hidden();
     }
-    with_style(ProgressBar::new(total), "{msg} {wide_bar} {pos}/{len} {eta}", what)
+    with_style(
+        ProgressBar::new(total),
+        "{msg} {wide_bar} {pos}/{len} {eta}",
+        what,
+    )
 }
 
 /// A line for steps of which nobody knows how long they take.

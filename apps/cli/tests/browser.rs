@@ -90,7 +90,11 @@ fn check(rows: &[Row]) {
     }
     let count = |network: &str| rows.iter().filter(|row| row.network == network).count();
     assert_eq!(count("all admitted"), 4 * count("SCTP blocked"), "{rows:?}");
-    assert_eq!((count("SCTP blocked again"), count("QUIC blocked midway")), (1, 1), "{rows:?}");
+    assert_eq!(
+        (count("SCTP blocked again"), count("QUIC blocked midway")),
+        (1, 1),
+        "{rows:?}"
+    );
 }
 
 /// Rates are judged as they are measured, and measured once more where something else took the processor:
@@ -123,7 +127,10 @@ fn downloads_take_both_paths_when_they_can() {
         if wrong.is_empty() {
             return;
         }
-        assert!(attempt < MEASURED_AT_MOST, "not what the network should give: {wrong:?}");
+        assert!(
+            attempt < MEASURED_AT_MOST,
+            "not what the network should give: {wrong:?}"
+        );
         println!("measured again, because of {wrong:?}");
     }
 }
@@ -150,7 +157,10 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
     };
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = hawser();
-    command.args(["--web", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["--web", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut page = Page(command.spawn()?);
     let mut line = String::new();
     BufReader::new(page.0.stdout.take().ok_or("no pipe")?).read_line(&mut line)?;
@@ -176,11 +186,20 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
         browser.wait_until(&done, Duration::from_secs(40))?;
         let detail =
             browser.evaluate("document.querySelector('#downloads li:first-child small').textContent")?;
-        assert!(detail.as_str().is_some_and(|detail| detail.contains(transport)), "{id}: {detail}");
+        assert!(
+            detail.as_str().is_some_and(|detail| detail.contains(transport)),
+            "{id}: {detail}"
+        );
         browser.evaluate(&format!("document.querySelector('[data-id={id}]').click()"))?;
     }
-    browser.wait_until("document.querySelector('.lane [data-outcome=won]') !== null", soon)?;
-    browser.wait_until("document.querySelector('#candidates tr[data-chosen=true]') !== null", soon)?;
+    browser.wait_until(
+        "document.querySelector('.lane [data-outcome=won]') !== null",
+        soon,
+    )?;
+    browser.wait_until(
+        "document.querySelector('#candidates tr[data-chosen=true]') !== null",
+        soon,
+    )?;
     assert!(browser.complaints().is_empty(), "{:?}", browser.complaints());
     Ok(())
 }

@@ -9,17 +9,30 @@ const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.check
 /// The number of packets in a capture that match a filter, or nothing where there is no tshark.
 fn packets(capture: &Path, filter: &str) -> Option<usize> {
     let output = Command::new("tshark")
-        .args(["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter])
+        .args([
+            "-o",
+            "tcp.check_checksum:TRUE",
+            "-o",
+            "ip.check_checksum:TRUE",
+            "-Y",
+            filter,
+        ])
         .args(["-T", "fields", "-e", "frame.number", "-r"])
         .arg(capture)
         .output()
         .ok()?;
-    assert!(output.status.success(), "tshark: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "tshark: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Some(output.stdout.iter().filter(|byte| **byte == b'\n').count())
 }
 
 fn captured(scenario: &str) -> std::path::PathBuf {
-    let capture = Path::new(env!("CARGO_TARGET_TMPDIR")).join(scenario).with_extension("pcap");
+    let capture = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(scenario)
+        .with_extension("pcap");
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .arg("sim")
@@ -28,7 +41,11 @@ fn captured(scenario: &str) -> std::path::PathBuf {
         .arg(&capture)
         .output()
         .expect("hawser starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     capture
 }
 

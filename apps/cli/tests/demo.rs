@@ -12,7 +12,16 @@ use serde_json::Value;
 fn demo(medium: &str) -> Option<Value> {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = hawser
-        .args(["demo", "--story", "transfers", "--json", "--size", "2", "--medium", medium])
+        .args([
+            "demo",
+            "--story",
+            "transfers",
+            "--json",
+            "--size",
+            "2",
+            "--medium",
+            medium,
+        ])
         .output()
         .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -36,7 +45,10 @@ fn judge(result: &Value) {
         assert!(row["srtt_ns"].as_u64().is_some_and(|ns| ns > 0), "{row}");
     }
     let resent = |network: &str| -> u64 {
-        rows.iter().filter(|r| r["network"] == network).filter_map(|r| r["retransmissions"].as_u64()).sum()
+        rows.iter()
+            .filter(|r| r["network"] == network)
+            .filter_map(|r| r["retransmissions"].as_u64())
+            .sum()
     };
     // 1 % of some 1,500 segments in each of four downloads.
     assert!(resent("faulty") >= 10, "{result}");
@@ -74,7 +86,10 @@ fn a_planted_folder_is_not_taken() {
         .output()
         .expect("a shell");
     if output.status.code() == Some(4) {
-        println!("skipped: a_planted_folder_is_not_taken: {}", String::from_utf8_lossy(&output.stderr));
+        println!(
+            "skipped: a_planted_folder_is_not_taken: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         return;
     }
     assert!(output.status.success(), "{output:?}");
@@ -88,18 +103,26 @@ fn a_planted_folder_is_not_taken() {
 fn without_privilege() {
     let (_folder, copy) = everybody::copy();
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy);
     command.args(["demo", "--story", "transfers", "--json", "--size", "1"]);
     let output = command.output();
     match output {
         Ok(output) if output.status.success() => {
             let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
             let rows = result["rows"].as_array().expect("rows");
-            assert!(rows.len() == 8 && rows.iter().all(|row| row["same"] == true), "{result}");
+            assert!(
+                rows.len() == 8 && rows.iter().all(|row| row["same"] == true),
+                "{result}"
+            );
         }
         // Only root may become somebody else.
         Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
-            println!("skipped: without_privilege: {}", String::from_utf8_lossy(&output.stderr));
+            println!(
+                "skipped: without_privilege: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
         Ok(output) => panic!("{output:?}"),
         Err(error) => println!("skipped: without_privilege: setpriv: {error}"),
@@ -115,7 +138,11 @@ fn stories_without_their_tools_are_left_out_and_named() {
     std::fs::create_dir_all(&programs).expect("the folder for tests can be written");
     std::os::unix::fs::symlink("/bin/sh", programs.join("sh")).expect("a link");
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = hawser.args(["demo", "--json"]).env("PATH", &programs).output().expect("hawser starts");
+    let output = hawser
+        .args(["demo", "--json"])
+        .env("PATH", &programs)
+        .output()
+        .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
         println!("skipped: stories_without_their_tools_are_left_out_and_named: {said}");
@@ -125,10 +152,15 @@ fn stories_without_their_tools_are_left_out_and_named() {
     let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
     assert_eq!(result["roaming"]["same"], true, "{result}");
     let left_out = result["left_out"].as_array().expect("what was left out");
-    let stories: Vec<_> = left_out.iter().map(|row| row["story"].as_str().unwrap_or_default()).collect();
+    let stories: Vec<_> = left_out
+        .iter()
+        .map(|row| row["story"].as_str().unwrap_or_default())
+        .collect();
     assert_eq!(stories, ["transfers", "browser", "watching"], "{result}");
     assert!(
-        left_out.iter().all(|row| row["why"].as_str().is_some_and(|why| why.contains("curl"))),
+        left_out
+            .iter()
+            .all(|row| row["why"].as_str().is_some_and(|why| why.contains("curl"))),
         "{result}"
     );
 }
@@ -137,7 +169,10 @@ fn stories_without_their_tools_are_left_out_and_named() {
 #[test]
 fn a_session_roams() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = hawser.args(["demo", "--story", "roaming", "--json"]).output().expect("hawser starts");
+    let output = hawser
+        .args(["demo", "--story", "roaming", "--json"])
+        .output()
+        .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
         println!("skipped: roaming: {said}");
@@ -150,27 +185,56 @@ fn a_session_roams() {
     // Mbit/s of a link from one second to another.
     let mean = |link: &str, from: f64, to: f64| -> f64 {
         let rates = result["mbit_per_second"][link].as_array().expect("rates");
-        let marks: Vec<f64> =
-            rates[(from / mark) as usize..(to / mark) as usize].iter().filter_map(Value::as_f64).collect();
+        let marks: Vec<f64> = rates[(from / mark) as usize..(to / mark) as usize]
+            .iter()
+            .filter_map(Value::as_f64)
+            .collect();
         marks.iter().sum::<f64>() / marks.len() as f64
     };
-    assert!(mean("wifi", 1.0, 2.0) > 20.0 && mean("mobile", 1.0, 2.0) < 1.0, "{result}");
-    assert!(mean("dock", 1.0, 2.0) > 10.0 && mean("dock", 4.0, 4.75) < 1.0, "{result}");
-    assert!(mean("wifi", 4.0, 4.75) > 20.0 && mean("mobile", 4.0, 4.75) > 10.0, "{result}");
-    assert!(mean("wifi", 5.5, 6.5) < 1.0 && mean("mobile", 5.5, 6.5) > 10.0, "{result}");
-    let transport =
-        |path: &Value| Some((path["interface"].as_str()?.to_owned(), path["transport"].as_str()?.to_owned()));
-    let paths = result["received"]["paths"].as_array().expect("paths").iter().filter_map(transport);
+    assert!(
+        mean("wifi", 1.0, 2.0) > 20.0 && mean("mobile", 1.0, 2.0) < 1.0,
+        "{result}"
+    );
+    assert!(
+        mean("dock", 1.0, 2.0) > 10.0 && mean("dock", 4.0, 4.75) < 1.0,
+        "{result}"
+    );
+    assert!(
+        mean("wifi", 4.0, 4.75) > 20.0 && mean("mobile", 4.0, 4.75) > 10.0,
+        "{result}"
+    );
+    assert!(
+        mean("wifi", 5.5, 6.5) < 1.0 && mean("mobile", 5.5, 6.5) > 10.0,
+        "{result}"
+    );
+    let transport = |path: &Value| {
+        Some((
+            path["interface"].as_str()?.to_owned(),
+            path["transport"].as_str()?.to_owned(),
+        ))
+    };
+    let paths = result["received"]["paths"]
+        .as_array()
+        .expect("paths")
+        .iter()
+        .filter_map(transport);
     let expected = [("eth0", "mtp-tcp"), ("wlan0", "tcp"), ("wwan0", "quic")];
     let expected = expected.map(|(interface, transport)| (interface.to_owned(), transport.to_owned()));
-    assert_eq!(paths.collect::<BTreeSet<_>>(), BTreeSet::from(expected), "{result}");
+    assert_eq!(
+        paths.collect::<BTreeSet<_>>(),
+        BTreeSet::from(expected),
+        "{result}"
+    );
 }
 
 /// The demonstration's end: for three of ten seconds a transfer's window is held under its own.
 #[test]
 fn a_transfer_is_watched_and_steered() {
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = hawser.args(["demo", "--story", "watching", "--json"]).output().expect("hawser starts");
+    let output = hawser
+        .args(["demo", "--story", "watching", "--json"])
+        .output()
+        .expect("hawser starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
         println!("skipped: watching: {said}");
@@ -179,17 +243,27 @@ fn a_transfer_is_watched_and_steered() {
     let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
     assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
     assert_eq!(result["same"], true, "{result}");
-    let row = |name: &str| result[name].as_array().unwrap_or_else(|| panic!("{name}: {result}"));
+    let row = |name: &str| {
+        result[name]
+            .as_array()
+            .unwrap_or_else(|| panic!("{name}: {result}"))
+    };
     let set = result["set"].as_u64().expect("what it was set to");
     let windows: Vec<u64> = row("window_bytes").iter().filter_map(Value::as_u64).collect();
     let is_set = |window: &u64| *window == set;
     let first = windows.iter().position(is_set).expect("the window was held");
     let last = windows.iter().rposition(is_set).expect("as before");
-    assert!(windows[first..=last].iter().all(is_set), "nothing was seen in between: {windows:?}");
+    assert!(
+        windows[first..=last].iter().all(is_set),
+        "nothing was seen in between: {windows:?}"
+    );
     let lease = result["lease_seconds"].as_f64().expect("a lease");
     let held = (last + 1 - first) as f64 * result["mark_seconds"].as_f64().expect("a mark");
     // A busy machine looks late, and then more often.
-    assert!((held - lease).abs() < 1.0, "held for {held} s instead of {lease} s: {windows:?}");
+    assert!(
+        (held - lease).abs() < 1.0,
+        "held for {held} s instead of {lease} s: {windows:?}"
+    );
     // Its own law may have met losses at one mark or another.
     let median = |windows: &[u64]| {
         let mut sorted = windows.to_vec();
@@ -202,5 +276,8 @@ fn a_transfer_is_watched_and_steered() {
     let rates: Vec<f64> = row("mbit_per_second").iter().filter_map(Value::as_f64).collect();
     let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
     let during = mean(&rates[first..last]);
-    assert!(mean(&rates[..first]) > during && mean(&rates[last..]) > during, "{rates:?}");
+    assert!(
+        mean(&rates[..first]) > during && mean(&rates[last..]) > during,
+        "{rates:?}"
+    );
 }

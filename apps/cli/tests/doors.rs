@@ -11,13 +11,17 @@ use serde_json::Value;
 /// Lines that `hawser watch --json` has written.
 fn lines(place: &Place, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(place.file(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
 }
 
 /// The events of signals, with their flows, in order.
 fn events(lines: &[Value]) -> Vec<(&str, &str)> {
     let signals = lines.iter().filter_map(|line| line.get("signal"));
-    signals.filter_map(|signal| Some((signal["event"].as_str()?, signal["flow"].as_str()?))).collect()
+    signals
+        .filter_map(|signal| Some((signal["event"].as_str()?, signal["flow"].as_str()?)))
+        .collect()
 }
 
 fn names<'a>(events: &[(&'a str, &str)]) -> Vec<&'a str> {
@@ -48,22 +52,40 @@ fn both_ends_of_a_session_are_seen() {
     assert!(output.status.success(), "{output:?}");
     let (received, sent) = (lines(&place, "r.lines"), lines(&place, "s.lines"));
     let (far, near) = (events(&received), events(&sent));
-    for (event, times) in
-        [("session.opened", 1), ("session.path.up", 2), ("session.stream_opened", 1), ("session.closed", 1)]
-    {
-        assert_eq!(names(&far).iter().filter(|name| **name == event).count(), times, "{event}: {far:?}");
+    for (event, times) in [
+        ("session.opened", 1),
+        ("session.path.up", 2),
+        ("session.stream_opened", 1),
+        ("session.closed", 1),
+    ] {
+        assert_eq!(
+            names(&far).iter().filter(|name| **name == event).count(),
+            times,
+            "{event}: {far:?}"
+        );
     }
-    assert_eq!(names(&near).iter().filter(|name| **name == "session.closed").count(), 1, "{near:?}");
+    assert_eq!(
+        names(&near)
+            .iter()
+            .filter(|name| **name == "session.closed")
+            .count(),
+        1,
+        "{near:?}"
+    );
     // What was sent stands in the samples, path by path.
     let mut carried: BTreeMap<&str, u64> = BTreeMap::new();
     for sample in sent.iter().filter_map(|line| line.get("sample")) {
-        if let (Some(flow), Some(bytes)) =
-            (sample["flow"].as_str(), sample["values"]["session.path.sent"].as_u64())
-        {
+        if let (Some(flow), Some(bytes)) = (
+            sample["flow"].as_str(),
+            sample["values"]["session.path.sent"].as_u64(),
+        ) {
             carried.insert(flow, bytes);
         }
     }
-    assert!(carried.values().filter(|bytes| **bytes > 100_000).count() == 2, "{carried:?}");
+    assert!(
+        carried.values().filter(|bytes| **bytes > 100_000).count() == 2,
+        "{carried:?}"
+    );
 }
 
 #[test]
@@ -85,13 +107,23 @@ fn a_proxy_tells_of_its_races() {
     let lines = lines(&place, "lines");
     let events = events(&lines);
     let of = |event: &str| -> Vec<&str> {
-        events.iter().filter(|(name, _)| *name == event).map(|(_, flow)| *flow).collect()
+        events
+            .iter()
+            .filter(|(name, _)| *name == event)
+            .map(|(_, flow)| *flow)
+            .collect()
     };
     let won = of("race.won");
     assert_eq!(won.len(), 1, "{events:?}");
-    let by = lines.iter().find(|line| line["signal"]["event"] == "race.won").expect("it is there");
+    let by = lines
+        .iter()
+        .find(|line| line["signal"]["event"] == "race.won")
+        .expect("it is there");
     assert_eq!(by["signal"]["fields"]["transport"], 1, "by TCP: {by}");
-    assert!(of("race.began").contains(&won[0]) && of("race.started").contains(&won[0]), "{events:?}");
+    assert!(
+        of("race.began").contains(&won[0]) && of("race.started").contains(&won[0]),
+        "{events:?}"
+    );
     // Nobody listens there: the last race failed, and nothing after it is missing.
     assert!(!of("race.all_failed").is_empty(), "{events:?}");
 }
@@ -116,7 +148,10 @@ fn a_gateway_tells_of_its_sessions() {
     assert_eq!(output.stdout, b"content", "{output:?}");
     let lines = lines(&place, "lines");
     let seen = names(&events(&lines));
-    assert!(seen.contains(&"session.path.up") && seen.contains(&"session.stream_opened"), "{seen:?}");
+    assert!(
+        seen.contains(&"session.path.up") && seen.contains(&"session.stream_opened"),
+        "{seen:?}"
+    );
     assert!(seen.contains(&"session.closed"), "{seen:?}");
 }
 
@@ -172,10 +207,22 @@ fn links_of_a_lab_are_seen_and_steered() {
         H audit $S"#;
     let script = script.replace("H ", &format!("{} ", env!("CARGO_BIN_EXE_hawser")));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hawser"));
-    command.args(["lab", "up", "links.toml", "--interact=l.sock", "--", "sh", "-ec", &script]);
+    command.args([
+        "lab",
+        "up",
+        "links.toml",
+        "--interact=l.sock",
+        "--",
+        "sh",
+        "-ec",
+        &script,
+    ]);
     command.current_dir(place.file(""));
     let output = command.output().expect("hawser starts");
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     if output.status.code() == Some(4) && err.contains("namespace") {
         println!("skipped: {err}");
         return;
@@ -191,14 +238,22 @@ fn links_of_a_lab_are_seen_and_steered() {
     assert!(events.contains(&("lab.link.down", "0:2")) && events.contains(&("lab.link.down", "0:3")));
     assert!(events.contains(&("lab.link.changed", "0:0")), "{events:?}");
     let signals = lines.iter().filter_map(|line| line.get("signal"));
-    let lost: Vec<&Value> = signals.filter(|signal| signal["event"] == "lab.link.lost").collect();
+    let lost: Vec<&Value> = signals
+        .filter(|signal| signal["event"] == "lab.link.lost")
+        .collect();
     // 3 is `silent`.
-    assert!(lost.iter().any(|signal| signal["fields"]["cause"] == 3), "{lost:?}");
+    assert!(
+        lost.iter().any(|signal| signal["fields"]["cause"] == 3),
+        "{lost:?}"
+    );
     let labels: Vec<&str> = lines
         .iter()
         .filter_map(|line| line["flows"].as_array())
         .flatten()
         .filter_map(|flow| flow["label"].as_str())
         .collect();
-    assert!(labels.contains(&"wifi forward") && labels.contains(&"mobile backward"), "{labels:?}");
+    assert!(
+        labels.contains(&"wifi forward") && labels.contains(&"mobile backward"),
+        "{labels:?}"
+    );
 }

@@ -17,7 +17,10 @@ fn run(arguments: &[&str]) -> Output {
 
 /// Exit code, and what was said on standard error.
 fn ended(output: &Output) -> (i32, String) {
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 fn good(arguments: &[&str]) -> String {
@@ -28,7 +31,11 @@ fn good(arguments: &[&str]) -> String {
 
 fn example() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    root.join("examples/stop-and-wait.mtp").canonicalize().expect("the example").display().to_string()
+    root.join("examples/stop-and-wait.mtp")
+        .canonicalize()
+        .expect("the example")
+        .display()
+        .to_string()
 }
 
 /// The example, built under a name of the test's own.
@@ -40,7 +47,19 @@ fn built(name: &str) -> PathBuf {
 
 fn swarm(program: &Path, more: &[&str]) -> Output {
     let program = program.display().to_string();
-    run(&[&["swarm", &program, "--plain", "--runs", "2", "--save", "engines-failure.toml"], more].concat())
+    run(&[
+        &[
+            "swarm",
+            &program,
+            "--plain",
+            "--runs",
+            "2",
+            "--save",
+            "engines-failure.toml",
+        ],
+        more,
+    ]
+    .concat())
 }
 
 #[test]
@@ -48,19 +67,28 @@ fn a_built_program_runs_on_both_engines() {
     let path = built("both.so");
     let mode = fs::metadata(&path).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o022, 0, "nobody else can write it: {mode:o}");
-    for (more, engine) in
-        [(&[][..], "native"), (&["--engine", "interp"], "interp"), (&["--engine", "both"], "both")]
-    {
+    for (more, engine) in [
+        (&[][..], "native"),
+        (&["--engine", "interp"], "interp"),
+        (&["--engine", "both"], "both"),
+    ] {
         let output = swarm(&path, &[more, &["--json"]].concat());
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!((&said["ok"], &said["engine"]), (&true.into(), &engine.into()), "{said}");
+        assert_eq!(
+            (&said["ok"], &said["engine"]),
+            (&true.into(), &engine.into()),
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let scenario = root.join("examples/scenarios/stop-and-wait.toml").display().to_string();
+    let scenario = root
+        .join("examples/scenarios/stop-and-wait.toml")
+        .display()
+        .to_string();
     let engine = |more: &[&str]| {
         let said = good(&[&["sim", &scenario, "--json"], more].concat());
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
@@ -95,21 +123,29 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
     fs::write(&compiler, script).expect("it can be written");
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("it is ours");
     let library = folder.join("planted.so").display().to_string();
-    let build = hawser(&["build", &example(), "-o", &library]).env("CC", &compiler).output();
+    let build = hawser(&["build", &example(), "-o", &library])
+        .env("CC", &compiler)
+        .output();
     assert_eq!(ended(&build.expect("hawser starts")).0, 0);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = fs::read_to_string(root.join("examples/scenarios/stop-and-wait.toml")).expect("a scenario");
     let scenario = |name: &str, engine: &str| {
         let path = folder.join(name);
         let program = format!("program = {library:?}\n{engine}");
-        fs::write(&path, text.replace("program = \"../stop-and-wait.mtp\"", &program))
-            .expect("it can be written");
+        fs::write(
+            &path,
+            text.replace("program = \"../stop-and-wait.mtp\"", &program),
+        )
+        .expect("it can be written");
         path.display().to_string()
     };
     let plain = scenario("plain.toml", "");
     let native = scenario("native.toml", "engine = \"native\"");
 
-    for arguments in [&["sim", &plain, "--json"][..], &["sim", &plain, "--engine", "interp", "--json"]] {
+    for arguments in [
+        &["sim", &plain, "--json"][..],
+        &["sim", &plain, "--engine", "interp", "--json"],
+    ] {
         let said: serde_json::Value = serde_json::from_str(&good(arguments)).expect("JSON");
         assert_eq!(said["engine"], "interp");
     }
@@ -129,11 +165,17 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
 #[test]
 fn the_c_is_one_file_that_compiles() {
     let c = good(&["emit", &example()]);
-    assert!(c.contains("#line") && c.contains("stop-and-wait.mtp"), "its lines are marked");
+    assert!(
+        c.contains("#line") && c.contains("stop-and-wait.mtp"),
+        "its lines are marked"
+    );
     good(&["emit", &example(), "-o", "emitted.c"]);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emitted.c");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), c);
-    let compiled = Command::new("cc").args(["-std=c11", "-fsyntax-only"]).arg(&file).status();
+    let compiled = Command::new("cc")
+        .args(["-std=c11", "-fsyntax-only"])
+        .arg(&file)
+        .status();
     assert!(compiled.expect("a C compiler").success());
 }
 
@@ -143,7 +185,10 @@ fn what_others_could_have_written_is_not_run() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o775)).expect("it is ours");
     let (code, said) = ended(&swarm(&path, &[]));
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("others can write it") && said.contains("chmod go-w"), "{said}");
+    assert!(
+        said.contains("others can write it") && said.contains("chmod go-w"),
+        "{said}"
+    );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folder.so");
     fs::create_dir_all(&folder).expect("a folder");
     let (code, said) = ended(&swarm(&folder, &[]));
@@ -156,7 +201,10 @@ fn what_another_hawser_made_is_not_run() {
     let path = built("stale.so");
     let mut bytes = fs::read(&path).expect("it is there");
     let digest = digest_of(&good(&["emit", &example()]));
-    let at = bytes.windows(digest.len()).position(|w| w == digest.as_bytes()).expect("the digest is in it");
+    let at = bytes
+        .windows(digest.len())
+        .position(|w| w == digest.as_bytes())
+        .expect("the digest is in it");
     bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
     fs::write(&path, bytes).expect("it is ours");
     let (code, said) = ended(&swarm(&path, &[]));
@@ -205,13 +253,20 @@ fn what_is_no_program_is_not_run() {
 
 #[test]
 fn a_missing_compiler_is_told() {
-    for arguments in
-        [&["build", &example(), "-o", "never.so"][..], &["swarm", &example(), "--engine", "native"]]
-    {
-        let output = hawser(arguments).env("CC", "no-such-compiler").output().expect("hawser starts");
+    for arguments in [
+        &["build", &example(), "-o", "never.so"][..],
+        &["swarm", &example(), "--engine", "native"],
+    ] {
+        let output = hawser(arguments)
+            .env("CC", "no-such-compiler")
+            .output()
+            .expect("hawser starts");
         let (code, said) = ended(&output);
         assert_eq!(code, 4, "{arguments:?}: {said}");
-        assert!(said.contains("no-such-compiler") && said.contains("apt install"), "{said}");
+        assert!(
+            said.contains("no-such-compiler") && said.contains("apt install"),
+            "{said}"
+        );
     }
     assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("never.so").exists());
 }
@@ -228,7 +283,10 @@ fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
         .expect("hawser starts");
     let (code, said) = ended(&output);
     assert_eq!(code, 4, "{said}");
-    assert!(said.contains("there is no C compiler `no-right-to-run`"), "{said}");
+    assert!(
+        said.contains("there is no C compiler `no-right-to-run`"),
+        "{said}"
+    );
 }
 
 #[test]

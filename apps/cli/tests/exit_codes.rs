@@ -6,8 +6,14 @@ use std::process::Command;
 
 /// The exit code of `hawser …`, and what it says on standard error.
 fn hawser(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(arguments).output().expect("hawser starts");
-    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(arguments)
+        .output()
+        .expect("hawser starts");
+    (
+        output.status.code().unwrap_or(-1),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 fn repository() -> PathBuf {
@@ -24,7 +30,10 @@ fn file(name: &str, text: impl AsRef<[u8]>) -> String {
 #[test]
 fn a_good_program_ends_with_0() {
     let program = repository().join("examples/stop-and-wait.mtp");
-    assert_eq!(hawser(&["check", &program.display().to_string()]), (0, String::new()));
+    assert_eq!(
+        hawser(&["check", &program.display().to_string()]),
+        (0, String::new())
+    );
 }
 
 #[test]
@@ -37,9 +46,12 @@ fn a_wrong_program_ends_with_1() {
 
 #[test]
 fn wrong_usage_ends_with_2() {
-    for arguments in
-        [&["nosuch"][..], &["check"], &["sim", "a.toml", "--seed", "many"], &["explain", "E9999"]]
-    {
+    for arguments in [
+        &["nosuch"][..],
+        &["check"],
+        &["sim", "a.toml", "--seed", "many"],
+        &["explain", "E9999"],
+    ] {
         let (code, said) = hawser(arguments);
         assert_eq!(code, 2, "{arguments:?}: {said}");
     }
@@ -56,7 +68,10 @@ fn a_span_without_a_unit_ends_with_2() {
     ] {
         let (code, said) = hawser(arguments);
         assert_eq!(code, 2, "{arguments:?}: {said}");
-        assert!(said.contains("`5` has no unit: write 5s for seconds"), "{arguments:?}: {said}");
+        assert!(
+            said.contains("`5` has no unit: write 5s for seconds"),
+            "{arguments:?}: {said}"
+        );
     }
 }
 
@@ -64,7 +79,13 @@ fn a_span_without_a_unit_ends_with_2() {
 #[test]
 fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
     let recv = |arguments: &[&str]| {
-        hawser(&[&["recv", "192.0.2.1", "--over", "mtp-tcp", "--addr", "192.0.2.2/24"], arguments].concat())
+        hawser(
+            &[
+                &["recv", "192.0.2.1", "--over", "mtp-tcp", "--addr", "192.0.2.2/24"],
+                arguments,
+            ]
+            .concat(),
+        )
     };
     let (code, said) = recv(&["--dev", "packet:nosuch0"]);
     assert!(code == 4 && said.contains("nosuch0"), "{code}: {said}");
@@ -79,7 +100,10 @@ fn an_attachment_is_checked_without_a_process() {
     let cap = repository().join("examples/attach/cap.mtp").display().to_string();
     let check = |file: &str| hawser(&["check", "--attach", "tcp", file]);
     assert_eq!(check(&cap), (0, String::new()));
-    let wrong = file("wrong-place.mtp", "void cap(event_t ev, tcp_conn c) { }\nattach cap after cb;\n");
+    let wrong = file(
+        "wrong-place.mtp",
+        "void cap(event_t ev, tcp_conn c) { }\nattach cap after cb;\n",
+    );
     let (code, said) = check(&wrong);
     assert!(code == 1 && said.contains("`cb`"), "{code}: {said}");
     let (code, said) = check(&file("no-place.mtp", "void cap(event_t ev, tcp_conn c) { }\n"));
@@ -107,17 +131,33 @@ fn a_bad_file_does_not_keep_others_from_being_formatted() {
     let other = file("unformatted.mtp", "context   c { uint32 x; }\n");
     let (code, said) = hawser(&["fmt", &wrong, "nosuch.mtp", &other]);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("unparsable.mtp has errors") && said.contains("nosuch.mtp"), "{said}");
-    assert_eq!(fs::read_to_string(other).expect("it is there"), "context c { uint32 x; }\n");
+    assert!(
+        said.contains("unparsable.mtp has errors") && said.contains("nosuch.mtp"),
+        "{said}"
+    );
+    assert_eq!(
+        fs::read_to_string(other).expect("it is there"),
+        "context c { uint32 x; }\n"
+    );
 }
 
 #[test]
 fn options_that_contradict_each_other_end_with_2() {
     let tun = "--dev=tun:hawser0";
     for (options, told) in [
-        (&[tun, "--addr=10.9.0.1/24", "--kernel-addr=10.9.0.1/24"][..], "two hosts"),
+        (
+            &[tun, "--addr=10.9.0.1/24", "--kernel-addr=10.9.0.1/24"][..],
+            "two hosts",
+        ),
         (&[tun, "--addr=10.9.0.2/24", "--addr=10.9.0.2/16"], "twice"),
-        (&["--dev=packet:eth0", "--addr=10.9.0.2/24", "--kernel-addr=10.9.0.1/24"], "TUN"),
+        (
+            &[
+                "--dev=packet:eth0",
+                "--addr=10.9.0.2/24",
+                "--kernel-addr=10.9.0.1/24",
+            ],
+            "TUN",
+        ),
         (&["--dev=tun:a/b", "--addr=10.9.0.2/24"], "name a device"),
         (&[tun, "--addr=10.9.0.2/24", "--port=0"], "--port"),
     ] {
@@ -125,7 +165,15 @@ fn options_that_contradict_each_other_end_with_2() {
         assert_eq!(code, 2, "{options:?}: {said}");
         assert!(said.contains(told), "{options:?}: {said}");
     }
-    let (code, said) = hawser(&["get", "http://10.9.0.1/x", tun, "--addr=10.9.0.2/24", "--json", "-o", "-"]);
+    let (code, said) = hawser(&[
+        "get",
+        "http://10.9.0.1/x",
+        tun,
+        "--addr=10.9.0.2/24",
+        "--json",
+        "-o",
+        "-",
+    ]);
     assert_eq!(code, 2, "{said}");
 }
 
@@ -141,7 +189,11 @@ fn a_reader_that_goes_away_is_no_bug() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = hawser.args(["explain", "E0020"]).stdout(writer).output().expect("hawser starts");
+    let output = hawser
+        .args(["explain", "E0020"])
+        .stdout(writer)
+        .output()
+        .expect("hawser starts");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
@@ -154,7 +206,12 @@ fn findings_of_several_programs_are_one_json_value() {
         .output()
         .expect("hawser starts");
     let findings: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one value");
-    let codes: Vec<_> = findings.as_array().into_iter().flatten().map(|f| f["code"].as_str()).collect();
+    let codes: Vec<_> = findings
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|f| f["code"].as_str())
+        .collect();
     assert_eq!(codes, [Some("E0203"), Some("E0203")]);
 }
 
@@ -172,7 +229,10 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
         .output()
         .expect("hawser starts");
     assert_eq!(swarm.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&swarm.stderr).contains("--plain"), "it says what may be asked less");
+    assert!(
+        String::from_utf8_lossy(&swarm.stderr).contains("--plain"),
+        "it says what may be asked less"
+    );
     let result: serde_json::Value = serde_json::from_slice(&swarm.stdout).expect("one value");
     assert_eq!((&result["ok"], &result["seed"]), (&false.into(), &1.into()));
     let (code, said) = hawser(&["replay", &saved.display().to_string(), "--seed", "1"]);
@@ -181,15 +241,30 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
 
 #[test]
 fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
-    let program = repository().join("examples/stop-and-wait.mtp").display().to_string();
-    let saved = Path::new(env!("CARGO_TARGET_TMPDIR")).join("jobs-failure.toml").display().to_string();
+    let program = repository()
+        .join("examples/stop-and-wait.mtp")
+        .display()
+        .to_string();
+    let saved = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("jobs-failure.toml")
+        .display()
+        .to_string();
     let swarm = |more: &[&str]| {
         let common = ["swarm", &program, "--json", "--save", &saved];
-        let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(common).args(more).output();
+        let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+            .args(common)
+            .args(more)
+            .output();
         let output = output.expect("hawser starts");
-        (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).expect("UTF-8"),
+        )
     };
-    for options in [&["--plain", "--runs", "24"][..], &["--runs", "24", "--first", "1"]] {
+    for options in [
+        &["--plain", "--runs", "24"][..],
+        &["--runs", "24", "--first", "1"],
+    ] {
         let one = swarm(&[options, &["--jobs", "1"]].concat());
         assert_eq!(one.0, Some(i32::from(!options.contains(&"--plain"))), "{}", one.1);
         for jobs in ["2", "7"] {
@@ -221,7 +296,11 @@ fn a_swarm_sets_params() {
 fn programs_and_params_that_are_not_there_end_with_2_or_3() {
     let device = ["--dev=packet:nosuch0", "--addr=10.9.0.2/24"];
     let serve = |options: &[&str]| hawser(&[&["serve", "."], &device[..], options].concat());
-    for options in [&["--program=nosuch"][..], &["--param=NOSUCH=1"], &["--param=MIN_RTO=5"]] {
+    for options in [
+        &["--program=nosuch"][..],
+        &["--param=NOSUCH=1"],
+        &["--param=MIN_RTO=5"],
+    ] {
         let (code, said) = serve(options);
         assert_eq!(code, 2, "{options:?}: {said}");
     }
@@ -250,9 +329,15 @@ fn programs_and_params_that_are_not_there_end_with_2_or_3() {
 
 #[test]
 fn files_that_help_names_are_there() {
-    let help = Command::new(env!("CARGO_BIN_EXE_hawser")).arg("--help").output().expect("hawser starts");
+    let help = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .arg("--help")
+        .output()
+        .expect("hawser starts");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let named: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("examples/")).collect();
+    let named: Vec<&str> = help
+        .split_whitespace()
+        .filter(|word| word.starts_with("examples/"))
+        .collect();
     assert_eq!(named.len(), 2);
     for file in named {
         assert!(repository().join(file).is_file(), "{file}");
@@ -262,9 +347,13 @@ fn files_that_help_names_are_there() {
 #[test]
 fn every_code_of_the_page_is_told_by_help() {
     let page = fs::read_to_string(repository().join("docs/exit-codes.md")).expect("the page is there");
-    let codes =
-        page.lines().filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
-    let help = Command::new(env!("CARGO_BIN_EXE_hawser")).arg("--help").output().expect("hawser starts");
+    let codes = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next()?.parse::<u8>().ok());
+    let help = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .arg("--help")
+        .output()
+        .expect("hawser starts");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let (_, told) = help.split_once("Exit codes:").expect("help tells exit codes");
     let codes: Vec<String> = codes.map(|code| code.to_string()).collect();

@@ -50,7 +50,11 @@ impl Drop for Running {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+    if let Err(error) = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+    {
         println!("skipped: hawser serve beside greedy clients: /dev/net/tun: {error}");
         return ExitCode::SUCCESS;
     }
@@ -62,10 +66,30 @@ fn serve(folder: &Path, more: &[&str]) -> TestResult<Served> {
     std::fs::File::create(folder.join("large"))?.set_len(1 << 30)?;
     let lab = Lab::up(&Spec::parse("host = [{ name = \"here\" }]")?)?;
     let mut command = lab.host("here")?.command(env!("CARGO_BIN_EXE_hawser"))?;
-    command.arg("serve").arg(folder).args(["--dev", "tun:h0", "--kernel-addr", "10.9.0.1/24"]);
-    command.args(["--addr", "10.9.0.2/24", "--faults", "rate=100Mbit/s,delay=5ms", "--backlog", "4096"]);
-    let server = Running(command.args(more).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
-    Ok(Served { lab, _server: server, at: SocketAddr::from(([10, 9, 0, 2], 80)) })
+    command
+        .arg("serve")
+        .arg(folder)
+        .args(["--dev", "tun:h0", "--kernel-addr", "10.9.0.1/24"]);
+    command.args([
+        "--addr",
+        "10.9.0.2/24",
+        "--faults",
+        "rate=100Mbit/s,delay=5ms",
+        "--backlog",
+        "4096",
+    ]);
+    let server = Running(
+        command
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?,
+    );
+    Ok(Served {
+        lab,
+        _server: server,
+        at: SocketAddr::from(([10, 9, 0, 2], 80)),
+    })
 }
 
 /// Runs clients in the server's host.
@@ -75,7 +99,9 @@ where
 {
     let at = served.at;
     served.lab.host("here")?.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(async {
             let begin = Instant::now();
             while load(at).await.is_err() {
@@ -119,7 +145,11 @@ fn keep_their_rate(request: &str) -> TestResult {
         println!(
             "  {count} clients: ten others {beside:.2?}, alone {before:.2?} and {after:.2?}: {share:.2}"
         );
-        if share >= 0.9 { Ok(()) } else { Err(format!("{beside:?} beside them, {alone:?} alone").into()) }
+        if share >= 0.9 {
+            Ok(())
+        } else {
+            Err(format!("{beside:?} beside them, {alone:?} alone").into())
+        }
     })
 }
 
@@ -129,7 +159,11 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
     with_clients(&served, |at| async move {
         let mut held = Vec::new();
         for number in 0..50 {
-            let request = if number % 2 == 0 { "GET /large HTTP/1.1\r\nHost: 10.9.0.2\r\n\r\n" } else { "" };
+            let request = if number % 2 == 0 {
+                "GET /large HTTP/1.1\r\nHost: 10.9.0.2\r\n\r\n"
+            } else {
+                ""
+            };
             held.push(open(at, request).await?);
         }
         let begin = Instant::now();
@@ -139,7 +173,10 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        println!("  a newcomer is served {:.1?} after 50 that do nothing", begin.elapsed());
+        println!(
+            "  a newcomer is served {:.1?} after 50 that do nothing",
+            begin.elapsed()
+        );
         transfers(at).await.map(drop)
     })
 }
@@ -148,7 +185,10 @@ fn idle_connections_make_room_for_newcomers() -> TestResult {
 fn one_address_leaves_places_to_others() -> TestResult {
     const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 3));
     let folder = Folder::new()?;
-    let served = serve(&folder, &["--max-connections", "40", "--kernel-addr", "10.9.0.3/24"])?;
+    let served = serve(
+        &folder,
+        &["--max-connections", "40", "--kernel-addr", "10.9.0.3/24"],
+    )?;
     with_clients(&served, |at| async move {
         let mut slow = JoinSet::new();
         for _ in 0..80 {
@@ -165,7 +205,10 @@ fn one_address_leaves_places_to_others() -> TestResult {
         for _ in 0..HONEST {
             load_from(OTHER, at).await?;
         }
-        println!("  ten downloads from another address take {:.2?}", begin.elapsed());
+        println!(
+            "  ten downloads from another address take {:.2?}",
+            begin.elapsed()
+        );
         Ok(())
     })
 }
@@ -173,7 +216,9 @@ fn one_address_leaves_places_to_others() -> TestResult {
 /// Sends a request a byte at a time.
 async fn ask_slowly(at: SocketAddr) -> TestResult {
     let mut stream = TcpStream::connect(at).await?;
-    stream.write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nX: ").await?;
+    stream
+        .write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nX: ")
+        .await?;
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
         stream.write_all(b"x").await?;
@@ -228,10 +273,16 @@ async fn load_from(from: IpAddr, at: SocketAddr) -> TestResult {
         let socket = TcpSocket::new_v4()?;
         socket.bind((from, 0).into())?;
         let mut stream = socket.connect(at).await?;
-        stream.write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nConnection: close\r\n\r\n").await?;
+        stream
+            .write_all(b"GET /file HTTP/1.1\r\nHost: 10.9.0.2\r\nConnection: close\r\n\r\n")
+            .await?;
         let mut page = Vec::new();
         stream.read_to_end(&mut page).await?;
-        if page.len() > BYTES { Ok(()) } else { Err(format!("{} bytes came", page.len()).into()) }
+        if page.len() > BYTES {
+            Ok(())
+        } else {
+            Err(format!("{} bytes came", page.len()).into())
+        }
     };
     tokio::time::timeout(Duration::from_secs(60), all).await?
 }

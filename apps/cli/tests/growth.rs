@@ -24,19 +24,30 @@ fn instructions(command: &str, name: &str, text: &str) -> u64 {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{command}_{name}.mtp"));
     std::fs::write(&path, text).expect("the folder for tests can be written");
     let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_hawser"), command])
+        .args([
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            env!("CARGO_BIN_EXE_hawser"),
+            command,
+        ])
         .arg(&path)
         .output()
         .expect("valgrind starts");
     let said = String::from_utf8_lossy(&output.stderr);
-    let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    let count = said
+        .lines()
+        .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
     count.unwrap_or_else(|| panic!("valgrind says no count: {said}"))
 }
 
 /// How many times the work of a short program a long one is, beyond what a start costs.
 fn growth(command: &str, shape: Shape) -> f64 {
     let beyond_start = |lines: usize| {
-        let text = if lines == 0 { "// Nothing.\n".to_owned() } else { shape.program(lines) };
+        let text = if lines == 0 {
+            "// Nothing.\n".to_owned()
+        } else {
+            shape.program(lines)
+        };
         instructions(command, &format!("{shape:?}_{lines}"), &text) as f64
     };
     let start = beyond_start(0);
@@ -51,7 +62,10 @@ fn no_faster(command: &str, shapes: &[Shape]) {
     for shape in shapes {
         let growth = growth(command, *shape);
         println!("hawser {command}, {shape:?}: {FACTOR} times the lines, {growth:.2} times the work");
-        assert!(growth < MOST, "hawser {command}, {shape:?}: {growth:.1} times the work");
+        assert!(
+            growth < MOST,
+            "hawser {command}, {shape:?}: {growth:.1} times the work"
+        );
     }
 }
 

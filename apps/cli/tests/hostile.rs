@@ -11,7 +11,10 @@ use std::time::{Duration, Instant};
 use hawser_temporary::Folder;
 
 fn hawser(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hawser")).args(arguments).output().expect("hawser starts")
+    Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(arguments)
+        .output()
+        .expect("hawser starts")
 }
 
 /// Nothing that moves a cursor, sets a title or turns text around.
@@ -47,12 +50,17 @@ fn an_error_of_a_peer_reaches_the_terminal_escaped() {
         let (mut stream, _) = listener.accept().expect("a client");
         let mut request = [0; 1];
         stream.read_exact(&mut request).expect("a request");
-        stream.write_all(b"{\"error\":\"no \\u001b]0;title\\u0007 \\u202eevil\"}\n").expect("it reads");
+        stream
+            .write_all(b"{\"error\":\"no \\u001b]0;title\\u0007 \\u202eevil\"}\n")
+            .expect("it reads");
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let output = hawser(&["cib", "list", "--socket", socket.to_str().expect("a plain path")]);
     answers.join().expect("it ends");
-    assert!(harmless(&output).contains("no \\u001b]0;title\\u0007 \\u202eevil"), "{output:?}");
+    assert!(
+        harmless(&output).contains("no \\u001b]0;title\\u0007 \\u202eevil"),
+        "{output:?}"
+    );
 }
 
 /// Answers with one line to each request of one client.
@@ -90,7 +98,11 @@ fn line_feeds_of_others_make_no_lines() {
             [HELLO, flows],
             "0:1 tcp.conn x\\u000a0:2 tcp.conn\\u2028y\\u0085z command=\"a\\n0:3 b cgroup=/\"",
         ),
-        ("audit", [HELLO, log], "0.000 s a\\u000ab: v of 0:1 refused: c\\u000ad"),
+        (
+            "audit",
+            [HELLO, log],
+            "0.000 s a\\u000ab: v of 0:1 refused: c\\u000ad",
+        ),
         ("audit", [HELLO, ERROR], "hawser: no\\u000ahawser: all is well"),
         ("probe", [ERROR, ERROR], "hawser: no\\u000ahawser: all is well"),
     ] {
@@ -121,7 +133,10 @@ fn a_line_without_end_ends_the_client_within_its_bound() {
         let path = socket.to_str().expect("a plain path");
         let output = hawser(&[&command[..], &["--socket", path]].concat());
         assert_eq!(output.status.code(), Some(answers_ended), "{output:?}");
-        assert!(harmless(&output).contains("more than 16777216 bytes"), "{output:?}");
+        assert!(
+            harmless(&output).contains("more than 16777216 bytes"),
+            "{output:?}"
+        );
         let sent = sends.join().expect("it ends");
         assert!(sent <= 20 << 20, "{sent} bytes were taken");
     }
@@ -148,9 +163,17 @@ fn a_socket_of_another_user_is_sent_nothing() {
     }
     let socket = theirs.join("s");
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65533", "--regid=65533", "--clear-groups"]).arg(copy);
-    command.args(["recv", "--listen", "127.0.0.1:0"]).arg(format!("--interact={}", socket.display()));
-    command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).env_remove("XDG_RUNTIME_DIR");
+    command
+        .args(["--reuid=65533", "--regid=65533", "--clear-groups"])
+        .arg(copy);
+    command
+        .args(["recv", "--listen", "127.0.0.1:0"])
+        .arg(format!("--interact={}", socket.display()));
+    command
+        .current_dir("/")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env_remove("XDG_RUNTIME_DIR");
     let mut peer = Process(command.spawn().expect("setpriv is there"));
     let until = Instant::now() + Duration::from_secs(30);
     while !socket.exists() {
@@ -162,7 +185,10 @@ fn a_socket_of_another_user_is_sent_nothing() {
     for command in [&["probe"][..], &["events", "--json"], &["cib", "list"]] {
         let output = hawser(&[command, &["--socket", path]].concat());
         assert_eq!(output.status.code(), Some(4), "{output:?}");
-        assert!(harmless(&output).contains("user 65533 listens there, who is neither"), "{output:?}");
+        assert!(
+            harmless(&output).contains("user 65533 listens there, who is neither"),
+            "{output:?}"
+        );
     }
 }
 
@@ -179,6 +205,9 @@ fn a_document_of_others_names_no_state() {
     std::fs::set_permissions(&document, PermissionsExt::from_mode(0o646)).expect("it is ours");
     let output = hawser(&["cat", "--config", document.to_str().expect("a plain path")]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    assert!(harmless(&output).contains("state: others may write this document"), "{output:?}");
+    assert!(
+        harmless(&output).contains("state: others may write this document"),
+        "{output:?}"
+    );
     assert!(!state.exists() && !folder.join("state.json.lock").exists());
 }

@@ -87,7 +87,10 @@ impl Folder {
 
     /// A JSON object a line.
     fn lines(&self, name: &str) -> Vec<Value> {
-        self.text(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        self.text(name)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
     }
 }
 
@@ -97,7 +100,11 @@ fn name(letter: char) -> String {
 }
 
 fn kernel(arguments: &[&str]) -> Output {
-    Command::new(HAWSER).arg("kernel").args(arguments).output().expect("hawser starts")
+    Command::new(HAWSER)
+        .arg("kernel")
+        .args(arguments)
+        .output()
+        .expect("hawser starts")
 }
 
 /// What this machine's kernel gives, by name; nothing where eBPF cannot be loaded.
@@ -108,8 +115,13 @@ fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
         return Some(lines);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let why = lines.get("load").map_or(said.trim().into(), |load| load["why"].to_string());
-    assert!(matches!(output.status.code(), Some(0 | 4)) && !why.is_empty(), "{output:?}");
+    let why = lines
+        .get("load")
+        .map_or(said.trim().into(), |load| load["why"].to_string());
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)) && !why.is_empty(),
+        "{output:?}"
+    );
     println!("skipped: {test}: {why}");
     None
 }
@@ -134,7 +146,9 @@ fn run(test: &str, folder: &Path) -> Option<Output> {
     }
     let namespace = |seconds: &str, script: &str| {
         let mut command = Command::new("unshare");
-        command.args(["-n", "timeout", "-k", "5", seconds, "sh", "-c", script]).current_dir(folder);
+        command
+            .args(["-n", "timeout", "-k", "5", seconds, "sh", "-c", script])
+            .current_dir(folder);
         command.env("HAWSER", HAWSER).env("NAME", name('a')).output()
     };
     let needed = "test -c /dev/net/tun && command -v python3 ss awk";
@@ -148,10 +162,18 @@ fn run(test: &str, folder: &Path) -> Option<Output> {
 #[test]
 fn a_transfer_of_linux_is_watched_and_steered() {
     let folder = Folder::new();
-    let Some(output) = run("a_transfer_of_linux_is_watched_and_steered", &folder.0) else { return };
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let Some(output) = run("a_transfer_of_linux_is_watched_and_steered", &folder.0) else {
+        return;
+    };
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
-    assert_eq!(out, "code 1\nsame\n", "what can only be read is not set, and the file is the same: {err}");
+    assert_eq!(
+        out, "code 1\nsame\n",
+        "what can only be read is not set, and the file is the same: {err}"
+    );
     assert_eq!(folder.lines("kernel")[0]["serving"], "kernel.tcp");
     offered(&folder.lines("offers"));
     let flow = agreed(&folder);
@@ -161,27 +183,62 @@ fn a_transfer_of_linux_is_watched_and_steered() {
 }
 
 fn offered(offers: &[Value]) {
-    assert!(offers.len() == 1 && offers[0]["provider"] == "kernel.tcp", "{offers:?}");
+    assert!(
+        offers.len() == 1 && offers[0]["provider"] == "kernel.tcp",
+        "{offers:?}"
+    );
     let of = |list: &str, name: &str| -> Value {
         let list = offers[0][list].as_array().expect("a list");
-        list.iter().find(|offer| offer["name"] == name).unwrap_or_else(|| panic!("{name}")).clone()
+        list.iter()
+            .find(|offer| offer["name"] == name)
+            .unwrap_or_else(|| panic!("{name}"))
+            .clone()
     };
-    for event in ["established", "acked", "sent", "retransmitted", "round_trip", "closed"] {
+    for event in [
+        "established",
+        "acked",
+        "sent",
+        "retransmitted",
+        "round_trip",
+        "closed",
+    ] {
         of("events", &format!("kernel.tcp.{event}"));
     }
-    assert!(of("variables", "kernel.tcp.conn.cc.cwnd")["max"].as_u64().is_some(), "it may be set");
-    assert!(of("variables", "kernel.tcp.conn.srtt")["max"].is_null(), "it may be read only");
+    assert!(
+        of("variables", "kernel.tcp.conn.cc.cwnd")["max"]
+            .as_u64()
+            .is_some(),
+        "it may be set"
+    );
+    assert!(
+        of("variables", "kernel.tcp.conn.srtt")["max"].is_null(),
+        "it may be read only"
+    );
 }
 
 /// The flow is the socket that `ss` shows, and stands as one on this path can stand. Gives its name.
 fn agreed(folder: &Folder) -> String {
     let flows = folder.lines("flows");
-    let flow = flows.iter().find(|flow| flow["local"] == "10.9.0.1:8080").expect("the server's socket");
+    let flow = flows
+        .iter()
+        .find(|flow| flow["local"] == "10.9.0.1:8080")
+        .expect("the server's socket");
     let socket = folder.text("socket");
     let words: Vec<&str> = socket.split_whitespace().collect();
-    assert_eq!((&flow["local"], &flow["remote"]), (&words[2].into(), &words[3].into()), "{socket}");
-    let cookie = words.iter().find_map(|word| word.strip_prefix("sk:")).expect("a cookie");
-    assert_eq!(flow["flow"], format!("0:{cookie}"), "a flow is its socket's cookie");
+    assert_eq!(
+        (&flow["local"], &flow["remote"]),
+        (&words[2].into(), &words[3].into()),
+        "{socket}"
+    );
+    let cookie = words
+        .iter()
+        .find_map(|word| word.strip_prefix("sk:"))
+        .expect("a cookie");
+    assert_eq!(
+        flow["flow"],
+        format!("0:{cookie}"),
+        "a flow is its socket's cookie"
+    );
     assert_eq!(flow["label"], "reno", "{flow}");
 
     let probed = &folder.lines("probed")[0];
@@ -192,10 +249,19 @@ fn agreed(folder: &Folder) -> String {
     assert_eq!(value("state"), 3, "established: {probed}");
     assert!((500..1500).contains(&value("smss")), "{probed}");
     // Both ways are 10 ms.
-    assert!(value("rack.min_rtt") >= 20_000_000 && value("srtt") >= value("rack.min_rtt"), "{probed}");
+    assert!(
+        value("rack.min_rtt") >= 20_000_000 && value("srtt") >= value("rack.min_rtt"),
+        "{probed}"
+    );
     assert!(value("rto") >= 200_000_000, "Linux's least: {probed}");
-    assert!(value("cc.cwnd") > 2 * WINDOW && value("cc.cwnd").is_multiple_of(value("smss")), "{probed}");
-    assert!(value("snd_una") <= value("snd_nxt") && value("snd_nxt") <= BYTES + 1000, "{probed}");
+    assert!(
+        value("cc.cwnd") > 2 * WINDOW && value("cc.cwnd").is_multiple_of(value("smss")),
+        "{probed}"
+    );
+    assert!(
+        value("snd_una") <= value("snd_nxt") && value("snd_nxt") <= BYTES + 1000,
+        "{probed}"
+    );
     assert!((10_000..=BYTES + 1000).contains(&value("delivered")), "{probed}");
     assert!((20..2000).contains(&value("received")), "a request: {probed}");
     flow["flow"].as_str().expect("a name").to_owned()
@@ -205,8 +271,12 @@ fn agreed(folder: &Folder) -> String {
 fn steered(folder: &Folder) {
     let segments = |file: &str| -> u64 {
         let text = folder.text(file);
-        let window = text.split_whitespace().find_map(|word| word.strip_prefix("cwnd:"));
-        window.and_then(|window| window.parse().ok()).unwrap_or_else(|| panic!("{file}: {text}"))
+        let window = text
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("cwnd:"));
+        window
+            .and_then(|window| window.parse().ok())
+            .unwrap_or_else(|| panic!("{file}: {text}"))
     };
     let held = &folder.lines("probed-held")[0]["values"];
     let smss = held["kernel.tcp.conn.smss"].as_u64().expect("a segment's size");
@@ -229,34 +299,83 @@ fn steered(folder: &Folder) {
 fn heard(folder: &Folder, flow: &str) {
     let lines = folder.lines("lines");
     assert_eq!(lines[0]["header"]["schema"], "hawser-watch/1");
-    assert_eq!(folder.text("lines"), folder.text("recording"), "one form for both");
-    let signals: Vec<&Value> =
-        lines.iter().filter_map(|line| line.get("signal")).filter(|signal| signal["flow"] == flow).collect();
-    let named = |event: &str| signals.iter().filter(|s| s["event"] == event).copied().collect::<Vec<_>>();
+    assert_eq!(
+        folder.text("lines"),
+        folder.text("recording"),
+        "one form for both"
+    );
+    let signals: Vec<&Value> = lines
+        .iter()
+        .filter_map(|line| line.get("signal"))
+        .filter(|signal| signal["flow"] == flow)
+        .collect();
+    let named = |event: &str| {
+        signals
+            .iter()
+            .filter(|s| s["event"] == event)
+            .copied()
+            .collect::<Vec<_>>()
+    };
     // A tracepoint's program does not always run (docs/interact-kernel.md): one of the two may be missing.
     let (established, closed) = (named("kernel.tcp.established"), named("kernel.tcp.closed"));
-    assert!((1..=2).contains(&(established.len() + closed.len())), "{established:?} {closed:?}");
-    let rtts: Vec<u64> = established.iter().filter_map(|s| s["fields"]["rtt"].as_u64()).collect();
-    assert!(rtts.iter().all(|ns| *ns >= 20_000_000), "a handshake of {rtts:?} ns");
+    assert!(
+        (1..=2).contains(&(established.len() + closed.len())),
+        "{established:?} {closed:?}"
+    );
+    let rtts: Vec<u64> = established
+        .iter()
+        .filter_map(|s| s["fields"]["rtt"].as_u64())
+        .collect();
+    assert!(
+        rtts.iter().all(|ns| *ns >= 20_000_000),
+        "a handshake of {rtts:?} ns"
+    );
     assert!(named("kernel.tcp.sent").len() > 100);
     // Without a cgroup, only our congestion control tells of them.
     assert!(!named("kernel.tcp.round_trip").is_empty(), "it was given ours");
     // What a busy machine leaves unseen is told with the next; what a watcher is too late for is not.
     let acked = named("kernel.tcp.acked");
     let acked: u64 = acked.iter().filter_map(|s| s["fields"]["bytes"].as_u64()).sum();
-    assert!((BYTES / 2..=BYTES + 1000).contains(&acked), "{acked} bytes were acknowledged");
+    assert!(
+        (BYTES / 2..=BYTES + 1000).contains(&acked),
+        "{acked} bytes were acknowledged"
+    );
 
     let told = |key: &str| -> Vec<&Value> {
-        lines.iter().filter_map(|line| line[key].as_array()).flatten().filter(|o| o["flow"] == flow).collect()
+        lines
+            .iter()
+            .filter_map(|line| line[key].as_array())
+            .flatten()
+            .filter(|o| o["flow"] == flow)
+            .collect()
     };
-    let labels: Vec<&str> = told("flows").iter().filter_map(|flow| flow["label"].as_str()).collect();
-    assert!(labels.contains(&"reno") && labels.contains(&name('a').as_str()), "{labels:?}");
-    let acts: Vec<&str> = told("audit").iter().filter_map(|act| act["act"].as_str()).collect();
-    assert!(acts.contains(&"set") && acts.contains(&"holder_gone") && acts.contains(&"expired"), "{acts:?}");
-    let samples = lines.iter().filter_map(|line| line.get("sample")).filter(|s| s["flow"] == flow);
-    let windows: Vec<u64> =
-        samples.filter_map(|sample| sample["values"]["kernel.tcp.conn.cc.cwnd"].as_u64()).collect();
-    let held = windows.iter().position(|window| *window == WINDOW).expect("the window was held");
+    let labels: Vec<&str> = told("flows")
+        .iter()
+        .filter_map(|flow| flow["label"].as_str())
+        .collect();
+    assert!(
+        labels.contains(&"reno") && labels.contains(&name('a').as_str()),
+        "{labels:?}"
+    );
+    let acts: Vec<&str> = told("audit")
+        .iter()
+        .filter_map(|act| act["act"].as_str())
+        .collect();
+    assert!(
+        acts.contains(&"set") && acts.contains(&"holder_gone") && acts.contains(&"expired"),
+        "{acts:?}"
+    );
+    let samples = lines
+        .iter()
+        .filter_map(|line| line.get("sample"))
+        .filter(|s| s["flow"] == flow);
+    let windows: Vec<u64> = samples
+        .filter_map(|sample| sample["values"]["kernel.tcp.conn.cc.cwnd"].as_u64())
+        .collect();
+    let held = windows
+        .iter()
+        .position(|window| *window == WINDOW)
+        .expect("the window was held");
     let above = |windows: &[u64]| windows.iter().any(|window| *window > 2 * WINDOW);
     assert!(above(&windows[..held]) && above(&windows[held..]), "{windows:?}");
 }
@@ -266,10 +385,18 @@ fn exported(folder: &Folder) {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let document: Value = serde_json::from_str(&folder.text("out.qlog")).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let wrong: Vec<_> = validator.iter_errors(&document).take(3).map(|error| error.to_string()).collect();
+    let wrong: Vec<_> = validator
+        .iter_errors(&document)
+        .take(3)
+        .map(|error| error.to_string())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     let traces = document["traces"].as_array().expect("traces");
-    let events: Vec<_> = traces.iter().filter_map(|trace| trace["events"].as_array()).flatten().collect();
+    let events: Vec<_> = traces
+        .iter()
+        .filter_map(|trace| trace["events"].as_array())
+        .flatten()
+        .collect();
     for name in [
         "connectivity:connection_started",
         "recovery:metrics_updated",
@@ -278,9 +405,15 @@ fn exported(folder: &Folder) {
     ] {
         assert!(events.iter().any(|event| event["name"] == name), "{name}");
     }
-    let started = events.iter().find(|event| event["name"] == "connectivity:connection_started");
+    let started = events
+        .iter()
+        .find(|event| event["name"] == "connectivity:connection_started");
     let ends = &started.expect("it is there")["data"];
-    assert_eq!((&ends["protocol"], &ends["src_port"]), (&"kernel.tcp".into(), &8080.into()), "{ends}");
+    assert_eq!(
+        (&ends["protocol"], &ends["src_port"]),
+        (&"kernel.tcp".into(), &8080.into()),
+        "{ends}"
+    );
     let records = folder.text("out.sqlog").matches('\u{1e}').count();
     assert_eq!(records, events.len() + 1, "both forms have the same events");
 }
@@ -288,20 +421,40 @@ fn exported(folder: &Folder) {
 /// One line for each event, each variable that can be set, and what reaches live sockets.
 #[test]
 fn what_the_kernel_gives_is_told() {
-    let Some(given) = capabilities("what_the_kernel_gives_is_told", 'b') else { return };
+    let Some(given) = capabilities("what_the_kernel_gives_is_told", 'b') else {
+        return;
+    };
     let count = |prefix: &str| given.keys().filter(|name| name.starts_with(prefix)).count();
-    assert_eq!((count("kernel.tcp.conn.cc."), count("reach")), (3, 1), "{given:?}");
+    assert_eq!(
+        (count("kernel.tcp.conn.cc."), count("reach")),
+        (3, 1),
+        "{given:?}"
+    );
     assert!(count("kernel.tcp.") > 3 + 10, "events: {given:?}");
     for (name, line) in &given {
         let is_given = line["given"].as_bool().unwrap_or_else(|| panic!("{line}"));
-        assert_eq!(line["why"].is_null(), is_given, "{name} says why it is not given: {line}");
+        assert_eq!(
+            line["why"].is_null(),
+            is_given,
+            "{name} says why it is not given: {line}"
+        );
     }
-    assert_eq!(given["kernel.tcp.acked"]["given"], true, "it takes nothing that loading does not: {given:?}");
+    assert_eq!(
+        given["kernel.tcp.acked"]["given"], true,
+        "it takes nothing that loading does not: {given:?}"
+    );
 
     // Without a congestion control nothing can be set, and events stay.
     let watched = table(&kernel(&["--capabilities", "--json", "--watch-only"]));
-    assert_eq!(watched.keys().collect::<Vec<_>>(), given.keys().collect::<Vec<_>>());
-    for (name, is_given) in [("load", true), ("kernel.tcp.acked", true), ("kernel.tcp.conn.cc.cwnd", false)] {
+    assert_eq!(
+        watched.keys().collect::<Vec<_>>(),
+        given.keys().collect::<Vec<_>>()
+    );
+    for (name, is_given) in [
+        ("load", true),
+        ("kernel.tcp.acked", true),
+        ("kernel.tcp.conn.cc.cwnd", false),
+    ] {
         assert_eq!(watched[name]["given"], is_given, "{watched:?}");
     }
 
@@ -311,7 +464,11 @@ fn what_the_kernel_gives_is_told() {
     assert_eq!(text.lines().count(), given.len(), "{text}");
     for line in text.lines() {
         let (name, answer) = line.split_once(": ").unwrap_or_else(|| panic!("{line}"));
-        let answers = if given[name]["given"] == true { "yes" } else { "no: " };
+        let answers = if given[name]["given"] == true {
+            "yes"
+        } else {
+            "no: "
+        };
         assert!(answer.starts_with(answers), "{line}");
     }
 }
@@ -321,7 +478,9 @@ fn what_the_kernel_gives_is_told() {
 fn without_privilege_it_says_what_is_missing() {
     let test = "without_privilege_it_says_what_is_missing";
     // Where root lacks something, too, that may be said first.
-    let Some(mut given) = capabilities(test, 'c') else { return };
+    let Some(mut given) = capabilities(test, 'c') else {
+        return;
+    };
     let (folder, copy) = everybody::copy();
     // The other user's own: it listens here.
     let theirs = folder.join("theirs");
@@ -332,7 +491,10 @@ fn without_privilege_it_says_what_is_missing() {
     let interact = format!("--interact={}", socket.display());
     let run = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).arg("kernel");
+        command
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+            .arg(&copy)
+            .arg("kernel");
         command.args(arguments).output()
     };
     let outputs = [
@@ -344,7 +506,10 @@ fn without_privilege_it_says_what_is_missing() {
         return println!("skipped: {test}: setpriv: {outputs:?}");
     };
     if serving.status.code() == Some(127) {
-        return println!("skipped: {test}: {}", String::from_utf8_lossy(&serving.stderr).trim());
+        return println!(
+            "skipped: {test}: {}",
+            String::from_utf8_lossy(&serving.stderr).trim()
+        );
     }
     let is_said = |said: &str| {
         assert!(said.contains("the process lacks CAP_"), "what is missing: {said}");
@@ -407,36 +572,67 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
     }
     let run = |folder: &Folder, place: &str| {
         let mut command = Command::new("unshare");
-        command.args(["-n", "timeout", "-k", "5", "60", "sh", "-c", ELSEWHERE]).current_dir(&*folder.0);
-        command.env("HAWSER", HAWSER).env("NAME", name('n')).env("WHERE", place).output().expect("a shell")
+        command
+            .args(["-n", "timeout", "-k", "5", "60", "sh", "-c", ELSEWHERE])
+            .current_dir(&*folder.0);
+        command
+            .env("HAWSER", HAWSER)
+            .env("NAME", name('n'))
+            .env("WHERE", place)
+            .output()
+            .expect("a shell")
     };
-    let needed = Command::new("unshare").args(["-n", "sh", "-c", "command -v python3 ip"]).output();
+    let needed = Command::new("unshare")
+        .args(["-n", "sh", "-c", "command -v python3 ip"])
+        .output();
     if !needed.is_ok_and(|output| output.status.success()) {
         println!("skipped: {TEST}: there is no network namespace, python3 or ip");
         return;
     }
     let folder = Folder::new();
     let output = run(&folder, "--all-namespaces");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let (other, flows) = (folder.text("other"), folder.lines("flows"));
     let (pid, namespace) = other.trim().split_once(' ').expect("two numbers");
-    assert_eq!((flows.len(), folder.text("none")), (1, String::new()), "{flows:?}");
+    assert_eq!(
+        (flows.len(), folder.text("none")),
+        (1, String::new()),
+        "{flows:?}"
+    );
     let flow = &flows[0];
     assert_eq!(
         (flow["pid"].to_string(), flow["namespace"].to_string()),
         (pid.to_owned(), namespace.to_owned())
     );
-    assert_eq!((&flow["command"], &flow["remote"]), (&"python3".into(), &"127.0.0.1:8081".into()));
+    assert_eq!(
+        (&flow["command"], &flow["remote"]),
+        (&"python3".into(), &"127.0.0.1:8081".into())
+    );
     assert_eq!(folder.lines("probed")[0]["values"]["kernel.tcp.conn.state"], 3);
     let shown = format!(" namespace={namespace} pid={pid} command=python3");
-    assert!(folder.text("text").contains(&shown), "no `{shown}` in {}", folder.text("text"));
+    assert!(
+        folder.text("text").contains(&shown),
+        "no `{shown}` in {}",
+        folder.text("text")
+    );
     // To give it our congestion control takes a process in its namespace, and the refusal says so.
     let refused = folder.text("refused");
-    assert!(refused.contains(&format!("in another network namespace ({namespace}, this is ")), "{refused}");
+    assert!(
+        refused.contains(&format!("in another network namespace ({namespace}, this is ")),
+        "{refused}"
+    );
     assert!(refused.contains("a `hawser kernel` that runs there"), "{refused}");
     assert!(refused.ends_with("code 1\n"), "{refused}");
     let signals = |file: &str| -> Vec<Value> {
-        folder.lines(file).into_iter().filter(|line| line["signal"].is_object()).collect()
+        folder
+            .lines(file)
+            .into_iter()
+            .filter(|line| line["signal"].is_object())
+            .collect()
     };
     let heard = signals("lines");
     assert!(

@@ -66,10 +66,33 @@ fn up_passes_output_and_code_through() {
         return;
     }
     let file = LabFile::new("up", FILE);
-    let output = file.output(&["up", "--", "sh", "-c", "hostname >/dev/null; echo $0 $1; exit 7", "x", "y"]);
-    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("x y\n", Some(7)));
-    let output = file.output(&["up", "--host", "server", "--", "cat", "/sys/class/net/eth0/address"]);
-    assert_eq!(text(&output.stdout), "02:48:57:00:00:02\n", "{}", text(&output.stderr));
+    let output = file.output(&[
+        "up",
+        "--",
+        "sh",
+        "-c",
+        "hostname >/dev/null; echo $0 $1; exit 7",
+        "x",
+        "y",
+    ]);
+    assert_eq!(
+        (text(&output.stdout).as_str(), output.status.code()),
+        ("x y\n", Some(7))
+    );
+    let output = file.output(&[
+        "up",
+        "--host",
+        "server",
+        "--",
+        "cat",
+        "/sys/class/net/eth0/address",
+    ]);
+    assert_eq!(
+        text(&output.stdout),
+        "02:48:57:00:00:02\n",
+        "{}",
+        text(&output.stderr)
+    );
     let output = file.output(&["up", "--", "sh", "-c", "kill -TERM $$"]);
     assert_eq!(output.status.code(), Some(128 + 15));
     let output = file.output(&["up", "--host", "nobody", "--", "true"]);
@@ -89,8 +112,11 @@ fn a_request_to_end_reaches_the_command() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
         command.args(["lab", "up"]).arg(&file.0).args(&door);
         let script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
-        let mut child =
-            command.args(["--", "sh", "-c", script]).stdout(Stdio::piped()).spawn().expect("the command");
+        let mut child = command
+            .args(["--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command");
         let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("ready"));
         kill_process(Pid::from_child(&child), Signal::TERM).expect("it is there");
@@ -120,7 +146,9 @@ fn run_prefixes_and_reports() {
     let last = samples.last().expect("a look at the end");
     assert_eq!(last[0]["forward"]["sent"], report["links"][0]["forward"]["sent"]);
     assert!(last[0]["forward"]["at"].as_f64() > samples[0][0]["forward"]["at"].as_f64());
-    let service = report["commands"].as_array().and_then(|all| all.iter().find(|c| c["service"] == true));
+    let service = report["commands"]
+        .as_array()
+        .and_then(|all| all.iter().find(|c| c["service"] == true));
     assert_eq!(service.expect("a service")["stopped"], true);
 }
 
@@ -130,7 +158,10 @@ fn errors_name_line_and_key() {
     let output = LabFile::new("wrong", &wrong).output(&["up", "--", "true"]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{error}");
-    assert!(error.contains("line 12") && error.contains("link[0].both.delay"), "{error}");
+    assert!(
+        error.contains("line 12") && error.contains("link[0].both.delay"),
+        "{error}"
+    );
     assert!(error.contains("min, s, ms, us, ns"), "{error}");
 }
 
@@ -143,7 +174,9 @@ fn mark(name: &str) -> String {
 fn with_mark(mark: &str) -> usize {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(mark)).count()
+    lines
+        .filter(|line| String::from_utf8_lossy(line).contains(mark))
+        .count()
 }
 
 /// Starts a lab whose command and whose service start others that would live on, and waits until
@@ -167,7 +200,11 @@ fn start(file: &LabFile, mark: &str) -> Child {
 fn await_end(mark: &str, patience: Duration) {
     let start = Instant::now();
     while with_mark(mark) > 0 {
-        assert!(start.elapsed() < patience, "{} processes are left", with_mark(mark));
+        assert!(
+            start.elapsed() < patience,
+            "{} processes are left",
+            with_mark(mark)
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -178,7 +215,9 @@ fn nothing_survives(signal: &str, patience: Duration) {
     }
     let (file, mark) = (LabFile::new(signal, FILE), mark(signal));
     let mut child = start(&file, &mark);
-    let status = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status();
+    let status = Command::new("sh")
+        .args(["-c", &format!("kill -{signal} {}", child.id())])
+        .status();
     assert!(status.expect("kill").success());
     await_end(&mark, patience);
     let code = child.wait().expect("an end").code();
@@ -227,6 +266,9 @@ fn no_namespace_and_no_interface_stays() {
     let file = LabFile::new("names", FILE);
     assert!(file.output(&["up", "--", "true"]).status.success());
     assert_eq!(interfaces(), before);
-    let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(["lab", "clean"]).output().expect("clean");
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["lab", "clean"])
+        .output()
+        .expect("clean");
     assert!(output.status.success());
 }

@@ -5,7 +5,10 @@ use std::process::Command;
 #[test]
 fn links_are_what_they_should_be() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = command.args(["lab", "self-test", "--quick", "--json"]).output().expect("the command");
+    let output = command
+        .args(["lab", "self-test", "--quick", "--json"])
+        .output()
+        .expect("the command");
     let error = String::from_utf8_lossy(&output.stderr);
     // What the environment does not permit (exit code 4) is no fault of the lab.
     if output.status.code() == Some(4) {
@@ -18,6 +21,13 @@ fn links_are_what_they_should_be() {
     assert_eq!(report["ok"], true, "{text}");
     assert!(output.status.success(), "{error}");
     let rows = report["rows"].as_array().expect("rows");
-    assert!(rows.iter().any(|row| row["rate"] == 1e9 && row["through"] == "cell"), "1 Gbit/s is measured");
-    assert!(report["floor"]["cell"]["p50"].as_f64().is_some_and(|us| us > 0.0), "the floor is told");
+    assert!(
+        rows.iter()
+            .any(|row| row["rate"] == 1e9 && row["through"] == "cell"),
+        "1 Gbit/s is measured"
+    );
+    assert!(
+        report["floor"]["cell"]["p50"].as_f64().is_some_and(|us| us > 0.0),
+        "the floor is told"
+    );
 }

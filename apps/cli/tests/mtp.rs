@@ -13,7 +13,9 @@ const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
                    PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); ";
 
 fn content(bytes: u32) -> Vec<u8> {
-    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..bytes)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 /// The paths of the report that a command ends with: interface, transport, payload sent for the first time
@@ -24,9 +26,16 @@ fn paths(stdout: &[u8]) -> Vec<(String, String, u64)> {
     let done: Value = serde_json::from_str(last).unwrap_or_else(|_| panic!("{text}"));
     assert_eq!(done["event"], "done", "{text}");
     let word = |path: &Value, key: &str| path[key].as_str().unwrap_or_default().to_owned();
-    let bytes = |path: &Value| path["fresh"].as_u64().max(path["delivered"].as_u64()).unwrap_or(0);
+    let bytes = |path: &Value| {
+        path["fresh"]
+            .as_u64()
+            .max(path["delivered"].as_u64())
+            .unwrap_or(0)
+    };
     let paths = done["paths"].as_array().expect("paths").iter();
-    paths.map(|path| (word(path, "interface"), word(path, "transport"), bytes(path))).collect()
+    paths
+        .map(|path| (word(path, "interface"), word(path, "transport"), bytes(path)))
+        .collect()
 }
 
 #[test]
@@ -39,7 +48,10 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
     };
     assert!(down.status.success(), "{down:?}");
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
-    let place_up = Place::new("mtp-up", "mkdir got && cd got && exec H recv --anyone --json > ../said");
+    let place_up = Place::new(
+        "mtp-up",
+        "mkdir got && cd got && exec H recv --anyone --json > ../said",
+    );
     std::fs::write(place_up.file("original"), &content).expect("a file");
     let script = format!("{PIN} H send original server --pin $PIN --json --over mtp-tcp:wlan0 {STACK}");
     let Some(up) = place_up.run(&script) else { return };
@@ -92,8 +104,17 @@ fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
     assert!(down.status.success(), "{down:?}");
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
     let paths = paths(&down.stdout);
-    let carried = |name: &str| paths.iter().filter(|path| path.1 == name).map(|path| path.2).sum::<u64>();
-    assert!(carried("mtp-tcp") > 100_000 && carried("quic") + carried("tcp") > 1_000_000, "{paths:?}");
+    let carried = |name: &str| {
+        paths
+            .iter()
+            .filter(|path| path.1 == name)
+            .map(|path| path.2)
+            .sum::<u64>()
+    };
+    assert!(
+        carried("mtp-tcp") > 100_000 && carried("quic") + carried("tcp") > 1_000_000,
+        "{paths:?}"
+    );
 }
 
 #[test]
@@ -112,7 +133,12 @@ fn a_gateway_is_called_at_its_stack() {
     );
     let Some(down) = place.run(&script) else { return };
     assert!(down.status.success(), "{down:?}");
-    assert!(std::fs::read(place.file("down")).expect("an answer").ends_with(&content), "{down:?}");
+    assert!(
+        std::fs::read(place.file("down"))
+            .expect("an answer")
+            .ends_with(&content),
+        "{down:?}"
+    );
 }
 
 #[test]
@@ -129,6 +155,9 @@ fn a_proxy_races_tcp_written_in_mtp() {
         return;
     }
     let said = std::fs::read_to_string(place.file("proxied")).expect("what the proxy said");
-    assert!(std::fs::read(place.file("down")).is_ok_and(|copy| copy == content), "{said}{down:?}");
+    assert!(
+        std::fs::read(place.file("down")).is_ok_and(|copy| copy == content),
+        "{said}{down:?}"
+    );
     assert!(said.contains(r#""event":"won","transport":"mtp-tcp""#), "{said}");
 }

@@ -20,7 +20,10 @@ impl Drop for Peer {
 fn openssl(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("openssl");
     command.args(arguments).current_dir(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
@@ -51,7 +54,14 @@ fn cat_speaks_to_a_plain_tls_server() {
     let server = ["s_server", "-www", "-quiet", "-tls1_3", "-alpn", "http/1.1"];
     let _peer = Peer(
         openssl(&folder, &server)
-            .args(["-cert", "cert.pem", "-key", "key.pem", "-accept", &address.to_string()])
+            .args([
+                "-cert",
+                "cert.pem",
+                "-key",
+                "key.pem",
+                "-accept",
+                &address.to_string(),
+            ])
             .spawn()
             .expect("openssl is installed"),
     );
@@ -75,9 +85,22 @@ fn cat_speaks_to_a_plain_tls_server() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("hawser");
-    cat.stdin.take().expect("its input").write_all(b"GET / HTTP/1.0\r\n\r\n").expect("it reads");
+    cat.stdin
+        .take()
+        .expect("its input")
+        .write_all(b"GET / HTTP/1.0\r\n\r\n")
+        .expect("it reads");
     let output = cat.wait_with_output().expect("it ends");
-    let (page, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && page.starts_with("HTTP/1.0 200 ok"), "{page}{said}");
-    assert!(said.contains("warning: fallback:") && said.contains("speaks http/1.1 and not Hawser"), "{said}");
+    let (page, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(
+        output.status.success() && page.starts_with("HTTP/1.0 200 ok"),
+        "{page}{said}"
+    );
+    assert!(
+        said.contains("warning: fallback:") && said.contains("speaks http/1.1 and not Hawser"),
+        "{said}"
+    );
 }

@@ -8,9 +8,16 @@ use serde_json::Value;
 
 /// Exit code, standard output, standard error.
 fn hawser(arguments: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hawser")).args(arguments).output().expect("hawser starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(arguments)
+        .output()
+        .expect("hawser starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+    (
+        output.status.code().unwrap_or(-1),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
 }
 
 fn repository() -> PathBuf {
@@ -18,7 +25,11 @@ fn repository() -> PathBuf {
 }
 
 fn example(name: &str) -> String {
-    repository().join("examples/policy").join(name).display().to_string()
+    repository()
+        .join("examples/policy")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 fn file(name: &str, text: &str) -> String {
@@ -29,17 +40,31 @@ fn file(name: &str, text: &str) -> String {
 
 fn rank(more: &[&str]) -> (i32, String, String) {
     let (pib, cib, request) = (example("pib"), example("cib"), example("video.request.toml"));
-    let mut arguments = vec!["policy", "rank", "--pib", &pib, "--cib", &cib, "--request", &request];
+    let mut arguments = vec![
+        "policy",
+        "rank",
+        "--pib",
+        &pib,
+        "--cib",
+        &cib,
+        "--request",
+        &request,
+    ];
     arguments.extend(more);
     hawser(&arguments)
 }
 
 fn candidates(report: &Value) -> Vec<String> {
     let text = |candidate: &Value, name: &str| {
-        candidate["properties"][name]["value"].as_str().unwrap_or("none").to_owned()
+        candidate["properties"][name]["value"]
+            .as_str()
+            .unwrap_or("none")
+            .to_owned()
     };
     let all = report["candidates"].as_array().expect("a list");
-    all.iter().map(|one| format!("{} {}", text(one, "transport"), text(one, "interface"))).collect()
+    all.iter()
+        .map(|one| format!("{} {}", text(one, "transport"), text(one, "interface")))
+        .collect()
 }
 
 /// The order follows from the rules: a property that was compared counts before one that was not. On eth0
@@ -51,9 +76,19 @@ fn the_example_is_ranked() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let report: Value = serde_json::from_str(&out).expect("JSON alone");
     let found = candidates(&report);
-    let expected = ["QUIC eth0", "TLS/TCP eth0", "QUIC none", "TLS/TCP none", "TLS/TCP wlan0", "QUIC wlan0"];
+    let expected = [
+        "QUIC eth0",
+        "TLS/TCP eth0",
+        "QUIC none",
+        "TLS/TCP none",
+        "TLS/TCP wlan0",
+        "QUIC wlan0",
+    ];
     assert_eq!(found, expected);
-    assert!(!found.iter().any(|one| one.starts_with("TCP ")), "security is demanded: {found:?}");
+    assert!(
+        !found.iter().any(|one| one.starts_with("TCP ")),
+        "security is demanded: {found:?}"
+    );
     assert_eq!(report["candidates"][0]["score"], serde_json::json!([5.0, 3.0]));
     assert_eq!(report["candidates"][1]["properties"]["so/6/1"]["value"], 1);
 }
@@ -84,15 +119,28 @@ fn reasons_name_profiles_rows_and_policies() {
     let (_, out, _) = rank(&["--explain", "--json"]);
     let report: Value = serde_json::from_str(&out).expect("JSON alone");
     assert!(report["rejected"].as_array().is_some_and(|list| !list.is_empty()));
-    assert!(report["candidates"][0]["steps"].as_array().is_some_and(|list| list.len() >= 2));
+    assert!(
+        report["candidates"][0]["steps"]
+            .as_array()
+            .is_some_and(|list| list.len() >= 2)
+    );
 }
 
 #[test]
 fn what_is_shipped_ranks_without_folders() {
-    let (code, out, _) = hawser(&["policy", "rank", "--json", "--request", &example("video.request.toml")]);
+    let (code, out, _) = hawser(&[
+        "policy",
+        "rank",
+        "--json",
+        "--request",
+        &example("video.request.toml"),
+    ]);
     assert_eq!(code, 0);
     let report: Value = serde_json::from_str(&out).expect("JSON alone");
-    assert_eq!(report["candidates"][0]["properties"]["transport"]["value"], "session");
+    assert_eq!(
+        report["candidates"][0]["properties"]["transport"]["value"],
+        "session"
+    );
 }
 
 #[test]
@@ -113,10 +161,16 @@ fn the_examples_are_right() {
 
 #[test]
 fn files_are_checked_with_paths() {
-    let wrong = file("wrong.policy", r#"{ "match": { "trasport": { "value": "TCP" } }, "prio": 1 }"#);
+    let wrong = file(
+        "wrong.policy",
+        r#"{ "match": { "trasport": { "value": "TCP" } }, "prio": 1 }"#,
+    );
     let (code, _, err) = hawser(&["policy", "check", &wrong]);
     assert_eq!(code, 1, "{err}");
-    assert!(err.contains("match.trasport: there is no such property (did you mean `transport`?"), "{err}");
+    assert!(
+        err.contains("match.trasport: there is no such property (did you mean `transport`?"),
+        "{err}"
+    );
     let (code, out, _) = hawser(&["policy", "check", "--json", &wrong]);
     let findings: Value = serde_json::from_str(&out).expect("JSON alone");
     assert_eq!((code, findings.as_array().map(Vec::len)), (1, Some(2)));

@@ -15,7 +15,10 @@ const WEB: &str = "HAWSER_TEST_WEB";
 /// A place whose server has a web server at port 80 beside what its shell runs.
 fn place(name: &'static str, serve: &str) -> Place {
     let web = std::env::current_exe().expect("a path");
-    let web = format!("{WEB}=0.0.0.0:80 '{}' --exact the_web_server >web 2>&1", web.display());
+    let web = format!(
+        "{WEB}=0.0.0.0:80 '{}' --exact the_web_server >web 2>&1",
+        web.display()
+    );
     Place::new(name, &format!("({web} &) && {serve}"))
 }
 
@@ -41,8 +44,15 @@ fn answer(mut stream: TcpStream) -> Option<()> {
         head.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&head).into_owned();
-    let length: usize = head.split([' ', '/']).find_map(|word| word.parse().ok()).unwrap_or(0);
-    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n").ok()?;
+    let length: usize = head
+        .split([' ', '/'])
+        .find_map(|word| word.parse().ok())
+        .unwrap_or(0);
+    write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
     stream.write_all(&vec![b'x'; length]).ok()
 }
 
@@ -64,15 +74,25 @@ fn a_download_goes_through_the_gateway_over_both_paths() {
         .replace("LISTENS", LISTENS);
     let Some(output) = place.run(&script) else { return };
     let (said, log) = (read(&place, "said"), read(&place, "log"));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "200", "{output:?}\n{said}\n{log}");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "200",
+        "{output:?}\n{said}\n{log}"
+    );
     assert_eq!(read(&place, "got").len(), 8_000_000, "{log}");
-    let closed = log.lines().find(|line| line.contains("\"closed\"")).expect("the tunnel was closed");
+    let closed = log
+        .lines()
+        .find(|line| line.contains("\"closed\""))
+        .expect("the tunnel was closed");
     assert!(closed.contains("\"transport\":\"session\""), "{log}\n{said}");
 }
 
 #[test]
 fn without_its_gateway_it_goes_by_tcp() {
-    let place = place("without", "H gateway token phone --out token > clients && exec sleep 60");
+    let place = place(
+        "without",
+        "H gateway token phone --out token > clients && exec sleep 60",
+    );
     let script = "until test -s token; do sleep 0.05; done; \
         H proxy --over gateway,tcp --gateway server --gateway-token token --json > log & \
         LISTENScurl -s -S -o got --socks5-hostname 127.0.0.1:1080 http://server/1000; kill $!"
@@ -80,7 +100,10 @@ fn without_its_gateway_it_goes_by_tcp() {
     let Some(output) = place.run(&script) else { return };
     let log = read(&place, "log");
     assert_eq!(read(&place, "got").len(), 1_000, "{output:?} {log}");
-    let closed = log.lines().find(|line| line.contains("\"closed\"")).expect("the tunnel was closed");
+    let closed = log
+        .lines()
+        .find(|line| line.contains("\"closed\""))
+        .expect("the tunnel was closed");
     assert!(closed.contains("\"transport\":\"tcp\""), "{closed}");
 }
 
@@ -92,12 +115,21 @@ fn a_policy_chooses_and_learns() {
         sleep 0.2; H cib list --socket control --json; kill -INT $!; wait; test -s store"
         .replace("LISTENS", LISTENS);
     let Some(output) = place.run(&script) else { return };
-    let (log, known) = (read(&place, "log"), String::from_utf8_lossy(&output.stdout).into_owned());
+    let (log, known) = (
+        read(&place, "log"),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    );
     assert!(output.status.success(), "{output:?} {log}");
     assert_eq!(read(&place, "got").len(), 1_000, "{output:?} {log}");
-    let ranked = log.lines().find(|line| line.contains("\"ranked\"")).expect("a ranking is told");
+    let ranked = log
+        .lines()
+        .find(|line| line.contains("\"ranked\""))
+        .expect("a ranking is told");
     for interface in ["wlan0", "wwan0"] {
-        assert!(ranked.contains(&format!("\"transport\":\"TCP\",\"interface\":\"{interface}\"")), "{ranked}");
+        assert!(
+            ranked.contains(&format!("\"transport\":\"TCP\",\"interface\":\"{interface}\"")),
+            "{ranked}"
+        );
         assert!(known.contains(&format!("interface/{interface}")), "{known}");
     }
     // SCTP is preferred, and refused: that is learnt, and that another transport won.
@@ -112,13 +144,29 @@ fn wrong_flags_are_named() {
         (&["--over", "sctp:eth0"], 2, "`sctp:eth0`"),
         (&["--gateway", "server"], 2, "--gateway-token"),
         (&["--listen", "0.0.0.0:0"], 2, "credential"),
-        (&["--policy", "fast"], 2, "there are defaults, low_latency, reliable"),
+        (
+            &["--policy", "fast"],
+            2,
+            "there are defaults, low_latency, reliable",
+        ),
         (&["--policy", "defaults", "--over", "tcp"], 2, "--over"),
-        (&["--policy", "defaults", "--pib", "/no/such/folder"], 3, "/no/such/folder"),
+        (
+            &["--policy", "defaults", "--pib", "/no/such/folder"],
+            3,
+            "/no/such/folder",
+        ),
         (&["--credential", "/no/such/file"], 3, "/no/such/file"),
-        (&["--gateway", "server", "--gateway-token", "/no/such/token"], 3, "/no/such/token"),
+        (
+            &["--gateway", "server", "--gateway-token", "/no/such/token"],
+            3,
+            "/no/such/token",
+        ),
     ] {
-        let output = Command::new(HAWSER).arg("proxy").args(flags).output().expect("hawser starts");
+        let output = Command::new(HAWSER)
+            .arg("proxy")
+            .args(flags)
+            .output()
+            .expect("hawser starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
         assert!(said.contains(words), "{flags:?}: {said}");
@@ -128,8 +176,14 @@ fn wrong_flags_are_named() {
 /// What the kernel has given a process for its own data, in KB.
 fn anonymous_kb(pid: u32) -> usize {
     let smaps = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("a process");
-    let line = smaps.lines().find_map(|line| line.strip_prefix("Pss_Anon:")).expect("Linux 5.4");
-    line.split_whitespace().next().and_then(|word| word.parse().ok()).expect("a number")
+    let line = smaps
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss_Anon:"))
+        .expect("Linux 5.4");
+    line.split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .expect("a number")
 }
 
 /// The goal of docs/proxy.md: microsocks, which has a thread for each, takes 13 KB (measured beside it).
@@ -137,19 +191,29 @@ fn anonymous_kb(pid: u32) -> usize {
 fn idle_tunnels_take_at_most_8_kb_each() {
     const TUNNELS: usize = 200;
     let origin = TcpListener::bind("127.0.0.1:0").expect("an address");
-    let SocketAddr::V4(to) = origin.local_addr().expect("its address") else { panic!("IPv4") };
+    let SocketAddr::V4(to) = origin.local_addr().expect("its address") else {
+        panic!("IPv4")
+    };
     let mut proxy = Command::new(HAWSER)
         .args(["proxy", "--listen", "127.0.0.1:0", "--max-connections", "1000"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("hawser");
     let mut line = String::new();
-    BufReader::new(proxy.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where");
-    let at = line.split([' ', '\n']).find_map(|word| word.trim_end_matches(':').parse::<SocketAddr>().ok());
+    BufReader::new(proxy.stdout.take().expect("a pipe"))
+        .read_line(&mut line)
+        .expect("it says where");
+    let at = line
+        .split([' ', '\n'])
+        .find_map(|word| word.trim_end_matches(':').parse::<SocketAddr>().ok());
     let at = at.unwrap_or_else(|| panic!("{line}"));
     let tunnel = || {
         let mut client = TcpStream::connect(at).expect("the proxy");
-        let request = [&b"\x05\x01\x00\x05\x01\x00\x01"[..], &to.ip().octets(), &to.port().to_be_bytes()];
+        let request = [
+            &b"\x05\x01\x00\x05\x01\x00\x01"[..],
+            &to.ip().octets(),
+            &to.port().to_be_bytes(),
+        ];
         client.write_all(&request.concat()).expect("it is sent");
         let mut reply = [0; 12];
         client.read_exact(&mut reply).expect("a reply");
@@ -196,12 +260,31 @@ fn gateway_cat_leaves_no_session_behind() {
         echo; echo after $(($(date +%s) - BEGAN)); tail -c 5 last; kill $HOLDER"
         .replace("$HAWSER", &format!("'{HAWSER}'"));
     let Some(output) = place.run(&script) else { return };
-    let (out, errors) = (String::from_utf8_lossy(&output.stdout).into_owned(), read(&place, "errors"));
+    let (out, errors) = (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        read(&place, "errors"),
+    );
     let count = |word: &str| out.lines().filter(|line| line.starts_with(word)).count();
-    assert_eq!((count("denied"), count("refused"), count("interrupted")), (11, 10, 10), "{out}\n{errors}");
+    assert_eq!(
+        (count("denied"), count("refused"), count("interrupted")),
+        (11, 10, 10),
+        "{out}\n{errors}"
+    );
     assert!(!errors.contains("too many sessions"), "{out}\n{errors}");
-    assert_eq!(out.matches("xxxxx").count(), 2, "{out}\n{errors}\n{}", read(&place, "late"));
-    let after = out.lines().find_map(|line| line.strip_prefix("after ")).and_then(|text| text.parse().ok());
+    assert_eq!(
+        out.matches("xxxxx").count(),
+        2,
+        "{out}\n{errors}\n{}",
+        read(&place, "late")
+    );
+    let after = out
+        .lines()
+        .find_map(|line| line.strip_prefix("after "))
+        .and_then(|text| text.parse().ok());
     println!("after 17 kills a place was free after {after:?} s");
-    assert!(after.is_some_and(|seconds: u32| seconds < 40), "{out}\n{}", read(&place, "late"));
+    assert!(
+        after.is_some_and(|seconds: u32| seconds < 40),
+        "{out}\n{}",
+        read(&place, "late")
+    );
 }

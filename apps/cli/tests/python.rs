@@ -13,11 +13,20 @@ fn package() -> PathBuf {
 }
 
 fn run(command: &mut Command) -> Option<Output> {
-    command.current_dir(package()).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null()).output().ok()
+    command
+        .current_dir(package())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(Stdio::null())
+        .output()
+        .ok()
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn has_python() -> bool {
@@ -47,7 +56,9 @@ fn the_package_watches_and_steers_a_server() {
     command.args([
         "-Urn", "timeout", "180", "python3", "-m", "unittest", "discover", "-v", "-s", "tests", "-t", ".",
     ]);
-    command.env("HAWSER", env!("CARGO_BIN_EXE_hawser")).env("PYTHONPATH", ".");
+    command
+        .env("HAWSER", env!("CARGO_BIN_EXE_hawser"))
+        .env("PYTHONPATH", ".");
     let output = run(&mut command).expect("it ran before");
     assert!(output.status.success(), "{}", text(&output));
 }

@@ -58,22 +58,33 @@ fn run(folder: &Path, block: &Block) -> usize {
     }
     // A shell within the block stops at its first failure, too.
     let script = format!("set -e; export SHELLOPTS\n{}\n", lines.join("\n"));
-    let path = std::env::join_paths(
-        std::iter::once(folder.join("bin"))
-            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
-    );
+    let path = std::env::join_paths(std::iter::once(folder.join("bin")).chain(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    )));
     let mut bash = Command::new("bash");
-    bash.current_dir(folder).env("PATH", path.expect("folders without a colon")).env("HOME", folder);
+    bash.current_dir(folder)
+        .env("PATH", path.expect("folders without a colon"))
+        .env("HOME", folder);
     bash.env("XDG_RUNTIME_DIR", folder).env("NO_COLOR", "1");
     // What was started in the background ends with the block: all of it is one process group.
     let (out, err) = (folder.join("printed"), folder.join("errors"));
-    bash.stdout(fs::File::create(&out).expect("a file")).stderr(fs::File::create(&err).expect("a file"));
+    bash.stdout(fs::File::create(&out).expect("a file"))
+        .stderr(fs::File::create(&err).expect("a file"));
     let mut bash = bash.process_group(0).stdin(Stdio::piped()).spawn().expect("bash");
-    bash.stdin.take().expect("it was piped").write_all(script.as_bytes()).expect("bash reads");
+    bash.stdin
+        .take()
+        .expect("it was piped")
+        .write_all(script.as_bytes())
+        .expect("bash reads");
     let status = bash.wait().expect("bash ends");
     let _ = kill_process_group(Pid::from_child(&bash), Signal::KILL);
     let text = |path| fs::read_to_string(path).expect("it was written");
-    assert!(status.success(), "{place}: {status}\n{script}\nit printed:\n{}{}", text(&out), text(&err));
+    assert!(
+        status.success(),
+        "{place}: {status}\n{script}\nit printed:\n{}{}",
+        text(&out),
+        text(&err)
+    );
     lines.len()
 }
 
@@ -86,7 +97,9 @@ fn is_run(line: &str) -> bool {
 
 /// Whether this user may do what the page's blocks with devices do.
 fn namespaces_are_permitted(place: &str) -> bool {
-    let unshare = Command::new("unshare").args(["--map-root-user", "--net", "true"]).status();
+    let unshare = Command::new("unshare")
+        .args(["--map-root-user", "--net", "true"])
+        .status();
     let permitted = unshare.is_ok_and(|status| status.success());
     if !permitted {
         println!("skipped: {place}: this user may not make a network namespace");

@@ -32,7 +32,9 @@ const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
 #[test]
 fn a_file_goes_up_over_both_paths() {
     let place = Place::new("up", "mkdir got && cd got && exec H recv --json > ../said");
-    let content: Vec<u8> = (0..6_000_000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let content: Vec<u8> = (0..6_000_000u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     std::fs::write(place.file("original"), &content).expect("a file");
     let send =
         format!("{PIN} H send original server --pin $PIN --code $CODE --over tcp:wlan0,quic:wwan0 --json");
@@ -42,7 +44,10 @@ fn a_file_goes_up_over_both_paths() {
     assert_eq!(done["bytes"], 6_000_000);
     let paths = done["paths"].as_array().expect("paths");
     let carried: Vec<u64> = paths.iter().filter_map(|path| path["fresh"].as_u64()).collect();
-    assert!(paths.len() == 2 && carried.iter().all(|bytes| *bytes > 100_000), "{done}");
+    assert!(
+        paths.len() == 2 && carried.iter().all(|bytes| *bytes > 100_000),
+        "{done}"
+    );
     assert!(std::fs::read(place.file("got/original")).expect("a copy") == content);
 }
 
@@ -51,8 +56,11 @@ fn a_file_goes_up_over_both_paths() {
 #[test]
 fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     let content = vec![7; 1_000_000];
-    let place =
-        Place::with_rules("no-udp", "block = [\"udp\"]", "exec H send original --anyone --json > said");
+    let place = Place::with_rules(
+        "no-udp",
+        "block = [\"udp\"]",
+        "exec H send original --anyone --json > said",
+    );
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = format!("{PIN} date +%s%N; H recv server --pin $PIN --over quic,tcp -o down; date +%s%N");
     let Some(down) = place.run(&script) else { return };
@@ -68,13 +76,21 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     );
     let Some(up) = place_up.run(&script) else { return };
     for (way, output) in [("recv", &down), ("send", &up)] {
-        let times: Vec<u64> = text(&output.stdout).lines().filter_map(|line| line.parse().ok()).collect();
-        let [began, ended] = times[..] else { panic!("{output:?}") };
+        let times: Vec<u64> = text(&output.stdout)
+            .lines()
+            .filter_map(|line| line.parse().ok())
+            .collect();
+        let [began, ended] = times[..] else {
+            panic!("{output:?}")
+        };
         let seconds = (ended - began) as f64 / 1e9;
         println!("{way}: {seconds:.2} s");
         // 1 MB at 80 Mbit/s takes 0.1 s, a stagger 0.25; the rest is for a loaded machine, and less than the 3 s
         // for which the end of a session waits at most.
-        assert!(output.status.success() && seconds < 3.0, "{way}: {seconds} s, {output:?}");
+        assert!(
+            output.status.success() && seconds < 3.0,
+            "{way}: {seconds} s, {output:?}"
+        );
     }
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
     assert!(std::fs::read(place_up.file("got/original")).expect("a copy") == content);
@@ -84,9 +100,9 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
 fn a_file_comes_down_from_a_sender_that_waits() {
     let place = Place::new("down", "exec H send original --json > said");
     std::fs::write(place.file("original"), vec![7; 3_000_000]).expect("a file");
-    let Some(output) =
-        place.run(&format!("{PIN} H recv server --pin $PIN --code $CODE --over tcp:wlan0,tcp:wwan0 -o copy"))
-    else {
+    let Some(output) = place.run(&format!(
+        "{PIN} H recv server --pin $PIN --code $CODE --over tcp:wlan0,tcp:wwan0 -o copy"
+    )) else {
         return;
     };
     assert!(output.status.success(), "{output:?}");
@@ -96,11 +112,21 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");
     let again = format!("{PIN} H recv server --pin $PIN --code $CODE -o copy || echo refused; sleep 0.5");
-    let Some(output) = place_again.run(&again) else { return };
+    let Some(output) = place_again.run(&again) else {
+        return;
+    };
     assert!(text(&output.stderr).contains("--force"), "{output:?}");
     assert_eq!(text(&output.stdout), "refused\n");
-    assert_eq!(std::fs::read(place_again.file("copy")).expect("the old one"), b"old");
-    assert_eq!(std::fs::read_to_string(place_again.file("code")).expect("a code").trim(), "5");
+    assert_eq!(
+        std::fs::read(place_again.file("copy")).expect("the old one"),
+        b"old"
+    );
+    assert_eq!(
+        std::fs::read_to_string(place_again.file("code"))
+            .expect("a code")
+            .trim(),
+        "5"
+    );
 }
 
 #[test]
@@ -108,10 +134,15 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
     let place = Place::new("pin", "exec H recv --json > said");
     std::fs::write(place.file("original"), b"secret").expect("a file");
     let wrong = "0".repeat(64);
-    let Some(output) = place.run(&format!("{PIN} H send original server --pin {wrong}")) else { return };
+    let Some(output) = place.run(&format!("{PIN} H send original server --pin {wrong}")) else {
+        return;
+    };
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let said = text(&output.stderr);
-    assert!(said.contains("no way led there") && said.contains("certificate"), "{said}");
+    assert!(
+        said.contains("no way led there") && said.contains("certificate"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -123,13 +154,19 @@ fn cat_joins_what_goes_in_with_what_comes_out() {
                   echo from the phone | H cat server $FLAGS; sleep 0.3";
     let Some(output) = place.run(script) else { return };
     assert_eq!(text(&output.stdout), "from the server\n", "{output:?}");
-    assert_eq!(std::fs::read_to_string(place.file("heard")).expect("a file"), "from the phone\n");
+    assert_eq!(
+        std::fs::read_to_string(place.file("heard")).expect("a file"),
+        "from the phone\n"
+    );
 }
 
 #[test]
 fn wrong_flags_say_what_is_wrong() {
     let run = |arguments: &[&str]| {
-        let output = Command::new(HAWSER).args(arguments).output().expect("hawser starts");
+        let output = Command::new(HAWSER)
+            .args(arguments)
+            .output()
+            .expect("hawser starts");
         (output.status.code(), text(&output.stderr))
     };
     let this = file!().rsplit('/').next().unwrap_or_default();
@@ -138,22 +175,45 @@ fn wrong_flags_say_what_is_wrong() {
     for (arguments, code, word) in [
         (vec!["send", "no-such-file", "server"], 3, "no-such-file"),
         (vec!["send", "/", "server"], 3, "hawser cat"),
-        (vec!["send", here, "server", "--over", "dccp:eth0"], 2, "tcp, quic, mptcp, sctp"),
-        (vec!["send", here, "server", "--over", "sctp:eth0"], 2, "--insecure"),
+        (
+            vec!["send", here, "server", "--over", "dccp:eth0"],
+            2,
+            "tcp, quic, mptcp, sctp",
+        ),
+        (
+            vec!["send", here, "server", "--over", "sctp:eth0"],
+            2,
+            "--insecure",
+        ),
         (vec!["send", here, "server", "--pin", "00"], 2, "64"),
         (vec!["send", here, "server:x"], 2, "port"),
         (vec!["recv", "--over", "tcp:eth0"], 2, "SERVER"),
         (vec!["recv", "--json", "-o", "-"], 2, "standard output"),
-        (vec!["send", here, "server", "--insecure", "--over", "quic:lo"], 2, "TLS"),
-        (vec!["send", here, "server", "--scheduler", "best"], 2, "scheduler"),
+        (
+            vec!["send", here, "server", "--insecure", "--over", "quic:lo"],
+            2,
+            "TLS",
+        ),
+        (
+            vec!["send", here, "server", "--scheduler", "best"],
+            2,
+            "scheduler",
+        ),
         (vec!["recv", "--config", "no-such.toml"], 3, "no-such.toml"),
         (vec!["recv", "--code", "short"], 2, "8 to 64"),
-        (vec!["recv", "--code", "7-crossword-anvil", "--anyone"], 2, "--anyone"),
+        (
+            vec!["recv", "--code", "7-crossword-anvil", "--anyone"],
+            2,
+            "--anyone",
+        ),
         (vec!["send", here, "server", "--anyone"], 2, "--anyone"),
         (vec!["recv", "server", "--qr"], 2, "--qr"),
     ] {
         let (got, said) = run(&arguments);
-        assert!(got == Some(code) && said.contains(word), "{arguments:?}: {got:?} {said}");
+        assert!(
+            got == Some(code) && said.contains(word),
+            "{arguments:?}: {got:?} {said}"
+        );
     }
 }
 
@@ -178,18 +238,30 @@ struct Waiter {
 impl Waiter {
     /// `arguments`: the command and its flags but for `--json --insecure --listen`.
     fn start(place: &Place, arguments: &[&str]) -> Waiter {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port");
+        let free = TcpListener::bind("127.0.0.1:0")
+            .and_then(|free| free.local_addr())
+            .expect("a port");
         let address = free.to_string();
         let mut command = Command::new(HAWSER);
-        command.args(arguments).args(["--json", "--insecure", "--listen", &address]);
-        command.current_dir(place.file("")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .args(["--json", "--insecure", "--listen", &address]);
+        command
+            .current_dir(place.file(""))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut running = Running(command.spawn().expect("hawser starts"));
         // The pipe stays open: a command whose output nobody takes ends.
         let mut output = BufReader::new(running.0.stdout.take().expect("a pipe")).lines();
         let first = output.next().expect("a line").expect("text");
         let listening: Value = serde_json::from_str(&first).expect("JSON");
         assert_eq!(listening["event"], "listening", "{first}");
-        Waiter { running, output, address, listening }
+        Waiter {
+            running,
+            output,
+            address,
+            listening,
+        }
     }
 
     fn code(&self) -> &str {
@@ -199,14 +271,22 @@ impl Waiter {
     /// Calls it; ends after 20 s in any case.
     fn call(&self, place: &Place, command: &[&str], flags: &[&str]) -> Output {
         let mut call = Command::new("timeout");
-        call.args(["20", HAWSER]).args(command).args([&self.address, "--insecure"]).args(flags);
-        call.current_dir(place.file("")).stdin(Stdio::null()).output().expect("timeout starts")
+        call.args(["20", HAWSER])
+            .args(command)
+            .args([&self.address, "--insecure"])
+            .args(flags);
+        call.current_dir(place.file(""))
+            .stdin(Stdio::null())
+            .output()
+            .expect("timeout starts")
     }
 
     /// The events that it prints until it ends, and its exit code.
     fn finish(mut self) -> (Vec<Value>, Option<i32>) {
         let lines = self.output.map(|line| line.expect("text"));
-        let events = lines.map(|line| serde_json::from_str(&line).expect("JSON")).collect();
+        let events = lines
+            .map(|line| serde_json::from_str(&line).expect("JSON"))
+            .collect();
         (events, self.running.0.wait().expect("it ends").code())
     }
 }
@@ -218,10 +298,16 @@ fn a_caller_without_the_code_gets_no_byte_of_the_file() {
     let waiter = Waiter::start(&place, &["send", "original"]);
     let refused = waiter.call(&place, &["recv"], &["-o", "copy"]);
     assert_eq!(refused.status.code(), Some(5), "{refused:?}");
-    assert!(text(&refused.stderr).contains("asks for its one-time code"), "{refused:?}");
+    assert!(
+        text(&refused.stderr).contains("asks for its one-time code"),
+        "{refused:?}"
+    );
     let wrong = waiter.call(&place, &["recv"], &["-o", "copy", "--code", "0-wrong-words"]);
     assert_eq!(wrong.status.code(), Some(5), "{wrong:?}");
-    assert!(text(&wrong.stderr).contains("one-time code is wrong"), "{wrong:?}");
+    assert!(
+        text(&wrong.stderr).contains("one-time code is wrong"),
+        "{wrong:?}"
+    );
     assert!(!place.file("copy").exists(), "nothing was received");
     // The others have not used the code up.
     let right = waiter.call(&place, &["recv"], &["-o", "copy", "--code", waiter.code()]);
@@ -229,7 +315,10 @@ fn a_caller_without_the_code_gets_no_byte_of_the_file() {
     assert_eq!(std::fs::read(place.file("copy")).expect("a copy"), b"content");
     let (events, code) = waiter.finish();
     assert_eq!(code, Some(0), "{events:?}");
-    let left: Vec<_> = events.iter().filter_map(|event| event["guesses_left"].as_u64()).collect();
+    let left: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["guesses_left"].as_u64())
+        .collect();
     assert_eq!(left, [3, 2], "only the wrong code counts: {events:?}");
 }
 
@@ -252,11 +341,18 @@ fn three_wrong_codes_end_the_wait() {
 fn the_line_to_copy_holds_address_trust_and_code() {
     let place = Place::new("line", "");
     let waiter = Waiter::start(&place, &["recv"]);
-    let line = format!("hawser send FILE {} --insecure --code {}", waiter.address, waiter.code());
+    let line = format!(
+        "hawser send FILE {} --insecure --code {}",
+        waiter.address,
+        waiter.code()
+    );
     assert_eq!(waiter.listening["line"], line.as_str());
     let open = Waiter::start(&place, &["recv", "--anyone"]);
     assert_eq!(open.listening["code"], Value::Null);
-    assert_eq!(open.listening["line"], format!("hawser send FILE {} --insecure", open.address).as_str());
+    assert_eq!(
+        open.listening["line"],
+        format!("hawser send FILE {} --insecure", open.address).as_str()
+    );
 }
 
 /// A sender that calls learns neither where its file would go nor what is there.
@@ -269,7 +365,10 @@ fn a_sender_is_not_told_local_paths() {
     let refused = waiter.call(&place, &["send", "original"], &[]);
     assert_eq!(refused.status.code(), Some(5), "{refused:?}");
     let said = text(&refused.stderr);
-    assert!(said.contains("cannot be stored") && !said.contains("kept"), "{said}");
+    assert!(
+        said.contains("cannot be stored") && !said.contains("kept"),
+        "{said}"
+    );
     assert_eq!(waiter.finish().1, Some(4));
     assert_eq!(std::fs::read(place.file("kept")).expect("it is there"), b"old");
 }
@@ -300,7 +399,10 @@ fn a_silent_caller_holds_up_no_other() {
         let code = if who.len() == 2 { who } else { &[] };
         let output = waiter.call(&place, &["send", "original"], code);
         assert!(output.status.success(), "{output:?}");
-        assert_eq!(std::fs::read(place.file("got/original")).expect("a copy"), b"content");
+        assert_eq!(
+            std::fs::read(place.file("got/original")).expect("a copy"),
+            b"content"
+        );
         drop(idle);
     }
 }

@@ -41,7 +41,10 @@ fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, St
     };
     let repo = format!("REPO='{}/../..'", env!("CARGO_MANIFEST_DIR"));
     let output = place.run(&format!("{repo}\n{rules}\n{BEGIN}\n{script}"))?;
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{out}\n{err}");
     let words = |line: &str| {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -52,11 +55,15 @@ fn run(name: &'static str, rights: &str, script: &str) -> Option<Vec<(String, St
 
 fn number(lines: &[(String, String)], word: &str) -> u64 {
     let found = lines.iter().find(|(first, _)| first == word);
-    found.and_then(|(_, rest)| rest.parse().ok()).unwrap_or_else(|| panic!("no {word} in {lines:?}"))
+    found
+        .and_then(|(_, rest)| rest.parse().ok())
+        .unwrap_or_else(|| panic!("no {word} in {lines:?}"))
 }
 
 fn told(lines: &[(String, String)], what: &str) -> bool {
-    lines.iter().any(|(first, rest)| format!("{first} {rest}").contains(what))
+    lines
+        .iter()
+        .any(|(first, rest)| format!("{first} {rest}").contains(what))
 }
 
 /// Its connection is gone with it, so its lease ends at once.
@@ -68,7 +75,9 @@ fn a_killed_steerer_leaves_the_transport_to_its_own_law() {
         kill -KILL $M; sleep 0.5; echo "after $(cwnd)"
         H audit $S; same
     "#;
-    let Some(lines) = run("killed", "", script) else { return };
+    let Some(lines) = run("killed", "", script) else {
+        return;
+    };
     assert!(number(&lines, "before") > 40_000, "{lines:?}");
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
@@ -88,7 +97,9 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
         sleep 1.5; echo "after $(cwnd)"
         H audit $S; kill -KILL $M; same
     "#;
-    let Some(lines) = run("frozen", "", script) else { return };
+    let Some(lines) = run("frozen", "", script) else {
+        return;
+    };
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(told(&lines, "its lease was over"), "{lines:?}");
@@ -115,11 +126,17 @@ X
         python3 flood.py > flood.log & P=$!
         sleep 2; kill -CONT $P; wait $P; cat flood.log; echo "after $(cwnd)"; same
     "#;
-    if std::process::Command::new("python3").arg("--version").output().is_err() {
+    if std::process::Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         println!("skipped: a_flooded_subscriber_delays_nobody: there is no python3");
         return;
     }
-    let Some(lines) = run("flooded", "", script) else { return };
+    let Some(lines) = run("flooded", "", script) else {
+        return;
+    };
     let (events, lost) = (number(&lines, "events"), number(&lines, "lost"));
     assert!(lost > 0 && lost < events, "{lost} of {events}");
     assert!(told(&lines, "same"));
@@ -132,10 +149,18 @@ fn a_steerer_without_the_right_is_refused() {
         H modify $F tcp.conn.cc.cwnd 20000 $S 2> refused.log && exit 1; echo "code $?"
         cat refused.log; echo "after $(cwnd)"; H audit $S; same
     "#;
-    let Some(lines) = run("rights", "[[rule]]\\nobserve = [\"*\"]\\npriority = 9\\n", script) else { return };
-    assert!(told(&lines, "code 1") && told(&lines, "has no right to set tcp.conn.cc.cwnd"), "{lines:?}");
+    let Some(lines) = run("rights", "[[rule]]\\nobserve = [\"*\"]\\npriority = 9\\n", script) else {
+        return;
+    };
+    assert!(
+        told(&lines, "code 1") && told(&lines, "has no right to set tcp.conn.cc.cwnd"),
+        "{lines:?}"
+    );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
-    assert!(told(&lines, "refused: no right to set it") && told(&lines, "same"), "{lines:?}");
+    assert!(
+        told(&lines, "refused: no right to set it") && told(&lines, "same"),
+        "{lines:?}"
+    );
 }
 
 /// A file that caps the window: the cap is seen in a probe as long as it is there, though who attached
@@ -150,7 +175,9 @@ fn a_file_is_attached_to_what_runs_and_detached() {
         H detach cap $S 2> err || echo "code $?"; cat err
         H audit $S; same
     "#;
-    let Some(lines) = run("attached", "", script) else { return };
+    let Some(lines) = run("attached", "", script) else {
+        return;
+    };
     assert!(number(&lines, "before") > 40_000, "{lines:?}");
     assert_eq!(number(&lines, "capped"), 15_000, "{lines:?}");
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
@@ -182,7 +209,9 @@ fn a_wrong_file_is_refused_with_its_place() {
         H attach cap.mtp --source 7 $S 2> err || echo "code $?"; cat err
         echo "after $(cwnd)"; H attach $S; H audit $S; same
     "#;
-    let Some(lines) = run("wrong-file", "", script) else { return };
+    let Some(lines) = run("wrong-file", "", script) else {
+        return;
+    };
     for what in [
         "code 1",
         "cap.mtp:4:18",
@@ -197,7 +226,10 @@ fn a_wrong_file_is_refused_with_its_place() {
         assert!(told(&lines, what), "{what}: {lines:?}");
     }
     assert_eq!((number(&lines, "none"), number(&lines, "nobody")), (3, 4));
-    assert!(!told(&lines, "by hawser-attach"), "nothing is attached: {lines:?}");
+    assert!(
+        !told(&lines, "by hawser-attach"),
+        "nothing is attached: {lines:?}"
+    );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
 }
 
@@ -209,11 +241,22 @@ fn who_has_no_right_attaches_nothing() {
         H attach "$REPO/examples/attach/cap.mtp" $S 2> err || echo "code $?"; cat err
         echo "after $(cwnd)"; H attach $S; H audit $S; same
     "#;
-    let Some(lines) = run("attach-rights", rules, script) else { return };
-    assert!(told(&lines, "code 1") && told(&lines, "has no right to attach to a program"), "{lines:?}");
+    let Some(lines) = run("attach-rights", rules, script) else {
+        return;
+    };
+    assert!(
+        told(&lines, "code 1") && told(&lines, "has no right to attach to a program"),
+        "{lines:?}"
+    );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
-    assert!(!told(&lines, "by hawser-attach"), "nothing is attached: {lines:?}");
-    assert!(told(&lines, "cap of source 0 refused: no right to attach") && told(&lines, "same"), "{lines:?}");
+    assert!(
+        !told(&lines, "by hawser-attach"),
+        "nothing is attached: {lines:?}"
+    );
+    assert!(
+        told(&lines, "cap of source 0 refused: no right to attach") && told(&lines, "same"),
+        "{lines:?}"
+    );
 }
 
 /// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own law fills it; when
@@ -232,11 +275,19 @@ fn a_law_steers_from_a_process_of_its_own() {
         echo "steered $(srtt)"; kill -KILL $P; sleep 2.5; echo "after $(srtt)"
         H audit $S; same
     "#;
-    let Some(lines) = run("law", "", script) else { return };
+    let Some(lines) = run("law", "", script) else {
+        return;
+    };
     let (steered, after) = (number(&lines, "steered"), number(&lines, "after"));
     // The path's own round trip is 20 ms; its queue of 200 kB takes 40 ms more.
-    assert!((20_000_000..35_000_000).contains(&steered), "{steered} ns: {lines:?}");
-    assert!(after > steered + 5_000_000, "{steered} ns, then {after} ns: {lines:?}");
+    assert!(
+        (20_000_000..35_000_000).contains(&steered),
+        "{steered} ns: {lines:?}"
+    );
+    assert!(
+        after > steered + 5_000_000,
+        "{steered} ns, then {after} ns: {lines:?}"
+    );
     for what in [
         "fast: tcp.conn.cc.cwnd of",
         "its holder is gone",
@@ -247,8 +298,13 @@ fn a_law_steers_from_a_process_of_its_own() {
     ] {
         assert!(told(&lines, what), "{what}: {lines:?}");
     }
-    let heard = lines.iter().find(|(first, _)| first.contains(r#"{"steered":{"signals":"#));
-    assert!(heard.is_some_and(|(first, _)| !first.contains(":0}")), "{lines:?}");
+    let heard = lines
+        .iter()
+        .find(|(first, _)| first.contains(r#"{"steered":{"signals":"#));
+    assert!(
+        heard.is_some_and(|(first, _)| !first.contains(":0}")),
+        "{lines:?}"
+    );
 }
 
 /// What can do nothing, or no more, says why and does not end with 0.
@@ -268,7 +324,9 @@ fn what_can_do_nothing_says_so() {
         H audit $S; same; sleep 0.5
         H steer fast --for 300ms $S 2> err || echo "idle $?"; cat err
     "#;
-    let Some(lines) = run("nothing", rules, script) else { return };
+    let Some(lines) = run("nothing", rules, script) else {
+        return;
+    };
     for word in ["lost", "blind", "noflow", "nomatch", "empty", "idle"] {
         assert_eq!(number(&lines, word), 1, "{word}: {lines:?}");
     }
@@ -313,8 +371,13 @@ X
         wait $W; for e in bad.reached assertion_failed; do echo "$e $(grep -c "tcp.$e\"" watched)"; done
         H audit $S; same
     "#;
-    let Some(lines) = run("asserts", "", script) else { return };
-    assert!(number(&lines, "bad.reached") > 0 && number(&lines, "assertion_failed") > 0, "{lines:?}");
+    let Some(lines) = run("asserts", "", script) else {
+        return;
+    };
+    assert!(
+        number(&lines, "bad.reached") > 0 && number(&lines, "assertion_failed") > 0,
+        "{lines:?}"
+    );
     assert_eq!((number(&lines, "code"), number(&lines, "param")), (1, 1));
     for what in [
         "bad is attached to source 0",

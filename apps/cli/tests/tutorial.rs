@@ -28,7 +28,10 @@ fn the_tutorial_works_word_for_word() {
             None => {}
         }
     }
-    assert!(files.len() >= 2 && commands >= 4, "the page lost its blocks: {files:?}, {commands} commands");
+    assert!(
+        files.len() >= 2 && commands >= 4,
+        "the page lost its blocks: {files:?}, {commands} commands"
+    );
 }
 
 fn empty_folder(name: &str) -> PathBuf {
@@ -41,7 +44,11 @@ fn empty_folder(name: &str) -> PathBuf {
 /// Adds a block to the end of a file, which is new for its first block.
 fn append(folder: &Path, name: &str, text: &str, new: bool) {
     assert!(!name.contains(['/', ' ']), "{name} is no plain file name");
-    let mut file = fs::OpenOptions::new().create(new).append(true).open(folder.join(name)).expect("open");
+    let mut file = fs::OpenOptions::new()
+        .create(new)
+        .append(true)
+        .open(folder.join(name))
+        .expect("open");
     let gap = if new { "" } else { "\n" };
     write!(file, "{gap}{text}").expect("write");
 }
@@ -55,22 +62,34 @@ fn follow(folder: &Path, block: &Block) -> usize {
         let printed = if command == "echo $?" {
             format!("{}\n", std::mem::take(&mut code))
         } else {
-            assert_eq!(code, 0, "{place}: the command before failed, and the page does not say so");
+            assert_eq!(
+                code, 0,
+                "{place}: the command before failed, and the page does not say so"
+            );
             let (printed, status) = run(folder, command);
             code = status;
             printed
         };
-        assert!(matches(expected, &printed), "{place}\nthe page says:\n{expected}\nit printed:\n{printed}");
+        assert!(
+            matches(expected, &printed),
+            "{place}\nthe page says:\n{expected}\nit printed:\n{printed}"
+        );
         count += 1;
     }
-    assert_eq!(code, 0, "docs/tutorial.md:{}: the last command failed", block.line);
+    assert_eq!(
+        code, 0,
+        "docs/tutorial.md:{}: the last command failed",
+        block.line
+    );
     count
 }
 
 /// Runs `hawser …`: what it prints, errors last, and its exit code.
 fn run(folder: &Path, command: &str) -> (String, i32) {
     let words: Vec<&str> = command.split_whitespace().collect();
-    let ["hawser", arguments @ ..] = &words[..] else { panic!("`{command}` is not a hawser command") };
+    let ["hawser", arguments @ ..] = &words[..] else {
+        panic!("`{command}` is not a hawser command")
+    };
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(arguments)
         .current_dir(folder)
@@ -78,13 +97,24 @@ fn run(folder: &Path, command: &str) -> (String, i32) {
         .output()
         .expect("hawser starts");
     let text = [output.stdout, output.stderr].concat();
-    (String::from_utf8(text).expect("UTF-8"), output.status.code().unwrap_or(-1))
+    (
+        String::from_utf8(text).expect("UTF-8"),
+        output.status.code().unwrap_or(-1),
+    )
 }
 
 /// Whether the output is what the page says.
 fn matches(expected: &str, printed: &str) -> bool {
-    let expected: Vec<&str> = expected.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    let printed: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let expected: Vec<&str> = expected
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let printed: Vec<&str> = printed
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
     lines_match(&expected, &printed)
 }
 
@@ -101,8 +131,12 @@ fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
 
 /// Whether a line consists of the pieces between `…`, in order.
 fn line_matches(expected: &str, line: &str) -> bool {
-    let Some((head, tail)) = expected.split_once('…') else { return expected == line };
-    let Some(mut rest) = line.strip_prefix(head) else { return false };
+    let Some((head, tail)) = expected.split_once('…') else {
+        return expected == line;
+    };
+    let Some(mut rest) = line.strip_prefix(head) else {
+        return false;
+    };
     let mut pieces = tail.split('…').peekable();
     while let Some(piece) = pieces.next() {
         if pieces.peek().is_none() {

@@ -55,7 +55,10 @@ impl Folder {
 fn run(folder: &Path) -> Option<Output> {
     let namespace = |script: &str| {
         let mut command = Command::new("unshare");
-        command.args(["-Urn", "sh", "-c", script]).current_dir(folder).env("HAWSER", HAWSER);
+        command
+            .args(["-Urn", "sh", "-c", script])
+            .current_dir(folder)
+            .env("HAWSER", HAWSER);
         command.output()
     };
     let possible = namespace("command -v curl").is_ok_and(|o| o.status.success());
@@ -80,14 +83,22 @@ fn counts(lines: &[Value]) -> BTreeMap<String, u64> {
 
 /// The diagram's transitions: from, event, to, count.
 fn transitions(picture: &str) -> Vec<(u64, String, u64, u64)> {
-    let text = picture.split("<metadata>").nth(1).and_then(|rest| rest.split("</metadata>").next());
+    let text = picture
+        .split("<metadata>")
+        .nth(1)
+        .and_then(|rest| rest.split("</metadata>").next());
     let all: Value = serde_json::from_str(text.expect("metadata")).expect("JSON");
     let number = |t: &Value, key: &str| t[key].as_u64().expect("a number");
     let one = |t: &Value| {
         let event = t["event"].as_str().expect("a name").to_owned();
         (number(t, "from"), event, number(t, "to"), number(t, "count"))
     };
-    all["transitions"].as_array().expect("a list").iter().map(one).collect()
+    all["transitions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(one)
+        .collect()
 }
 
 #[test]
@@ -96,10 +107,17 @@ fn a_download_is_watched() {
     let Some(output) = run(&folder.0) else { return };
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{}", folder.text("served"));
-    let lines: Vec<Value> =
-        folder.text("lines").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = folder
+        .text("lines")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
     seen(&lines);
-    assert_eq!(folder.text("lines"), folder.text("recording"), "one form for both");
+    assert_eq!(
+        folder.text("lines"),
+        folder.text("recording"),
+        "one form for both"
+    );
     let counts = counts(&lines);
     followed(&folder, &counts);
     exported(&folder);
@@ -109,12 +127,23 @@ fn a_download_is_watched() {
 fn seen(lines: &[Value]) {
     assert_eq!(lines[0]["header"]["schema"], "hawser-watch/1");
     let flows = lines.iter().filter_map(|line| line["flows"].as_array()).flatten();
-    let connection = flows.into_iter().find(|flow| flow["kind"] == "conn").expect("a connection");
+    let connection = flows
+        .into_iter()
+        .find(|flow| flow["kind"] == "conn")
+        .expect("a connection");
     assert_eq!(connection["local"], "10.9.0.2:80");
-    let offers = lines.iter().filter_map(|line| line["offers"].as_array()).flatten();
+    let offers = lines
+        .iter()
+        .filter_map(|line| line["offers"].as_array())
+        .flatten();
     let mut variables = offers.filter_map(|offer| offer["variables"].as_array()).flatten();
-    let state = variables.find(|variable| variable["name"] == "tcp.conn.state").expect("a state");
-    assert_eq!(state["values"][2], serde_json::json!({ "name": "ESTABLISHED", "value": 3 }));
+    let state = variables
+        .find(|variable| variable["name"] == "tcp.conn.state")
+        .expect("a state");
+    assert_eq!(
+        state["values"][2],
+        serde_json::json!({ "name": "ESTABLISHED", "value": 3 })
+    );
     let windows: Vec<_> = lines
         .iter()
         .filter(|line| line["sample"]["flow"] == connection["flow"])
@@ -122,10 +151,24 @@ fn seen(lines: &[Value]) {
         .collect();
     assert!(windows.len() > 10, "a sample every 50 ms: {windows:?}");
     assert!(windows.contains(&20_000), "the window was held: {windows:?}");
-    let acts: Vec<_> = lines.iter().filter_map(|line| line["audit"].as_array()).flatten().collect();
-    let set = acts.iter().find(|act| act["act"] == "set").expect("somebody set something");
-    assert_eq!((&set["variable"], &set["value"]), (&"tcp.conn.cc.cwnd".into(), &20_000.into()));
-    let statistics = lines.iter().rev().find(|line| line["statistics"].is_object()).expect("statistics");
+    let acts: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["audit"].as_array())
+        .flatten()
+        .collect();
+    let set = acts
+        .iter()
+        .find(|act| act["act"] == "set")
+        .expect("somebody set something");
+    assert_eq!(
+        (&set["variable"], &set["value"]),
+        (&"tcp.conn.cc.cwnd".into(), &20_000.into())
+    );
+    let statistics = lines
+        .iter()
+        .rev()
+        .find(|line| line["statistics"].is_object())
+        .expect("statistics");
     assert_eq!(statistics["statistics"]["lost"], 0, "the queue had room");
 }
 
@@ -147,21 +190,37 @@ fn followed(folder: &Folder, counts: &BTreeMap<String, u64>) {
     }
     assert_eq!(heard("established"), 1);
     assert!(heard("retransmitted") > 0 && heard("acked") > 100, "{counts:?}");
-    let into = |to: u64| live.iter().filter(|t| t.2 == to && t.0 != to).map(|t| t.3).sum::<u64>();
-    assert!(into(4) >= heard("recovery_began").min(1), "fast retransmit was entered: {live:?}");
+    let into = |to: u64| {
+        live.iter()
+            .filter(|t| t.2 == to && t.0 != to)
+            .map(|t| t.3)
+            .sum::<u64>()
+    };
+    assert!(
+        into(4) >= heard("recovery_began").min(1),
+        "fast retransmit was entered: {live:?}"
+    );
 }
 
 fn exported(folder: &Folder) {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let assert_valid = |value: &Value| {
-        let wrong: Vec<_> = validator.iter_errors(value).take(3).map(|error| error.to_string()).collect();
+        let wrong: Vec<_> = validator
+            .iter_errors(value)
+            .take(3)
+            .map(|error| error.to_string())
+            .collect();
         assert!(wrong.is_empty(), "{wrong:?}");
     };
     let document: Value = serde_json::from_str(&folder.text("out.qlog")).expect("JSON");
     assert_valid(&document);
     let traces = document["traces"].as_array().expect("traces");
-    let events: Vec<_> = traces.iter().filter_map(|trace| trace["events"].as_array()).flatten().collect();
+    let events: Vec<_> = traces
+        .iter()
+        .filter_map(|trace| trace["events"].as_array())
+        .flatten()
+        .collect();
     let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
     for name in [
         "connectivity:connection_started",
@@ -213,9 +272,18 @@ fn a_program_without_signals_shows_its_variables() {
     let output = namespace(WITHOUT_SIGNALS).expect("a shell");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{}", folder.text("served"));
-    let lines: Vec<Value> =
-        folder.text("lines").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let offers = lines.iter().filter_map(|line| line["offers"].as_array()).flatten();
-    let offered: Vec<&Value> = offers.filter_map(|offer| offer["variables"].as_array()).flatten().collect();
+    let lines: Vec<Value> = folder
+        .text("lines")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let offers = lines
+        .iter()
+        .filter_map(|line| line["offers"].as_array())
+        .flatten();
+    let offered: Vec<&Value> = offers
+        .filter_map(|offer| offer["variables"].as_array())
+        .flatten()
+        .collect();
     assert!(!offered.is_empty(), "{lines:?}");
 }

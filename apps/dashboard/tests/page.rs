@@ -42,13 +42,20 @@ impl Controls for Network {
     }
 
     fn download(&self, way: &str, mib: u32) -> Result<(), String> {
-        self.told.lock().expect("a log").push(format!("download {way} {mib}"));
+        self.told
+            .lock()
+            .expect("a log")
+            .push(format!("download {way} {mib}"));
         Ok(())
     }
 }
 
 fn stage() -> Stage {
-    let path = |id: &str, name: &str| Path { id: id.into(), name: name.into(), mbit_per_second: 10.0 };
+    let path = |id: &str, name: &str| Path {
+        id: id.into(),
+        name: name.into(),
+        mbit_per_second: 10.0,
+    };
     let feed = Feed::new(Plan {
         title: "A page under test".into(),
         about: "Two paths of 10 Mbit/s".into(),
@@ -57,20 +64,35 @@ fn stage() -> Stage {
             Switch::new("sctp", "SCTP", "UDP port 9899", true),
             Switch::new("stuck", "Stuck", "it never moves", true),
         ],
-        ways: vec![Way { id: "sctp".into(), name: "SCTP or TCP".into() }],
+        ways: vec![Way {
+            id: "sctp".into(),
+            name: "SCTP or TCP".into(),
+        }],
         sizes_mib: vec![1, 16],
         hints: vec!["curl --proxy socks5h://127.0.0.1:1080 http://server/1".into()],
     });
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let network = Network { feed: feed.clone(), told: Arc::clone(&told) };
+    let network = Network {
+        feed: feed.clone(),
+        told: Arc::clone(&told),
+    };
     let page = Dashboard::new(listener, feed.clone(), Arc::new(network)).expect("a page");
     let url = page.url();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
     runtime.spawn(page.serve(std::future::pending()));
-    Stage { url, address, feed, told, _runtime: runtime }
+    Stage {
+        url,
+        address,
+        feed,
+        told,
+        _runtime: runtime,
+    }
 }
 
 /// Sends these bytes; returns the code of the answer and all of it.
@@ -80,13 +102,21 @@ fn say(stage: &Stage, request: &str) -> (u16, String) {
     stream.write_all(request.as_bytes()).expect("it is sent");
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
-    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+    let code = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or_default();
     (code, answer)
 }
 
 /// The path of the page, token included.
 fn path(stage: &Stage) -> String {
-    stage.url.strip_prefix(&format!("http://{}", stage.address)).expect("our address").to_owned()
+    stage
+        .url
+        .strip_prefix(&format!("http://{}", stage.address))
+        .expect("our address")
+        .to_owned()
 }
 
 fn get(stage: &Stage, path: &str, host: &str, more: &str) -> u16 {
@@ -99,11 +129,25 @@ fn who_does_not_know_the_token_gets_nothing() {
     let stage = stage();
     let (page, here) = (path(&stage), stage.address.to_string());
     assert_eq!(get(&stage, &page, &here, ""), 200);
-    for wrong in ["/", "/state", "/events", "/style.css", "/0123456789abcdef0123456789abcdef/state"] {
+    for wrong in [
+        "/",
+        "/state",
+        "/events",
+        "/style.css",
+        "/0123456789abcdef0123456789abcdef/state",
+    ] {
         assert_eq!(get(&stage, wrong, &here, ""), 403, "{wrong}");
     }
     assert_eq!(get(&stage, &page, "evil.example", ""), 421);
-    assert_eq!(get(&stage, &format!("{page}state"), &here, "Origin: http://evil.example\r\n"), 403);
+    assert_eq!(
+        get(
+            &stage,
+            &format!("{page}state"),
+            &here,
+            "Origin: http://evil.example\r\n"
+        ),
+        403
+    );
     assert_eq!(get(&stage, &format!("{page}nothing"), &here, ""), 404);
 }
 
@@ -119,7 +163,10 @@ fn orders_come_from_the_page_alone() {
         say(&stage, &request).0
     };
     let here = stage.address.to_string();
-    let (json, body) = ("Content-Type: application/json\r\n", r#"{"id":"sctp","on":false}"#);
+    let (json, body) = (
+        "Content-Type: application/json\r\n",
+        r#"{"id":"sctp","on":false}"#,
+    );
     assert_eq!(order(&here, json, "switch", body), 200);
     let foreign = format!("{json}Origin: http://evil.example\r\n");
     assert_eq!(order(&here, &foreign, "switch", body), 403);
@@ -130,15 +177,23 @@ fn orders_come_from_the_page_alone() {
     assert_eq!(order(&here, json, "switch", &" ".repeat(5_000)), 400);
     assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":64}"#), 404);
     assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":16}"#), 200);
-    assert_eq!(*stage.told.lock().expect("a log"), ["sctp false", "download sctp 16"]);
+    assert_eq!(
+        *stage.told.lock().expect("a log"),
+        ["sctp false", "download sctp 16"]
+    );
 }
 
 #[test]
 fn the_page_is_for_this_host_alone() {
     let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
     let feed = Feed::new(Plan::default());
-    let network = Network { feed: feed.clone(), told: Arc::default() };
-    let error = Dashboard::new(listener, feed, Arc::new(network)).err().expect("a refusal");
+    let network = Network {
+        feed: feed.clone(),
+        told: Arc::default(),
+    };
+    let error = Dashboard::new(listener, feed, Arc::new(network))
+        .err()
+        .expect("a refusal");
     assert!(error.to_string().contains("this host alone"), "{error}");
 }
 
@@ -154,21 +209,77 @@ fn play(feed: &Feed) {
         interface: interface.into(),
     };
     let tell = |request: u64, ms: u64, what: What| {
-        feed.reported(request, &Report { after: Duration::from_millis(ms), what });
+        feed.reported(
+            request,
+            &Report {
+                after: Duration::from_millis(ms),
+                what,
+            },
+        );
     };
     let (sctp, tcp) = (way("sctp", "10.77.0.2:80", ""), way("tcp", "10.77.0.2:80", ""));
     let six = way("tcp", "[fd77::2]:80", "wlan0");
     feed.asked(1, "server:80");
-    tell(1, 2, What::Started { way: sctp.clone(), known: "unknown" });
-    tell(1, 252, What::Started { way: six.clone(), known: "unknown" });
-    tell(1, 260, What::Failed { way: six, failure: Failure::Refused, why: "refused".into() });
-    tell(1, 261, What::Started { way: tcp.clone(), known: "unknown" });
-    tell(1, 283, What::Won { way: tcp.clone(), took: Duration::from_millis(22) });
+    tell(
+        1,
+        2,
+        What::Started {
+            way: sctp.clone(),
+            known: "unknown",
+        },
+    );
+    tell(
+        1,
+        252,
+        What::Started {
+            way: six.clone(),
+            known: "unknown",
+        },
+    );
+    tell(
+        1,
+        260,
+        What::Failed {
+            way: six,
+            failure: Failure::Refused,
+            why: "refused".into(),
+        },
+    );
+    tell(
+        1,
+        261,
+        What::Started {
+            way: tcp.clone(),
+            known: "unknown",
+        },
+    );
+    tell(
+        1,
+        283,
+        What::Won {
+            way: tcp.clone(),
+            took: Duration::from_millis(22),
+        },
+    );
     tell(1, 283, What::Cancelled { way: sctp.clone() });
     feed.closed(1, None);
     feed.asked(2, "server:80");
-    tell(2, 1, What::Started { way: sctp.clone(), known: "won" });
-    tell(2, 24, What::Won { way: sctp, took: Duration::from_millis(23) });
+    tell(
+        2,
+        1,
+        What::Started {
+            way: sctp.clone(),
+            known: "won",
+        },
+    );
+    tell(
+        2,
+        24,
+        What::Won {
+            way: sctp,
+            took: Duration::from_millis(23),
+        },
+    );
     feed.ranked(vec![
         Candidate {
             name: "sctp to 10.77.0.2:80".into(),
@@ -203,24 +314,43 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(browser.evaluate("document.title")?, "A page under test");
     let outcomes = "[...document.querySelectorAll('.lane i')].map(bar => bar.dataset.outcome).join()";
     assert_eq!(browser.evaluate(outcomes)?, "won,cancelled,failed,won");
-    assert_eq!(browser.evaluate("document.querySelector('#rates b').textContent")?, "9.2");
-    assert_eq!(browser.evaluate("document.querySelector('#downloads .figure').textContent")?, "under way");
-    assert_eq!(browser.evaluate("document.querySelector('.u-wrap canvas').width > 300")?, true);
+    assert_eq!(
+        browser.evaluate("document.querySelector('#rates b').textContent")?,
+        "9.2"
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelector('#downloads .figure').textContent")?,
+        "under way"
+    );
+    assert_eq!(
+        browser.evaluate("document.querySelector('.u-wrap canvas').width > 300")?,
+        true
+    );
     // A switch moves when the network has moved.
     let is = |id: &str, on: bool| format!("document.querySelector('[data-id={id}]').ariaChecked == '{on}'");
     browser.wait_until(&is("sctp", true), SOON)?;
     browser.evaluate("document.querySelector('[data-id=sctp]').click()")?;
     browser.wait_until(&is("sctp", false), SOON)?;
     browser.evaluate("document.querySelector('[data-id=stuck]').click()")?;
-    browser.wait_until("document.querySelector('#complaint').textContent == 'this one is stuck'", SOON)?;
+    browser.wait_until(
+        "document.querySelector('#complaint').textContent == 'this one is stuck'",
+        SOON,
+    )?;
     assert_eq!(browser.evaluate(&is("stuck", true))?, true);
     browser.evaluate("document.querySelector('#order button').click()")?;
     browser.wait_until(&is("sctp", false), SOON)?;
     stage.feed.switched("sctp", true);
     browser.wait_until(&is("sctp", true), SOON)?;
-    assert_eq!(*stage.told.lock().expect("a log"), ["sctp false", "stuck false", "download sctp 1"]);
+    assert_eq!(
+        *stage.told.lock().expect("a log"),
+        ["sctp false", "stuck false", "download sctp 1"]
+    );
     // The refusal that was provoked is the only complaint.
-    let unexpected: Vec<_> = browser.complaints().iter().filter(|one| !one.contains("409")).collect();
+    let unexpected: Vec<_> = browser
+        .complaints()
+        .iter()
+        .filter(|one| !one.contains("409"))
+        .collect();
     assert!(unexpected.is_empty(), "{unexpected:?}");
     if let Some(directory) = std::env::var_os("HAWSER_SCREENSHOTS").map(std::path::PathBuf::from) {
         browser.evaluate("document.querySelector('#complaint').hidden = true")?;
@@ -232,6 +362,9 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
     }
     // Nothing of it may be wider than a phone.
     browser.resize((390, 844), true)?;
-    assert_eq!(browser.evaluate("document.documentElement.scrollWidth <= 390")?, true);
+    assert_eq!(
+        browser.evaluate("document.documentElement.scrollWidth <= 390")?,
+        true
+    );
     Ok(())
 }

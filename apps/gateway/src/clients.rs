@@ -46,11 +46,16 @@ impl Clients {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let bad = |why: &str| ClientsError { line: number + 1, why: why.to_owned() };
+            let bad = |why: &str| ClientsError {
+                line: number + 1,
+                why: why.to_owned(),
+            };
             let mut words = line.split_ascii_whitespace();
             let (Some(name), Some(digest), None) = (words.next(), words.next(), words.next()) else {
-                return Err(bad("a client is a name and the SHA-256 of its token; `hawser gateway token` \
-                                makes both"));
+                return Err(bad(
+                    "a client is a name and the SHA-256 of its token; `hawser gateway token` \
+                                makes both",
+                ));
             };
             let digest: TokenDigest = digest.parse().map_err(|why: BadDigest| bad(&why.to_string()))?;
             if name.len() > LONGEST_NAME {
@@ -79,7 +84,10 @@ impl Clients {
         let named = |error: io::Error| told(error.kind(), error.to_string());
         let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
         if mode & 0o022 != 0 {
-            let why = format!("others may add clients (mode {:03o}); chmod go-w it", mode & 0o777);
+            let why = format!(
+                "others may add clients (mode {:03o}); chmod go-w it",
+                mode & 0o777
+            );
             return Err(told(io::ErrorKind::PermissionDenied, why));
         }
         let text = std::fs::read_to_string(path).map_err(named)?;
@@ -100,7 +108,9 @@ impl Clients {
         for (index, (_, own)) in (0_u32..).zip(&self.all) {
             found.conditional_assign(&index, own.bytes().ct_eq(digest.bytes()));
         }
-        self.all.get(usize::try_from(found).ok()?).map(|(name, _)| name.clone())
+        self.all
+            .get(usize::try_from(found).ok()?)
+            .map(|(name, _)| name.clone())
     }
 
     /// How many there are.
@@ -139,7 +149,10 @@ mod tests {
         assert_eq!(clients.find(&Token::new([1; 32])).as_deref(), Some("other"));
         assert_eq!(clients.find(&Token::new([2; 32])), None);
         assert_eq!(Clients::default().find(&Token::new([0; 32])), None);
-        assert_eq!(Clients::line("alice", &Token::new([0; 32])), format!("alice {ZEROS}"));
+        assert_eq!(
+            Clients::line("alice", &Token::new([0; 32])),
+            format!("alice {ZEROS}")
+        );
     }
 
     #[test]
@@ -148,8 +161,16 @@ mod tests {
             ("alice", 1, "a name and"),
             ("\n\nalice 0f", 3, "64 hexadecimal"),
             (&format!("alice {ZEROS} admin"), 1, "a name and"),
-            (&format!("alice {ZEROS}\nalice {}", ZEROS.replace('6', "7")), 2, "another client"),
-            (&format!("alice {ZEROS}\nbob {ZEROS}"), 2, "\"alice\" has the same"),
+            (
+                &format!("alice {ZEROS}\nalice {}", ZEROS.replace('6', "7")),
+                2,
+                "another client",
+            ),
+            (
+                &format!("alice {ZEROS}\nbob {ZEROS}"),
+                2,
+                "\"alice\" has the same",
+            ),
             (&format!("{} {ZEROS}", "a".repeat(65)), 1, "64 bytes"),
         ];
         for (text, line, why) in wrong {

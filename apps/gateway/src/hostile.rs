@@ -56,9 +56,12 @@ mod tests {
     #[test]
     fn changed_messages_are_refused_or_other_messages() {
         let name = [&[1, 3, 11][..], b"example.com", &[0, 80]].concat();
-        for good in
-            [name, vec![1, 1, 10, 0, 0, 1, 0, 80], [&[1, 4][..], &[0; 16], &[0, 80]].concat(), vec![1; 33]]
-        {
+        for good in [
+            name,
+            vec![1, 1, 10, 0, 0, 1, 0, 80],
+            [&[1, 4][..], &[0; 16], &[0, 80]].concat(),
+            vec![1; 33],
+        ] {
             for at in 0..good.len() {
                 messages(&good[..at]);
                 for value in [0, 1, 3, 4, 46, 63, 64, 127, 128, 253, 255] {

@@ -69,7 +69,11 @@ impl Limits {
             send_memory: 16 << 20,
             ..Config::default()
         };
-        AcceptorConfig { session, sessions: self.sessions, ..AcceptorConfig::default() }
+        AcceptorConfig {
+            session,
+            sessions: self.sessions,
+            ..AcceptorConfig::default()
+        }
     }
 }
 
@@ -154,7 +158,10 @@ impl Counts {
             let gone = client.sessions.iter().position(|seat| (seat.is_gone)())?;
             client.sessions.remove(gone).is_taken.notify_one();
         }
-        let seat = Arc::new(Seat { is_gone: Box::new(is_gone), is_taken: Notify::new() });
+        let seat = Arc::new(Seat {
+            is_gone: Box::new(is_gone),
+            is_taken: Notify::new(),
+        });
         client.sessions.push(seat.clone());
         Some(Place {
             clients: self.clients.clone(),
@@ -168,7 +175,9 @@ impl Counts {
     pub(crate) fn stream(&self, place: &Place) -> Option<StreamPlace> {
         let own = place.streams.clone().try_acquire_owned().ok()?;
         let of_all = self.streams.clone().try_acquire_owned().ok()?;
-        Some(StreamPlace { _places: [own, of_all] })
+        Some(StreamPlace {
+            _places: [own, of_all],
+        })
     }
 }
 
@@ -178,17 +187,27 @@ mod tests {
 
     #[test]
     fn places_are_few_and_free_again_when_they_are_left() {
-        let limits =
-            Limits { sessions_per_client: 1, streams: 3, streams_per_client: 2, ..Limits::default() };
+        let limits = Limits {
+            sessions_per_client: 1,
+            streams: 3,
+            streams_per_client: 2,
+            ..Limits::default()
+        };
         let counts = Counts::new(&limits);
         let (alice, bob) = (Arc::from("alice"), Arc::from("bob"));
         let at_alice = counts.session(&alice, || false).expect("a place");
         assert!(counts.session(&alice, || false).is_none(), "one each");
         let at_bob = counts.session(&bob, || false).expect("a place");
         let mut streams: Vec<StreamPlace> = (0..2).filter_map(|_| counts.stream(&at_alice)).collect();
-        assert!(streams.len() == 2 && counts.stream(&at_alice).is_none(), "two each");
+        assert!(
+            streams.len() == 2 && counts.stream(&at_alice).is_none(),
+            "two each"
+        );
         streams.extend(counts.stream(&at_bob));
-        assert!(streams.len() == 3 && counts.stream(&at_bob).is_none(), "three in all");
+        assert!(
+            streams.len() == 3 && counts.stream(&at_bob).is_none(),
+            "three in all"
+        );
         streams.clear();
         assert!(counts.stream(&at_bob).is_some());
         drop(at_alice);
@@ -198,18 +217,28 @@ mod tests {
     #[tokio::test]
     async fn a_session_whose_client_is_gone_makes_room_at_the_limit() {
         use std::sync::atomic::{AtomicBool, Ordering};
-        let counts = Counts::new(&Limits { sessions_per_client: 2, ..Limits::default() });
+        let counts = Counts::new(&Limits {
+            sessions_per_client: 2,
+            ..Limits::default()
+        });
         let alice = Arc::from("alice");
         let gone = Arc::new(AtomicBool::new(false));
         let is_gone = gone.clone();
         let _here = counts.session(&alice, || false).expect("a place");
-        let left = counts.session(&alice, move || is_gone.load(Ordering::Relaxed)).expect("a place");
+        let left = counts
+            .session(&alice, move || is_gone.load(Ordering::Relaxed))
+            .expect("a place");
         assert!(counts.session(&alice, || false).is_none(), "both are there");
         gone.store(true, Ordering::Relaxed);
-        let new = counts.session(&alice, || false).expect("the place of the one that is gone");
+        let new = counts
+            .session(&alice, || false)
+            .expect("the place of the one that is gone");
         left.taken().await;
         drop(left);
-        assert!(counts.session(&alice, || false).is_none(), "a place is given once");
+        assert!(
+            counts.session(&alice, || false).is_none(),
+            "a place is given once"
+        );
         drop(new);
         assert!(counts.session(&alice, || false).is_some());
     }

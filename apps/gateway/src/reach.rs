@@ -44,7 +44,10 @@ pub(crate) struct Unreached {
 
 impl Unreached {
     fn new(reply: Reply, why: impl ToString) -> Unreached {
-        Unreached { reply, why: why.to_string() }
+        Unreached {
+            reply,
+            why: why.to_string(),
+        }
     }
 }
 
@@ -65,8 +68,20 @@ pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Resul
     let (local, peer) = (stream.local_addr(), stream.peer_addr());
     let is_here = matches!((local, peer), (Ok(local), Ok(peer)) if local.ip() == peer.ip());
     // An address that this machine got a moment ago, or has in a way that it does not tell.
-    if is_here && check(destination, address.ip(), rules.allow, &[address.ip()], rules.nat64).is_err() {
-        return Err(Unreached::new(Reply::NotAllowed, format!("{address} is the gateway's own")));
+    if is_here
+        && check(
+            destination,
+            address.ip(),
+            rules.allow,
+            &[address.ip()],
+            rules.nat64,
+        )
+        .is_err()
+    {
+        return Err(Unreached::new(
+            Reply::NotAllowed,
+            format!("{address} is the gateway's own"),
+        ));
     }
     Ok(stream)
 }
@@ -96,7 +111,10 @@ impl<'a> Contest<'a> {
                 Question::Service => questions.service += 1,
             }
         }
-        let request = Request { deadline: rules.limit, ..Request::default() };
+        let request = Request {
+            deadline: rules.limit,
+            ..Request::default()
+        };
         Contest {
             destination,
             rules,
@@ -151,7 +169,9 @@ impl<'a> Contest<'a> {
 
     fn start(&mut self, id: CandidateId) {
         let address = self.addresses[&id];
-        let attempt = self.attempts.spawn(async move { (id, TcpStream::connect(address).await) });
+        let attempt = self
+            .attempts
+            .spawn(async move { (id, TcpStream::connect(address).await) });
         self.running.insert(id, attempt);
     }
 
@@ -160,12 +180,23 @@ impl<'a> Contest<'a> {
         let question = answer.question;
         let records = match answer.result {
             Ok(records) => records,
-            Err(error) => return Event::Missing { question, why: error.failure() },
+            Err(error) => {
+                return Event::Missing {
+                    question,
+                    why: error.failure(),
+                };
+            }
         };
         let mut candidates = Vec::new();
         for ip in records.addresses {
             let address = SocketAddr::new(ip, self.destination.port());
-            match check(self.destination, ip, self.rules.allow, self.rules.own, self.rules.nat64) {
+            match check(
+                self.destination,
+                ip,
+                self.rules.allow,
+                self.rules.own,
+                self.rules.nat64,
+            ) {
                 Ok(()) => {
                     // A lookup's answers are bounded, far below this.
                     let id = CandidateId(u32::try_from(self.addresses.len()).unwrap_or(u32::MAX));
@@ -180,8 +211,14 @@ impl<'a> Contest<'a> {
             }
         }
         match candidates.is_empty() {
-            true => Event::Missing { question, why: Failure::Prohibited },
-            false => Event::Found { question: Some(question), candidates },
+            true => Event::Missing {
+                question,
+                why: Failure::Prohibited,
+            },
+            false => Event::Found {
+                question: Some(question),
+                candidates,
+            },
         }
     }
 
@@ -193,7 +230,10 @@ impl<'a> Contest<'a> {
         let failures = defeat.candidates.iter().map(|(_, failure)| *failure);
         let reply = failures.clone().map(reply).min_by_key(|reply| preference(*reply));
         let unanswered = defeat.questions.iter().map(|(_, failure)| *failure);
-        let all: Vec<String> = failures.chain(unanswered).map(|failure| failure.to_string()).collect();
+        let all: Vec<String> = failures
+            .chain(unanswered)
+            .map(|failure| failure.to_string())
+            .collect();
         Unreached::new(reply.unwrap_or(Reply::HostUnreachable), all.join("; "))
     }
 }

@@ -53,16 +53,20 @@ where
     let (up, down) = (Meter::new(began), Meter::new(began));
     let both = async {
         let up = async {
-            copy(&mut from_client, &mut to_destination, &up).await.map_err(|broken| match broken {
-                Broken::Source => End::ByClient,
-                Broken::Sink => End::ByDestination,
-            })
+            copy(&mut from_client, &mut to_destination, &up)
+                .await
+                .map_err(|broken| match broken {
+                    Broken::Source => End::ByClient,
+                    Broken::Sink => End::ByDestination,
+                })
         };
         let down = async {
-            copy(&mut from_destination, &mut to_client, &down).await.map_err(|broken| match broken {
-                Broken::Source => End::ByDestination,
-                Broken::Sink => End::ByClient,
-            })
+            copy(&mut from_destination, &mut to_client, &down)
+                .await
+                .map_err(|broken| match broken {
+                    Broken::Source => End::ByDestination,
+                    Broken::Sink => End::ByClient,
+                })
         };
         tokio::try_join!(up, down).map_or_else(|end| end, |_| End::Finished)
     };
@@ -81,7 +85,13 @@ where
         () = silence => End::Idle,
         () = stop => End::ByClient,
     };
-    (end, Carried { up: up.bytes(), down: down.bytes() })
+    (
+        end,
+        Carried {
+            up: up.bytes(),
+            down: down.bytes(),
+        },
+    )
 }
 
 enum Broken {
@@ -128,7 +138,11 @@ struct Meter {
 
 impl Meter {
     fn new(began: Instant) -> Meter {
-        Meter { began, bytes: AtomicU64::new(0), last: AtomicU64::new(0) }
+        Meter {
+            began,
+            bytes: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+        }
     }
 
     fn moved(&self, bytes: usize) {
@@ -162,14 +176,20 @@ mod tests {
         client.write_all(b"question").await.expect("room");
         client.shutdown().await.expect("an end");
         let mut heard = String::new();
-        server.read_to_string(&mut heard).await.expect("the question and its end");
+        server
+            .read_to_string(&mut heard)
+            .await
+            .expect("the question and its end");
         assert_eq!(heard, "question");
         // The end of the question is not the end of the answer.
         tokio::time::sleep(Duration::from_secs(299)).await;
         server.write_all(b"long answer").await.expect("room");
         server.shutdown().await.expect("an end");
         heard.clear();
-        client.read_to_string(&mut heard).await.expect("the answer and its end");
+        client
+            .read_to_string(&mut heard)
+            .await
+            .expect("the answer and its end");
         assert_eq!(heard, "long answer");
         let carried = Carried { up: 8, down: 11 };
         assert_eq!(relayed.await.expect("it ended"), (End::Finished, carried));
@@ -186,7 +206,10 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(200)).await;
             server.write_all(b"2").await.expect("room");
         }
-        assert_eq!(relayed.await.expect("it ended"), (End::Idle, Carried { up: 3, down: 3 }));
+        assert_eq!(
+            relayed.await.expect("it ended"),
+            (End::Idle, Carried { up: 3, down: 3 })
+        );
         assert_eq!(began.elapsed().as_secs(), 6 * 200 + 300);
     }
 
@@ -195,7 +218,10 @@ mod tests {
         let ((mut client, mut near), (mut far, server)) = (duplex(1_000), duplex(1_000));
         drop(server);
         client.write_all(b"into the void").await.expect("room");
-        assert_eq!(relay(&mut near, &mut far, IDLE, pending()).await.0, End::ByDestination);
+        assert_eq!(
+            relay(&mut near, &mut far, IDLE, pending()).await.0,
+            End::ByDestination
+        );
 
         let ((client, mut near), (mut far, mut server)) = (duplex(1_000), duplex(1_000));
         drop(client);

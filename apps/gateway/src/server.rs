@@ -169,9 +169,12 @@ async fn close_at_once(session: &Session) {
 /// Whether no path of a session is sound: its client has gone, or is cut off.
 fn is_gone(session: &Observer) -> bool {
     let is_sound = |path: &PathInfo| {
-        path.report.is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
+        path.report
+            .is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
     };
-    session.paths().is_none_or(|paths| !paths.iter().any(|(_, path)| is_sound(path)))
+    session
+        .paths()
+        .is_none_or(|paths| !paths.iter().any(|(_, path)| is_sound(path)))
 }
 
 /// How long the end of a session may take to arrive.
@@ -181,7 +184,11 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) {
     let limits = &house.config.limits;
     let mut waiting = Vec::new();
-    let met = timeout(limits.patience, stranger.hold(greet(&house, &session, &mut waiting))).await;
+    let met = timeout(
+        limits.patience,
+        stranger.hold(greet(&house, &session, &mut waiting)),
+    )
+    .await;
     let met = match met {
         Ok(Some(met)) => met,
         Ok(None) => Err("it had not authenticated when others needed its place".into()),
@@ -192,7 +199,9 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
         Err(why) => {
             (house.tell)(Event::Refused { why });
             // Streams are given up before the session: nobody waits for them.
-            waiting.iter().for_each(|stream: &SessionStream| drop(stream.reset(STRANGER)));
+            waiting
+                .iter()
+                .for_each(|stream: &SessionStream| drop(stream.reset(STRANGER)));
             drop(waiting);
             if !matches!(timeout(FAREWELL, session.close(0)).await, Ok(Ok(()))) {
                 close_at_once(&session).await;
@@ -201,8 +210,15 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
         }
     };
     drop(stranger);
-    (house.tell)(Event::Welcomed { client: client.clone() });
-    let visit = Visit { house: house.clone(), client: client.clone(), place, stops: Mutex::default() };
+    (house.tell)(Event::Welcomed {
+        client: client.clone(),
+    });
+    let visit = Visit {
+        house: house.clone(),
+        client: client.clone(),
+        place,
+        stops: Mutex::default(),
+    };
     let is_replaced = Arc::new(visit).host(&session, waiting).await;
     match is_replaced {
         // Nobody is there to agree.
@@ -237,7 +253,11 @@ async fn greet(
         }
     };
     let known = greeting.map_err(|error| error.to_string()).and_then(|greeting| {
-        let client = house.config.clients.find(&greeting.token).ok_or("its token is nobody's")?;
+        let client = house
+            .config
+            .clients
+            .find(&greeting.token)
+            .ok_or("its token is nobody's")?;
         let observer = session.observer();
         let place = house.counts.session(&client, move || is_gone(&observer));
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
@@ -267,7 +287,9 @@ impl Visit {
     /// of a session is not that of what a client had to say.
     async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) -> bool {
         let mut streams = JoinSet::new();
-        waiting.into_iter().for_each(|stream| self.clone().admit(stream, &mut streams));
+        waiting
+            .into_iter()
+            .for_each(|stream| self.clone().admit(stream, &mut streams));
         let is_replaced = tokio::select! {
             () = self.clone().take(session, &mut streams) => false,
             () = self.place.taken() => true,
@@ -322,13 +344,21 @@ impl Visit {
 
     /// One stream: its request, its connection, its bytes.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
-        let House { config, own, nat64, tell, .. } = &*self.house;
+        let House {
+            config,
+            own,
+            nat64,
+            tell,
+            ..
+        } = &*self.house;
         let limits = &config.limits;
         let request = match timeout(limits.patience, Request::read(&mut stream)).await {
             Ok(Ok(request)) => request,
             Ok(Err(error)) => return self.refuse(stream, None, error.reply(), error.to_string()).await,
             Err(_) => {
-                return self.refuse(stream, None, Reply::Failure, "no request came in time".into()).await;
+                return self
+                    .refuse(stream, None, Reply::Failure, "no request came in time".into())
+                    .await;
             }
         };
         let destination = request.destination;
@@ -349,12 +379,18 @@ impl Visit {
         let mut onwards = match reached {
             Ok(onwards) => onwards,
             Err(unreached) => {
-                return self.refuse(stream, Some(destination), unreached.reply, unreached.why).await;
+                return self
+                    .refuse(stream, Some(destination), unreached.reply, unreached.why)
+                    .await;
             }
         };
         if let Ok(address) = onwards.peer_addr() {
             let (client, destination) = (self.client.clone(), destination.clone());
-            tell(Event::Connected { client, destination, address });
+            tell(Event::Connected {
+                client,
+                destination,
+                address,
+            });
         }
         // Small writes are the client's matter; they are not held back once more here.
         let _ = onwards.set_nodelay(true);
@@ -368,7 +404,12 @@ impl Visit {
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
-        tell(Event::Ended { client: self.client.clone(), destination, carried, end });
+        tell(Event::Ended {
+            client: self.client.clone(),
+            destination,
+            carried,
+            end,
+        });
     }
 
     async fn refuse(
@@ -380,10 +421,19 @@ impl Visit {
     ) {
         self.deny(destination, reply, why);
         // The stream's end follows the answer when it is dropped.
-        let _ = timeout(self.house.config.limits.patience, stream.write_all(&[reply.code()])).await;
+        let _ = timeout(
+            self.house.config.limits.patience,
+            stream.write_all(&[reply.code()]),
+        )
+        .await;
     }
 
     fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
-        (self.house.tell)(Event::Denied { client: self.client.clone(), destination, reply, why });
+        (self.house.tell)(Event::Denied {
+            client: self.client.clone(),
+            destination,
+            reply,
+            why,
+        });
     }
 }

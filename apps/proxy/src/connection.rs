@@ -30,7 +30,10 @@ type Chosen = (Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>);
 impl Front {
     pub(crate) fn tell(&self, request: Option<u64>, what: Own) {
         if let Some(observer) = &self.settings.observer {
-            observer(Event { request, what: What::Own(what) });
+            observer(Event {
+                request,
+                what: What::Own(what),
+            });
         }
     }
 
@@ -97,14 +100,22 @@ impl Client {
                 dismiss(stream).await;
             }
             (Ok(Ok(_)), other) => {
-                self.rejected(format!("what begins with {other:#04x} is neither SOCKS5 nor HTTP"));
+                self.rejected(format!(
+                    "what begins with {other:#04x} is neither SOCKS5 nor HTTP"
+                ));
                 dismiss(stream).await;
             }
         }
     }
 
     pub(crate) fn rejected(&self, why: impl Into<String>) {
-        self.front.tell(None, Own::Rejected { client: self.address, why: why.into() });
+        self.front.tell(
+            None,
+            Own::Rejected {
+                client: self.address,
+                why: why.into(),
+            },
+        );
     }
 
     /// Numbers and tells a request.
@@ -112,8 +123,18 @@ impl Client {
         self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let destination = destination.to_string();
-        self.front.tell(Some(number), Own::Asked { client: self.address, protocol, destination });
-        Asked { front: Arc::clone(&self.front), number }
+        self.front.tell(
+            Some(number),
+            Own::Asked {
+                client: self.address,
+                protocol,
+                destination,
+            },
+        );
+        Asked {
+            front: Arc::clone(&self.front),
+            number,
+        }
     }
 }
 
@@ -129,7 +150,9 @@ impl Asked {
         let settings = &self.front.settings;
         let kinds = match self.front.kinds(&destination) {
             Ok((kinds, ranked)) => {
-                ranked.into_iter().for_each(|candidates| self.tell(Own::Ranked { candidates }));
+                ranked
+                    .into_iter()
+                    .for_each(|candidates| self.tell(Own::Ranked { candidates }));
                 kinds
             }
             Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
@@ -157,7 +180,10 @@ impl Asked {
                 learner(report.clone());
             }
             if let Some(observer) = &observer {
-                observer(Event { request: Some(number), what: What::Race(report) });
+                observer(Event {
+                    request: Some(number),
+                    what: What::Race(report),
+                });
             }
         }))
     }
@@ -167,8 +193,21 @@ impl Asked {
     }
 
     pub(crate) fn closed(&self, way: Description, relayed: Relayed, began: Instant) {
-        let Relayed { sent, received, error } = relayed;
-        let (seconds, error) = (began.elapsed().as_secs_f64(), error.map(|error| error.to_string()));
-        self.tell(Own::Closed { way, sent, received, seconds, error });
+        let Relayed {
+            sent,
+            received,
+            error,
+        } = relayed;
+        let (seconds, error) = (
+            began.elapsed().as_secs_f64(),
+            error.map(|error| error.to_string()),
+        );
+        self.tell(Own::Closed {
+            way,
+            sent,
+            received,
+            seconds,
+            error,
+        });
     }
 }

@@ -35,23 +35,33 @@ impl Credential {
         if !is_good(user) || !is_good(password) {
             return Err(BadCredential::Length);
         }
-        Ok(Credential { digest: digest(user.as_bytes(), password.as_bytes()) })
+        Ok(Credential {
+            digest: digest(user.as_bytes(), password.as_bytes()),
+        })
     }
 
     /// Whether it is this one. It takes as long for any that is not.
     pub(crate) fn admits(&self, user: &[u8], password: &[u8]) -> bool {
         let given = digest(user, password);
-        let differing = self.digest.iter().zip(given).fold(0, |all, (own, given)| all | (own ^ given));
+        let differing = self
+            .digest
+            .iter()
+            .zip(given)
+            .fold(0, |all, (own, given)| all | (own ^ given));
         differing == 0
     }
 
     /// Whether the value of a `Proxy-Authorization` field is this one (RFC 7617).
     pub(crate) fn admits_header(&self, value: &[u8]) -> bool {
-        let Some((scheme, rest)) = std::str::from_utf8(value).ok().and_then(|text| text.split_once(' '))
+        let Some((scheme, rest)) = std::str::from_utf8(value)
+            .ok()
+            .and_then(|text| text.split_once(' '))
         else {
             return false;
         };
-        let Ok(decoded) = STANDARD.decode(rest.trim()) else { return false };
+        let Ok(decoded) = STANDARD.decode(rest.trim()) else {
+            return false;
+        };
         let colon = decoded.iter().position(|byte| *byte == b':');
         scheme.eq_ignore_ascii_case("basic")
             && colon.is_some_and(|colon| self.admits(&decoded[..colon], &decoded[colon + 1..]))
@@ -67,7 +77,12 @@ impl fmt::Debug for Credential {
 fn digest(user: &[u8], password: &[u8]) -> [u8; 32] {
     // The length keeps `a` and `bc` apart from `ab` and `c`.
     let length = (user.len() as u64).to_be_bytes();
-    Sha256::new().chain_update(length).chain_update(user).chain_update(password).finalize().into()
+    Sha256::new()
+        .chain_update(length)
+        .chain_update(user)
+        .chain_update(password)
+        .finalize()
+        .into()
 }
 
 #[cfg(test)]
@@ -97,7 +112,14 @@ mod tests {
     fn forms() {
         assert_eq!(Credential::parse("user"), Err(BadCredential::NoColon));
         assert_eq!(Credential::parse("user:"), Err(BadCredential::Length));
-        assert_eq!(Credential::parse(&format!("{}:x", "u".repeat(256))), Err(BadCredential::Length));
-        assert!(Credential::parse("user:pass:word").expect("one").admits(b"user", b"pass:word"));
+        assert_eq!(
+            Credential::parse(&format!("{}:x", "u".repeat(256))),
+            Err(BadCredential::Length)
+        );
+        assert!(
+            Credential::parse("user:pass:word")
+                .expect("one")
+                .admits(b"user", b"pass:word")
+        );
     }
 }

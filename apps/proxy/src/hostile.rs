@@ -12,15 +12,21 @@ use crate::socks::wire;
 /// When a message is longer than what came, wants more than any can have, or means another thing
 /// when more follows.
 pub fn socks(data: &[u8]) {
-    hold(data, wire::greeting(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
-        wire::greeting(bytes).ok().flatten().map(|(_, end)| end)
-    });
-    hold(data, wire::password(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
-        wire::password(bytes).ok().flatten().map(|(_, end)| end)
-    });
-    hold(data, wire::request(data).map(|parsed| parsed.map(|(_, end)| end)), &|bytes| {
-        wire::request(bytes).ok().flatten().map(|(_, end)| end)
-    });
+    hold(
+        data,
+        wire::greeting(data).map(|parsed| parsed.map(|(_, end)| end)),
+        &|bytes| wire::greeting(bytes).ok().flatten().map(|(_, end)| end),
+    );
+    hold(
+        data,
+        wire::password(data).map(|parsed| parsed.map(|(_, end)| end)),
+        &|bytes| wire::password(bytes).ok().flatten().map(|(_, end)| end),
+    );
+    hold(
+        data,
+        wire::request(data).map(|parsed| parsed.map(|(_, end)| end)),
+        &|bytes| wire::request(bytes).ok().flatten().map(|(_, end)| end),
+    );
     if let Ok((to, payload)) = wire::datagram(data) {
         assert!(to.destination().port() > 0 && data.ends_with(payload));
     }
@@ -36,7 +42,10 @@ fn hold<E>(data: &[u8], parsed: Result<Option<usize>, E>, end_of: &dyn Fn(&[u8])
             assert_eq!(end_of(&data[..end]), Some(end), "what follows changes nothing");
             assert_eq!(end_of(&data[..end - 1]), None, "nothing of it is missing");
         }
-        Ok(None) => assert!(data.len() < wire::LONGEST, "it wants more than a message can have"),
+        Ok(None) => assert!(
+            data.len() < wire::LONGEST,
+            "it wants more than a message can have"
+        ),
         Err(_) => {}
     }
 }
@@ -51,11 +60,18 @@ pub fn http(data: &[u8]) {
     if !matches!(head.parse(data), Ok(httparse::Status::Complete(_))) {
         return;
     }
-    let (Some(method), Some(target)) = (head.method, head.path) else { return };
-    let (Ok(method), Ok(target)) = (method.parse::<Method>(), target.parse::<Uri>()) else { return };
+    let (Some(method), Some(target)) = (head.method, head.path) else {
+        return;
+    };
+    let (Ok(method), Ok(target)) = (method.parse::<Method>(), target.parse::<Uri>()) else {
+        return;
+    };
     let mut headers = HeaderMap::new();
     for field in head.headers.iter() {
-        let parsed = (field.name.parse::<HeaderName>(), HeaderValue::from_bytes(field.value));
+        let parsed = (
+            field.name.parse::<HeaderName>(),
+            HeaderValue::from_bytes(field.value),
+        );
         if let (Ok(name), Ok(value)) = parsed {
             headers.append(name, value);
         }
@@ -76,7 +92,14 @@ pub fn http(data: &[u8]) {
     }
     is_last_hop(&method, &mut headers);
     strip(&mut headers);
-    for hop in ["connection", "proxy-authorization", "transfer-encoding", "te", "upgrade", "keep-alive"] {
+    for hop in [
+        "connection",
+        "proxy-authorization",
+        "transfer-encoding",
+        "te",
+        "upgrade",
+        "keep-alive",
+    ] {
         assert!(!headers.contains_key(hop), "{hop}");
     }
 }

@@ -100,7 +100,11 @@ pub(crate) async fn relay(
             Some(error)
         }
     };
-    Relayed { sent: sent.into_inner(), received, error }
+    Relayed {
+        sent: sent.into_inner(),
+        received,
+        error,
+    }
 }
 
 /// One direction, until its end, which is passed on.

@@ -71,8 +71,16 @@ impl Proxy {
             addresses.push(listener.local_addr().map_err(failed)?);
             listeners.push(listener);
         }
-        let front = Arc::new(Front { settings, racer, requests: AtomicU64::new(0) });
-        Ok(Proxy { front, listeners, addresses })
+        let front = Arc::new(Front {
+            settings,
+            racer,
+            requests: AtomicU64::new(0),
+        });
+        Ok(Proxy {
+            front,
+            listeners,
+            addresses,
+        })
     }
 
     /// The same, and it takes clients from this listener as well: one that somebody else has opened, perhaps in
@@ -81,14 +89,18 @@ impl Proxy {
     /// # Errors
     /// As for [`Proxy::bind`].
     pub fn and_at(mut self, listener: std::net::TcpListener) -> Result<Proxy, BindError> {
-        let failed = |error| BindError::System { address: SocketAddr::from(([0; 4], 0)), error };
+        let failed = |error| BindError::System {
+            address: SocketAddr::from(([0; 4], 0)),
+            error,
+        };
         let address = listener.local_addr().map_err(failed)?;
         if !address.ip().to_canonical().is_loopback() && self.front.settings.credential.is_none() {
             return Err(BindError::Open(address));
         }
         let failed = |error| BindError::System { address, error };
         listener.set_nonblocking(true).map_err(failed)?;
-        self.listeners.push(TcpListener::from_std(listener).map_err(failed)?);
+        self.listeners
+            .push(TcpListener::from_std(listener).map_err(failed)?);
         self.addresses.push(address);
         Ok(self)
     }
@@ -102,7 +114,11 @@ impl Proxy {
     /// Serves until `stop` is ready. Then nothing is accepted any more; what is under way may go on
     /// for [`crate::Limits::drain`], and is broken off after it.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let Proxy { front, listeners, addresses } = self;
+        let Proxy {
+            front,
+            listeners,
+            addresses,
+        } = self;
         for address in addresses {
             front.tell(None, Own::Listening { address });
         }
@@ -145,7 +161,12 @@ impl Proxy {
             }
         }
         drop(listeners);
-        front.tell(None, Own::Stopping { connections: clients.len() });
+        front.tell(
+            None,
+            Own::Stopping {
+                connections: clients.len(),
+            },
+        );
         // Nobody listens when no client is left.
         let _ = stopping.send(true);
         let drained = async { while clients.join_next().await.is_some() {} };
@@ -156,7 +177,11 @@ impl Proxy {
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
     // As any server that is started again at its port.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

@@ -100,7 +100,9 @@ impl Place<'_> {
         let output = self.lab.host("client")?.run(|| {
             let mut curl = Command::new("curl");
             curl.args(["-sS", "--max-time", "20", "--noproxy", "", "--proxy"]);
-            curl.arg(format!("{scheme}://127.0.0.1:1080")).args(arguments).output()
+            curl.arg(format!("{scheme}://127.0.0.1:1080"))
+                .args(arguments)
+                .output()
         })??;
         Ok((output, begin.elapsed()))
     }
@@ -123,12 +125,21 @@ fn on_prepared_stage(
     act: impl FnOnce(&Place<'_>) -> TestResult,
 ) -> TestResult {
     let plain = Lab::up(&Spec::parse(&FILE.replace("SINK6", "sink"))?)?;
-    let six = plain.host("sink")?.addresses().iter().find(|address| address.is_ipv6()).copied();
+    let six = plain
+        .host("sink")?
+        .addresses()
+        .iter()
+        .find(|address| address.is_ipv6())
+        .copied();
     drop(plain);
-    let lab = Lab::up(&Spec::parse(&FILE.replace("SINK6", &six.ok_or("no IPv6")?.to_string()))?)?;
+    let lab = Lab::up(&Spec::parse(
+        &FILE.replace("SINK6", &six.ok_or("no IPv6")?.to_string()),
+    )?)?;
     lab.link("hole")?.silence(true)?;
     for port in [PORT, 8443, 443] {
-        let listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("::", port)))??;
+        let listener = lab
+            .host("server")?
+            .run(|| std::net::TcpListener::bind(("::", port)))??;
         std::thread::spawn(move || {
             while let Ok((mut stream, _)) = listener.accept() {
                 let _ = stream.read(&mut [0; 4096]);
@@ -140,14 +151,19 @@ fn on_prepared_stage(
     let told: Arc<Mutex<Vec<Event>>> = Arc::default();
     let log = Arc::clone(&told);
     let observer = Arc::new(move |event| log.lock().expect("a log").push(event));
-    let settings = Settings { observer: Some(observer), ..settings };
+    let settings = Settings {
+        observer: Some(observer),
+        ..settings
+    };
     let (ready, is_ready) = std::sync::mpsc::channel();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     std::thread::scope(|scope| {
         let client = lab.host("client")?;
         let serving = scope.spawn(move || {
             client.run(|| -> TestResult {
-                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()?;
                 runtime.block_on(async {
                     let proxy = Proxy::bind(Racer::open().await?, settings).await?;
                     ready.send(())?;
@@ -180,7 +196,12 @@ fn dead_ipv6_costs_one_delay() -> TestResult {
             assert!(took < Duration::from_millis(900), "{scheme}: {took:?}");
         }
         let started = place.events("started");
-        assert!(started[0]["remote"].as_str().is_some_and(|remote| remote.starts_with('[')), "{started:?}");
+        assert!(
+            started[0]["remote"]
+                .as_str()
+                .is_some_and(|remote| remote.starts_with('[')),
+            "{started:?}"
+        );
         let won = place.events("won");
         let after = won[0]["after_ms"].as_f64().ok_or("no time")?;
         assert!((250.0..450.0).contains(&after), "{won:?}");
@@ -203,36 +224,56 @@ fn slow_names_cost_their_delay() -> TestResult {
 
 fn every_profile_connects() -> TestResult {
     for profile in Profile::ALL {
-        on_stage(Settings { profile: profile.clone(), ..Settings::default() }, |place| {
-            for name in ["plain.example", "dead6.example"] {
-                let (output, took) = place.curl("socks5h", &[&format!("http://{name}:8080/")])?;
-                hello(&output);
-                assert!(took < Duration::from_millis(1200), "{}: {name}: {took:?}", profile.name);
-            }
-            Ok(())
-        })?;
+        on_stage(
+            Settings {
+                profile: profile.clone(),
+                ..Settings::default()
+            },
+            |place| {
+                for name in ["plain.example", "dead6.example"] {
+                    let (output, took) = place.curl("socks5h", &[&format!("http://{name}:8080/")])?;
+                    hello(&output);
+                    assert!(
+                        took < Duration::from_millis(1200),
+                        "{}: {name}: {took:?}",
+                        profile.name
+                    );
+                }
+                Ok(())
+            },
+        )?;
     }
     Ok(())
 }
 
 fn failures_have_their_codes() -> TestResult {
-    on_stage(Settings { deadline: Duration::from_secs(2), ..Settings::default() }, |place| {
-        for (url, reply, status) in [
-            ("http://plain.example:81/", "(5)", "502"),
-            ("http://missing.example/", "(4)", "502"),
-            ("http://broken.example/", "(1)", "504"),
-            ("http://silent.example/", "(6)", "504"),
-            ("http://[2001:db8:dead::1]/", "(3)", "502"),
-        ] {
-            let (output, took) = place.curl("socks5h", &[url])?;
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(said.contains(reply), "{url}: {said}");
-            assert!(took < Duration::from_secs(4), "{url}: {took:?}");
-            let (output, _) = place.curl("http", &["-o", "/dev/null", "-w", "%{http_code}", url])?;
-            assert_eq!(String::from_utf8_lossy(&output.stdout), status, "{url}: {output:?}");
-        }
-        Ok(())
-    })
+    on_stage(
+        Settings {
+            deadline: Duration::from_secs(2),
+            ..Settings::default()
+        },
+        |place| {
+            for (url, reply, status) in [
+                ("http://plain.example:81/", "(5)", "502"),
+                ("http://missing.example/", "(4)", "502"),
+                ("http://broken.example/", "(1)", "504"),
+                ("http://silent.example/", "(6)", "504"),
+                ("http://[2001:db8:dead::1]/", "(3)", "502"),
+            ] {
+                let (output, took) = place.curl("socks5h", &[url])?;
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(said.contains(reply), "{url}: {said}");
+                assert!(took < Duration::from_secs(4), "{url}: {took:?}");
+                let (output, _) = place.curl("http", &["-o", "/dev/null", "-w", "%{http_code}", url])?;
+                assert_eq!(
+                    String::from_utf8_lossy(&output.stdout),
+                    status,
+                    "{url}: {output:?}"
+                );
+            }
+            Ok(())
+        },
+    )
 }
 
 /// The second race begins with the winner of the first, and has no delay.
@@ -245,7 +286,10 @@ fn what_was_blocked_is_remembered() -> TestResult {
         let second: Vec<_> = started.iter().filter(|event| event["request"] == 2).collect();
         assert_eq!(second.len(), 1, "{second:?}");
         assert_eq!(second[0]["known"], "won");
-        assert!(won[1]["after_ms"].as_f64().is_some_and(|after| after < 200.0), "{won:?}");
+        assert!(
+            won[1]["after_ms"].as_f64().is_some_and(|after| after < 200.0),
+            "{won:?}"
+        );
         Ok(())
     })
 }
@@ -280,29 +324,39 @@ fn ways_keep_to_their_interface() -> TestResult {
 fn https_records_lead_to_other_endpoints() -> TestResult {
     for profile in [Profile::VERSION3, Profile::RFC8305] {
         let name = profile.name.clone();
-        on_stage(Settings { profile, ..Settings::default() }, |place| {
-            for (url, endpoint) in [
-                ("http://moved.example:443/", "10.77.0.2:8443"),
-                ("http://apex.example:443/", "10.77.0.2:443"),
-            ] {
-                let (output, took) = place.curl("socks5h", &[url])?;
+        on_stage(
+            Settings {
+                profile,
+                ..Settings::default()
+            },
+            |place| {
+                for (url, endpoint) in [
+                    ("http://moved.example:443/", "10.77.0.2:8443"),
+                    ("http://apex.example:443/", "10.77.0.2:443"),
+                ] {
+                    let (output, took) = place.curl("socks5h", &[url])?;
+                    hello(&output);
+                    let won = place.events("won");
+                    assert_eq!(
+                        won.last().ok_or("nobody won")?["remote"],
+                        endpoint,
+                        "{name}: {url}"
+                    );
+                    assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
+                }
+                if name == "version3" {
+                    let first = &place.events("started")[0];
+                    assert_eq!(
+                        first["remote"], "10.77.0.2:8443",
+                        "the records come before the name's own address"
+                    );
+                }
+                // Whoever asks for another port has not said that it means a web origin.
+                let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
                 hello(&output);
-                let won = place.events("won");
-                assert_eq!(won.last().ok_or("nobody won")?["remote"], endpoint, "{name}: {url}");
-                assert!(took < Duration::from_millis(1200), "{name}: {url}: {took:?}");
-            }
-            if name == "version3" {
-                let first = &place.events("started")[0];
-                assert_eq!(
-                    first["remote"], "10.77.0.2:8443",
-                    "the records come before the name's own address"
-                );
-            }
-            // Whoever asks for another port has not said that it means a web origin.
-            let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
-            hello(&output);
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
     }
     Ok(())
 }
@@ -315,7 +369,9 @@ fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
         return Ok(());
     }
     let ip = |lab: &Lab, host: &str, arguments: &str| -> TestResult {
-        let output = lab.host(host)?.run(|| Command::new("ip").args(arguments.split(' ')).output())??;
+        let output = lab
+            .host(host)?
+            .run(|| Command::new("ip").args(arguments.split(' ')).output())??;
         assert!(output.status.success(), "ip {arguments}: {output:?}");
         Ok(())
     };
@@ -323,7 +379,12 @@ fn ipv4_addresses_are_reached_by_a_translator() -> TestResult {
         ip(lab, "client", "-4 address flush dev wlan0")?;
         ip(lab, "client", "-4 address flush dev wwan0")?;
         ip(lab, "server", "-6 address add 2001:db8:64::c000:201/128 dev lo")?;
-        let server = lab.host("server")?.addresses().iter().find(|address| address.is_ipv6()).copied();
+        let server = lab
+            .host("server")?
+            .addresses()
+            .iter()
+            .find(|address| address.is_ipv6())
+            .copied();
         let server = server.ok_or("no IPv6")?;
         ip(lab, "client", &format!("-6 route add default via {server}"))
     };

@@ -67,12 +67,33 @@ mod tests {
 
     #[test]
     fn variables_of_a_connection_are_its_figures() {
-        let values =
-            [20_000_000, 5_000_000, 1_448, 14_480, 1 << 30, 4_344, 1_000, 11_001, 15_345, 20_000, 65_535, 2];
+        let values = [
+            20_000_000,
+            5_000_000,
+            1_448,
+            14_480,
+            1 << 30,
+            4_344,
+            1_000,
+            11_001,
+            15_345,
+            20_000,
+            65_535,
+            2,
+        ];
         let figures = of(values.map(Some));
-        assert_eq!((figures.srtt, figures.rttvar), (Duration::from_millis(20), Duration::from_millis(5)));
-        assert_eq!((figures.mss, figures.window, figures.slow_start), (1_448, 14_480, true));
-        assert_eq!((figures.in_flight, figures.queued, figures.acked), (4_344, 4_655, 10_000));
+        assert_eq!(
+            (figures.srtt, figures.rttvar),
+            (Duration::from_millis(20), Duration::from_millis(5))
+        );
+        assert_eq!(
+            (figures.mss, figures.window, figures.slow_start),
+            (1_448, 14_480, true)
+        );
+        assert_eq!(
+            (figures.in_flight, figures.queued, figures.acked),
+            (4_344, 4_655, 10_000)
+        );
         assert_eq!((figures.retransmitted, figures.blocked), (2_896, false));
     }
 

@@ -53,7 +53,10 @@ impl Statistics {
             return self.rate;
         }
         let micros = self.srtt.as_micros() as u64;
-        self.window.saturating_mul(1_000_000).checked_div(micros).unwrap_or(0)
+        self.window
+            .saturating_mul(1_000_000)
+            .checked_div(micros)
+            .unwrap_or(0)
     }
 
     /// How much data to hand over at once: about 10 ms at its pace, a full packet at least and
@@ -85,15 +88,25 @@ mod tests {
 
     #[test]
     fn silence_has_a_floor_below_the_deviation() {
-        let quiet = Statistics { srtt: Duration::from_millis(20), ..Statistics::default() };
+        let quiet = Statistics {
+            srtt: Duration::from_millis(20),
+            ..Statistics::default()
+        };
         assert_eq!(quiet.silence(), Duration::from_millis(70));
-        let shaky = Statistics { rttvar: Duration::from_millis(10), ..quiet };
+        let shaky = Statistics {
+            rttvar: Duration::from_millis(10),
+            ..quiet
+        };
         assert_eq!(shaky.silence(), Duration::from_millis(100));
     }
 
     #[test]
     fn without_a_delivery_rate_the_window_per_round_trip_counts() {
-        let fresh = Statistics { srtt: Duration::from_millis(100), window: 14_480, ..Statistics::default() };
+        let fresh = Statistics {
+            srtt: Duration::from_millis(100),
+            window: 14_480,
+            ..Statistics::default()
+        };
         assert_eq!(fresh.pace(), 144_800);
         assert_eq!(Statistics { rate: 5, ..fresh }.pace(), 5);
     }

@@ -25,7 +25,12 @@ impl MtpCarrier {
         // Once the connection is over, its ends are forgotten: they are asked for while it is there.
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
         let (peer, local) = (stream.transport().peer(), stream.transport().local());
-        Self { stream, stack, peer: peer.unwrap_or(none), local: local.unwrap_or(none) }
+        Self {
+            stream,
+            stack,
+            peer: peer.unwrap_or(none),
+            local: local.unwrap_or(none),
+        }
     }
 }
 

@@ -33,7 +33,12 @@ pub struct MtpOptions {
 
 impl Default for MtpOptions {
     fn default() -> Self {
-        Self { nagle: false, idle_timeout: None, not_sent: 16_384, max_segment: None }
+        Self {
+            nagle: false,
+            idle_timeout: None,
+            not_sent: 16_384,
+            max_segment: None,
+        }
     }
 }
 
@@ -50,10 +55,16 @@ impl MtpOptions {
     /// What may be set at any time.
     fn tune(&self, stream: &Stream) -> io::Result<()> {
         known(stream.set_nodelay(!self.nagle))?;
-        let Some(timeout) = self.idle_timeout else { return Ok(()) };
+        let Some(timeout) = self.idle_timeout else {
+            return Ok(());
+        };
         known(stream.set_user_timeout(Some(timeout)))?;
         let probe = (timeout / 4).max(Duration::from_secs(1));
-        let keepalive = Keepalive { idle: probe, interval: probe, count: 3 };
+        let keepalive = Keepalive {
+            idle: probe,
+            interval: probe,
+            count: 3,
+        };
         known(stream.set_keepalive(Some(keepalive)))
     }
 }
@@ -77,8 +88,13 @@ pub struct MtpStack {
 
 impl fmt::Debug for MtpStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MtpStack { transport, interface, .. } = self;
-        f.debug_struct("MtpStack").field("transport", transport).field("interface", interface).finish()
+        let MtpStack {
+            transport, interface, ..
+        } = self;
+        f.debug_struct("MtpStack")
+            .field("transport", transport)
+            .field("interface", interface)
+            .finish()
     }
 }
 
@@ -87,7 +103,11 @@ impl MtpStack {
     /// is called `mtp-` and the program's name.
     #[must_use]
     pub fn new(network: Network, program: &str, interface: &str) -> Self {
-        Self { network, transport: interned(format!("mtp-{program}")), interface: interface.into() }
+        Self {
+            network,
+            transport: interned(format!("mtp-{program}")),
+            interface: interface.into(),
+        }
     }
 
     /// What its transport is called.
@@ -121,7 +141,10 @@ impl MtpStack {
         let stream = self.network.connect_with(peer, &options.first()).await;
         let stream = stream.map_err(|error| named(error, &format!("connecting to {peer}")))?;
         options.tune(&stream)?;
-        Ok(MtpCarrier::new(MaybeTls::connect(stream, tls, peer).await?, self.clone()))
+        Ok(MtpCarrier::new(
+            MaybeTls::connect(stream, tls, peer).await?,
+            self.clone(),
+        ))
     }
 
     /// Listens on `address`.
@@ -136,7 +159,12 @@ impl MtpStack {
     ) -> io::Result<MtpListener> {
         let listener = self.network.listen_with(address, BACKLOG, &options.first());
         let listener = listener.map_err(|error| named(error, &format!("listening on {address}")))?;
-        Ok(MtpListener { listener, stack: self.clone(), options, tls })
+        Ok(MtpListener {
+            listener,
+            stack: self.clone(),
+            options,
+            tls,
+        })
     }
 }
 

@@ -51,18 +51,33 @@ impl QuicCarrier {
         widens_to: Option<VarInt>,
     ) -> Self {
         let figures = Observed::of(&connection);
-        Self { connection, send, receive, figures, local, interface, widens_to, full: false, stopped: None }
+        Self {
+            connection,
+            send,
+            receive,
+            figures,
+            local,
+            interface,
+            widens_to,
+            full: false,
+            stopped: None,
+        }
     }
 }
 
 impl Carrier for QuicCarrier {
     fn describe(&self) -> Description {
-        let handshake =
-            self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        let handshake = self
+            .connection
+            .handshake_data()
+            .and_then(|data| data.downcast::<HandshakeData>().ok());
         Description {
             transport: "quic",
             secure: true,
-            local: SocketAddr::new(self.connection.local_ip().unwrap_or(self.local.ip()), self.local.port()),
+            local: SocketAddr::new(
+                self.connection.local_ip().unwrap_or(self.local.ip()),
+                self.local.port(),
+            ),
             peer: self.connection.remote_address(),
             interface: self.interface.clone(),
             fallback: None,
@@ -94,7 +109,9 @@ impl Carrier for QuicCarrier {
 
     fn exporter(&self) -> Option<[u8; 32]> {
         let mut bytes = [0; 32];
-        self.connection.export_keying_material(&mut bytes, b"EXPORTER-hawser-session", b"").ok()?;
+        self.connection
+            .export_keying_material(&mut bytes, b"EXPORTER-hawser-session", b"")
+            .ok()?;
         Some(bytes)
     }
 

@@ -58,12 +58,18 @@ pub enum Congestion {
 
 impl Congestion {
     /// The names that there are, each with its controller.
-    pub const NAMES: [(&str, Congestion); 3] =
-        [("tolerant", Congestion::Tolerant), ("cubic", Congestion::Cubic), ("bbr", Congestion::Bbr)];
+    pub const NAMES: [(&str, Congestion); 3] = [
+        ("tolerant", Congestion::Tolerant),
+        ("cubic", Congestion::Cubic),
+        ("bbr", Congestion::Bbr),
+    ];
 
     /// The controller of this name.
     pub fn by_name(name: &str) -> Option<Congestion> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, controller)| *controller)
+        Self::NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, controller)| *controller)
     }
 }
 
@@ -117,13 +123,20 @@ impl QuicEndpoint {
         };
         let index = options.interface.as_deref().and_then(index_of);
         let endpoint = bind(local.unwrap_or(any), &options, None)?;
-        Ok(Self { endpoint, options, index })
+        Ok(Self {
+            endpoint,
+            options,
+            index,
+        })
     }
 
     /// Whether its interface has gone, even if there is another one of that name: the kernel binds a
     /// socket to the interface's number, so that this one leads nowhere any more.
     pub fn is_stale(&self) -> bool {
-        self.options.interface.as_deref().is_some_and(|name| index_of(name) != self.index)
+        self.options
+            .interface
+            .as_deref()
+            .is_some_and(|name| index_of(name) != self.index)
     }
 
     /// Connects and shakes hands. `name`: what the server's certificate must have.
@@ -134,8 +147,18 @@ impl QuicEndpoint {
         tls: Arc<rustls::ClientConfig>,
     ) -> io::Result<QuicCarrier> {
         let connection = self.shake(peer, name, tls, 1).await?;
-        let (send, receive) = connection.open_bi().await.map_err(|error| refused(peer, &error))?;
-        Ok(QuicCarrier::new(connection, send, receive, self.local(), self.options.interface.clone(), None))
+        let (send, receive) = connection
+            .open_bi()
+            .await
+            .map_err(|error| refused(peer, &error))?;
+        Ok(QuicCarrier::new(
+            connection,
+            send,
+            receive,
+            self.local(),
+            self.options.interface.clone(),
+            None,
+        ))
     }
 
     /// Connects and shakes hands, for streams that are opened one by one; the peer may open `streams`
@@ -148,7 +171,12 @@ impl QuicEndpoint {
         streams: u32,
     ) -> io::Result<QuicConnection> {
         let connection = self.shake(peer, name, tls, streams).await?;
-        Ok(QuicConnection::new(connection, self.local(), self.options.interface.clone(), None))
+        Ok(QuicConnection::new(
+            connection,
+            self.local(),
+            self.options.interface.clone(),
+            None,
+        ))
     }
 
     async fn shake(
@@ -169,7 +197,9 @@ impl QuicEndpoint {
     }
 
     fn local(&self) -> SocketAddr {
-        self.endpoint.local_addr().unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
+        self.endpoint
+            .local_addr()
+            .unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 }
 
@@ -190,7 +220,10 @@ impl QuicDoor {
         let crypto = QuicServerConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window), 1)?);
-        Ok(Self { endpoint: bind(address, &options, Some(config))?, options })
+        Ok(Self {
+            endpoint: bind(address, &options, Some(config))?,
+            options,
+        })
     }
 
     /// Where it listens.
@@ -251,9 +284,19 @@ impl QuicGuest {
     pub async fn welcome(self) -> io::Result<QuicCarrier> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
-        let (send, receive) = connection.accept_bi().await.map_err(|error| refused(peer, &error))?;
+        let (send, receive) = connection
+            .accept_bi()
+            .await
+            .map_err(|error| refused(peer, &error))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        Ok(QuicCarrier::new(connection, send, receive, local, self.interface, Some(self.window)))
+        Ok(QuicCarrier::new(
+            connection,
+            send,
+            receive,
+            local,
+            self.interface,
+            Some(self.window),
+        ))
     }
 
     /// Shakes hands, and leaves its streams to be taken: by [`QuicConnection::into_carrier`] if it
@@ -262,7 +305,12 @@ impl QuicGuest {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        Ok(QuicConnection::new(connection, local, self.interface, Some(self.window)))
+        Ok(QuicConnection::new(
+            connection,
+            local,
+            self.interface,
+            Some(self.window),
+        ))
     }
 }
 
@@ -276,7 +324,10 @@ fn bind(address: SocketAddr, options: &QuicOptions, server: Option<ServerConfig>
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(interface) = &options.interface {
         socket.bind_device(Some(interface.as_bytes())).map_err(|error| {
-            io::Error::new(error.kind(), format!("binding to the interface {interface:?}: {error}"))
+            io::Error::new(
+                error.kind(),
+                format!("binding to the interface {interface:?}: {error}"),
+            )
         })?;
     }
     // More than the system allows is cut by the system.

@@ -52,7 +52,9 @@ impl Figures {
     }
 
     pub(crate) fn variation(&self) -> Duration {
-        self.rounds.lock().map_or(Duration::ZERO, |rounds| rounds.variation)
+        self.rounds
+            .lock()
+            .map_or(Duration::ZERO, |rounds| rounds.variation)
     }
 
     pub(crate) fn rate(&self) -> u64 {
@@ -61,8 +63,12 @@ impl Figures {
 
     fn acknowledged(&self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
         let acked = self.acked.fetch_add(bytes, Relaxed) + bytes;
-        self.in_flight.fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(bytes))).ok();
-        let Ok(mut rounds) = self.rounds.lock() else { return };
+        self.in_flight
+            .fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(bytes)))
+            .ok();
+        let Ok(mut rounds) = self.rounds.lock() else {
+            return;
+        };
         let sample = now.saturating_duration_since(sent);
         rounds.variation = (3 * rounds.variation + rtt.abs_diff(sample)) / 4;
         let since = *rounds.since.get_or_insert(sent);
@@ -99,7 +105,11 @@ impl ControllerFactory for ObservedFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let inner = self.inner.clone().build(now, current_mtu);
         let tolerance = self.is_tolerant.then(Tolerance::default);
-        Box::new(Observed { inner, tolerance, figures: Arc::default() })
+        Box::new(Observed {
+            inner,
+            tolerance,
+            figures: Arc::default(),
+        })
     }
 }
 
@@ -166,7 +176,8 @@ impl Controller for Observed {
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
-        self.figures.acknowledged(now, sent, bytes, app_limited, rtt.get());
+        self.figures
+            .acknowledged(now, sent, bytes, app_limited, rtt.get());
         if let Some(tolerance) = &mut self.tolerance {
             tolerance.acknowledged(now, bytes, rtt.get(), rtt.min());
         }
@@ -205,7 +216,11 @@ impl Controller for Observed {
 
     fn clone_box(&self) -> Box<dyn Controller> {
         let (tolerance, figures) = (self.tolerance.clone(), self.figures.clone());
-        Box::new(Self { inner: self.inner.clone_box(), tolerance, figures })
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            tolerance,
+            figures,
+        })
     }
 
     fn initial_window(&self) -> u64 {

@@ -31,18 +31,28 @@ impl QuicConnection {
         interface: Option<String>,
         widens_to: Option<VarInt>,
     ) -> Self {
-        Self { connection, local, interface, widens_to }
+        Self {
+            connection,
+            local,
+            interface,
+            widens_to,
+        }
     }
 
     /// What it is.
     #[must_use]
     pub fn describe(&self) -> Description {
-        let handshake =
-            self.connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        let handshake = self
+            .connection
+            .handshake_data()
+            .and_then(|data| data.downcast::<HandshakeData>().ok());
         Description {
             transport: "quic",
             secure: true,
-            local: SocketAddr::new(self.connection.local_ip().unwrap_or(self.local.ip()), self.local.port()),
+            local: SocketAddr::new(
+                self.connection.local_ip().unwrap_or(self.local.ip()),
+                self.local.port(),
+            ),
             peer: self.connection.remote_address(),
             interface: self.interface.clone(),
             fallback: None,
@@ -52,7 +62,8 @@ impl QuicConnection {
 
     /// The peer may open so many streams at once from now on, and send as much ahead as was asked for.
     pub fn admit(&self, streams: u32) {
-        self.connection.set_max_concurrent_bi_streams(VarInt::from_u32(streams));
+        self.connection
+            .set_max_concurrent_bi_streams(VarInt::from_u32(streams));
         if let Some(window) = self.widens_to {
             self.connection.set_receive_window(window);
         }
@@ -60,22 +71,51 @@ impl QuicConnection {
 
     /// Opens a stream. The peer learns of it with its first byte.
     pub async fn open(&self) -> io::Result<QuicStream> {
-        let (send, receive) = self.connection.open_bi().await.map_err(|error| self.failed(&error))?;
-        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
+        let (send, receive) = self
+            .connection
+            .open_bi()
+            .await
+            .map_err(|error| self.failed(&error))?;
+        Ok(QuicStream {
+            connection: self.clone(),
+            send,
+            receive,
+            stopped: None,
+        })
     }
 
     /// The next stream that the peer opens.
     pub async fn accept(&self) -> io::Result<QuicStream> {
-        let (send, receive) = self.connection.accept_bi().await.map_err(|error| self.failed(&error))?;
-        Ok(QuicStream { connection: self.clone(), send, receive, stopped: None })
+        let (send, receive) = self
+            .connection
+            .accept_bi()
+            .await
+            .map_err(|error| self.failed(&error))?;
+        Ok(QuicStream {
+            connection: self.clone(),
+            send,
+            receive,
+            stopped: None,
+        })
     }
 
     /// Waits for the one stream of a session's carrier, for as long as the connection lives: whoever
     /// calls it bounds that.
     pub async fn into_carrier(self) -> io::Result<QuicCarrier> {
-        let (send, receive) = self.connection.accept_bi().await.map_err(|error| self.failed(&error))?;
-        let Self { connection, local, interface, widens_to } = self;
-        Ok(QuicCarrier::new(connection, send, receive, local, interface, widens_to))
+        let (send, receive) = self
+            .connection
+            .accept_bi()
+            .await
+            .map_err(|error| self.failed(&error))?;
+        let Self {
+            connection,
+            local,
+            interface,
+            widens_to,
+        } = self;
+        Ok(QuicCarrier::new(
+            connection, send, receive, local, interface, widens_to,
+        ))
     }
 
     fn failed(&self, error: &quinn::ConnectionError) -> io::Error {
@@ -104,7 +144,9 @@ impl QuicStream {
     /// Lower comes first.
     pub fn prioritize(&self, priority: u64) {
         // quinn sends the higher number first. A stream that is over has no priority.
-        let _ = self.send.set_priority(-i32::try_from(priority).unwrap_or(i32::MAX));
+        let _ = self
+            .send
+            .set_priority(-i32::try_from(priority).unwrap_or(i32::MAX));
     }
 
     /// Gives both directions up.
@@ -140,7 +182,9 @@ impl AsyncWrite for QuicStream {
             // A stream that was reset has nothing to finish.
             let _ = self.send.finish();
             let stopped = self.send.stopped();
-            self.stopped = Some(Box::pin(async move { stopped.await.map(|_| ()).map_err(io::Error::from) }));
+            self.stopped = Some(Box::pin(async move {
+                stopped.await.map(|_| ()).map_err(io::Error::from)
+            }));
         }
         if let Some(stopped) = &mut self.stopped {
             let result = ready!(stopped.as_mut().poll(cx));

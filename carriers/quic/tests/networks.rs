@@ -16,8 +16,11 @@ use hawser_lab::{Direction, HostHandle, Lab, Spec};
 use hawser_testing::{Test, TestResult, in_user_namespace, is_long, tests};
 use socket2::SockRef;
 
-const TESTS: &[Test] =
-    tests![packets_that_are_overtaken_are_not_lost, losses_do_not_stop_it, a_queue_is_shared,];
+const TESTS: &[Test] = tests![
+    packets_that_are_overtaken_are_not_lost,
+    losses_do_not_stop_it,
+    a_queue_is_shared,
+];
 
 /// What `--long` runs: every congestion controller everywhere, printed.
 const LONG: &[Test] = tests![congestion_controllers,];
@@ -33,17 +36,30 @@ struct Line {
 }
 
 const RATE: f64 = 20e6;
-const CLEAN: Line = Line { name: "20 ms", rules: "delay = \"10ms\", queue = 100_000" };
-const DEEP: Line = Line { name: "20 ms, a queue of 400 ms", rules: "delay = \"10ms\", queue = 1_000_000" };
+const CLEAN: Line = Line {
+    name: "20 ms",
+    rules: "delay = \"10ms\", queue = 100_000",
+};
+const DEEP: Line = Line {
+    name: "20 ms, a queue of 400 ms",
+    rules: "delay = \"10ms\", queue = 1_000_000",
+};
 const OVERTAKEN: Line = Line {
     name: "20 ms, 10 % 20 ms late",
     rules: "delay = \"10ms\", queue = 100_000, reorder = \"10%\", hold = \"20ms\"",
 };
-const LOSSY: Line =
-    Line { name: "50 ms, 1 % lost", rules: "delay = \"25ms\", queue = 125_000, loss = \"1%\"" };
-const FAR: Line =
-    Line { name: "180 ms, 0.5 % lost", rules: "delay = \"90ms\", queue = 450_000, loss = \"0.5%\"" };
-const BAD: Line = Line { name: "50 ms, 2 % lost", rules: "delay = \"25ms\", queue = 125_000, loss = \"2%\"" };
+const LOSSY: Line = Line {
+    name: "50 ms, 1 % lost",
+    rules: "delay = \"25ms\", queue = 125_000, loss = \"1%\"",
+};
+const FAR: Line = Line {
+    name: "180 ms, 0.5 % lost",
+    rules: "delay = \"90ms\", queue = 450_000, loss = \"0.5%\"",
+};
+const BAD: Line = Line {
+    name: "50 ms, 2 % lost",
+    rules: "delay = \"25ms\", queue = 125_000, loss = \"2%\"",
+};
 
 /// What came in so many seconds, in bits per second.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +94,10 @@ fn identity() -> TestResult<(Arc<rustls::ServerConfig>, Arc<rustls::ClientConfig
 /// Runs work of one host to its end, in a runtime of its own.
 fn within<T>(host: &HostHandle, work: impl Future<Output = TestResult<T>>) -> TestResult<T> {
     host.enter()?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
 }
 
 /// What goes over one connection in `lasts`, from its beginning, with a TCP connection beside it or without.
@@ -93,8 +112,13 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
     let (client, server) = (lab.host("client")?.handle(), lab.host("server")?.handle());
     let to = lab.host("server")?.ipv4().ok_or("no address")?;
     let (over, tcp) = (AtomicBool::new(false), AtomicU64::new(0));
-    let options = || QuicOptions { congestion, ..QuicOptions::default() };
-    let listener = lab.host("server")?.run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5001)))??;
+    let options = || QuicOptions {
+        congestion,
+        ..QuicOptions::default()
+    };
+    let listener = lab
+        .host("server")?
+        .run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5001)))??;
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| {
             within(&server, async {
@@ -168,7 +192,11 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
         let quic = loading.join().map_err(|_| "the client panicked")??;
         let tcp = tcp.load(Ordering::Relaxed) as f64 * 8.0 / lasts.as_secs_f64();
         serving.join().map_err(|_| "the server panicked")??;
-        Ok(Rates { quic, tcp, queue: waiting / f64::max(looks, 1.0) })
+        Ok(Rates {
+            quic,
+            tcp,
+            queue: waiting / f64::max(looks, 1.0),
+        })
     })
 }
 
@@ -178,7 +206,11 @@ fn congestion_controllers() -> TestResult {
             if beside && !matches!(line.name, "20 ms" | "20 ms, a queue of 400 ms") {
                 continue;
             }
-            let mut row = format!("  {:<26} {:<11}", line.name, if beside { "beside TCP" } else { "alone" });
+            let mut row = format!(
+                "  {:<26} {:<11}",
+                line.name,
+                if beside { "beside TCP" } else { "alone" }
+            );
             for congestion in [Congestion::Cubic, Congestion::Tolerant, Congestion::Bbr] {
                 let mut all = Vec::new();
                 for _ in 0..3 {
@@ -202,8 +234,17 @@ fn congestion_controllers() -> TestResult {
 /// A controller by default carries at least so much of the line's rate.
 fn carries(line: &Line, share: f64) -> TestResult {
     let rates = measure(line, Congestion::default(), false, Duration::from_secs(6))?;
-    println!("  {}: {:.1} of {:.0} Mbit/s", line.name, rates.quic / 1e6, RATE / 1e6);
-    if rates.quic >= share * RATE { Ok(()) } else { Err(format!("{}: {rates:?}", line.name).into()) }
+    println!(
+        "  {}: {:.1} of {:.0} Mbit/s",
+        line.name,
+        rates.quic / 1e6,
+        RATE / 1e6
+    );
+    if rates.quic >= share * RATE {
+        Ok(())
+    } else {
+        Err(format!("{}: {rates:?}", line.name).into())
+    }
 }
 
 fn packets_that_are_overtaken_are_not_lost() -> TestResult {
@@ -221,5 +262,9 @@ fn a_queue_is_shared() -> TestResult {
     let rates = measure(&CLEAN, Congestion::default(), true, Duration::from_secs(6))?;
     println!("  {rates:?}");
     let is_shared = rates.tcp >= 0.25 * RATE && rates.quic >= 0.1 * RATE;
-    if is_shared { Ok(()) } else { Err(format!("{rates:?}").into()) }
+    if is_shared {
+        Ok(())
+    } else {
+        Err(format!("{rates:?}").into())
+    }
 }

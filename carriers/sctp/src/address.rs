@@ -86,8 +86,9 @@ mod tests {
 
     #[test]
     fn addresses_come_back_as_they_went() {
-        let addresses: Vec<SocketAddr> =
-            ["192.0.2.1:9899", "[2001:db8::1]:1", "[fe80::1%3]:65535"].map(|a| a.parse().unwrap()).into();
+        let addresses: Vec<SocketAddr> = ["192.0.2.1:9899", "[2001:db8::1]:1", "[fe80::1%3]:65535"]
+            .map(|a| a.parse().unwrap())
+            .into();
         assert_eq!(unpack(&pack(&addresses)), addresses);
         assert_eq!(of(&store(addresses[1])), Some(addresses[1]));
     }

@@ -107,7 +107,9 @@ impl SctpCarrier {
     /// The path of what is sent by no path in particular.
     #[must_use]
     pub fn primary(&self) -> Option<SocketAddr> {
-        self.status().ok().and_then(|status| address::of(&status.primary.address))
+        self.status()
+            .ok()
+            .and_then(|status| address::of(&status.primary.address))
     }
 
     /// What happened to paths since this was asked last, as far as it was read: events come with the
@@ -132,7 +134,8 @@ impl SctpCarrier {
                 }
                 Ok(Turn::Noticed) => {}
                 Ok(Turn::Data(length)) => {
-                    self.held.push_back(Bytes::copy_from_slice(&self.scratch[..length]));
+                    self.held
+                        .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
                     return Poll::Ready(Ok(()));
                 }
                 Ok(Turn::End) if self.up => {
@@ -141,7 +144,11 @@ impl SctpCarrier {
                 }
                 Ok(Turn::End) => return Poll::Ready(Err(self.why_not_up())),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return if self.up { Poll::Ready(Ok(())) } else { Poll::Pending };
+                    return if self.up {
+                        Poll::Ready(Ok(()))
+                    } else {
+                        Poll::Pending
+                    };
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -195,7 +202,8 @@ impl SctpCarrier {
         while self.gone.is_none() {
             match self.turn(0) {
                 Ok(Turn::Data(length)) => {
-                    self.held.push_back(Bytes::copy_from_slice(&self.scratch[..length]));
+                    self.held
+                        .push_back(Bytes::copy_from_slice(&self.scratch[..length]));
                 }
                 Ok(Turn::Noticed) => {}
                 Ok(Turn::End) if self.lost => return self.end_with(io::ErrorKind::ConnectionReset),
@@ -280,7 +288,10 @@ fn take(queue: &mut VecDeque<Bytes>, mut count: usize) {
 impl Carrier for SctpCarrier {
     fn describe(&self) -> Description {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
-        let local = self.socket.as_ref().and_then(|socket| socket.local_addresses().first().copied());
+        let local = self
+            .socket
+            .as_ref()
+            .and_then(|socket| socket.local_addresses().first().copied());
         Description {
             transport: "sctp",
             secure: false,
@@ -358,7 +369,9 @@ impl Carrier for SctpCarrier {
             if queue.is_empty() {
                 break;
             }
-            let Ok(status) = self.status() else { return Poll::Ready(Err(self.why_gone())) };
+            let Ok(status) = self.status() else {
+                return Poll::Ready(Err(self.why_gone()));
+            };
             if status.pending >= PENDING {
                 break;
             }
@@ -371,7 +384,11 @@ impl Carrier for SctpCarrier {
             }
         }
         self.meter.written += written as u64;
-        if written == 0 && !queue.is_empty() { Poll::Pending } else { Poll::Ready(Ok(written)) }
+        if written == 0 && !queue.is_empty() {
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(written))
+        }
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -380,7 +397,9 @@ impl Carrier for SctpCarrier {
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(socket) = &self.socket else { return Poll::Ready(Ok(())) };
+        let Some(socket) = &self.socket else {
+            return Poll::Ready(Ok(()));
+        };
         self.wake_writer(cx);
         if !self.finished {
             let said = match self.knows_end {
@@ -415,7 +434,11 @@ impl Drop for SctpCarrier {
     fn drop(&mut self) {
         if let (Some(socket), Some(rope)) = (self.socket.take(), self.rope.take()) {
             // An association that never came up has nothing to lose.
-            self.stack.end(Ending { socket, _rope: rope, at_once: self.aborted || !self.up });
+            self.stack.end(Ending {
+                socket,
+                _rope: rope,
+                at_once: self.aborted || !self.up,
+            });
         }
     }
 }

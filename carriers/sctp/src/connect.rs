@@ -53,7 +53,10 @@ impl Stack {
             self.attempt(peers, locals, options).await
         };
         match tokio::time::timeout(limit, attempts).await {
-            Err(_) => Err(SctpError::TimedOut { peers: peers.into(), limit }),
+            Err(_) => Err(SctpError::TimedOut {
+                peers: peers.into(),
+                limit,
+            }),
             Ok(Ok(carrier)) => Ok(carrier),
             Ok(Err(Failure::Aborted(error) | Failure::Other(error))) => Err(error),
         }
@@ -66,7 +69,11 @@ impl Stack {
         locals: &[IpAddr],
         options: &SctpOptions,
     ) -> Result<SctpCarrier, Failure> {
-        let is_v6 = peers.iter().map(SocketAddr::ip).chain(locals.iter().copied()).any(|ip| ip.is_ipv6());
+        let is_v6 = peers
+            .iter()
+            .map(SocketAddr::ip)
+            .chain(locals.iter().copied())
+            .any(|ip| ip.is_ipv6());
         let rope = Rope::hang();
         let socket = self.socket(is_v6, &rope, options).map_err(SctpError::Other)?;
         bind(&socket, locals, 0)?;
@@ -98,7 +105,10 @@ impl From<SctpError> for Failure {
 
 /// A peer that does not want an association aborts at INIT (ECONNREFUSED); this is later.
 fn is_abort(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted
+    )
 }
 
 /// Binds to the addresses, if there are any.
@@ -107,7 +117,10 @@ pub(crate) fn bind(socket: &Socket, locals: &[IpAddr], port: u16) -> Result<(), 
         return Ok(());
     }
     let addresses: Vec<SocketAddr> = locals.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
-    socket.bind(&addresses).map_err(|error| SctpError::Local { addresses: locals.into(), error })
+    socket.bind(&addresses).map_err(|error| SctpError::Local {
+        addresses: locals.into(),
+        error,
+    })
 }
 
 fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
@@ -115,10 +128,14 @@ fn check(peers: &[SocketAddr], locals: &[IpAddr]) -> Result<(), SctpError> {
         return Err(SctpError::Addresses("no address of the peer is given"));
     };
     if peers.len() > ADDRESSES || locals.len() > ADDRESSES {
-        return Err(SctpError::Addresses("an association has at most 8 addresses at each end"));
+        return Err(SctpError::Addresses(
+            "an association has at most 8 addresses at each end",
+        ));
     }
     if peers.iter().any(|peer| peer.port() != first.port()) {
-        return Err(SctpError::Addresses("a peer has one SCTP port at all its addresses"));
+        return Err(SctpError::Addresses(
+            "a peer has one SCTP port at all its addresses",
+        ));
     }
     Ok(())
 }
@@ -172,8 +189,11 @@ async fn unanswered(peers: &[SocketAddr], port: u16) -> io::Error {
 /// Resolves when the network says that nothing is there.
 async fn probe(peer: SocketAddr) -> io::Error {
     let ask = async {
-        let any: IpAddr =
-            if peer.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        let any: IpAddr = if peer.is_ipv6() {
+            Ipv6Addr::UNSPECIFIED.into()
+        } else {
+            Ipv4Addr::UNSPECIFIED.into()
+        };
         let socket = UdpSocket::bind(SocketAddr::new(any, 0)).await?;
         socket.connect(peer).await?;
         socket.send(&[0; 4]).await?;
@@ -196,7 +216,10 @@ fn classify(error: io::Error, peers: &[SocketAddr]) -> SctpError {
             let what = "it answered no, or no process has its port";
             SctpError::Refused { peers, what }
         }
-        _ if is_abort(&error) => SctpError::Refused { peers, what: "it aborted the handshake" },
+        _ if is_abort(&error) => SctpError::Refused {
+            peers,
+            what: "it aborted the handshake",
+        },
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             SctpError::Unreachable { peers, error }
         }

@@ -45,7 +45,11 @@ impl Stack {
         let socket = self.socket(addresses.iter().any(IpAddr::is_ipv6), &rope, &options)?;
         bind(&socket, addresses, port)?;
         socket.listen(options.backlog)?;
-        Ok(SctpDoor { socket: Some((socket, rope)), stack: *self, options })
+        Ok(SctpDoor {
+            socket: Some((socket, rope)),
+            stack: *self,
+            options,
+        })
     }
 }
 
@@ -53,7 +57,10 @@ impl SctpDoor {
     /// Where it listens.
     #[must_use]
     pub fn local(&self) -> Vec<SocketAddr> {
-        self.socket.as_ref().map(|(socket, _)| socket.local_addresses()).unwrap_or_default()
+        self.socket
+            .as_ref()
+            .map(|(socket, _)| socket.local_addresses())
+            .unwrap_or_default()
     }
 
     /// The next association, after its handshake.
@@ -88,7 +95,11 @@ impl SctpDoor {
 impl Drop for SctpDoor {
     fn drop(&mut self) {
         if let Some((socket, rope)) = self.socket.take() {
-            self.stack.end(Ending { socket, _rope: rope, at_once: true });
+            self.stack.end(Ending {
+                socket,
+                _rope: rope,
+                at_once: true,
+            });
         }
     }
 }

@@ -52,11 +52,18 @@ impl PathStatistics {
 /// The paths of an association.
 pub(crate) fn paths(socket: &Socket) -> Vec<PathStatistics> {
     let ask = |peer: SocketAddr| {
-        let question =
-            PeerAddressInformation { address: address::store(peer), ..PeerAddressInformation::default() };
+        let question = PeerAddressInformation {
+            address: address::store(peer),
+            ..PeerAddressInformation::default()
+        };
         socket.get(option::PEER_ADDRESS_INFORMATION, question).ok()
     };
-    socket.peer_addresses().into_iter().filter_map(ask).filter_map(|path| PathStatistics::of(&path)).collect()
+    socket
+        .peer_addresses()
+        .into_iter()
+        .filter_map(ask)
+        .filter_map(|path| PathStatistics::of(&path))
+        .collect()
 }
 
 /// Bytes of an association: what went in, and what came of it.
@@ -70,7 +77,12 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new() -> Self {
-        Self { written: 0, acked: 0, rate: 0, since: None }
+        Self {
+            written: 0,
+            acked: 0,
+            rate: 0,
+            since: None,
+        }
     }
 
     /// Figures in bytes from those of the library, which counts chunks and messages: exact when full
@@ -144,19 +156,30 @@ mod tests {
         assert_eq!(first.in_flight, 3 * 1_400);
         assert_eq!(first.acked, 100_000 - 11 * 1_400);
         meter.written = 300_000;
-        let idle = Status { unacknowledged: 0, pending: 0, ..status };
+        let idle = Status {
+            unacknowledged: 0,
+            pending: 0,
+            ..status
+        };
         let second = meter.read(now + Duration::from_secs(1), &idle, &[]);
         assert_eq!((second.acked, second.rate), (300_000, 200_000 + 11 * 1_400));
     }
 
     #[test]
     fn nothing_is_outstanding_that_was_not_written() {
-        let status =
-            Status { unacknowledged: 9, pending: 9, fragmentation_point: 1_400, ..Status::default() };
+        let status = Status {
+            unacknowledged: 9,
+            pending: 9,
+            fragmentation_point: 1_400,
+            ..Status::default()
+        };
         let mut meter = Meter::new();
         meter.written = 10;
         let statistics = meter.read(Instant::now(), &status, &[]);
-        assert_eq!((statistics.queued, statistics.in_flight, statistics.acked), (10, 0, 0));
+        assert_eq!(
+            (statistics.queued, statistics.in_flight, statistics.acked),
+            (10, 0, 0)
+        );
     }
 
     #[test]

@@ -83,8 +83,10 @@ pub(crate) struct Library {
 impl Library {
     /// Loads it and keeps it for good.
     pub(crate) fn load() -> Result<&'static Self, SctpError> {
-        let missing =
-            |error: libloading::Error| SctpError::NoLibrary { library: FILE, reason: error.to_string() };
+        let missing = |error: libloading::Error| SctpError::NoLibrary {
+            library: FILE,
+            reason: error.to_string(),
+        };
         // SAFETY: the file is the system's usrsctp, whose initialisers touch nothing of ours.
         let loaded = unsafe { libloading::Library::new(FILE) }.map_err(missing)?;
         macro_rules! functions {
@@ -157,7 +159,11 @@ impl Library {
             )
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Socket { library: self, handle }.prepared(rope)
+        Socket {
+            library: self,
+            handle,
+        }
+        .prepared(rope)
     }
 }
 
@@ -205,7 +211,11 @@ impl Socket {
 
     /// Sets an option of sockets.
     pub(crate) fn set_buffer(&self, option: c_int, bytes: u32) -> io::Result<()> {
-        self.set_at(libc::SOL_SOCKET, option, &i32::try_from(bytes).unwrap_or(i32::MAX))
+        self.set_at(
+            libc::SOL_SOCKET,
+            option,
+            &i32::try_from(bytes).unwrap_or(i32::MAX),
+        )
     }
 
     fn set_at<T: Pod>(&self, level: c_int, option: c_int, value: &T) -> io::Result<()> {
@@ -242,12 +252,18 @@ impl Socket {
 
     /// The peer's addresses.
     pub(crate) fn peer_addresses(&self) -> Vec<SocketAddr> {
-        self.addresses(self.library.functions.getpaddrs, self.library.functions.freepaddrs)
+        self.addresses(
+            self.library.functions.getpaddrs,
+            self.library.functions.freepaddrs,
+        )
     }
 
     /// Our own addresses.
     pub(crate) fn local_addresses(&self) -> Vec<SocketAddr> {
-        self.addresses(self.library.functions.getladdrs, self.library.functions.freeladdrs)
+        self.addresses(
+            self.library.functions.getladdrs,
+            self.library.functions.freeladdrs,
+        )
     }
 
     fn addresses(
@@ -266,7 +282,9 @@ impl Socket {
             // SAFETY: `count` addresses lie there one after the other, each beginning with its family,
             // and `length` is the sum of those passed.
             let family = unsafe { first.add(length).cast::<u16>().read_unaligned() };
-            let Some(address) = address::length_of(family) else { break };
+            let Some(address) = address::length_of(family) else {
+                break;
+            };
             length += address;
         }
         // SAFETY: the bytes of the addresses just counted.
@@ -322,13 +340,20 @@ impl Socket {
             (self.library.functions.accept)(self.handle.as_ptr(), ptr::null_mut(), ptr::null_mut())
         };
         let handle = NonNull::new(handle).ok_or_else(io::Error::last_os_error)?;
-        Self { library: self.library, handle }.prepared(rope)
+        Self {
+            library: self.library,
+            handle,
+        }
+        .prepared(rope)
     }
 
     /// Sends one message in order on stream 0, whole or not at all.
     pub(crate) fn send(&self, message: &[u8], protocol: u32, flags: u16) -> io::Result<usize> {
-        let mut information =
-            SendInformation { protocol: protocol.to_be(), flags, ..SendInformation::default() };
+        let mut information = SendInformation {
+            protocol: protocol.to_be(),
+            flags,
+            ..SendInformation::default()
+        };
         // SAFETY: `message` and `information` are read up to the lengths said; the address is that of
         // the association.
         let sent = unsafe {
@@ -371,7 +396,10 @@ impl Socket {
         Ok(match length {
             0 => Received::End,
             _ if flags & abi::MESSAGE_IS_NOTIFICATION != 0 => Received::Notification { length },
-            _ => Received::Data { length, protocol: u32::from_be(information.protocol) },
+            _ => Received::Data {
+                length,
+                protocol: u32::from_be(information.protocol),
+            },
         })
     }
 
@@ -390,5 +418,9 @@ impl Drop for Socket {
 }
 
 fn check(result: c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

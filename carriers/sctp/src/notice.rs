@@ -80,11 +80,17 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Notice> {
 }
 
 fn field_16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|field| u16::from_ne_bytes(*field))
+    bytes
+        .get(at..)?
+        .first_chunk()
+        .map(|field| u16::from_ne_bytes(*field))
 }
 
 fn field_32(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|field| u32::from_ne_bytes(*field))
+    bytes
+        .get(at..)?
+        .first_chunk()
+        .map(|field| u32::from_ne_bytes(*field))
 }
 
 #[cfg(test)]
@@ -98,8 +104,12 @@ mod tests {
     #[test]
     fn an_association_change_is_its_state() {
         // sctp_assoc_change: header, state, error, streams out, streams in, association.
-        for (state, notice) in [(1, Notice::Up), (2, Notice::Lost), (4, Notice::Ended), (5, Notice::NotSetUp)]
-        {
+        for (state, notice) in [
+            (1, Notice::Up),
+            (2, Notice::Lost),
+            (4, Notice::Ended),
+            (5, Notice::NotSetUp),
+        ] {
             let mut bytes = header(1, 20);
             bytes.extend(u16::to_ne_bytes(state));
             bytes.extend([0; 10]);
@@ -114,7 +124,13 @@ mod tests {
         bytes.extend(bytemuck::bytes_of(&address::store(peer)));
         bytes.extend(2u32.to_ne_bytes());
         bytes.extend([0; 12]);
-        assert_eq!(parse(&bytes), Some(Notice::Path(PathEvent { peer, state: PathState::Unreachable })));
+        assert_eq!(
+            parse(&bytes),
+            Some(Notice::Path(PathEvent {
+                peer,
+                state: PathState::Unreachable
+            }))
+        );
         for cut in 0..140 {
             assert_eq!(parse(&bytes[..cut]), None);
         }

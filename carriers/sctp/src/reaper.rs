@@ -47,7 +47,9 @@ impl Reaper {
         let (queue, endings) = channel();
         let left = watch::Sender::new(0);
         let count = left.clone();
-        std::thread::Builder::new().name("sctp-reaper".into()).spawn(move || reap(&endings, &count))?;
+        std::thread::Builder::new()
+            .name("sctp-reaper".into())
+            .spawn(move || reap(&endings, &count))?;
         Ok(Self { queue, left })
     }
 

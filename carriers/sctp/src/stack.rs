@@ -69,9 +69,10 @@ impl Stack {
         let udp_port = udp_port.filter(|port| *port != 0);
         let mut stack = STACK.lock().unwrap_or_else(PoisonError::into_inner);
         match (*stack, udp_port) {
-            (Some(stack), Some(wanted)) if wanted != stack.udp_port => {
-                Err(SctpError::OtherPort { present: stack.udp_port, wanted })
-            }
+            (Some(stack), Some(wanted)) if wanted != stack.udp_port => Err(SctpError::OtherPort {
+                present: stack.udp_port,
+                wanted,
+            }),
             (Some(stack), _) => Ok(stack),
             (None, wanted) => {
                 let begun = Self::begin(wanted.unwrap_or(0))?;
@@ -97,12 +98,18 @@ impl Stack {
         library.begin(udp_port);
         // The library says nothing when it could not open its port.
         if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, udp_port)).is_ok() {
-            return Err(SctpError::Start(format!("the library did not open UDP port {udp_port}")));
+            return Err(SctpError::Start(format!(
+                "the library did not open UDP port {udp_port}"
+            )));
         }
         for (name, value) in TUNABLES {
             library.tune(name, *value)?;
         }
-        Ok(Self { library, reaper: Box::leak(Box::new(reaper)), udp_port })
+        Ok(Self {
+            library,
+            reaper: Box::leak(Box::new(reaper)),
+            udp_port,
+        })
     }
 
     /// The UDP port that carries SCTP.
@@ -150,7 +157,14 @@ pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> 
         notification::SHUTDOWN,
         notification::ADAPTATION,
     ] {
-        socket.set(option::EVENT, &Event { kind, on: 1, ..Event::default() })?;
+        socket.set(
+            option::EVENT,
+            &Event {
+                kind,
+                on: 1,
+                ..Event::default()
+            },
+        )?;
     }
     set_patience(socket, options.idle_timeout)
 }
@@ -160,10 +174,17 @@ pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> 
 fn set_patience(socket: &Socket, silence: Duration) -> io::Result<()> {
     let silence = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX).max(2_000);
     let max = (silence / u32::from(RETRANSMISSIONS)).clamp(RTO_MIN, 60_000);
-    let rto = RtoInfo { initial: RTO_INITIAL.min(max), max, min: RTO_MIN, ..RtoInfo::default() };
+    let rto = RtoInfo {
+        initial: RTO_INITIAL.min(max),
+        max,
+        min: RTO_MIN,
+        ..RtoInfo::default()
+    };
     socket.set(option::RTO_INFO, &rto)?;
-    let tries =
-        AssociationParameters { max_retransmissions: RETRANSMISSIONS, ..AssociationParameters::default() };
+    let tries = AssociationParameters {
+        max_retransmissions: RETRANSMISSIONS,
+        ..AssociationParameters::default()
+    };
     socket.set(option::ASSOCIATION_PARAMETERS, &tries)?;
     let path = PeerAddressParameters {
         // All addresses: the library takes no structure without a family.

@@ -57,8 +57,11 @@ impl Other {
 
     fn connect(&mut self, to: SocketAddr, bytes: Vec<u8>) -> Outcome {
         let mut config = ClientConfig::new();
-        config.transport =
-            Arc::new(TransportConfig::default().with_local_port(PORT + 1).with_remote_port(PORT));
+        config.transport = Arc::new(
+            TransportConfig::default()
+                .with_local_port(PORT + 1)
+                .with_remote_port(PORT),
+        );
         let (handle, association) = self.endpoint.connect(config, to)?;
         self.associations.insert(handle, association);
         self.left = bytes;
@@ -119,7 +122,9 @@ impl Other {
             self.over |= self.up && association.is_closed();
         }
         for transmit in out {
-            let Payload::RawEncode(packets) = transmit.payload else { continue };
+            let Payload::RawEncode(packets) = transmit.payload else {
+                continue;
+            };
             for packet in packets {
                 self.socket.send_to(&packet, transmit.remote)?;
             }
@@ -130,7 +135,9 @@ impl Other {
     fn receive(&mut self) -> Outcome {
         let mut buffer = [0; 2_048];
         // Nothing for now, or the answer of a host to a packet of ours.
-        let Ok((length, from)) = self.socket.recv_from(&mut buffer) else { return Ok(()) };
+        let Ok((length, from)) = self.socket.recv_from(&mut buffer) else {
+            return Ok(());
+        };
         let packet = Bytes::copy_from_slice(&buffer[..length]);
         match self.endpoint.handle(Instant::now(), from, None, None, packet) {
             Some((handle, DatagramEvent::NewAssociation(association))) => {
@@ -169,7 +176,10 @@ async fn called(stack: Stack) -> Outcome {
         Ok(other)
     });
     let mut carrier = door.accept().await?;
-    assert!(!carrier.half_closes(), "a stranger does not know how we end a direction");
+    assert!(
+        !carrier.half_closes(),
+        "a stranger does not know how we end a direction"
+    );
     let mut received = Vec::new();
     while received.len() < BYTES {
         let before = received.len();
@@ -181,16 +191,24 @@ async fn called(stack: Stack) -> Outcome {
     poll_fn(|cx| carrier.poll_finish(cx)).await?;
     drop(carrier);
     let other = other.await??;
-    assert!(other.received == content(), "bytes were changed on their way back");
+    assert!(
+        other.received == content(),
+        "bytes were changed on their way back"
+    );
     Ok(())
 }
 
 /// We connect, send, and get everything back.
 async fn calling(stack: Stack) -> Outcome {
     let mut other = Other::new(false)?;
-    let options = SctpOptions { peer_udp_port: other.socket.local_addr()?.port(), ..SctpOptions::default() };
+    let options = SctpOptions {
+        peer_udp_port: other.socket.local_addr()?.port(),
+        ..SctpOptions::default()
+    };
     let other = tokio::task::spawn_blocking(move || other.run().map(|()| other));
-    let mut carrier = stack.connect(&[SocketAddr::new(HERE, PORT)], &[HERE], &options).await?;
+    let mut carrier = stack
+        .connect(&[SocketAddr::new(HERE, PORT)], &[HERE], &options)
+        .await?;
     let (content, mut received) = (content(), Vec::new());
     for piece in content.chunks(3 * MESSAGE) {
         send(&mut carrier, &mut VecDeque::from([Bytes::copy_from_slice(piece)])).await?;
@@ -202,7 +220,10 @@ async fn calling(stack: Stack) -> Outcome {
     assert!(received == content, "bytes were changed");
     assert_eq!(carrier.describe().transport, "sctp");
     poll_fn(|cx| carrier.poll_finish(cx)).await?;
-    assert!(!read(&mut carrier, &mut received).await?, "SHUTDOWN is answered, and nothing more comes");
+    assert!(
+        !read(&mut carrier, &mut received).await?,
+        "SHUTDOWN is answered, and nothing more comes"
+    );
     drop(carrier);
     assert!(other.await??.received == content);
     Ok(())
@@ -217,10 +238,17 @@ fn another_implementation_is_understood() -> Outcome {
         }
         result => result?,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, called(stack)).await.map_err(|_| "called: too late")??;
-        tokio::time::timeout(PATIENCE, calling(stack)).await.map_err(|_| "calling: too late")??;
+        tokio::time::timeout(PATIENCE, called(stack))
+            .await
+            .map_err(|_| "called: too late")??;
+        tokio::time::timeout(PATIENCE, calling(stack))
+            .await
+            .map_err(|_| "calling: too late")??;
         Ok(())
     })
 }

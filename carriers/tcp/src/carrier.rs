@@ -44,7 +44,10 @@ pub async fn connect(
     let tcp = dial(peer, local, options).await?;
     let round_trip = began.elapsed();
     if tls.is_none() {
-        return Ok(TcpCarrier::new(MaybeTls::connect(tcp, None, peer).await?, options.clone()));
+        return Ok(TcpCarrier::new(
+            MaybeTls::connect(tcp, None, peer).await?,
+            options.clone(),
+        ));
     }
     let socket = tcp.as_fd().try_clone_to_owned()?;
     let full = MaybeTls::connect(tcp, tls, peer);
@@ -56,10 +59,16 @@ pub async fn connect(
     if !info::statistics(&SockRef::from(&socket)).oversized {
         return Ok(finish(full.await?, options));
     }
-    let kept_small = TcpOptions { max_segment: Some(SMALL_SEGMENT), ..options.clone() };
+    let kept_small = TcpOptions {
+        max_segment: Some(SMALL_SEGMENT),
+        ..options.clone()
+    };
     let small = async { MaybeTls::connect(dial(peer, local, &kept_small).await?, tls, peer).await };
     tokio::pin!(small);
-    let by_small = |stream| TcpCarrier { is_kept_small: true, ..finish(stream, &kept_small) };
+    let by_small = |stream| TcpCarrier {
+        is_kept_small: true,
+        ..finish(stream, &kept_small)
+    };
     tokio::select! {
         stream = &mut full => match stream {
             Ok(stream) => Ok(finish(stream, options)),
@@ -75,10 +84,15 @@ pub async fn connect(
 async fn dial(peer: SocketAddr, local: Option<SocketAddr>, options: &TcpOptions) -> io::Result<TcpStream> {
     let socket = open(peer, options)?;
     if let Some(local) = local {
-        socket.bind(&local.into()).map_err(|error| named(error, &format!("binding to {local}")))?;
+        socket
+            .bind(&local.into())
+            .map_err(|error| named(error, &format!("binding to {local}")))?;
     }
     let socket = TcpSocket::from_std_stream(socket.into());
-    socket.connect(peer).await.map_err(|error| named(error, &format!("connecting to {peer}")))
+    socket
+        .connect(peer)
+        .await
+        .map_err(|error| named(error, &format!("connecting to {peer}")))
 }
 
 /// A listening socket.
@@ -92,7 +106,11 @@ impl Door {
     /// Listens on `address`.
     pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> io::Result<Self> {
         let listener = TcpListener::from_std(socket::listen(address, &options)?.into())?;
-        Ok(Self { listener, options, tls })
+        Ok(Self {
+            listener,
+            options,
+            tls,
+        })
     }
 
     /// Where it listens.
@@ -103,7 +121,12 @@ impl Door {
     /// The next connection, before its TLS handshake, so that a slow one holds up no other.
     pub async fn accept(&self) -> io::Result<Guest> {
         let (stream, peer) = self.listener.accept().await?;
-        Ok(Guest { stream, peer, options: self.options.clone(), tls: self.tls.clone() })
+        Ok(Guest {
+            stream,
+            peer,
+            options: self.options.clone(),
+            tls: self.tls.clone(),
+        })
     }
 }
 
@@ -131,7 +154,12 @@ impl Guest {
 
 impl TcpCarrier {
     fn new(stream: MaybeTls<TcpStream>, options: TcpOptions) -> Self {
-        Self { stream, options, is_cut: false, is_kept_small: false }
+        Self {
+            stream,
+            options,
+            is_cut: false,
+            is_kept_small: false,
+        }
     }
 
     fn tcp(&self) -> &TcpStream {

@@ -103,12 +103,21 @@ fn set<T: Copy>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: T) -> i
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: `value` lives during the call and is `length` bytes.
     let result = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Bytes that the kernel keeps unsent before the socket is no longer writable.
 pub(crate) fn set_not_sent(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
-    set(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
+    set(
+        socket.as_raw_fd(),
+        libc::IPPROTO_TCP,
+        libc::TCP_NOTSENT_LOWAT,
+        bytes,
+    )
 }
 
 /// Neither end sends segments of more than so many bytes; before the connection begins (tcp(7)).

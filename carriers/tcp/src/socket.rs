@@ -14,7 +14,11 @@ const BACKLOG: i32 = 1_024;
 
 /// A socket for `address` with everything that must be set before it connects or listens.
 pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
-    let protocol = if options.mptcp { Protocol::MPTCP } else { Protocol::TCP };
+    let protocol = if options.mptcp {
+        Protocol::MPTCP
+    } else {
+        Protocol::TCP
+    };
     let domain = Domain::for_address(address);
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
         // A kernel without MPTCP: TCP, as it would fall back to.
@@ -46,7 +50,9 @@ pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<So
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.bind(&address.into()).map_err(|error| named(error, &format!("listening on {address}")))?;
+    socket
+        .bind(&address.into())
+        .map_err(|error| named(error, &format!("listening on {address}")))?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
@@ -88,5 +94,8 @@ fn bind_to(socket: &Socket, interface: &str, address: SocketAddr) -> io::Result<
 }
 
 fn is_unknown_protocol(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT | libc::EINVAL))
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT | libc::EINVAL)
+    )
 }

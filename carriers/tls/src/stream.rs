@@ -40,8 +40,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
     /// The transport's and the handshake's, naming the peer. A certificate or a protocol that does not fit
     /// is [`io::ErrorKind::InvalidData`].
     pub async fn connect(transport: S, tls: Option<&TlsClient>, peer: SocketAddr) -> io::Result<Self> {
-        let Some(tls) = tls else { return Ok(Stream::Plain(transport).into()) };
-        let stream = TlsConnector::from(tls.config.clone()).connect(tls.name.clone(), transport).await;
+        let Some(tls) = tls else {
+            return Ok(Stream::Plain(transport).into());
+        };
+        let stream = TlsConnector::from(tls.config.clone())
+            .connect(tls.name.clone(), transport)
+            .await;
         let stream = stream.map_err(|error| named(error, &format!("TLS with {peer}")))?;
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))).into())
     }
@@ -51,7 +55,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
     /// # Errors
     /// As [`MaybeTls::connect`]; [`io::ErrorKind::TimedOut`].
     pub async fn accept(transport: S, tls: Option<&TlsServer>, peer: SocketAddr) -> io::Result<Self> {
-        let Some(tls) = tls else { return Ok(Stream::Plain(transport).into()) };
+        let Some(tls) = tls else {
+            return Ok(Stream::Plain(transport).into());
+        };
         let handshake = TlsAcceptor::from(tls.config.clone()).accept(transport);
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "TLS handshake took over 10 s");
         let stream = tokio::time::timeout(HANDSHAKE, handshake).await.map_err(late)?;
@@ -74,19 +80,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
 
     /// The application protocol that TLS agreed on.
     pub fn alpn(&self) -> Option<Vec<u8>> {
-        let Stream::Tls(tls) = &self.stream else { return None };
+        let Stream::Tls(tls) = &self.stream else {
+            return None;
+        };
         tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec)
     }
 
     /// 32 bytes that both sides derive alike under [`EXPORTER`]; none without TLS 1.3.
     pub fn exporter(&self) -> Option<[u8; 32]> {
-        let Stream::Tls(tls) = &self.stream else { return None };
+        let Stream::Tls(tls) = &self.stream else {
+            return None;
+        };
         if tls.get_ref().1.protocol_version() != Some(rustls::ProtocolVersion::TLSv1_3) {
             return None;
         }
         match tls.as_ref() {
-            TlsStream::Client(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
-            TlsStream::Server(tls) => tls.get_ref().1.export_keying_material([0; 32], EXPORTER, None).ok(),
+            TlsStream::Client(tls) => tls
+                .get_ref()
+                .1
+                .export_keying_material([0; 32], EXPORTER, None)
+                .ok(),
+            TlsStream::Server(tls) => tls
+                .get_ref()
+                .1
+                .export_keying_material([0; 32], EXPORTER, None)
+                .ok(),
         }
     }
 
@@ -152,7 +170,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
 
 impl<S> From<Stream<S>> for MaybeTls<S> {
     fn from(stream: Stream<S>) -> Self {
-        Self { stream, buffer: BytesMut::new() }
+        Self {
+            stream,
+            buffer: BytesMut::new(),
+        }
     }
 }
 

@@ -19,7 +19,16 @@ use std::sync::Arc;
 use hawser_bus::ring::{Consumer, Ring, SLOT};
 use hawser_bus::*;
 
-const CASES: &[&str] = &["empty", "nobody", "loop", "loop_modify", "ring", "interval", "frequency", "scope"];
+const CASES: &[&str] = &[
+    "empty",
+    "nobody",
+    "loop",
+    "loop_modify",
+    "ring",
+    "interval",
+    "frequency",
+    "scope",
+];
 const ACKED: EventId = EventId(0);
 const CWND: VariableId = VariableId(0);
 const EVENTS: u64 = 2_000_000;
@@ -29,14 +38,24 @@ const STEP: Nanos = 1_000;
 const FLOWS: u64 = 4;
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field {
+        name: name.into(),
+        kind: Kind::Number,
+    };
     let fields = ["bytes", "rtt", "flight"].map(field).to_vec();
-    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+    let variable = |name: &str, access| Variable {
+        name: name.into(),
+        kind: Kind::Number,
+        access,
+    };
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1 << 30 }),
         variable("tcp.conn.srtt", Access::Observable),
     ];
-    let events = vec![EventType { name: "tcp.acked".into(), fields }];
+    let events = vec![EventType {
+        name: "tcp.acked".into(),
+        fields,
+    }];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
@@ -55,7 +74,10 @@ impl State for Windows {
     }
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
-        (flow.0 < FLOWS).then(|| FlowInfo { kind: "conn".into(), ..FlowInfo::default() })
+        (flow.0 < FLOWS).then(|| FlowInfo {
+            kind: "conn".into(),
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -124,11 +146,22 @@ impl Setting {
             }
         };
         source.poll(0, &mut windows);
-        Setting { source, windows, _member: member, queue, is_empty: case == "empty", now: 0 }
+        Setting {
+            source,
+            windows,
+            _member: member,
+            queue,
+            is_empty: case == "empty",
+            now: 0,
+        }
     }
 
     fn run(&mut self, events: u64) {
-        if self.is_empty { self.drive::<false>(events) } else { self.drive::<true>(events) }
+        if self.is_empty {
+            self.drive::<false>(events)
+        } else {
+            self.drive::<true>(events)
+        }
     }
 
     fn drive<const ASK: bool>(&mut self, events: u64) {
@@ -137,7 +170,8 @@ impl Setting {
             self.now += STEP;
             let flow = FlowId(n % FLOWS);
             if ASK && self.source.wants(black_box(ACKED)) {
-                self.source.publish(self.now, flow, ACKED, &[1448, n, 14480], &mut self.windows);
+                self.source
+                    .publish(self.now, flow, ACKED, &[1448, n, 14480], &mut self.windows);
                 self.source.settle(flow, &mut self.windows);
             }
             if n % 512 == 511 {
@@ -153,7 +187,10 @@ impl Setting {
 /// Nanoseconds that this process has run for: what others do on the same machine counts less.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
+    text.split_whitespace()
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 fn nanoseconds(case: &str) -> f64 {
@@ -173,10 +210,17 @@ fn nanoseconds(case: &str) -> f64 {
 /// Instructions of one run of this program under callgrind; nothing where that is not installed.
 fn count(case: &str, events: u64) -> Option<u64> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe().ok()?);
-    let output = command.args([case, &events.to_string()]).stdin(Stdio::null()).output().ok()?;
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe().ok()?);
+    let output = command
+        .args([case, &events.to_string()])
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
     let said = String::from_utf8_lossy(&output.stderr);
-    said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
+    said.lines()
+        .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
 }
 
 fn instructions(case: &str) -> Option<f64> {
@@ -185,7 +229,10 @@ fn instructions(case: &str) -> Option<f64> {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
     if let [case, events] = &arguments[..] {
         Setting::new(case).run(events.parse().expect("a number of events"));
         return;

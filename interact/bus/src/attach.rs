@@ -123,7 +123,10 @@ pub struct Stepping {
 
 impl std::fmt::Debug for Stepping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stepping").field("name", &self.name).field("act", &self.act).finish_non_exhaustive()
+        f.debug_struct("Stepping")
+            .field("name", &self.name)
+            .field("act", &self.act)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,8 +136,21 @@ pub(crate) type Steps = VecDeque<(Stepping, Step)>;
 impl Source {
     /// Takes a change that was checked, or says that it was not.
     pub(crate) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
-        let Attaching { who, name, act, step, reply, warnings } = attaching;
-        let stepping = Stepping { who, name, act, reply, warnings };
+        let Attaching {
+            who,
+            name,
+            act,
+            step,
+            reply,
+            warnings,
+        } = attaching;
+        let stepping = Stepping {
+            who,
+            name,
+            act,
+            reply,
+            warnings,
+        };
         match step {
             Ok(step) if self.steps.len() < STEPS => self.steps.push_back((stepping, step)),
             Ok(_) => {
@@ -175,7 +191,13 @@ impl Source {
     }
 
     fn finish(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
-        let Stepping { who, name, act, reply, warnings } = stepping;
+        let Stepping {
+            who,
+            name,
+            act,
+            reply,
+            warnings,
+        } = stepping;
         let act = match &result {
             Ok(()) => act,
             Err(refusal) => Act::Refused(brief(&refusal.to_string())),
@@ -219,7 +241,15 @@ impl Member {
         text: &str,
         params: &[String],
     ) -> Result<Pending<Result<String, Refusal>>, BusError> {
-        self.change_attachments(source, Change::Attach { name, text, params, who: self.name() })
+        self.change_attachments(
+            source,
+            Change::Attach {
+                name,
+                text,
+                params,
+                who: self.name(),
+            },
+        )
     }
 
     /// Takes an attachment off a source, whoever has put it there. The log has `why`, which is empty where a

@@ -124,7 +124,11 @@ impl Audit {
     /// A log of at most so many entries.
     #[must_use]
     pub fn new(most: usize) -> Audit {
-        Audit { entries: VecDeque::new(), most: most.max(1), forgotten: 0 }
+        Audit {
+            entries: VecDeque::new(),
+            most: most.max(1),
+            forgotten: 0,
+        }
     }
 
     /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
@@ -139,7 +143,10 @@ impl Audit {
         let like = |there: &&mut Entry| is_own(there) && there.act.merges_with(&entry.act);
         if let Some(there) = near.into_iter().find(like) {
             there.last = entry.last;
-            there.wall = there.wall.zip(entry.wall).map(|((first, _), (_, last))| (first, last));
+            there.wall = there
+                .wall
+                .zip(entry.wall)
+                .map(|((first, _), (_, last))| (first, last));
             there.count += entry.count;
             there.act = entry.act;
             return;
@@ -199,7 +206,10 @@ mod tests {
             wall: Some((at, at)),
             who: who.into(),
             origin: Origin::default(),
-            target: Target { source: SourceId(0), flow: FlowId(0) },
+            target: Target {
+                source: SourceId(0),
+                flow: FlowId(0),
+            },
             variable: "tcp.conn.cc.cwnd".into(),
             before: 0,
             act,
@@ -216,11 +226,19 @@ mod tests {
             audit.add(entry(at + 2, "high", Act::Set(7)));
             audit.add(entry(at + 3, "high", Act::Expired));
         }
-        let seen: Vec<_> = audit.entries().map(|e| (e.who.as_str(), e.act.name(), e.count)).collect();
+        let seen: Vec<_> = audit
+            .entries()
+            .map(|e| (e.who.as_str(), e.act.name(), e.count))
+            .collect();
         // The first round of the one who is there first is not a fight yet.
         assert_eq!(
             seen,
-            [("low", "set", 1000), ("low", "lost", 1000), ("high", "set", 1000), ("high", "expired", 1000)]
+            [
+                ("low", "set", 1000),
+                ("low", "lost", 1000),
+                ("high", "set", 1000),
+                ("high", "expired", 1000)
+            ]
         );
         assert_eq!(
             audit.entries().next().map(|e| (e.first, e.last, e.wall)),
@@ -233,8 +251,14 @@ mod tests {
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);
         for process in [1, 1, 2] {
-            let origin = Origin { user: Some(0), process: Some(process) };
-            audit.add(Entry { origin, ..entry(5, "modify", Act::Set(1)) });
+            let origin = Origin {
+                user: Some(0),
+                process: Some(process),
+            };
+            audit.add(Entry {
+                origin,
+                ..entry(5, "modify", Act::Set(1))
+            });
         }
         assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1]);
     }
@@ -245,9 +269,15 @@ mod tests {
         (0..1000).for_each(|at| audit.add(entry(at, "fast", Act::Set(at))));
         audit.add(entry(1000, "fast", Act::Expired));
         audit.add(entry(1001, "fast", Act::Set(5)));
-        let seen: Vec<_> = audit.entries().map(|e| (e.first, e.last, e.count, e.act.clone())).collect();
-        let want =
-            [(0, 999, 1000, Act::Set(999)), (1000, 1000, 1, Act::Expired), (1001, 1001, 1, Act::Set(5))];
+        let seen: Vec<_> = audit
+            .entries()
+            .map(|e| (e.first, e.last, e.count, e.act.clone()))
+            .collect();
+        let want = [
+            (0, 999, 1000, Act::Set(999)),
+            (1000, 1000, 1, Act::Expired),
+            (1001, 1001, 1, Act::Set(5)),
+        ];
         assert_eq!(seen, want);
         audit.add(entry(1002, "other", Act::Refused("held".into())));
         assert_eq!((audit.entries().count(), audit.forgotten()), (3, 1));

@@ -154,7 +154,10 @@ impl Bus {
     /// The same whose log has wall time: the bus has no clock of its own.
     #[must_use]
     pub fn with_wall_clock(clock: WallClock) -> Bus {
-        Bus { wall: Some(clock), ..Bus::default() }
+        Bus {
+            wall: Some(clock),
+            ..Bus::default()
+        }
     }
 
     /// A provider's end: one for each running instance. `waker` is called when there are orders for it
@@ -188,7 +191,14 @@ impl Bus {
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
         let of = attachable.clone();
-        let line = Line { id, schema: schema.clone(), orders, called: called.clone(), waker, attachable: of };
+        let line = Line {
+            id,
+            schema: schema.clone(),
+            orders,
+            called: called.clone(),
+            waker,
+            attachable: of,
+        };
         for member in &inner.members {
             line.order(Order::Admit(Box::new(member.guest(&schema))));
         }
@@ -199,8 +209,22 @@ impl Bus {
         }
         inner.sweep();
         inner.sources.push(line);
-        let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
-        Source::new(id, self.clone(), schema, attachable, inbox, called, log, self.wall)
+        let log = self
+            .audit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone();
+        Source::new(
+            id,
+            self.clone(),
+            schema,
+            attachable,
+            inbox,
+            called,
+            log,
+            self.wall,
+        )
     }
 
     /// A new subscriber. What it sets has `priority`.
@@ -238,7 +262,10 @@ impl Bus {
     ) -> Result<Member, BusError> {
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
-            return Err(BusError::NoRight { who: name.to_owned(), what });
+            return Err(BusError::NoRight {
+                who: name.to_owned(),
+                what,
+            });
         }
         let mut inner = self.lock();
         if inner.members.len() >= MAX_MEMBERS {
@@ -275,7 +302,14 @@ impl Bus {
         make: impl Fn() -> Box<dyn Tware> + Send + Sync + 'static,
     ) -> Result<Member, BusError> {
         let wishes = make().wishes();
-        let member = self.admit(name, rights, priority, Some(Arc::new(make)), Origin::default(), None)?;
+        let member = self.admit(
+            name,
+            rights,
+            priority,
+            Some(Arc::new(make)),
+            Origin::default(),
+            None,
+        )?;
         for (number, wish) in wishes.into_iter().enumerate() {
             self.subscribe(member.id(), wish, Outlet::Loop(number))?;
         }
@@ -287,16 +321,32 @@ impl Bus {
     pub fn sources(&self) -> Vec<SourceInfo> {
         let mut inner = self.lock();
         inner.sweep();
-        inner.sources.iter().map(|line| SourceInfo { id: line.id, schema: line.schema.clone() }).collect()
+        inner
+            .sources
+            .iter()
+            .map(|line| SourceInfo {
+                id: line.id,
+                schema: line.schema.clone(),
+            })
+            .collect()
     }
 
     /// The subscriptions that there are.
     #[must_use]
     pub fn subscriptions(&self) -> Vec<Subscribed> {
         let inner = self.lock();
-        let who =
-            |id| inner.members.iter().find(|m| m.id == id).map_or_else(String::new, |m| m.name.to_string());
-        let shown = |s: &Standing| Subscribed { id: s.id, who: who(s.member), wish: s.wish.clone() };
+        let who = |id| {
+            inner
+                .members
+                .iter()
+                .find(|m| m.id == id)
+                .map_or_else(String::new, |m| m.name.to_string())
+        };
+        let shown = |s: &Standing| Subscribed {
+            id: s.id,
+            who: who(s.member),
+            wish: s.wish.clone(),
+        };
         inner.subscriptions.iter().map(shown).collect()
     }
 
@@ -304,7 +354,12 @@ impl Bus {
     /// happened within the last tenth of a second may be missing.
     #[must_use]
     pub fn audit(&self) -> (Vec<Entry>, u64) {
-        let log = self.audit.lock().unwrap_or_else(PoisonError::into_inner).0.clone();
+        let log = self
+            .audit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .clone();
         let audit = log.lock().unwrap_or_else(PoisonError::into_inner);
         (audit.entries().cloned().collect(), audit.forgotten())
     }
@@ -322,7 +377,12 @@ impl Bus {
         inner.check(member, &mut wish)?;
         let id = SubscriptionId(inner.next_subscription);
         inner.next_subscription += 1;
-        let standing = Standing { id, member, wish, outlet };
+        let standing = Standing {
+            id,
+            member,
+            wish,
+            outlet,
+        };
         for line in &inner.sources {
             if let Some(compiled) = inner.compile(&standing, &line.schema) {
                 line.order(Order::Subscribe(Box::new(compiled)));
@@ -344,7 +404,11 @@ impl Bus {
         change(&mut wish);
         let there = &inner.subscriptions[at].wish;
         // What is named stays: a change is of how much is heard, not of what.
-        let mut wish = Wish { events: there.events.clone(), with: there.with.clone(), ..wish };
+        let mut wish = Wish {
+            events: there.events.clone(),
+            with: there.with.clone(),
+            ..wish
+        };
         inner.check(member, &mut wish)?;
         for line in &inner.sources {
             line.order(Order::Change(id, wish.filter, wish.scope.clone(), wish.priority));
@@ -357,7 +421,10 @@ impl Bus {
         let mut inner = self.lock();
         let at = inner.own(member, id)?;
         inner.subscriptions.remove(at);
-        inner.sources.iter().for_each(|line| line.order(Order::Unsubscribe(id)));
+        inner
+            .sources
+            .iter()
+            .for_each(|line| line.order(Order::Unsubscribe(id)));
         Ok(())
     }
 
@@ -365,7 +432,10 @@ impl Bus {
         let mut inner = self.lock();
         inner.subscriptions.retain(|standing| standing.member != member);
         inner.members.retain(|known| known.id != member);
-        inner.sources.iter().for_each(|line| line.order(Order::Expel(member)));
+        inner
+            .sources
+            .iter()
+            .for_each(|line| line.order(Order::Expel(member)));
     }
 
     /// Sends an order to a source.
@@ -382,7 +452,11 @@ impl Bus {
     }
 
     pub(crate) fn rights(&self, member: MemberId) -> Option<Arc<Rights>> {
-        self.lock().members.iter().find(|known| known.id == member).map(|known| known.rights.clone())
+        self.lock()
+            .members
+            .iter()
+            .find(|known| known.id == member)
+            .map(|known| known.rights.clone())
     }
 
     /// What a source offers; or offered, for the last 64 that are gone: their last signals may be
@@ -395,15 +469,22 @@ impl Bus {
         let there = inner.sources.iter().map(|line| (line.id, &line.schema));
         let mut all = there.chain(inner.gone.iter().map(|(id, schema)| (*id, schema)));
         let found = all.find(|(id, _)| *id == source);
-        found.map(|(_, schema)| schema.clone()).ok_or(BusError::NoSource(source.0))
+        found
+            .map(|(_, schema)| schema.clone())
+            .ok_or(BusError::NoSource(source.0))
     }
 
     /// A source offers another schema from now on.
     pub(crate) fn offer(&self, source: SourceId, schema: &Arc<Schema>) {
         let mut inner = self.lock();
-        let compiled =
-            inner.subscriptions.iter().filter_map(|standing| inner.compile(standing, schema)).collect();
-        let Some(line) = inner.sources.iter_mut().find(|line| line.id == source) else { return };
+        let compiled = inner
+            .subscriptions
+            .iter()
+            .filter_map(|standing| inner.compile(standing, schema))
+            .collect();
+        let Some(line) = inner.sources.iter_mut().find(|line| line.id == source) else {
+            return;
+        };
         line.schema = schema.clone();
         line.order(Order::Offer(schema.clone(), compiled));
     }
@@ -414,7 +495,10 @@ impl Bus {
         source: SourceId,
     ) -> Result<(Option<Arc<dyn Attachable>>, String), BusError> {
         let inner = self.lock();
-        let line = inner.sources.iter().find(|line| line.id == source && line.is_alive());
+        let line = inner
+            .sources
+            .iter()
+            .find(|line| line.id == source && line.is_alive());
         let line = line.ok_or(BusError::NoSource(source.0))?;
         Ok((line.attachable.clone(), line.schema.provider().to_owned()))
     }
@@ -482,14 +566,20 @@ impl Inner {
     /// The place of a member's subscription.
     fn own(&self, member: MemberId, id: SubscriptionId) -> Result<usize, BusError> {
         let own = |s: &Standing| s.id == id && s.member == member;
-        self.subscriptions.iter().position(own).ok_or(BusError::NoSubscription(id.0))
+        self.subscriptions
+            .iter()
+            .position(own)
+            .ok_or(BusError::NoSubscription(id.0))
     }
 
     /// Whether a wish names what there is, and no more than its member may.
     fn check(&self, member: MemberId, wish: &mut Wish) -> Result<(), BusError> {
         let known = self.members.iter().find(|known| known.id == member);
         let known = known.ok_or(BusError::NoSubscription(0))?;
-        let denied = |what: String| BusError::NoRight { who: known.name.to_string(), what };
+        let denied = |what: String| BusError::NoRight {
+            who: known.name.to_string(),
+            what,
+        };
         if wish.priority > known.rights.priority {
             let (wanted, most) = (wish.priority, known.rights.priority);
             return Err(denied(format!("take priority {wanted} (its highest is {most})")));
@@ -506,12 +596,21 @@ impl Inner {
                 }
             }
             // Everything may be nothing yet: a program without signals has variables all the same.
-            let is_nothing = self.sources.iter().all(|line| line.schema.offered().next().is_none());
+            let is_nothing = self
+                .sources
+                .iter()
+                .all(|line| line.schema.offered().next().is_none());
             let goes_without = is_nothing && pattern.as_str() == "*";
             if !any && !goes_without && !self.sources.is_empty() {
-                let names =
-                    self.sources.iter().flat_map(|l| l.schema.offered()).map(|(_, e)| e.name.as_str());
-                return Err(BusError::NoEvent { name: pattern.to_string(), hint: hint(pattern, names) });
+                let names = self
+                    .sources
+                    .iter()
+                    .flat_map(|l| l.schema.offered())
+                    .map(|(_, e)| e.name.as_str());
+                return Err(BusError::NoEvent {
+                    name: pattern.to_string(),
+                    hint: hint(pattern, names),
+                });
             }
         }
         let mut most = 0;
@@ -528,14 +627,22 @@ impl Inner {
                 }
             }
             let fields = wish.events.iter().flat_map(|p| line.schema.events_like(p));
-            let fields = fields.map(|e| line.schema.events()[usize::from(e.0)].fields.len()).max();
+            let fields = fields
+                .map(|e| line.schema.events()[usize::from(e.0)].fields.len())
+                .max();
             most = most.max(fields.unwrap_or(0) + wish.with.len());
         }
-        if most > MAX_VALUES { Err(BusError::Wide(most)) } else { Ok(()) }
+        if most > MAX_VALUES {
+            Err(BusError::Wide(most))
+        } else {
+            Ok(())
+        }
     }
 
     fn has_variable(&self, name: &str) -> bool {
-        self.sources.iter().any(|line| line.schema.variable(&whole_name(name, &line.schema)).is_some())
+        self.sources
+            .iter()
+            .any(|line| line.schema.variable(&whole_name(name, &line.schema)).is_some())
     }
 
     /// A subscription in a source's numbers; nothing when the source has nothing of it.
@@ -548,7 +655,9 @@ impl Inner {
         events.dedup();
         let readable = |name: &String| {
             let whole = whole_name(name, schema);
-            schema.variable(&whole).filter(|_| known.rights.may_observe(&whole))
+            schema
+                .variable(&whole)
+                .filter(|_| known.rights.may_observe(&whole))
         };
         (!events.is_empty()).then(|| Compiled {
             id: standing.id,
@@ -565,13 +674,19 @@ impl Inner {
 
 impl Line {
     fn has_any(&self, events: &[Pattern]) -> bool {
-        events.iter().any(|pattern| self.schema.events_like(pattern).next().is_some())
+        events
+            .iter()
+            .any(|pattern| self.schema.events_like(pattern).next().is_some())
     }
 }
 
 /// `.conn.srtt` is the provider's.
 fn whole_name(name: &str, schema: &Schema) -> String {
-    if name.starts_with('.') { format!("{}{name}", schema.provider()) } else { name.to_owned() }
+    if name.starts_with('.') {
+        format!("{}{name}", schema.provider())
+    } else {
+        name.to_owned()
+    }
 }
 
 /// The names that end alike, or all of them.
@@ -580,8 +695,16 @@ pub(crate) fn hint<'a>(wanted: &Pattern, names: impl Iterator<Item = &'a str>) -
     let names: std::collections::BTreeSet<&str> = names.collect();
     let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
     let end = last(wanted.as_str());
-    let alike: Vec<&str> = names.iter().copied().filter(|name| last(name).contains(&end)).collect();
-    let list = if alike.is_empty() { names.into_iter().collect() } else { alike };
+    let alike: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| last(name).contains(&end))
+        .collect();
+    let list = if alike.is_empty() {
+        names.into_iter().collect()
+    } else {
+        alike
+    };
     match list.len() {
         0 => String::new(),
         n if n > SHOWN => format!("; there are {} and {} more", list[..SHOWN].join(", "), n - SHOWN),

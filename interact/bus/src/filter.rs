@@ -51,7 +51,11 @@ impl Gate {
     /// Judges an event. Where an interval has ended before `now`, [`Gate::close`] comes first.
     pub fn judge(&mut self, filter: &Filter, now: Nanos) -> Passage {
         if filter.interval == 0 {
-            return if self.survive(filter) { Passage::Pass } else { Passage::Drop };
+            return if self.survive(filter) {
+                Passage::Pass
+            } else {
+                Passage::Drop
+            };
         }
         if self.until.is_some() {
             return Passage::Replace;
@@ -121,8 +125,15 @@ mod tests {
         let mut i = 0;
         while i < times.len() {
             let over = times[i] + filter.interval;
-            let after = times.iter().position(|t| *t >= over).filter(|_| filter.interval > 0);
-            let after = if filter.interval == 0 { i + 1 } else { after.unwrap_or(times.len()) };
+            let after = times
+                .iter()
+                .position(|t| *t >= over)
+                .filter(|_| filter.interval > 0);
+            let after = if filter.interval == 0 {
+                i + 1
+            } else {
+                after.unwrap_or(times.len())
+            };
             if over <= end {
                 survivors.push((after - 1, over));
             }
@@ -139,9 +150,15 @@ mod tests {
         // Four events in the first interval, three in the second and third, one after that.
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
         let number = |out: Vec<(usize, Nanos)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
-        let time = Filter { interval: 100, frequency: 0 };
+        let time = Filter {
+            interval: 100,
+            frequency: 0,
+        };
         assert_eq!(number(run(time, &times, 399)), [4, 7, 10]);
-        let both = Filter { interval: 100, frequency: 3 };
+        let both = Filter {
+            interval: 100,
+            frequency: 3,
+        };
         assert_eq!(number(run(both, &times, 399)), [10]);
         let neither = Filter::default();
         assert_eq!(number(run(neither, &times, 399)).len(), 11);
@@ -149,7 +166,10 @@ mod tests {
 
     #[test]
     fn an_interval_begins_with_an_event_and_not_before() {
-        let filter = Filter { interval: 10, frequency: 0 };
+        let filter = Filter {
+            interval: 10,
+            frequency: 0,
+        };
         assert_eq!(run(filter, &[1000, 1009, 1010], 1019), [(1, 1010)]);
         assert_eq!(run(filter, &[1000, 1009, 1010], 1020), [(1, 1010), (2, 1020)]);
     }
@@ -160,7 +180,9 @@ mod tests {
         for seed in 0..4000u64 {
             let mut state = seed;
             let mut below = |n: u64| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) % n
             };
             let (interval, frequency) = (below(120), below(7) as u32);
@@ -173,7 +195,11 @@ mod tests {
                 })
                 .collect();
             let (end, filter) = (now + below(200), Filter { interval, frequency });
-            assert_eq!(run(filter, &times, end), model(filter, &times, end), "seed {seed}");
+            assert_eq!(
+                run(filter, &times, end),
+                model(filter, &times, end),
+                "seed {seed}"
+            );
         }
     }
 }

@@ -40,9 +40,14 @@ impl std::str::FromStr for Target {
             .split_once(':')
             .and_then(|(source, flow)| Some((source.parse().ok()?, u64::from_str_radix(flow, 16).ok()?)));
         let Some((source, flow)) = parts else {
-            return Err(format!("`{text}` names no flow: expected SOURCE:FLOW, for instance 3:1f"));
+            return Err(format!(
+                "`{text}` names no flow: expected SOURCE:FLOW, for instance 3:1f"
+            ));
         };
-        Ok(Target { source: SourceId(source), flow: FlowId(flow) })
+        Ok(Target {
+            source: SourceId(source),
+            flow: FlowId(flow),
+        })
     }
 }
 
@@ -74,6 +79,10 @@ impl fmt::Display for FlowInfo {
             (None, Some(remote)) => write!(f, " > {remote}")?,
             (None, None) => {}
         }
-        if self.label.is_empty() { Ok(()) } else { write!(f, " {}", self.label) }
+        if self.label.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {}", self.label)
+        }
     }
 }

@@ -35,14 +35,21 @@ impl Modification {
 
     /// From words that came over a border.
     pub(crate) fn from_words(words: &[u64; MAX_WORDS]) -> Option<Modification> {
-        let target = Target { source: SourceId(u32::try_from(words[0]).ok()?), flow: FlowId(words[1]) };
+        let target = Target {
+            source: SourceId(u32::try_from(words[0]).ok()?),
+            flow: FlowId(words[1]),
+        };
         let variable = VariableId(u16::try_from(words[2]).ok()?);
         let set = match words[3] {
             0 => None,
             1 => Some((words[4], words[5])),
             _ => return None,
         };
-        Some(Modification { target, variable, set })
+        Some(Modification {
+            target,
+            variable,
+            set,
+        })
     }
 }
 
@@ -59,16 +66,28 @@ impl Hands {
     /// another value, or more time. While it holds, what the provider's own law wrote last is kept
     /// beside it, and is what the variable becomes at the end.
     pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Nanos) {
-        self.push(Modification { target, variable, set: Some((value, lease)) });
+        self.push(Modification {
+            target,
+            variable,
+            set: Some((value, lease)),
+        });
     }
 
     /// Gives a variable back to the provider's own law.
     pub fn release(&mut self, target: Target, variable: VariableId) {
-        self.push(Modification { target, variable, set: None });
+        self.push(Modification {
+            target,
+            variable,
+            set: None,
+        });
     }
 
     fn push(&mut self, modification: Modification) {
-        if self.wanted.len() < MOST { self.wanted.push(modification) } else { self.overflow += 1 }
+        if self.wanted.len() < MOST {
+            self.wanted.push(modification)
+        } else {
+            self.overflow += 1
+        }
     }
 
     /// Takes what is wanted, in order.

@@ -90,13 +90,19 @@ impl Holds {
         let held = match list.iter_mut().find(|h| h.variable == hold.variable) {
             Some(there) if there.member == hold.member => {
                 let before = there.value;
-                *there = Hold { own: there.own, ..hold };
+                *there = Hold {
+                    own: there.own,
+                    ..hold
+                };
                 Held::Again(before)
             }
             Some(there) if there.priority >= hold.priority => Held::Denied(there.member, there.priority),
             Some(there) => {
                 let (loser, before) = (there.member, there.value);
-                *there = Hold { own: there.own, ..hold };
+                *there = Hold {
+                    own: there.own,
+                    ..hold
+                };
                 Held::Taken(loser, before)
             }
             None if self.count >= MAX_HOLDS => Held::Full,
@@ -142,7 +148,9 @@ impl Holds {
         ends: impl Fn(&Hold) -> bool,
         mut ended: impl FnMut(FlowId, Hold),
     ) {
-        let Some(list) = self.by_flow.get_mut(&flow) else { return };
+        let Some(list) = self.by_flow.get_mut(&flow) else {
+            return;
+        };
         let before = list.len();
         list.retain(|hold| {
             let over = ends(hold);
@@ -168,16 +176,29 @@ mod tests {
     const FLOW: FlowId = FlowId(1);
 
     fn hold(member: u32, priority: u8, value: u64, until: Nanos) -> Hold {
-        Hold { variable: VariableId(0), member: MemberId(member), priority, value, own: 7, until }
+        Hold {
+            variable: VariableId(0),
+            member: MemberId(member),
+            priority,
+            value,
+            own: 7,
+            until,
+        }
     }
 
     #[test]
     fn the_higher_priority_wins_and_the_first_of_equals() {
         let mut holds = Holds::default();
         assert_eq!(holds.take(FLOW, hold(1, 1, 10, 100)), Held::New(7));
-        assert_eq!(holds.take(FLOW, hold(2, 1, 20, 100)), Held::Denied(MemberId(1), 1));
+        assert_eq!(
+            holds.take(FLOW, hold(2, 1, 20, 100)),
+            Held::Denied(MemberId(1), 1)
+        );
         assert_eq!(holds.take(FLOW, hold(1, 1, 11, 200)), Held::Again(10));
-        assert_eq!(holds.take(FLOW, hold(2, 2, 20, 150)), Held::Taken(MemberId(1), 11));
+        assert_eq!(
+            holds.take(FLOW, hold(2, 2, 20, 150)),
+            Held::Taken(MemberId(1), 11)
+        );
         assert_eq!(holds.of(FLOW), [hold(2, 2, 20, 150)]);
         assert_eq!(holds.len(), 1);
     }

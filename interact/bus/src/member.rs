@@ -48,7 +48,14 @@ pub struct Probe {
 
 impl Member {
     pub(crate) fn new(bus: Bus, id: MemberId, name: &str, origin: Origin, notices: Arc<Notices>) -> Member {
-        Member { bus, id, name: name.to_owned(), origin, notices, steering: Mutex::default() }
+        Member {
+            bus,
+            id,
+            name: name.to_owned(),
+            origin,
+            notices,
+            steering: Mutex::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> MemberId {
@@ -144,11 +151,20 @@ impl Member {
         let meant: Vec<_> = schema.variables_like(pattern).collect();
         if meant.is_empty() {
             let hint = hint(pattern, schema.variables().iter().map(|v| v.name.as_str()));
-            return Err(BusError::NoVariable { name: pattern.to_string(), hint });
+            return Err(BusError::NoVariable {
+                name: pattern.to_string(),
+                hint,
+            });
         }
-        let may: Vec<_> = meant.into_iter().filter(|id| rights.may_observe(name(id))).collect();
+        let may: Vec<_> = meant
+            .into_iter()
+            .filter(|id| rights.may_observe(name(id)))
+            .collect();
         if may.is_empty() {
-            return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {pattern}") });
+            return Err(BusError::NoRight {
+                who: self.name.clone(),
+                what: format!("read {pattern}"),
+            });
         }
         Ok(may)
     }
@@ -163,15 +179,22 @@ impl Member {
         variables: Vec<VariableId>,
     ) -> Result<Pending<Option<Probe>>, BusError> {
         let schema = self.bus.schema(target.source)?;
-        let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(target.source.0))?;
+        let rights = self
+            .bus
+            .rights(self.id)
+            .ok_or(BusError::NoSource(target.source.0))?;
         for id in &variables {
             let variable = schema.variable_type(*id).map_or("?", |v| v.name.as_str());
             if !rights.may_observe(variable) {
-                return Err(BusError::NoRight { who: self.name.clone(), what: format!("read {variable}") });
+                return Err(BusError::NoRight {
+                    who: self.name.clone(),
+                    what: format!("read {variable}"),
+                });
             }
         }
         let (reply, answer) = sync_channel(1);
-        self.bus.order(target.source, Order::Probe(target.flow, variables, reply))?;
+        self.bus
+            .order(target.source, Order::Probe(target.flow, variables, reply))?;
         Ok(Pending(answer))
     }
 
@@ -185,11 +208,21 @@ impl Member {
         modification: &Modification,
         priority: u8,
     ) -> Result<Pending<Result<u64, Refusal>>, BusError> {
-        let Modification { target, variable, set } = *modification;
-        let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(target.source.0))?;
+        let Modification {
+            target,
+            variable,
+            set,
+        } = *modification;
+        let rights = self
+            .bus
+            .rights(self.id)
+            .ok_or(BusError::NoSource(target.source.0))?;
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
-            return Err(BusError::NoRight { who: self.name.clone(), what });
+            return Err(BusError::NoRight {
+                who: self.name.clone(),
+                what,
+            });
         }
         let (reply, answer) = sync_channel(1);
         let order = Order::Modify(self.id, target.flow, variable, set, priority, reply);
@@ -208,7 +241,10 @@ impl Member {
             std::collections::btree_map::Entry::Vacant(place) => {
                 let (ring, queue) = Ring::new(STEERING, None);
                 let dropped = Arc::new(AtomicU64::new(0));
-                let steering = Steering { queue, dropped: dropped.clone() };
+                let steering = Steering {
+                    queue,
+                    dropped: dropped.clone(),
+                };
                 if self.bus.order(source, Order::Steer(self.id, steering)).is_err() {
                     return false;
                 }

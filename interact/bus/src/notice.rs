@@ -30,7 +30,10 @@ pub(crate) struct Notices {
 
 impl Notices {
     pub(crate) fn new(waker: Option<Waker>) -> Notices {
-        Notices { waiting: Mutex::default(), waker }
+        Notices {
+            waiting: Mutex::default(),
+            waker,
+        }
     }
 
     pub(crate) fn send(&self, notice: Notice) {
@@ -61,6 +64,8 @@ impl Notices {
 
 impl fmt::Debug for Notices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notices").field("waiting", &self.lock().len()).finish_non_exhaustive()
+        f.debug_struct("Notices")
+            .field("waiting", &self.lock().len())
+            .finish_non_exhaustive()
     }
 }

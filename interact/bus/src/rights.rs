@@ -31,20 +31,38 @@ impl Rights {
     /// None.
     #[must_use]
     pub fn none() -> Rights {
-        Rights { observe: Vec::new(), modify: Vec::new(), attach: false, priority: 0 }
+        Rights {
+            observe: Vec::new(),
+            modify: Vec::new(),
+            attach: false,
+            priority: 0,
+        }
     }
 
     /// To see everything, with the usual priority.
     #[must_use]
     pub fn observer() -> Rights {
-        Rights { observe: vec!["*".into()], priority: 1, ..Rights::none() }
+        Rights {
+            observe: vec!["*".into()],
+            priority: 1,
+            ..Rights::none()
+        }
     }
 
     /// To do all that the providers declare, and to attach to them.
     #[must_use]
     pub fn all() -> Rights {
-        let all = Grant { variables: "*".into(), min: 0, max: u64::MAX };
-        Rights { modify: vec![all], attach: true, priority: u8::MAX, ..Rights::observer() }
+        let all = Grant {
+            variables: "*".into(),
+            min: 0,
+            max: u64::MAX,
+        };
+        Rights {
+            modify: vec![all],
+            attach: true,
+            priority: u8::MAX,
+            ..Rights::observer()
+        }
     }
 
     /// Whether it may hear of this event, or read this variable.
@@ -57,8 +75,13 @@ impl Rights {
     #[must_use]
     pub fn may_set(&self, schema: &Schema, variable: VariableId) -> Option<(u64, u64)> {
         let variable = schema.variable_type(variable)?;
-        let Access::Modifiable { min, max } = variable.access else { return None };
-        let grant = self.modify.iter().find(|grant| grant.variables.matches(&variable.name))?;
+        let Access::Modifiable { min, max } = variable.access else {
+            return None;
+        };
+        let grant = self
+            .modify
+            .iter()
+            .find(|grant| grant.variables.matches(&variable.name))?;
         let (min, max) = (min.max(grant.min), max.min(grant.max));
         (min <= max).then_some((min, max))
     }
@@ -72,22 +95,47 @@ mod tests {
     #[test]
     fn a_grant_never_exceeds_the_program() {
         let access = Access::Modifiable { min: 10, max: 100 };
-        let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+        let variable = |name: &str, access| Variable {
+            name: name.into(),
+            kind: Kind::Number,
+            access,
+        };
         let schema = Schema::new(
             "tcp",
             vec![],
-            vec![variable("tcp.conn.cwnd", access), variable("tcp.conn.srtt", Access::Observable)],
+            vec![
+                variable("tcp.conn.cwnd", access),
+                variable("tcp.conn.srtt", Access::Observable),
+            ],
         )
         .expect("a schema");
-        let grant = |variables: &str, min, max| Grant { variables: variables.into(), min, max };
-        let with = |modify| Rights { modify, ..Rights::observer() };
+        let grant = |variables: &str, min, max| Grant {
+            variables: variables.into(),
+            min,
+            max,
+        };
+        let with = |modify| Rights {
+            modify,
+            ..Rights::observer()
+        };
         let cwnd = VariableId(0);
         assert_eq!(Rights::all().may_set(&schema, cwnd), Some((10, 100)));
         assert_eq!(Rights::observer().may_set(&schema, cwnd), None);
-        assert_eq!(with(vec![grant("*.cwnd", 0, 50)]).may_set(&schema, cwnd), Some((10, 50)));
+        assert_eq!(
+            with(vec![grant("*.cwnd", 0, 50)]).may_set(&schema, cwnd),
+            Some((10, 50))
+        );
         assert_eq!(with(vec![grant("*.cwnd", 200, 300)]).may_set(&schema, cwnd), None);
         let first = vec![grant("*", 20, 30), grant("*.cwnd", 0, 1000)];
-        assert_eq!(with(first).may_set(&schema, cwnd), Some((20, 30)), "the first counts");
-        assert_eq!(Rights::all().may_set(&schema, VariableId(1)), None, "only observable");
+        assert_eq!(
+            with(first).may_set(&schema, cwnd),
+            Some((20, 30)),
+            "the first counts"
+        );
+        assert_eq!(
+            Rights::all().may_set(&schema, VariableId(1)),
+            None,
+            "only observable"
+        );
     }
 }

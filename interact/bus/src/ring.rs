@@ -68,7 +68,9 @@ pub struct Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("slots", &self.slots).finish_non_exhaustive()
+        f.debug_struct("Ring")
+            .field("slots", &self.slots)
+            .finish_non_exhaustive()
     }
 }
 
@@ -78,7 +80,10 @@ impl Ring {
     pub fn new(slots: usize, waker: Option<Waker>) -> (Ring, Consumer) {
         let words: Box<[AtomicU64]> = (0..words_for(slots)).map(|_| AtomicU64::new(0)).collect();
         let memory: Arc<dyn Memory> = Arc::new(words);
-        (Ring::create(memory.clone(), slots, waker), Consumer::over(memory, rounded(slots)))
+        (
+            Ring::create(memory.clone(), slots, waker),
+            Consumer::over(memory, rounded(slots)),
+        )
     }
 
     /// Makes a ring in memory of [`words_for`] words, whatever is in it.
@@ -89,8 +94,13 @@ impl Ring {
     pub fn create(memory: Arc<dyn Memory>, slots: usize, waker: Option<Waker>) -> Ring {
         let slots = rounded(slots);
         let words = memory.words();
-        assert!(words.len() >= HEAD + slots * SLOT, "a ring needs memory of words_for(slots) words");
-        words[..HEAD].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        assert!(
+            words.len() >= HEAD + slots * SLOT,
+            "a ring needs memory of words_for(slots) words"
+        );
+        words[..HEAD]
+            .iter()
+            .for_each(|word| word.store(0, Ordering::Relaxed));
         for (n, slot) in words[HEAD..].chunks_exact(SLOT).take(slots).enumerate() {
             slot[0].store(n as u64, Ordering::Relaxed);
         }
@@ -177,7 +187,11 @@ impl std::fmt::Debug for Consumer {
 
 impl Consumer {
     fn over(memory: Arc<dyn Memory>, slots: usize) -> Consumer {
-        Consumer { memory, slots, next: 0 }
+        Consumer {
+            memory,
+            slots,
+            next: 0,
+        }
     }
 
     /// The consumer of a ring that another process made; nothing when the memory is none.
@@ -310,7 +324,9 @@ mod tests {
         let ring = Ring::create(memory.clone(), 4, None);
         let mut x = 1u64;
         for _ in 0..10_000 {
-            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            x = x
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let at = (x >> 33) as usize % memory.words().len();
             memory.words()[at].store(x, Ordering::Relaxed);
             ring.push(&[x; MAX_WORDS]);

@@ -45,7 +45,10 @@ impl Kind {
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&str> {
         let Kind::Enum(names) = self else { return None };
-        names.iter().find(|(number, _)| *number == value).map(|(_, name)| name.as_str())
+        names
+            .iter()
+            .find(|(number, _)| *number == value)
+            .map(|(_, name)| name.as_str())
     }
 }
 
@@ -154,8 +157,10 @@ impl Schema {
         }
         let mut names: Vec<&str> = events.iter().map(|e| e.name.as_str()).collect();
         names.extend(variables.iter().map(|v| v.name.as_str()));
-        let within =
-            |name: &str| name.strip_prefix(provider.as_str()).is_some_and(|rest| rest.starts_with('.'));
+        let within = |name: &str| {
+            name.strip_prefix(provider.as_str())
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
         if let Some(name) = names.iter().find(|name| !within(name)) {
             return Err(SchemaError::Name((*name).to_owned(), provider));
         }
@@ -163,7 +168,13 @@ impl Schema {
         if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(SchemaError::Twice(pair[0].to_owned()));
         }
-        Ok(Schema { provider, events, retired: 0, variables, about: BTreeMap::new() })
+        Ok(Schema {
+            provider,
+            events,
+            retired: 0,
+            variables,
+            about: BTreeMap::new(),
+        })
     }
 
     /// The same with descriptions, which say what a value's unit is: of events and variables by their whole names,
@@ -232,12 +243,18 @@ impl Schema {
     #[must_use]
     pub fn undescribed(&self) -> Vec<String> {
         let of_event = |event: &EventType| {
-            let fields = event.fields.iter().map(|field| format!("{}.{}", event.name, field.name));
+            let fields = event
+                .fields
+                .iter()
+                .map(|field| format!("{}.{}", event.name, field.name));
             [event.name.clone()].into_iter().chain(fields).collect::<Vec<_>>()
         };
         let events = self.offered().flat_map(|(_, event)| of_event(event));
         let variables = self.variables.iter().map(|variable| variable.name.clone());
-        events.chain(variables).filter(|name| self.about(name).is_none()).collect()
+        events
+            .chain(variables)
+            .filter(|name| self.about(name).is_none())
+            .collect()
     }
 
     /// The provider's name.
@@ -273,13 +290,18 @@ impl Schema {
     /// An event by its whole name.
     #[must_use]
     pub fn event(&self, name: &str) -> Option<EventId> {
-        self.offered().find(|(_, event)| event.name == name).map(|(id, _)| id)
+        self.offered()
+            .find(|(_, event)| event.name == name)
+            .map(|(id, _)| id)
     }
 
     /// A variable by its whole name.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<VariableId> {
-        self.variables.iter().position(|v| v.name == name).map(|at| VariableId(at as u16))
+        self.variables
+            .iter()
+            .position(|v| v.name == name)
+            .map(|at| VariableId(at as u16))
     }
 
     /// An event's type.
@@ -296,19 +318,31 @@ impl Schema {
 
     /// The events whose names a pattern matches.
     pub fn events_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = EventId> + 'a {
-        self.offered().filter(|(_, event)| pattern.matches(&event.name)).map(|(id, _)| id)
+        self.offered()
+            .filter(|(_, event)| pattern.matches(&event.name))
+            .map(|(id, _)| id)
     }
 
     /// The variables whose names a pattern matches.
     pub fn variables_like<'a>(&'a self, pattern: &'a Pattern) -> impl Iterator<Item = VariableId> + 'a {
         let of = |(at, _): (usize, &Variable)| VariableId(at as u16);
-        self.variables.iter().enumerate().filter(|(_, v)| pattern.matches(&v.name)).map(of)
+        self.variables
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| pattern.matches(&v.name))
+            .map(of)
     }
 }
 
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} events, {} variables", self.provider, self.events.len(), self.variables.len())
+        write!(
+            f,
+            "{}: {} events, {} variables",
+            self.provider,
+            self.events.len(),
+            self.variables.len()
+        )
     }
 }
 
@@ -317,12 +351,22 @@ mod tests {
     use super::*;
 
     fn event(name: &str, fields: usize) -> EventType {
-        let field = |i| Field { name: format!("f{i}"), kind: Kind::Number };
-        EventType { name: name.to_owned(), fields: (0..fields).map(field).collect() }
+        let field = |i| Field {
+            name: format!("f{i}"),
+            kind: Kind::Number,
+        };
+        EventType {
+            name: name.to_owned(),
+            fields: (0..fields).map(field).collect(),
+        }
     }
 
     fn variable(name: &str) -> Variable {
-        Variable { name: name.to_owned(), kind: Kind::Number, access: Access::Observable }
+        Variable {
+            name: name.to_owned(),
+            kind: Kind::Number,
+            access: Access::Observable,
+        }
     }
 
     #[test]
@@ -337,7 +381,10 @@ mod tests {
         assert_eq!(schema.variable("tcp.conn.srtt"), Some(VariableId(1)));
         assert_eq!(schema.variable("tcp.acked"), None);
         assert_eq!(schema.events_like(&"tcp.*".into()).count(), 2);
-        assert_eq!(schema.variables_like(&"*.cwnd".into()).collect::<Vec<_>>(), [VariableId(0)]);
+        assert_eq!(
+            schema.variables_like(&"*.cwnd".into()).collect::<Vec<_>>(),
+            [VariableId(0)]
+        );
     }
 
     #[test]
@@ -345,7 +392,10 @@ mod tests {
         let many = (0..=MAX_EVENTS).map(|i| event(&format!("t.e{i}"), 0)).collect();
         assert_eq!(Schema::new("t", many, vec![]), Err(SchemaError::Events(65)));
         let wide = vec![event("t.e", 9)];
-        assert_eq!(Schema::new("t", wide, vec![]), Err(SchemaError::Fields("t.e".into(), 9)));
+        assert_eq!(
+            Schema::new("t", wide, vec![]),
+            Err(SchemaError::Fields("t.e".into(), 9))
+        );
         let twice = Schema::new("t", vec![event("t.a", 0)], vec![variable("t.a")]);
         assert_eq!(twice, Err(SchemaError::Twice("t.a".into())));
         let outside = Schema::new("t", vec![event("tcp.a", 0)], vec![]);

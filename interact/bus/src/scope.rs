@@ -64,7 +64,10 @@ impl FromStr for Rule {
     type Err = RuleError;
 
     fn from_str(text: &str) -> Result<Rule, RuleError> {
-        let mut rule = Rule { text: text.to_owned(), ..Rule::default() };
+        let mut rule = Rule {
+            text: text.to_owned(),
+            ..Rule::default()
+        };
         for condition in text.split_whitespace() {
             let wrong = || RuleError(condition.to_owned());
             let (key, value) = condition.split_once('=').ok_or_else(wrong)?;
@@ -76,7 +79,10 @@ impl FromStr for Rule {
                 "local.port" => rule.local.port = Some(value.parse().map_err(|_| wrong())?),
                 "remote.port" => rule.remote.port = Some(value.parse().map_err(|_| wrong())?),
                 _ => {
-                    let name = ATTRIBUTES.into_iter().find(|name| *name == key).ok_or_else(wrong)?;
+                    let name = ATTRIBUTES
+                        .into_iter()
+                        .find(|name| *name == key)
+                        .ok_or_else(wrong)?;
                     rule.attributes.push((name, value.into()));
                 }
             }
@@ -97,7 +103,9 @@ impl Rule {
     pub fn holds(&self, flow: &FlowInfo) -> bool {
         let like = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|p| p.matches(text));
         let has = |(name, pattern): &(&str, Pattern)| {
-            flow.attributes.iter().any(|(of, value)| of == name && pattern.matches(value))
+            flow.attributes
+                .iter()
+                .any(|(of, value)| of == name && pattern.matches(value))
         };
         self.attributes.iter().all(has)
             && like(&self.kind, &flow.kind)
@@ -114,7 +122,9 @@ impl End {
         }
         let Some(at) = at else { return false };
         self.port.is_none_or(|port| port == at.port())
-            && self.network.is_none_or(|(net, bits)| is_within(at.ip().to_canonical(), net, bits))
+            && self
+                .network
+                .is_none_or(|(net, bits)| is_within(at.ip().to_canonical(), net, bits))
     }
 }
 
@@ -183,12 +193,23 @@ mod tests {
     #[test]
     fn a_mapped_address_is_the_one_that_it_maps() {
         let it = flow("[::ffff:10.0.0.1]:1", "[::1]:2");
-        assert!("local=10.0.0.0/8 remote=::1".parse::<Rule>().expect("a rule").holds(&it));
+        assert!(
+            "local=10.0.0.0/8 remote=::1"
+                .parse::<Rule>()
+                .expect("a rule")
+                .holds(&it)
+        );
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["port=1", "remote", "remote=1.2.3.4/33", "remote.port=65536", "local=here"] {
+        for text in [
+            "port=1",
+            "remote",
+            "remote=1.2.3.4/33",
+            "remote.port=65536",
+            "local=here",
+        ] {
             assert_eq!(text.parse::<Rule>(), Err(RuleError(text.into())));
         }
     }

@@ -245,9 +245,14 @@ impl Source {
     /// does it by this.
     #[must_use]
     pub fn common(&self, event: EventId) -> Common {
-        let places = self.by_event.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
+        let places = self
+            .by_event
+            .get(usize::from(event.0))
+            .map_or(&[][..], Vec::as_slice);
         let all = || places.iter().map(|at| &self.listeners[*at as usize].compiled);
-        let Some(first) = all().next() else { return Common::default() };
+        let Some(first) = all().next() else {
+            return Common::default();
+        };
         let flow = match first.scope {
             Scope::All => None,
             Scope::One(target) => Some(target.flow),
@@ -256,7 +261,9 @@ impl Source {
         if all().any(|other| other.scope != first.scope) {
             return Common::default();
         }
-        let filter = all().all(|other| other.filter == first.filter).then_some(first.filter);
+        let filter = all()
+            .all(|other| other.filter == first.filter)
+            .then_some(first.filter);
         Common { flow, filter }
     }
 
@@ -345,7 +352,9 @@ impl Source {
         for at in 0..self.listeners.len() {
             for k in 0..self.listeners[at].compiled.events.len() {
                 let event = self.listeners[at].compiled.events[k];
-                let Some(kept) = self.listeners[at].gates.remove(&(flow, event)) else { continue };
+                let Some(kept) = self.listeners[at].gates.remove(&(flow, event)) else {
+                    continue;
+                };
                 self.end_interval(now, at, kept, state);
             }
         }
@@ -364,43 +373,78 @@ impl Source {
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
         for hold in ended {
             self.notify(hold.member, flow, hold.variable, why.to_owned());
-            self.note(now, hold.member, flow, hold.variable, hold.own, Act::Refused(why.to_owned()));
+            self.note(
+                now,
+                hold.member,
+                flow,
+                hold.variable,
+                hold.own,
+                Act::Refused(why.to_owned()),
+            );
         }
     }
 
     /// An event cannot be had after all, as a provider found when it was asked for: the log tells those
     /// who want it why they hear nothing.
     pub fn unable(&mut self, now: Nanos, event: EventId, why: &str) {
-        let name = self.schema.event_type(event).map_or("?", |event| event.name.as_str()).to_owned();
-        let places = self.by_event.get(usize::from(event.0)).map_or(&[][..], Vec::as_slice);
-        let members: Vec<_> = places.iter().map(|at| self.listeners[*at as usize].compiled.member).collect();
+        let name = self
+            .schema
+            .event_type(event)
+            .map_or("?", |event| event.name.as_str())
+            .to_owned();
+        let places = self
+            .by_event
+            .get(usize::from(event.0))
+            .map_or(&[][..], Vec::as_slice);
+        let members: Vec<_> = places
+            .iter()
+            .map(|at| self.listeners[*at as usize].compiled.member)
+            .collect();
         for member in members {
             let who = self.who(member);
-            self.enter(now, &who, FlowId::ALL, name.clone(), 0, Act::Refused(why.to_owned()));
+            self.enter(
+                now,
+                &who,
+                FlowId::ALL,
+                name.clone(),
+                0,
+                Act::Refused(why.to_owned()),
+            );
         }
     }
 
     /// What a member is called in the log, and where it is.
     fn who(&self, member: MemberId) -> (Arc<str>, Origin) {
         let guest = self.guests.iter().find(|guest| guest.id == member);
-        guest.map_or_else(|| ("?".into(), Origin::default()), |guest| (guest.name.clone(), guest.origin))
+        guest.map_or_else(
+            || ("?".into(), Origin::default()),
+            |guest| (guest.name.clone(), guest.origin),
+        )
     }
 
     /// Notifies a member that a lease of its own has ended before its time.
     fn notify(&self, member: MemberId, flow: FlowId, variable: VariableId, why: String) {
         if let Some(guest) = self.guests.iter().find(|guest| guest.id == member) {
-            guest.notices.send(Notice { target: self.target(flow), variable, why });
+            guest.notices.send(Notice {
+                target: self.target(flow),
+                variable,
+                why,
+            });
         }
     }
 
     fn target(&self, flow: FlowId) -> Target {
-        Target { source: self.id, flow }
+        Target {
+            source: self.id,
+            flow,
+        }
     }
 
     /// Leases that are over go back to the law.
     fn expire<S: State>(&mut self, now: Nanos, state: &mut S) {
         let mut ended = Vec::new();
-        self.holds.end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
+        self.holds
+            .end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
             self.note(now, hold.member, flow, hold.variable, hold.value, Act::Expired);
@@ -418,7 +462,11 @@ impl Source {
         act: Act,
     ) {
         let who = self.who(member);
-        let name = self.schema.variable_type(variable).map_or("?", |v| v.name.as_str()).to_owned();
+        let name = self
+            .schema
+            .variable_type(variable)
+            .map_or("?", |v| v.name.as_str())
+            .to_owned();
         self.enter(now, &who, flow, name, before, act);
     }
 
@@ -485,13 +533,18 @@ impl Drop for Source {
 
 /// What the law wrote last: it may have done so since the flow was settled.
 fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64 {
-    state.read(flow, hold.variable).filter(|value| *value != hold.value).unwrap_or(hold.own)
+    state
+        .read(flow, hold.variable)
+        .filter(|value| *value != hold.value)
+        .unwrap_or(hold.own)
 }
 
 /// Writes what is held of a flow, where the law has written something else.
 fn settle<S: State>(holds: &mut [crate::hold::Hold], flow: FlowId, state: &mut S) {
     for hold in holds {
-        let Some(value) = state.read(flow, hold.variable) else { continue };
+        let Some(value) = state.read(flow, hold.variable) else {
+            continue;
+        };
         if value != hold.value {
             hold.own = value;
             state.write(flow, hold.variable, hold.value);

@@ -18,12 +18,19 @@ const CWND: VariableId = VariableId(0);
 const SRTT: VariableId = VariableId(1);
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field {
+        name: name.into(),
+        kind: Kind::Number,
+    };
     let event = |name: &str, fields: &[&str]| EventType {
         name: name.into(),
         fields: fields.iter().map(|f| field(f)).collect(),
     };
-    let variable = |name: &str, access| Variable { name: name.into(), kind: Kind::Number, access };
+    let variable = |name: &str, access| Variable {
+        name: name.into(),
+        kind: Kind::Number,
+        access,
+    };
     let events = vec![event("tcp.acked", &["bytes"]), event("tcp.closed", &[])];
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Access::Modifiable { min: 1, max: 1000 }),
@@ -55,7 +62,11 @@ impl State for Flows {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let remote = format!("10.0.0.{}:80", flow.0).parse().ok();
-        (flow.0 < 2).then(|| FlowInfo { kind: "conn".into(), remote, ..FlowInfo::default() })
+        (flow.0 < 2).then(|| FlowInfo {
+            kind: "conn".into(),
+            remote,
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -72,7 +83,11 @@ struct Provider {
 
 impl Provider {
     fn new(bus: &Bus) -> Provider {
-        let mut provider = Provider { source: bus.source(schema(), None), flows: Flows([10, 20]), now: 0 };
+        let mut provider = Provider {
+            source: bus.source(schema(), None),
+            flows: Flows([10, 20]),
+            now: 0,
+        };
         provider.poll(0);
         provider
     }
@@ -85,7 +100,8 @@ impl Provider {
     fn publish(&mut self, now: Nanos, flow: u64, event: EventId, fields: &[u64]) {
         self.poll(now);
         if self.source.wants(event) {
-            self.source.publish(now, FlowId(flow), event, fields, &mut self.flows);
+            self.source
+                .publish(now, FlowId(flow), event, fields, &mut self.flows);
         }
         self.source.settle(FlowId(flow), &mut self.flows);
     }
@@ -97,11 +113,18 @@ impl Provider {
     }
 
     fn target(&self, flow: u64) -> Target {
-        Target { source: self.source.id(), flow: FlowId(flow) }
+        Target {
+            source: self.source.id(),
+            flow: FlowId(flow),
+        }
     }
 
     fn set(&self, flow: u64, value: u64, lease: Nanos) -> Modification {
-        Modification { target: self.target(flow), variable: CWND, set: Some((value, lease)) }
+        Modification {
+            target: self.target(flow),
+            variable: CWND,
+            set: Some((value, lease)),
+        }
     }
 }
 
@@ -117,7 +140,11 @@ fn waiting(consumer: &mut Consumer) -> Vec<(u16, u64, Vec<u64>, u32)> {
 }
 
 fn acts(bus: &Bus) -> Vec<(String, &'static str, u64)> {
-    bus.audit().0.into_iter().map(|e| (e.who, e.act.name(), e.count)).collect()
+    bus.audit()
+        .0
+        .into_iter()
+        .map(|e| (e.who, e.act.name(), e.count))
+        .collect()
 }
 
 #[test]
@@ -127,7 +154,9 @@ fn signals_come_with_the_variables_that_were_asked_for() {
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     assert_eq!(tcp.source.wanted(), 0, "nobody wants anything");
-    let wish = Wish::new(["tcp.acked"]).with([".conn.cc.cwnd", "tcp.conn.srtt"]).priority(0);
+    let wish = Wish::new(["tcp.acked"])
+        .with([".conn.cc.cwnd", "tcp.conn.srtt"])
+        .priority(0);
     watcher.subscribe(wish, &queue).expect("it may");
     tcp.publish(5, 1, ACKED, &[1448]);
     tcp.publish(6, 1, CLOSED, &[]);
@@ -140,7 +169,9 @@ fn a_source_that_comes_later_is_heard_too() {
     let bus = Bus::new();
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    watcher.subscribe(Wish::new(["*"]).priority(0), &queue).expect("there is no provider yet");
+    watcher
+        .subscribe(Wish::new(["*"]).priority(0), &queue)
+        .expect("there is no provider yet");
     let mut tcp = Provider::new(&bus);
     tcp.publish(1, 0, CLOSED, &[]);
     assert_eq!(waiting(&mut signals), [(1, 0, vec![], 0)]);
@@ -156,7 +187,9 @@ fn scopes_choose_flows() {
     let (one, mut of_one) = Ring::new(16, None);
     let (rule, mut of_rule) = Ring::new(16, None);
     let wish = || Wish::new(["tcp.acked"]);
-    watcher.subscribe(wish().of(Scope::One(tcp.target(1))), &one).expect("it may");
+    watcher
+        .subscribe(wish().of(Scope::One(tcp.target(1))), &one)
+        .expect("it may");
     let first = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
     watcher.subscribe(wish().of(first), &rule).expect("it may");
     (0..4).for_each(|n| tcp.publish(n, n % 2, ACKED, &[n]));
@@ -192,7 +225,13 @@ fn higher_priorities_hear_first() {
     let mut members = Vec::new();
     for (name, priority) in [("middle", 5), ("last", 1), ("first", 9)] {
         let order = order.clone();
-        let make = move || -> Box<dyn Tware> { Box::new(Listening { name, priority, order: order.clone() }) };
+        let make = move || -> Box<dyn Tware> {
+            Box::new(Listening {
+                name,
+                priority,
+                order: order.clone(),
+            })
+        };
         members.push(bus.attach(name, Rights::all(), 9, make).expect("it may"));
     }
     tcp.publish(1, 0, ACKED, &[1]);
@@ -205,7 +244,9 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    let id = watcher.subscribe(Wish::new(["tcp.acked"]).every(10), &queue).expect("it may");
+    let id = watcher
+        .subscribe(Wish::new(["tcp.acked"]).every(10), &queue)
+        .expect("it may");
     tcp.publish(100, 0, ACKED, &[1]);
     tcp.publish(105, 1, ACKED, &[2]);
     tcp.publish(109, 0, ACKED, &[3]);
@@ -220,9 +261,19 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     tcp.source.ended(201, FlowId(1), &mut tcp.flows);
     assert_eq!(waiting(&mut signals), [(0, 1, vec![4], 0)]);
     // While it runs, a subscription can be changed.
-    watcher.change(id, |wish| wish.filter = Filter { interval: 0, frequency: 2 }).expect("it is there");
+    watcher
+        .change(id, |wish| {
+            wish.filter = Filter {
+                interval: 0,
+                frequency: 2,
+            }
+        })
+        .expect("it is there");
     (0..5).for_each(|n| tcp.publish(300 + n, 0, ACKED, &[n]));
-    let seen = waiting(&mut signals).into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
+    let seen = waiting(&mut signals)
+        .into_iter()
+        .map(|s| s.2[0])
+        .collect::<Vec<_>>();
     assert_eq!(seen, [1, 3]);
 }
 
@@ -232,13 +283,23 @@ fn what_a_full_queue_loses_is_counted() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("slow", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(4, None);
-    let id = watcher.subscribe(Wish::new(["tcp.acked"]).priority(0), &queue).expect("it may");
+    let id = watcher
+        .subscribe(Wish::new(["tcp.acked"]).priority(0), &queue)
+        .expect("it may");
     (0..10).for_each(|n| tcp.publish(n, 0, ACKED, &[n]));
     assert_eq!(waiting(&mut signals).len(), 4);
     tcp.publish(11, 0, ACKED, &[11]);
     assert_eq!(waiting(&mut signals), [(0, 0, vec![11], 6)]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(asked, Statistics { events: 11, passed: 11, lost: 6, crowded: 0 });
+    assert_eq!(
+        asked,
+        Statistics {
+            events: 11,
+            passed: 11,
+            lost: 6,
+            crowded: 0
+        }
+    );
 }
 
 /// Asks while the provider goes on.
@@ -260,7 +321,9 @@ fn what_was_lost_before_the_source_is_told() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    let id = watcher.subscribe(Wish::new(["tcp.acked"]).priority(0), &queue).expect("it may");
+    let id = watcher
+        .subscribe(Wish::new(["tcp.acked"]).priority(0), &queue)
+        .expect("it may");
     tcp.publish(1, 0, ACKED, &[1]);
     tcp.source.lost_before(ACKED, 7);
     tcp.source.lost_before(CLOSED, 9);
@@ -269,7 +332,15 @@ fn what_was_lost_before_the_source_is_told() {
     let lost: Vec<u32> = waiting(&mut signals).into_iter().map(|(.., lost)| lost).collect();
     assert_eq!(lost, [0, 7, 0]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(asked, Statistics { events: 10, passed: 10, lost: 7, crowded: 0 });
+    assert_eq!(
+        asked,
+        Statistics {
+            events: 10,
+            passed: 10,
+            lost: 7,
+            crowded: 0
+        }
+    );
 }
 
 #[test]
@@ -288,7 +359,10 @@ fn a_lease_holds_against_the_law_and_ends_by_itself() {
     tcp.poll(150);
     assert_eq!(tcp.flows.0[0], 12, "the law's last word");
     tcp.poll(1_000_000_000);
-    assert_eq!(acts(&bus), [("steerer".into(), "set", 1), ("steerer".into(), "expired", 1)]);
+    assert_eq!(
+        acts(&bus),
+        [("steerer".into(), "set", 1), ("steerer".into(), "expired", 1)]
+    );
 }
 
 /// A provider whose flows live elsewhere learns later that one could not be set.
@@ -304,7 +378,10 @@ fn what_did_not_take_effect_is_held_no_more() {
     assert!(tcp.source.holds().is_empty());
     tcp.poll(200_000_000);
     let last = bus.audit().0.pop().expect("an entry");
-    assert_eq!((last.who.as_str(), last.act), ("fast", Act::Refused("no map".into())));
+    assert_eq!(
+        (last.who.as_str(), last.act),
+        ("fast", Act::Refused("no map".into()))
+    );
 }
 
 /// Nobody waits for an answer, so nobody else would know.
@@ -313,13 +390,23 @@ fn what_finds_a_full_queue_is_in_the_log() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let member = bus.join("hasty", Rights::all(), 1).expect("a member");
-    let taken = (1..=300).filter(|value| member.steer(&tcp.set(0, *value, 1000))).count();
+    let taken = (1..=300)
+        .filter(|value| member.steer(&tcp.set(0, *value, 1000)))
+        .count();
     assert_eq!(taken, 256);
     tcp.poll(1);
     assert_eq!(tcp.flows.0[0], 256, "the last that found room");
     tcp.poll(200_000_000);
-    let dropped = bus.audit().0.into_iter().find(|entry| entry.variable == "*").expect("an entry");
-    assert_eq!((dropped.who.as_str(), dropped.count, dropped.act.name()), ("hasty", 44, "refused"));
+    let dropped = bus
+        .audit()
+        .0
+        .into_iter()
+        .find(|entry| entry.variable == "*")
+        .expect("an entry");
+    assert_eq!(
+        (dropped.who.as_str(), dropped.count, dropped.act.name()),
+        ("hasty", 44, "refused")
+    );
     assert!(member.steer(&tcp.set(0, 7, 1000)), "there is room again");
     tcp.poll(200_000_001);
     assert_eq!(tcp.flows.0[0], 7);
@@ -337,7 +424,10 @@ fn who_goes_away_holds_nothing() {
     tcp.poll(2);
     assert_eq!((tcp.flows.0[1], tcp.source.holds().len()), (20, 0));
     drop(tcp);
-    assert_eq!(acts(&bus), [("steerer".into(), "set", 1), ("steerer".into(), "holder_gone", 1)]);
+    assert_eq!(
+        acts(&bus),
+        [("steerer".into(), "set", 1), ("steerer".into(), "holder_gone", 1)]
+    );
 }
 
 #[test]
@@ -347,7 +437,9 @@ fn the_higher_priority_wins() {
     let low = bus.join("low", Rights::all(), 1).expect("it may");
     let high = bus.join("high", Rights::all(), 2).expect("it may");
     let mut modify = |member: &Member, value, priority| {
-        let answer = member.modify(&tcp.set(0, value, 100), priority).expect("a source");
+        let answer = member
+            .modify(&tcp.set(0, value, 100), priority)
+            .expect("a source");
         tcp.poll(tcp.now + 1);
         answer.ready().expect("it was polled")
     };
@@ -364,7 +456,11 @@ fn rights_are_asked_everywhere() {
     let mut tcp = Provider::new(&bus);
     let rights = Rights {
         observe: vec!["tcp.acked".into()],
-        modify: vec![Grant { variables: "*.cwnd".into(), min: 10, max: 20 }],
+        modify: vec![Grant {
+            variables: "*.cwnd".into(),
+            min: 10,
+            max: 20,
+        }],
         attach: false,
         priority: 3,
     };
@@ -387,7 +483,9 @@ fn rights_are_asked_everywhere() {
         told(guest.subscribe(Wish::new(["tcp.ack"]), &queue)),
         "no provider has an event `tcp.ack`; there are tcp.acked"
     );
-    guest.subscribe(Wish::new(["tcp.*"]), &queue).expect("what it may of these");
+    guest
+        .subscribe(Wish::new(["tcp.*"]), &queue)
+        .expect("what it may of these");
     tcp.poll(1);
     assert_eq!(tcp.source.wanted(), 1, "acked alone");
     assert!(bus.join("more", rights, 4).is_err());
@@ -398,15 +496,37 @@ fn rights_are_asked_everywhere() {
         answer.ready().expect("it was polled")
     };
     let set = |flow, variable, value| Modification {
-        target: Target { source: SourceId(0), flow: FlowId(flow) },
+        target: Target {
+            source: SourceId(0),
+            flow: FlowId(flow),
+        },
         variable,
         set: Some((value, 10)),
     };
-    assert_eq!(modify(&set(0, CWND, 21)), Err(Refusal::OutOfRange { value: 21, min: 10, max: 20 }));
+    assert_eq!(
+        modify(&set(0, CWND, 21)),
+        Err(Refusal::OutOfRange {
+            value: 21,
+            min: 10,
+            max: 20
+        })
+    );
     assert_eq!(modify(&set(0, SRTT, 15)), Err(Refusal::NoRight));
     assert!(matches!(modify(&set(9, CWND, 15)), Err(Refusal::NoFlow(_))));
-    assert_eq!(modify(&Modification { set: Some((15, 0)), ..set(0, CWND, 0) }), Err(Refusal::Lease));
-    assert_eq!(modify(&Modification { set: None, ..set(0, CWND, 0) }), Err(Refusal::NotHeld));
+    assert_eq!(
+        modify(&Modification {
+            set: Some((15, 0)),
+            ..set(0, CWND, 0)
+        }),
+        Err(Refusal::Lease)
+    );
+    assert_eq!(
+        modify(&Modification {
+            set: None,
+            ..set(0, CWND, 0)
+        }),
+        Err(Refusal::NotHeld)
+    );
     assert_eq!(modify(&set(0, CWND, 15)), Ok(10));
 }
 
@@ -417,7 +537,10 @@ struct Doubler {
 
 impl Tware for Doubler {
     fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.closed"]), Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
+        vec![
+            Wish::new(["tcp.closed"]),
+            Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
+        ]
     }
 
     fn begin(&mut self, source: SourceId, _: &Schema) {
@@ -455,7 +578,9 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
     for n in 0..10_000 {
         let member = bus.join("guest", Rights::all(), 1).expect("the last one left");
         let (queue, _signals) = Ring::new(2, None);
-        member.subscribe(Wish::new(["*"]).every(5), &queue).expect("it may");
+        member
+            .subscribe(Wish::new(["*"]).every(5), &queue)
+            .expect("it may");
         member.steer(&tcp.set(0, 50, 1000));
         tcp.publish(n, 0, ACKED, &[n]);
         drop(member);
@@ -466,7 +591,10 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
     assert_eq!((tcp.source.wanted(), tcp.flows.0), (0, [10, 20]));
     assert!(bus.subscriptions().is_empty());
     assert_eq!(
-        bus.join("x", Rights::all(), 1).expect("room").flows(SourceId(5)).err(),
+        bus.join("x", Rights::all(), 1)
+            .expect("room")
+            .flows(SourceId(5))
+            .err(),
         Some(BusError::NoSource(5))
     );
 }

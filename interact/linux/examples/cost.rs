@@ -43,19 +43,36 @@ fn measure() -> Outcome {
         congestion_control: Some(CONGESTION_CONTROL.to_owned()),
         ..Options::default()
     })?;
-    println!("{:<44}{:>10}{:>10}{:>9}  programs: runs a second, ns each", "", "events/s", "wakes/s", "CPU");
+    println!(
+        "{:<44}{:>10}{:>10}{:>9}  programs: runs a second, ns each",
+        "", "events/s", "wakes/s", "CPU"
+    );
     for congestion_control in ["reno", CONGESTION_CONTROL] {
         let flow = start(&lab, congestion_control)?;
         std::thread::sleep(Duration::from_secs(2));
-        let open = Filter { flow: Some(flow), ..Filter::default() };
+        let open = Filter {
+            flow: Some(flow),
+            ..Filter::default()
+        };
         let cases = [
             ("nothing is subscribed to", None, Duration::ZERO, false),
             ("every ACK, woken at once", Some(open), Duration::ZERO, false),
             ("every ACK, woken every 10 ms", Some(open), TEN_MILLIS, false),
-            ("the last of each 10 ms", Some(Filter { interval: TEN_MILLIS, ..open }), Duration::ZERO, false),
+            (
+                "the last of each 10 ms",
+                Some(Filter {
+                    interval: TEN_MILLIS,
+                    ..open
+                }),
+                Duration::ZERO,
+                false,
+            ),
             (
                 "the last of each 10 ms, and modify",
-                Some(Filter { interval: TEN_MILLIS, ..open }),
+                Some(Filter {
+                    interval: TEN_MILLIS,
+                    ..open
+                }),
                 Duration::ZERO,
                 true,
             ),
@@ -93,7 +110,9 @@ fn start(lab: &Lab, congestion_control: &str) -> Outcome<u64> {
 
 fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bool) -> Outcome<String> {
     kernel.set_wake(wake)?;
-    let subscription = filter.map(|filter| kernel.subscribe(Event::Acked, filter)).transpose()?;
+    let subscription = filter
+        .map(|filter| kernel.subscribe(Event::Acked, filter))
+        .transpose()?;
     let (runs, cpu, begin) = (programs(), cpu_time()?, Instant::now());
     let (mut events, mut wakes) = (0, 0);
     while begin.elapsed() < TIME {
@@ -120,8 +139,10 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
     );
     for (id, name, time, count) in programs() {
         // Others of the machine may have programs of the same names.
-        let (time_before, count_before) =
-            runs.iter().find(|run| run.0 == id).map_or((0, 0), |run| (run.2, run.3));
+        let (time_before, count_before) = runs
+            .iter()
+            .find(|run| run.0 == id)
+            .map_or((0, 0), |run| (run.2, run.3));
         let (time, count) = (time - time_before.min(time), count - count_before.min(count));
         if count > 0 {
             line += &format!("{name} {:.0}, {} ns; ", count as f64 / seconds, time / count);
@@ -141,11 +162,15 @@ fn programs() -> Vec<(u32, String, u64, u64)> {
         let name = program.name.to_string_lossy().into_owned();
         (program.id, name, program.run_time_ns, program.run_cnt)
     });
-    named.filter(|program| ours.iter().any(|name| name.starts_with(&program.1))).collect()
+    named
+        .filter(|program| ours.iter().any(|name| name.starts_with(&program.1)))
+        .collect()
 }
 
 /// The CPU time of this thread.
 fn cpu_time() -> Outcome<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(Duration::from_nanos(text.split(' ').next().ok_or("no time")?.parse()?))
+    Ok(Duration::from_nanos(
+        text.split(' ').next().ok_or("no time")?.parse()?,
+    ))
 }

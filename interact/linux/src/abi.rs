@@ -109,7 +109,10 @@ impl RawLease {
     /// The same with the seal that tells the programs that it is whole.
     #[must_use]
     pub(crate) fn sealed(mut self) -> Self {
-        self.seal = self.of.iter().fold(self.flow, |seal, term| seal ^ term.value ^ term.until);
+        self.seal = self
+            .of
+            .iter()
+            .fold(self.flow, |seal, term| seal ^ term.value ^ term.until);
         self
     }
 }
@@ -160,7 +163,11 @@ mod tests {
     #[test]
     fn a_seal_is_the_exclusive_or_of_the_rest() {
         let term = |value, until| RawTerm { value, until };
-        let lease = RawLease { flow: 0b1, of: [term(0b10, 0b100), term(0, 0b1000), term(0b1, 0)], seal: 99 };
+        let lease = RawLease {
+            flow: 0b1,
+            of: [term(0b10, 0b100), term(0, 0b1000), term(0b1, 0)],
+            seal: 99,
+        };
         assert_eq!(lease.sealed().seal, 0b1110);
     }
 }

@@ -42,7 +42,11 @@ pub struct Capability {
 
 /// Loading itself.
 pub(crate) fn load(missing: Option<Missing>) -> Capability {
-    Capability { subject: Subject::Load, missing, note: "takes privilege; nothing after it does" }
+    Capability {
+        subject: Subject::Load,
+        missing,
+        note: "takes privilege; nothing after it does",
+    }
 }
 
 /// What there is to be had once it is loaded.

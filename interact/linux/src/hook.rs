@@ -40,8 +40,12 @@ impl Hook {
     ];
 
     /// Those that are attached only while an event of theirs is subscribed to.
-    pub(crate) const ON_DEMAND: [Hook; 4] =
-        [Hook::SegmentArrived, Hook::Congestion, Hook::SentAgain, Hook::Queued];
+    pub(crate) const ON_DEMAND: [Hook; 4] = [
+        Hook::SegmentArrived,
+        Hook::Congestion,
+        Hook::SentAgain,
+        Hook::Queued,
+    ];
 
     /// The program, as it is called in `bpf/`.
     pub(crate) fn program(self) -> &'static str {

@@ -14,14 +14,25 @@ pub fn answer(data: &[u8]) {
     for part in parts(data) {
         count += 1;
         let Part::Flow(flow) = part else { continue };
-        assert!(flow.congestion_control.len() <= 3 * data.len(), "a name that was not there");
-        assert_eq!(flow.local.is_ipv4(), flow.remote.is_ipv4(), "ends of two families");
+        assert!(
+            flow.congestion_control.len() <= 3 * data.len(),
+            "a name that was not there"
+        );
+        assert_eq!(
+            flow.local.is_ipv4(),
+            flow.remote.is_ipv4(),
+            "ends of two families"
+        );
         let state = flow.state;
         assert!(state.state <= 9, "{state:?}");
         assert!(state.snd_una <= state.snd_nxt, "{state:?}");
         assert!(state.flight <= state.snd_nxt - state.snd_una, "{state:?}");
     }
-    assert!(count <= data.len() / HEADER, "{count} parts of {} bytes", data.len());
+    assert!(
+        count <= data.len() / HEADER,
+        "{count} parts of {} bytes",
+        data.len()
+    );
 }
 
 #[cfg(test)]
@@ -40,9 +51,15 @@ mod tests {
         let (mut accepted, _) = listener.accept().expect("it connects");
         stream.write_all(&[7; 3000]).expect("it is taken");
         accepted.read_exact(&mut [0; 3000]).expect("it arrives");
-        let answers = Diagnostics::open().expect("INET_DIAG").heard().expect("it answers");
+        let answers = Diagnostics::open()
+            .expect("INET_DIAG")
+            .heard()
+            .expect("it answers");
         let flows = |data: &[u8]| parts(data).filter(|part| matches!(part, Part::Flow(_))).count();
-        assert!(answers.iter().map(|answer| flows(answer)).sum::<usize>() >= 2, "both ends");
+        assert!(
+            answers.iter().map(|answer| flows(answer)).sum::<usize>() >= 2,
+            "both ends"
+        );
 
         let mut state = 0x9e37_79b9_u64;
         let mut random = |below: usize| {

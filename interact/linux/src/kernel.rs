@@ -64,7 +64,11 @@ impl Options {
     fn check(&self) -> Result<(), KernelError> {
         let wrong = |what, value, must| Err(KernelError::Option { what, value, must });
         if !self.ring_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&self.ring_bytes) {
-            return wrong("ring_bytes", self.ring_bytes.into(), "a power of two from 4096 to 2^30");
+            return wrong(
+                "ring_bytes",
+                self.ring_bytes.into(),
+                "a power of two from 4096 to 2^30",
+            );
         }
         for (what, value) in [("flows", self.flows), ("gates", self.gates)] {
             if !(1..=1 << 20).contains(&value) {
@@ -130,7 +134,10 @@ impl Kernel {
     #[must_use]
     pub fn capabilities(&self) -> Vec<Capability> {
         let loaded = capability::load(None);
-        [loaded].into_iter().chain(capability::table(self.programs.available())).collect()
+        [loaded]
+            .into_iter()
+            .chain(capability::table(self.programs.available()))
+            .collect()
     }
 
     /// The same without loading, which takes no privilege: whether this process could load, and what
@@ -152,7 +159,9 @@ impl Kernel {
     pub fn subscribe(&mut self, event: Event, filter: Filter) -> Result<SubscriptionId, KernelError> {
         capability::event(event, self.programs.available())
             .map_err(|why| KernelError::Event { event, why })?;
-        let id = self.subscriptions.prepare(event, filter, &self.programs.lost()?)?;
+        let id = self
+            .subscriptions
+            .prepare(event, filter, &self.programs.lost()?)?;
         self.programs.write_settings(self.subscriptions.settings())?;
         self.subscriptions.enable(id)?;
         if let Err(error) = self.apply() {
@@ -320,7 +329,10 @@ impl Kernel {
         lease: Duration,
     ) -> Result<(), KernelError> {
         if self.congestion_control.is_none() {
-            return Err(KernelError::Variable { variable, why: Missing::NoCongestionControl });
+            return Err(KernelError::Variable {
+                variable,
+                why: Missing::NoCongestionControl,
+            });
         }
         if !self.leases.is_staged(flow) {
             self.check_ours(flow)?;
@@ -337,7 +349,10 @@ impl Kernel {
         if self.programs.standing(flow)?.ours != 0 {
             return Ok(());
         }
-        Err(KernelError::NotOurs { flow, ours: self.congestion_control.clone().unwrap_or_default() })
+        Err(KernelError::NotOurs {
+            flow,
+            ours: self.congestion_control.clone().unwrap_or_default(),
+        })
     }
 
     /// Stages that one variable goes back to the flow's own law before its lease is over.
@@ -354,7 +369,10 @@ impl Kernel {
         let (mut result, mut ended) = (Ok(()), false);
         while let Some((flow, whole)) = self.leases.next_staged() {
             let written = match &whole {
-                Some(lease) => self.programs.write_lease(lease).and_then(|()| self.check_ours(flow)),
+                Some(lease) => self
+                    .programs
+                    .write_lease(lease)
+                    .and_then(|()| self.check_ours(flow)),
                 None => {
                     ended |= self.adopted.remove(&flow);
                     self.programs.drop_lease(flow)
@@ -392,7 +410,10 @@ impl Kernel {
     /// When the kernel refuses.
     pub fn standing(&self, flow: u64) -> Result<Standing, KernelError> {
         let raw = self.programs.standing(flow)?;
-        Ok(Standing { granted: raw.granted, fallbacks: raw.fallbacks })
+        Ok(Standing {
+            granted: raw.granted,
+            fallbacks: raw.fallbacks,
+        })
     }
 }
 

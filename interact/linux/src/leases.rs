@@ -63,7 +63,11 @@ pub(crate) struct Leases {
 
 impl Leases {
     pub(crate) fn new(most: usize) -> Self {
-        Self { of: HashMap::new(), most, staged: Vec::new() }
+        Self {
+            of: HashMap::new(),
+            most,
+            staged: Vec::new(),
+        }
     }
 
     /// Sets one variable from now on, and stages the flow's lease; gives the flows whose leases went because
@@ -90,7 +94,11 @@ impl Leases {
             return Err(KernelError::NoLease);
         }
         if value == 0 {
-            return Err(KernelError::Value { variable, value, must: "it must be at least 1" });
+            return Err(KernelError::Value {
+                variable,
+                value,
+                must: "it must be at least 1",
+            });
         }
         let mut expired = Vec::new();
         if !self.of.contains_key(&flow) && self.of.len() >= self.most {
@@ -105,8 +113,14 @@ impl Leases {
                 return Err(KernelError::Leases(self.most));
             }
         }
-        let whole = self.of.entry(flow).or_insert(RawLease { flow, ..RawLease::default() });
-        whole.of[variable as usize] = RawTerm { value, until: now + nanoseconds(lease) };
+        let whole = self.of.entry(flow).or_insert(RawLease {
+            flow,
+            ..RawLease::default()
+        });
+        whole.of[variable as usize] = RawTerm {
+            value,
+            until: now + nanoseconds(lease),
+        };
         self.stage(flow);
         Ok(expired)
     }
@@ -170,19 +184,42 @@ mod tests {
             let refused = leases.grant_at(0, 1, Variable::Cwnd, 1000, lease);
             assert!(matches!(refused, Err(KernelError::NoLease)), "{lease:?}");
         }
-        assert!(matches!(leases.grant_at(0, 1, Variable::Cwnd, 0, SECOND), Err(KernelError::Value { .. })));
+        assert!(matches!(
+            leases.grant_at(0, 1, Variable::Cwnd, 0, SECOND),
+            Err(KernelError::Value { .. })
+        ));
     }
 
     #[test]
     fn each_variable_has_its_own_end() {
         let mut leases = Leases::new(4);
-        leases.grant_at(0, 1, Variable::Cwnd, 1000, SECOND).expect("granted");
-        leases.grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND).expect("granted");
+        leases
+            .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)
+            .expect("granted");
+        leases
+            .grant_at(5, 1, Variable::PacingRate, 7, 2 * SECOND)
+            .expect("granted");
         let (flow, whole) = leases.next_staged_at(6).expect("it is staged");
         let whole = whole.expect("it holds");
-        assert_eq!((flow, leases.next_staged_at(6)), (1, None), "both are written at once");
-        assert_eq!(whole.of[Variable::Cwnd as usize], RawTerm { value: 1000, until: 1_000_000_000 });
-        assert_eq!(whole.of[Variable::PacingRate as usize], RawTerm { value: 7, until: 2_000_000_005 });
+        assert_eq!(
+            (flow, leases.next_staged_at(6)),
+            (1, None),
+            "both are written at once"
+        );
+        assert_eq!(
+            whole.of[Variable::Cwnd as usize],
+            RawTerm {
+                value: 1000,
+                until: 1_000_000_000
+            }
+        );
+        assert_eq!(
+            whole.of[Variable::PacingRate as usize],
+            RawTerm {
+                value: 7,
+                until: 2_000_000_005
+            }
+        );
         assert_eq!(whole.of[Variable::Ssthresh as usize], RawTerm::default());
     }
 
@@ -190,18 +227,26 @@ mod tests {
     fn leases_that_are_over_make_room_and_others_do_not() {
         let mut leases = Leases::new(2);
         leases.grant_at(0, 1, Variable::Cwnd, 1, SECOND).expect("granted");
-        leases.grant_at(0, 2, Variable::Cwnd, 1, 2 * SECOND).expect("granted");
+        leases
+            .grant_at(0, 2, Variable::Cwnd, 1, 2 * SECOND)
+            .expect("granted");
         let refused = leases.grant_at(10, 3, Variable::Cwnd, 1, SECOND);
         assert!(matches!(refused, Err(KernelError::Leases(2))));
-        let expired = leases.grant_at(1_500_000_000, 3, Variable::Cwnd, 1, SECOND).expect("granted");
+        let expired = leases
+            .grant_at(1_500_000_000, 3, Variable::Cwnd, 1, SECOND)
+            .expect("granted");
         assert_eq!(expired, [1]);
     }
 
     #[test]
     fn what_is_given_back_ends_alone_and_the_last_ends_the_lease() {
         let mut leases = Leases::new(2);
-        leases.grant_at(0, 1, Variable::Cwnd, 1000, SECOND).expect("granted");
-        leases.grant_at(0, 1, Variable::Ssthresh, 1000, SECOND).expect("granted");
+        leases
+            .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)
+            .expect("granted");
+        leases
+            .grant_at(0, 1, Variable::Ssthresh, 1000, SECOND)
+            .expect("granted");
         leases.give_back(1, Variable::Cwnd);
         let (_, whole) = leases.next_staged_at(1).expect("it is staged");
         let whole = whole.expect("the threshold holds");

@@ -73,11 +73,20 @@ impl Kernel {
     /// [`KernelError::Final`] when the one that runs it could not be put back; nothing is changed then.
     /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn adopt(&mut self, flow: u64) -> Result<(), KernelError> {
-        let ours = self.congestion_control.as_deref().ok_or(Missing::NoCongestionControl)?;
-        let done = self.ask(&RawRequest { flow, ..named(Wish::Adopt, ours)? })?;
+        let ours = self
+            .congestion_control
+            .as_deref()
+            .ok_or(Missing::NoCongestionControl)?;
+        let done = self.ask(&RawRequest {
+            flow,
+            ..named(Wish::Adopt, ours)?
+        })?;
         if done.is_final != 0 {
             let name = done.text.split(|byte| *byte == 0).next().unwrap_or_default();
-            return Err(KernelError::Final { flow, name: String::from_utf8_lossy(name).into_owned() });
+            return Err(KernelError::Final {
+                flow,
+                name: String::from_utf8_lossy(name).into_owned(),
+            });
         }
         carried_out(flow, done)?;
         if self.adopted.len() >= self.most_adopted {
@@ -151,9 +160,10 @@ fn carried_out(flow: u64, done: RawRequest) -> Result<RawRequest, KernelError> {
     match (done.done, done.error) {
         (0, _) => Err(KernelError::NoFlow(flow)),
         (_, 0) => Ok(done),
-        (_, error) => {
-            Err(KernelError::Flow { flow, error: io::Error::from_raw_os_error(error.wrapping_neg()) })
-        }
+        (_, error) => Err(KernelError::Flow {
+            flow,
+            error: io::Error::from_raw_os_error(error.wrapping_neg()),
+        }),
     }
 }
 
@@ -167,5 +177,10 @@ fn named(wish: Wish, name: &str) -> Result<RawRequest, KernelError> {
 }
 
 fn numbered(wish: Wish, option: u32, number: u32) -> RawRequest {
-    RawRequest { what: wish as u32, option, number: number.cast_signed(), ..RawRequest::default() }
+    RawRequest {
+        what: wish as u32,
+        option,
+        number: number.cast_signed(),
+        ..RawRequest::default()
+    }
 }

@@ -30,7 +30,10 @@ impl Subscriptions {
             epoch: 1,
             ..RawSettings::default()
         };
-        Self { places: [None; SUBSCRIPTIONS], settings }
+        Self {
+            places: [None; SUBSCRIPTIONS],
+            settings,
+        }
     }
 
     /// As the programs have to see them.
@@ -47,10 +50,17 @@ impl Subscriptions {
     ) -> Result<SubscriptionId, KernelError> {
         let free = self.places.iter().position(Option::is_none);
         let place = free.ok_or(KernelError::Subscriptions(SUBSCRIPTIONS))?;
-        self.places[place] = Some(Taken { event, enabled: false, lost_before: lost[place] });
+        self.places[place] = Some(Taken {
+            event,
+            enabled: false,
+            lost_before: lost[place],
+        });
         let generation = self.settings.subscriptions[place].generation.wrapping_add(1);
         self.settings.subscriptions[place] = raw(filter, generation);
-        Ok(SubscriptionId { place: place as u16, generation })
+        Ok(SubscriptionId {
+            place: place as u16,
+            generation,
+        })
     }
 
     /// Lets events go to a place that is prepared.
@@ -76,7 +86,10 @@ impl Subscriptions {
     }
 
     pub(crate) fn check(&self, id: SubscriptionId) -> Result<(), KernelError> {
-        let there = self.places.get(usize::from(id.place)).is_some_and(Option::is_some);
+        let there = self
+            .places
+            .get(usize::from(id.place))
+            .is_some_and(Option::is_some);
         let same = self.settings.subscriptions.get(usize::from(id.place));
         match same {
             Some(raw) if there && raw.generation == id.generation => Ok(()),
@@ -86,7 +99,9 @@ impl Subscriptions {
 
     fn taken(&mut self, id: SubscriptionId) -> Result<&mut Taken, KernelError> {
         self.check(id)?;
-        self.places[usize::from(id.place)].as_mut().ok_or(KernelError::NoSubscription)
+        self.places[usize::from(id.place)]
+            .as_mut()
+            .ok_or(KernelError::NoSubscription)
     }
 
     pub(crate) fn set_wake(&mut self, wake: Duration) {
@@ -119,7 +134,10 @@ impl Subscriptions {
             flow: raw.flow,
             time: raw.time,
             event,
-            subscription: SubscriptionId { place: raw.subscription, generation },
+            subscription: SubscriptionId {
+                place: raw.subscription,
+                generation,
+            },
             lost: raw.lost.wrapping_sub(taken.lost_before as u32),
             values: raw.values,
             state: State::from_record(raw),
@@ -161,7 +179,10 @@ mod tests {
         for _ in 1..SUBSCRIPTIONS {
             subscribe(&mut table).expect("there is room");
         }
-        assert!(matches!(subscribe(&mut table), Err(KernelError::Subscriptions(SUBSCRIPTIONS))));
+        assert!(matches!(
+            subscribe(&mut table),
+            Err(KernelError::Subscriptions(SUBSCRIPTIONS))
+        ));
         table.disable(first).expect("it is there");
         assert!(matches!(table.disable(first), Err(KernelError::NoSubscription)));
         let again = subscribe(&mut table).expect("there is room");
@@ -172,7 +193,9 @@ mod tests {
     #[test]
     fn only_what_is_enabled_is_wanted() {
         let mut table = table();
-        let id = table.prepare(Event::Timeout, Filter::default(), &[0; SUBSCRIPTIONS]).expect("room");
+        let id = table
+            .prepare(Event::Timeout, Filter::default(), &[0; SUBSCRIPTIONS])
+            .expect("room");
         assert_eq!(table.settings().wanted, [0; 14]);
         assert!(!table.hooks().has(Hook::Congestion));
         table.enable(id).expect("it is there");
@@ -184,7 +207,9 @@ mod tests {
     fn records_of_what_has_ended_are_dropped() {
         let mut table = table();
         let lost = [7; SUBSCRIPTIONS];
-        let id = table.prepare(Event::Sent, Filter::default(), &lost).expect("room");
+        let id = table
+            .prepare(Event::Sent, Filter::default(), &lost)
+            .expect("room");
         let raw = RawRecord {
             flow: 1,
             time: 2,
@@ -197,10 +222,24 @@ mod tests {
         };
         let record = table.record(&raw).expect("it is subscribed");
         assert_eq!((record.lost, record.state), (2, None));
-        let seen = table.record(&RawRecord { state: 3, ..raw }).expect("it is subscribed");
+        let seen = table
+            .record(&RawRecord { state: 3, ..raw })
+            .expect("it is subscribed");
         assert_eq!(seen.state.map(|state| state.state), Some(3));
-        assert_eq!(table.record(&RawRecord { event: Event::Acked as u8, ..raw }), None);
-        assert_eq!(table.record(&RawRecord { subscription: 99, ..raw }), None);
+        assert_eq!(
+            table.record(&RawRecord {
+                event: Event::Acked as u8,
+                ..raw
+            }),
+            None
+        );
+        assert_eq!(
+            table.record(&RawRecord {
+                subscription: 99,
+                ..raw
+            }),
+            None
+        );
         table.disable(id).expect("it is there");
         assert_eq!(table.record(&raw), None);
     }

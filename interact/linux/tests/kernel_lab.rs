@@ -69,7 +69,9 @@ fn main() -> ExitCode {
         [what, socket] if what == "flood" => return failed(flood(Path::new(socket))),
         _ => {}
     }
-    run(TESTS.iter().map(|&(name, test)| (name, move || judge(name, test))))
+    run(TESTS
+        .iter()
+        .map(|&(name, test)| (name, move || judge(name, test))))
 }
 
 /// Runs a test where Linux's own TCP can be watched.
@@ -92,7 +94,10 @@ fn failed(result: TestResult) -> ExitCode {
 }
 
 fn options(name: &str) -> Options {
-    Options { congestion_control: Some(name.to_owned()), ..Options::default() }
+    Options {
+        congestion_control: Some(name.to_owned()),
+        ..Options::default()
+    }
 }
 
 /// Holds the window of all that is acknowledged.
@@ -119,7 +124,10 @@ impl Tware for Narrow {
 
 /// The process that steers, until it is killed.
 fn steer(socket: &Path) -> TestResult {
-    Ok(run_remote(Client::connect(socket, "narrow", 1)?, Box::new(Narrow::default()))?)
+    Ok(run_remote(
+        Client::connect(socket, "narrow", 1)?,
+        Box::new(Narrow::default()),
+    )?)
 }
 
 /// The process that wants to hear everything and then sleeps; woken, it says what it was told of and what
@@ -141,7 +149,9 @@ struct Process(Child);
 impl Process {
     fn start(what: &str, socket: &Path) -> TestResult<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        Ok(Self(command.arg(what).arg(socket).stdout(Stdio::piped()).spawn()?))
+        Ok(Self(
+            command.arg(what).arg(socket).stdout(Stdio::piped()).spawn()?,
+        ))
     }
 
     fn signal(&self, number: Number) -> TestResult {
@@ -218,7 +228,9 @@ impl Stage {
 
     /// The window in segments.
     fn window(&mut self) -> u64 {
-        self.diagnostics.probe(self.flow).map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
+        self.diagnostics
+            .probe(self.flow)
+            .map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
     }
 
     /// Waits until the window is as it should be; says how long that took.
@@ -279,7 +291,9 @@ impl Drop for Stage {
 
 /// Serves a bus at a socket, in a thread, until it is told to end.
 fn open(bus: &Bus, socket: &Path, ended: impl Future + Send + 'static) -> TestResult<JoinHandle<()>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let serving = {
         let _inside = runtime.enter();
         serve(bus.clone(), socket, Rules::default())?
@@ -387,7 +401,10 @@ fn what_is_lost_last_is_told() -> TestResult {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);
     let bus = Bus::new();
-    let small = Options { ring_bytes: 4096, ..options("hw_late") };
+    let small = Options {
+        ring_bytes: 4096,
+        ..options("hw_late")
+    };
     let _serving = client.run(|| serve_kernel(&bus, &small))??;
     let door = Arc::new((Mutex::new(false), Condvar::new()));
     let held = door.clone();
@@ -426,13 +443,19 @@ fn what_is_lost_last_is_told() -> TestResult {
     let count = |signal: &Signal<'_>, _: &mut Hands| told += u64::from(signal.lost());
     let heard = run_waiting(&mut signals, &mut Hands::default(), count, |_| {});
     println!("  {heard} heard, {statistics:?}; told with signals: {told}");
-    expect(statistics.lost > told, "nothing was lost behind the last signal, or nobody was told")
+    expect(
+        statistics.lost > told,
+        "nothing was lost behind the last signal, or nobody was told",
+    )
 }
 
 /// The law outside at its fixed point (FAST, equation 3): what the path holds, and α.
 fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     let mut stage = Stage::set("hw_fast", LONG)?;
-    let law = FastParams { alpha: ALPHA, ..FastParams::default() };
+    let law = FastParams {
+        alpha: ALPHA,
+        ..FastParams::default()
+    };
     let fast = move || -> Box<dyn Tware> { NamedLaw::Fast(law).steers(SteerOptions::new("kernel.tcp")) };
     let _member = stage.bus.attach("fast", Rights::all(), 1, fast)?;
     std::thread::sleep(Duration::from_secs(10));
@@ -449,5 +472,8 @@ fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     println!("  {rate:.3} of the rate, a window of {window:.3} of the law's, lost: {lost:?}");
     expect(lost.values().sum::<u64>() == 0, format!("{lost:?}"))?;
     expect((0.97..1.01).contains(&rate), format!("{rate} of the rate"))?;
-    expect((0.95..1.05).contains(&window), format!("{window} of the window, {windows:?}"))
+    expect(
+        (0.95..1.05).contains(&window),
+        format!("{window} of the window, {windows:?}"),
+    )
 }

@@ -38,7 +38,10 @@ impl State for Flow {
     }
 
     fn info(&self, _: FlowId) -> Option<FlowInfo> {
-        Some(FlowInfo { kind: "conn".into(), ..FlowInfo::default() })
+        Some(FlowInfo {
+            kind: "conn".into(),
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -47,11 +50,20 @@ impl State for Flow {
 }
 
 fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
-    let events =
-        vec![EventType { name: "tcp.acked".into(), fields: ["bytes", "rtt", "flight"].map(field).to_vec() }];
+    let field = |name: &str| Field {
+        name: name.into(),
+        kind: Kind::Number,
+    };
+    let events = vec![EventType {
+        name: "tcp.acked".into(),
+        fields: ["bytes", "rtt", "flight"].map(field).to_vec(),
+    }];
     let access = Access::Observable;
-    let variables = vec![Variable { name: "tcp.conn.cc.cwnd".into(), kind: Kind::Number, access }];
+    let variables = vec![Variable {
+        name: "tcp.conn.cc.cwnd".into(),
+        kind: Kind::Number,
+        access,
+    }];
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
@@ -124,7 +136,9 @@ fn measure(name: &str, rate: Option<u64>, bus: &Bus, socket: &Path) {
     source.publish(0, FlowId(0), ACKED, &[END, 0, 0], &mut Flow);
     let figures: Vec<u64> = line().split(' ').filter_map(|word| word.parse().ok()).collect();
     child.wait().expect("it ends");
-    let [taken, lost] = figures[..] else { panic!("two figures") };
+    let [taken, lost] = figures[..] else {
+        panic!("two figures")
+    };
     assert_eq!(taken + lost, count, "each is taken or counted as lost");
     let per_second = taken as f64 / took.as_secs_f64();
     let line = json!({ "case": name, "published": count, "taken": taken, "lost": lost,
@@ -133,7 +147,10 @@ fn measure(name: &str, rate: Option<u64>, bus: &Bus, socket: &Path) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| word != "--bench")
+        .collect();
     if let [word, socket] = &arguments[..]
         && word == "subscribe"
     {

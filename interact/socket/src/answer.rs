@@ -11,7 +11,11 @@ pub(super) const VERSION: u32 = 1;
 
 pub(super) fn hello(name: &str, priority: u8, rights: &Rights) -> Value {
     let grant = |g: &Grant| json!({ "variables": g.variables.as_str(), "min": g.min, "max": g.max });
-    let observe: Vec<_> = rights.observe.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+    let observe: Vec<_> = rights
+        .observe
+        .iter()
+        .map(|pattern| pattern.as_str().to_owned())
+        .collect();
     json!({ "hello": {
         "version": VERSION,
         "process": std::process::id(),
@@ -40,7 +44,9 @@ pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
         };
         let fields: Vec<_> = e.fields.iter().map(field).collect();
         let shown = || json!({ "name": e.name, "number": number.0, "fields": fields });
-        rights.may_observe(&e.name).then(|| about(shown(), schema, &e.name))
+        rights
+            .may_observe(&e.name)
+            .then(|| about(shown(), schema, &e.name))
     };
     let variable = |schema: &Schema, number: usize, v: &Variable| {
         let mut out = with_kind(json!({ "name": v.name, "number": number }), &v.kind);
@@ -52,7 +58,10 @@ pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
     };
     let source = |info: &SourceInfo| {
         let schema = &*info.schema;
-        let events: Vec<_> = schema.offered().filter_map(|(n, e)| event(schema, n, e)).collect();
+        let events: Vec<_> = schema
+            .offered()
+            .filter_map(|(n, e)| event(schema, n, e))
+            .collect();
         let variables = schema.variables().iter().enumerate();
         let variables: Vec<_> = variables.filter_map(|(n, v)| variable(schema, n, v)).collect();
         json!({
@@ -65,7 +74,10 @@ pub(super) fn offers(sources: &[SourceInfo], rights: &Rights) -> Value {
 fn with_kind(mut of: Value, kind: &Kind) -> Value {
     of["kind"] = kind.name().into();
     if let Kind::Enum(names) = kind {
-        of["values"] = names.iter().map(|(n, name)| json!({ "value": n, "name": name })).collect();
+        of["values"] = names
+            .iter()
+            .map(|(n, name)| json!({ "value": n, "name": name }))
+            .collect();
     }
     of
 }
@@ -90,7 +102,12 @@ pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
 
 pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
     let one = |s: &Subscribed| {
-        let events: Vec<_> = s.wish.events.iter().map(|pattern| pattern.as_str().to_owned()).collect();
+        let events: Vec<_> = s
+            .wish
+            .events
+            .iter()
+            .map(|pattern| pattern.as_str().to_owned())
+            .collect();
         json!({
             "subscription": s.id.0,
             "who": s.who,
@@ -152,7 +169,9 @@ const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A lease that ended before its time.
 pub(super) fn ended(notice: &Notice, schema: &Schema) -> Value {
-    let variable = schema.variable_type(notice.variable).map_or("?", |variable| variable.name.as_str());
+    let variable = schema
+        .variable_type(notice.variable)
+        .map_or("?", |variable| variable.name.as_str());
     json!({ "ended": { "flow": notice.target.to_string(), "variable": variable, "why": notice.why } })
 }
 

@@ -118,13 +118,25 @@ impl Client {
     /// # Errors
     /// When nobody listens, or a process of another user does, or it is not served.
     pub fn connect(path: &Path, name: &str, priority: u8) -> Result<Client, ClientError> {
-        let nobody = |error| ClientError::Nobody { path: path.into(), error };
+        let nobody = |error| ClientError::Nobody {
+            path: path.into(),
+            error,
+        };
         let stream = local::connect(path).map_err(|error| match error {
             ConnectError::System(error) => nobody(error),
-            ConnectError::OtherUser(_) => ClientError::OtherUser { path: path.into(), error },
+            ConnectError::OtherUser(_) => ClientError::OtherUser {
+                path: path.into(),
+                error,
+            },
         })?;
         stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
-        let reader = BufReader::with_capacity(1 << 16, Wire { stream, files: Vec::new() });
+        let reader = BufReader::with_capacity(
+            1 << 16,
+            Wire {
+                stream,
+                files: Vec::new(),
+            },
+        );
         let mut client = Client {
             reader,
             line: Vec::new(),
@@ -151,7 +163,11 @@ impl Client {
     /// When the other process is gone.
     pub fn tell(&mut self, request: &Value) -> Result<(), ClientError> {
         let line = format!("{request}\n");
-        self.reader.get_mut().stream.write_all(line.as_bytes()).map_err(ClientError::Gone)
+        self.reader
+            .get_mut()
+            .stream
+            .write_all(line.as_bytes())
+            .map_err(ClientError::Gone)
     }
 
     /// Asks, and waits for the answer. Signals that come before it are kept.
@@ -234,14 +250,18 @@ impl Client {
             self.kept -= bytes;
             return Ok(Heard::Signal(signal));
         }
-        let Some((mut line, _)) = self.read(at_most)? else { return Ok(Heard::Nothing) };
+        let Some((mut line, _)) = self.read(at_most)? else {
+            return Ok(Heard::Nothing);
+        };
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
         }
         if let Some(ended) = line.get_mut("ended") {
             return Ok(Heard::Ended(ended.take()));
         }
-        Ok(line.get_mut("signal").map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+        Ok(line
+            .get_mut("signal")
+            .map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
     }
 
     /// Whether this subscriber has the right to set a variable, to whatever value.
@@ -249,7 +269,9 @@ impl Client {
     pub fn may_set(&self, variable: &str) -> bool {
         let grants = self.rights["modify"].as_array().map_or(&[][..], Vec::as_slice);
         let patterns = grants.iter().filter_map(|grant| grant["variables"].as_str());
-        patterns.map(Pattern::from).any(|pattern| pattern.matches(variable))
+        patterns
+            .map(Pattern::from)
+            .any(|pattern| pattern.matches(variable))
     }
 
     /// The number of the process at the other end.
@@ -272,7 +294,11 @@ impl Client {
     /// A line with its number of bytes, or nothing in time; what came of it stays for the next time.
     fn read(&mut self, at_most: Option<Duration>) -> Result<Option<(Value, usize)>, ClientError> {
         let at_most = at_most.map(|limit| limit.max(Duration::from_millis(1)));
-        self.reader.get_ref().stream.set_read_timeout(at_most).map_err(ClientError::Gone)?;
+        self.reader
+            .get_ref()
+            .stream
+            .set_read_timeout(at_most)
+            .map_err(ClientError::Gone)?;
         let room = MAX_ANSWER.saturating_sub(self.line.len()) as u64;
         match self.reader.by_ref().take(room).read_until(b'\n', &mut self.line) {
             Ok(_) if self.line.last() == Some(&b'\n') => {
@@ -282,9 +308,9 @@ impl Client {
                     .map(|value| Some((value, bytes)))
                     .map_err(|error| ClientError::Strange(error.to_string()))
             }
-            Ok(_) if self.line.len() >= MAX_ANSWER => {
-                Err(ClientError::Strange(format!("a line of more than {MAX_ANSWER} bytes")))
-            }
+            Ok(_) if self.line.len() >= MAX_ANSWER => Err(ClientError::Strange(format!(
+                "a line of more than {MAX_ANSWER} bytes"
+            ))),
             // What is cut off in the middle of a line was not taken in time.
             Ok(_) if !self.line.is_empty() && self.is_alive() => Err(ClientError::Closed(self.process)),
             Ok(_) => Err(ClientError::Gone(io::ErrorKind::UnexpectedEof.into())),

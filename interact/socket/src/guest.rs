@@ -146,7 +146,9 @@ impl Guest {
         // A source may offer more than it did the last time.
         schemas.clear();
         while let Some(notice) = self.member.next_notice() {
-            let Some(schema) = schema_of(schemas, bus, notice.target.source) else { continue };
+            let Some(schema) = schema_of(schemas, bus, notice.target.source) else {
+                continue;
+            };
             text.extend_from_slice(answer::ended(&notice, schema).to_string().as_bytes());
             text.push(b'\n');
         }
@@ -154,12 +156,20 @@ impl Guest {
         let mut words = [0; hawser_bus::ring::SLOT - 1];
         while count < TURN && self.signals.pop(&mut words) {
             count += 1;
-            let Some(signal) = hawser_bus::Signal::new(&words) else { continue };
-            let Some((_, with)) = with.iter().find(|(id, _)| *id == signal.subscription()) else { continue };
-            let Some(schema) = schema_of(schemas, bus, signal.target().source) else { continue };
+            let Some(signal) = hawser_bus::Signal::new(&words) else {
+                continue;
+            };
+            let Some((_, with)) = with.iter().find(|(id, _)| *id == signal.subscription()) else {
+                continue;
+            };
+            let Some(schema) = schema_of(schemas, bus, signal.target().source) else {
+                continue;
+            };
             let schema = match schema.event_type(signal.event()) {
                 Some(_) => schema.clone(),
-                None => bus.schema(signal.target().source).unwrap_or_else(|_| schema.clone()),
+                None => bus
+                    .schema(signal.target().source)
+                    .unwrap_or_else(|_| schema.clone()),
             };
             text.extend_from_slice(answer::signal(&signal, &schema, with).to_string().as_bytes());
             text.push(b'\n');
@@ -179,7 +189,15 @@ impl Guest {
                     return Err("hello comes before the first subscription".into());
                 }
                 let rights = rules.rights(&name, user);
-                let member = join(&bus, user, self.process, &name, rights.clone(), priority, &self.ready);
+                let member = join(
+                    &bus,
+                    user,
+                    self.process,
+                    &name,
+                    rights.clone(),
+                    priority,
+                    &self.ready,
+                );
                 self.member = Arc::new(member.map_err(told)?);
                 self.priority = priority;
                 answer::hello(&name, priority, &rights)
@@ -200,7 +218,11 @@ impl Guest {
                 if self.with.len() >= MOST_SUBSCRIPTIONS {
                     return Err(told(BusError::Full("subscriptions", MOST_SUBSCRIPTIONS)));
                 }
-                let queue = if wish.ring { self.ring.as_ref() } else { Some(&self.queue) };
+                let queue = if wish.ring {
+                    self.ring.as_ref()
+                } else {
+                    Some(&self.queue)
+                };
                 let queue =
                     queue.ok_or("there is no ring: ask for one first, {\"ring\":{\"slots\":4096}}")?;
                 let id = self.member.subscribe(wish.wish(), queue).map_err(told)?;
@@ -243,8 +265,14 @@ impl Guest {
             }
             Request::Ring(wanted) => self.share(wanted)?,
             Request::Attachments(_) => answer::attachments(&bus.sources(), &self.member),
-            Request::Attach(Attach { source, name, text, params }) => {
-                self.change_program("attached", source, name, Some((text, params))).await?
+            Request::Attach(Attach {
+                source,
+                name,
+                text,
+                params,
+            }) => {
+                self.change_program("attached", source, name, Some((text, params)))
+                    .await?
             }
             Request::Detach(Detach { source, name }) => {
                 self.change_program("detached", source, name, None).await?
@@ -283,7 +311,10 @@ impl Guest {
             pending.wait(PATIENCE)?.map_err(|refusal| match refusal {
                 Refusal::NotToAttach => {
                     let what = "attach to a program or to detach".to_owned();
-                    BusError::NoRight { who: member.name().to_owned(), what }
+                    BusError::NoRight {
+                        who: member.name().to_owned(),
+                        what,
+                    }
                 }
                 refusal => refusal.into(),
             })
@@ -300,7 +331,9 @@ impl Guest {
     }
 
     fn rights(&self) -> Result<Arc<Rights>, String> {
-        self.member.rights().ok_or_else(|| "the subscriber is gone".to_owned())
+        self.member
+            .rights()
+            .ok_or_else(|| "the subscriber is gone".to_owned())
     }
 
     /// Entries have values, so they are for who may read the variable; one's own are one's own, and what
@@ -321,12 +354,17 @@ impl Guest {
             if !names.any(|name| rights.may_observe(name)) {
                 continue;
             }
-            let Ok(pending) = self.member.flows(source.id) else { continue };
+            let Ok(pending) = self.member.flows(source.id) else {
+                continue;
+            };
             let flows = aside(move || pending.wait(PATIENCE)).await;
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
             let provider = source.schema.provider();
             for (flow, info) in &flows {
-                let target = Target { source: source.id, flow: *flow };
+                let target = Target {
+                    source: source.id,
+                    flow: *flow,
+                };
                 if scope.holds(target, info) {
                     out.push(answer::flow(target, provider, info));
                 }
@@ -338,8 +376,11 @@ impl Guest {
     async fn probe(&mut self, probe: &request::Probe) -> Result<Value, String> {
         let told = |error: BusError| error.to_string();
         let source = probe.flow.source;
-        let patterns: Vec<String> =
-            if probe.variables.is_empty() { vec!["*".into()] } else { probe.variables.clone() };
+        let patterns: Vec<String> = if probe.variables.is_empty() {
+            vec!["*".into()]
+        } else {
+            probe.variables.clone()
+        };
         let mut variables: Vec<VariableId> = Vec::new();
         for pattern in patterns {
             variables.extend(self.variables(source, &pattern).map_err(told)?);
@@ -371,10 +412,19 @@ impl Guest {
         variable: &str,
         set: Option<(u64, u64)>,
     ) -> Result<Modification, String> {
-        let variables = self.variables(target.source, variable).map_err(|error| error.to_string())?;
+        let variables = self
+            .variables(target.source, variable)
+            .map_err(|error| error.to_string())?;
         match variables[..] {
-            [variable] => Ok(Modification { target, variable, set }),
-            _ => Err(format!("`{variable}` names {} variables: one at a time is set", variables.len())),
+            [variable] => Ok(Modification {
+                target,
+                variable,
+                set,
+            }),
+            _ => Err(format!(
+                "`{variable}` names {} variables: one at a time is set",
+                variables.len()
+            )),
         }
     }
 
@@ -385,7 +435,10 @@ impl Guest {
             .and_then(|schema| schema.variable_type(modification.variable));
         match (refusal, variable) {
             (Refusal::NoRight, Some(v)) if v.access == Access::Observable => {
-                format!("{} can be read only: its program does not declare it modifiable", v.name)
+                format!(
+                    "{} can be read only: its program does not declare it modifiable",
+                    v.name
+                )
             }
             (Refusal::NoRight, Some(v)) => {
                 let (who, what) = (self.member.name().to_owned(), format!("set {}", v.name));
@@ -398,10 +451,19 @@ impl Guest {
 
     async fn modify(&mut self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
         let priority = priority.unwrap_or(self.priority);
-        let pending = self.member.modify(modification, priority).map_err(|error| error.to_string())?;
-        let before = aside(move || pending.wait(PATIENCE)).await?.map_err(|error| error.to_string())?;
+        let pending = self
+            .member
+            .modify(modification, priority)
+            .map_err(|error| error.to_string())?;
+        let before = aside(move || pending.wait(PATIENCE))
+            .await?
+            .map_err(|error| error.to_string())?;
         let before = before.map_err(|refusal| self.refused(&refusal, modification))?;
-        let word = if modification.set.is_some() { "modified" } else { "released" };
+        let word = if modification.set.is_some() {
+            "modified"
+        } else {
+            "released"
+        };
         Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
     }
 }
@@ -417,13 +479,24 @@ fn join(
     ready: &Arc<Notify>,
 ) -> Result<Member, BusError> {
     let bell = ready.clone();
-    let origin = Origin { user: Some(user), process };
-    bus.join_from(origin, name, rights, priority, Arc::new(move || bell.notify_one()))
+    let origin = Origin {
+        user: Some(user),
+        process,
+    };
+    bus.join_from(
+        origin,
+        name,
+        rights,
+        priority,
+        Arc::new(move || bell.notify_one()),
+    )
 }
 
 /// Waits where nobody else is kept waiting.
 async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(wait).await.map_err(|error| error.to_string())
+    tokio::task::spawn_blocking(wait)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 /// The schema of a source, remembered. One that is gone may have left signals.
@@ -439,5 +512,8 @@ fn schema_of<'a>(
         }
         known.push((source, schema));
     }
-    known.iter().find(|(id, _)| *id == source).map(|(_, schema)| schema)
+    known
+        .iter()
+        .find(|(id, _)| *id == source)
+        .map(|(_, schema)| schema)
 }

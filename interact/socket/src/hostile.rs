@@ -41,14 +41,30 @@ pub(super) const ACKED: EventId = EventId(0);
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
-    let field = |name: &str| Field { name: name.into(), kind: Kind::Number };
+    let field = |name: &str| Field {
+        name: name.into(),
+        kind: Kind::Number,
+    };
     let events = vec![
-        EventType { name: "tcp.acked".into(), fields: vec![field("bytes")] },
-        EventType { name: "tcp.closed".into(), fields: vec![] },
+        EventType {
+            name: "tcp.acked".into(),
+            fields: vec![field("bytes")],
+        },
+        EventType {
+            name: "tcp.closed".into(),
+            fields: vec![],
+        },
     ];
     let state = Kind::Enum(vec![(0, "closed".into()), (4, "established".into())]);
-    let window = Access::Modifiable { min: 1, max: 1_000_000 };
-    let variable = |name: &str, kind, access| Variable { name: name.into(), kind, access };
+    let window = Access::Modifiable {
+        min: 1,
+        max: 1_000_000,
+    };
+    let variable = |name: &str, kind, access| Variable {
+        name: name.into(),
+        kind,
+        access,
+    };
     let variables = vec![
         variable("tcp.conn.cc.cwnd", Kind::Number, window),
         variable("tcp.conn.srtt", Kind::Duration, Access::Observable),
@@ -60,7 +76,8 @@ pub(super) fn schema() -> Arc<Schema> {
 /// What is attached is checked against TCP, made ready once.
 fn program() -> Arc<dyn Program> {
     static TCP: OnceLock<Arc<dyn Program>> = OnceLock::new();
-    TCP.get_or_init(|| hawser_load::programs::resolve("tcp", &[]).expect("it is built in")).clone()
+    TCP.get_or_init(|| hawser_load::programs::resolve("tcp", &[]).expect("it is built in"))
+        .clone()
 }
 
 impl State for &Shared {
@@ -71,7 +88,9 @@ impl State for &Shared {
 
     // The window alone can be set.
     fn write(&mut self, flow: FlowId, _: VariableId, value: u64) -> bool {
-        let Ok(mut windows) = self.windows.lock() else { return false };
+        let Ok(mut windows) = self.windows.lock() else {
+            return false;
+        };
         windows.get_mut(flow.0 as usize).is_some_and(|cwnd| {
             *cwnd = value;
             true
@@ -80,7 +99,11 @@ impl State for &Shared {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let remote = format!("10.0.0.{}:80", flow.0).parse().ok();
-        (flow.0 < 2).then(|| FlowInfo { kind: "conn".into(), remote, ..FlowInfo::default() })
+        (flow.0 < 2).then(|| FlowInfo {
+            kind: "conn".into(),
+            remote,
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -90,7 +113,10 @@ impl State for &Shared {
 
 impl Provider {
     pub(super) fn new(bus: &Bus) -> Provider {
-        let shared = Arc::new(Shared { windows: Mutex::new(WINDOWS), ..Shared::default() });
+        let shared = Arc::new(Shared {
+            windows: Mutex::new(WINDOWS),
+            ..Shared::default()
+        });
         let bell = shared.clone();
         let waker = move || bell.wake();
         let attachable = Arc::new(OnBus::new(Arc::new(Attachments::new(program()))));
@@ -98,11 +124,18 @@ impl Provider {
         let there = shared.clone();
         let thread = std::thread::spawn(move || there.run(source));
         let _ = shared.thread.set(thread.thread().clone());
-        Provider { shared, thread: Some(thread) }
+        Provider {
+            shared,
+            thread: Some(thread),
+        }
     }
 
     pub(super) fn publish(&self, flow: u64, event: EventId, fields: &[u64]) {
-        self.shared.events.lock().expect("no panic").push((flow, event, fields.to_vec()));
+        self.shared
+            .events
+            .lock()
+            .expect("no panic")
+            .push((flow, event, fields.to_vec()));
         self.shared.wake();
     }
 
@@ -158,18 +191,28 @@ impl Shared {
 pub fn lines(data: &[u8]) {
     const RULES: &str = "[[rule]]\nattach = true\nobserve = [\"tcp.*\"]\npriority = 3\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 100 }]";
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     let rules = Rules::parse(RULES).expect("rules");
     let bus = Bus::new();
     let provider = Provider::new(&bus);
     let mut guest = Guest::new(bus.clone(), &rules, 7, None).expect("the first one");
-    for line in data.split(|byte| *byte == b'\n').filter(|line| line.len() <= LINE).take(32) {
+    for line in data
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.len() <= LINE)
+        .take(32)
+    {
         let answer = runtime.block_on(guest.take(line, &rules, 7));
         provider.publish(0, ACKED, &[1]);
         if let Some(answer) = answer {
             let words = answer.as_object().map_or(0, serde_json::Map::len);
             assert!((1..=2).contains(&words), "{answer}");
-            assert!(answer.get("error").is_none_or(|why| why.as_str().is_some_and(|why| !why.is_empty())));
+            assert!(
+                answer
+                    .get("error")
+                    .is_none_or(|why| why.as_str().is_some_and(|why| !why.is_empty()))
+            );
         }
         for (flow, own) in WINDOWS.iter().enumerate() {
             let window = provider.window(flow);
@@ -211,7 +254,9 @@ mod tests {
         ];
         let mut seed = 1u64;
         let mut random = |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % below
         };
         for _ in 0..400 {

@@ -15,7 +15,9 @@ pub fn open_process_bus() -> Bus {
 
 /// Nanoseconds since 1970.
 pub(super) fn wall() -> Nanos {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as Nanos)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as Nanos)
 }
 
 /// The process's bus, if it is open.

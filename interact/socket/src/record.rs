@@ -97,7 +97,10 @@ impl Named {
     /// What one of an enum's numbers is called.
     #[must_use]
     pub fn label(&self, value: u64) -> Option<&str> {
-        self.values.iter().find(|label| label.value == value).map(|label| label.name.as_str())
+        self.values
+            .iter()
+            .find(|label| label.value == value)
+            .map(|label| label.name.as_str())
     }
 }
 
@@ -240,11 +243,17 @@ pub fn parse(text: &str) -> Result<Line, String> {
 /// That it begins no recording, or one of another version.
 pub fn parse_header(text: &str) -> Result<Header, String> {
     match parse(text) {
-        Ok(Line { what: What::Header(header), .. }) if header.schema == SCHEMA => Ok(header),
-        Ok(Line { what: What::Header(header), .. }) => {
-            Err(format!("a recording of `{}`, expected `{SCHEMA}`", header.schema))
-        }
-        _ => Err(format!("no recording: it does not begin with a header of `{SCHEMA}`")),
+        Ok(Line {
+            what: What::Header(header),
+            ..
+        }) if header.schema == SCHEMA => Ok(header),
+        Ok(Line {
+            what: What::Header(header),
+            ..
+        }) => Err(format!("a recording of `{}`, expected `{SCHEMA}`", header.schema)),
+        _ => Err(format!(
+            "no recording: it does not begin with a header of `{SCHEMA}`"
+        )),
     }
 }
 
@@ -256,8 +265,13 @@ mod tests {
     fn lines_are_read_as_they_are_written() {
         let signal = r#"{"at":5,"signal":{"event":"tcp.acked","flow":"0:1","time":9,"fields":{"bytes":7}}}"#;
         let line = parse(signal).expect("a line");
-        let What::Signal(heard) = &line.what else { panic!("no signal") };
-        assert_eq!((heard.short(), heard.fields["bytes"], heard.lost), ("acked", 7, 0));
+        let What::Signal(heard) = &line.what else {
+            panic!("no signal")
+        };
+        assert_eq!(
+            (heard.short(), heard.fields["bytes"], heard.lost),
+            ("acked", 7, 0)
+        );
         assert_eq!(serde_json::to_string(&line).expect("text"), signal);
         let header = r#"{"at":0,"header":{"schema":"hawser-watch/1","process":1,"began":2,"pattern":"*","interval":0,"later":1}}"#;
         assert_eq!(parse_header(header).expect("a header").began, 2);
@@ -265,7 +279,11 @@ mod tests {
 
     #[test]
     fn what_is_no_recording_is_told() {
-        assert!(parse_header("{}").expect_err("no header").contains("no recording"));
+        assert!(
+            parse_header("{}")
+                .expect_err("no header")
+                .contains("no recording")
+        );
         let other = r#"{"at":0,"header":{"schema":"x/2","process":1,"began":2,"pattern":"*","interval":0}}"#;
         assert!(parse_header(other).expect_err("another").contains("`x/2`"));
         assert!(parse(r#"{"at":1,"dream":{}}"#).is_err());

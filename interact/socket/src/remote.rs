@@ -41,7 +41,9 @@ struct Known {
 
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Remote").field("subscriptions", &self.subscriptions).finish_non_exhaustive()
+        f.debug_struct("Remote")
+            .field("subscriptions", &self.subscriptions)
+            .finish_non_exhaustive()
     }
 }
 
@@ -83,8 +85,12 @@ impl Remote {
         for at in 0..remote.wishes.len() {
             let line = subscribe(&remote.wishes[at], remote.ring.is_some());
             let answer = remote.client.ask(&line)?;
-            let number = answer["subscribed"].as_u64().and_then(|number| u32::try_from(number).ok());
-            remote.subscriptions.push(number.ok_or_else(|| strange("no number of a subscription"))?);
+            let number = answer["subscribed"]
+                .as_u64()
+                .and_then(|number| u32::try_from(number).ok());
+            remote
+                .subscriptions
+                .push(number.ok_or_else(|| strange("no number of a subscription"))?);
         }
         Ok(remote)
     }
@@ -130,7 +136,9 @@ impl Remote {
             && ring.pop(&mut words)
         {
             count += 1;
-            let Some(signal) = Signal::new(&words) else { continue };
+            let Some(signal) = Signal::new(&words) else {
+                continue;
+            };
             let (source, event) = (signal.target().source, signal.event());
             let Some(at) = self.source(source)? else { continue };
             // The number that the event has here.
@@ -151,13 +159,22 @@ impl Remote {
         let (Some(target), Some(subscription)) = (flow, number(&line["subscription"])) else {
             return Err(strange("a signal without a flow or a subscription"));
         };
-        let wish = self.subscriptions.iter().position(|id| u64::from(*id) == subscription);
-        let (Some(wish), Some(at)) = (wish, self.source(target.source)?) else { return Ok(()) };
+        let wish = self
+            .subscriptions
+            .iter()
+            .position(|id| u64::from(*id) == subscription);
+        let (Some(wish), Some(at)) = (wish, self.source(target.source)?) else {
+            return Ok(());
+        };
         let schema = &self.sources[at].schema;
-        let Some(event) = line["event"].as_str().and_then(|name| schema.event(name)) else { return Ok(()) };
+        let Some(event) = line["event"].as_str().and_then(|name| schema.event(name)) else {
+            return Ok(());
+        };
         let fields = &schema.events()[usize::from(event.0)].fields;
-        let mut values: Vec<u64> =
-            fields.iter().map(|field| number(&line["fields"][&field.name]).unwrap_or(0)).collect();
+        let mut values: Vec<u64> = fields
+            .iter()
+            .map(|field| number(&line["fields"][&field.name]).unwrap_or(0))
+            .collect();
         let count = values.len() as u64;
         let with = self.wishes[wish].with.iter();
         values.extend(with.map(|name| number(&line["with"][name]).unwrap_or(0)));
@@ -166,24 +183,42 @@ impl Remote {
         let second = u64::from(target.source.0) | lost << 32;
         let mut words = vec![first, second, target.flow.0, number(&line["time"]).unwrap_or(0)];
         words.append(&mut values);
-        if self.buf.take(&words) { self.signalled() } else { Err(strange("a signal with too many values")) }
+        if self.buf.take(&words) {
+            self.signalled()
+        } else {
+            Err(strange("a signal with too many values"))
+        }
     }
 
     /// Has the T-ware act on the signal in the buffer.
     fn signalled(&mut self) -> Result<(), ClientError> {
         let signal = self.buf.signal();
-        let Some(wish) = self.subscriptions.iter().position(|id| *id == signal.subscription().0) else {
+        let Some(wish) = self
+            .subscriptions
+            .iter()
+            .position(|id| *id == signal.subscription().0)
+        else {
             return Ok(());
         };
         self.tware.signal(wish, &signal, &mut self.hands);
         let wanted: Vec<Modification> = self.hands.take().collect();
-        wanted.iter().try_for_each(|modification| self.steer(modification))
+        wanted
+            .iter()
+            .try_for_each(|modification| self.steer(modification))
     }
 
     fn steer(&mut self, modification: &Modification) -> Result<(), ClientError> {
-        let Modification { target, variable, set } = modification;
-        let Some(at) = self.source(target.source)? else { return Ok(()) };
-        let Some(variable) = self.sources[at].schema.variable_type(*variable) else { return Ok(()) };
+        let Modification {
+            target,
+            variable,
+            set,
+        } = modification;
+        let Some(at) = self.source(target.source)? else {
+            return Ok(());
+        };
+        let Some(variable) = self.sources[at].schema.variable_type(*variable) else {
+            return Ok(());
+        };
         let mut steer = json!({ "flow": target.to_string(), "variable": variable.name });
         if let Some((value, lease)) = set {
             steer["value"] = json!(value);
@@ -205,7 +240,9 @@ impl Remote {
     /// Asks what there is, and shows the T-ware what is new.
     fn learn(&mut self) -> Result<(), ClientError> {
         let answer = self.client.ask(&json!({ "offers": {} }))?;
-        let offers = answer["offers"].as_array().ok_or_else(|| strange("no list of sources"))?;
+        let offers = answer["offers"]
+            .as_array()
+            .ok_or_else(|| strange("no list of sources"))?;
         for offer in offers {
             let known = source(offer)?;
             if self.sources.iter().any(|there| there.id == known.id) || self.sources.len() >= MAX_SOURCES {
@@ -214,7 +251,11 @@ impl Remote {
             self.tware.begin(known.id, &known.schema);
             self.sources.push(known);
         }
-        let there = |known: &Known| offers.iter().any(|o| o["source"].as_u64() == Some(known.id.0.into()));
+        let there = |known: &Known| {
+            offers
+                .iter()
+                .any(|o| o["source"].as_u64() == Some(known.id.0.into()))
+        };
         self.sources.retain(there);
         Ok(())
     }
@@ -247,7 +288,10 @@ fn subscribe(wish: &Wish, ring: bool) -> Value {
 fn source(offer: &Value) -> Result<Known, ClientError> {
     let list = |key: &str| offer[key].as_array().map_or(&[][..], Vec::as_slice);
     let name = |of: &Value| of["name"].as_str().unwrap_or_default().to_owned();
-    let field = |of: &Value| Field { name: name(of), kind: kind(of) };
+    let field = |of: &Value| Field {
+        name: name(of),
+        kind: kind(of),
+    };
     let event = |of: &Value| EventType {
         name: name(of),
         fields: of["fields"].as_array().into_iter().flatten().map(field).collect(),
@@ -257,7 +301,11 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
             (Some(min), Some(max)) => Access::Modifiable { min, max },
             _ => Access::Observable,
         };
-        Variable { name: name(of), kind: kind(of), access }
+        Variable {
+            name: name(of),
+            kind: kind(of),
+            access,
+        }
     };
     let events = list("events").iter().map(event).collect();
     let variables = list("variables").iter().map(variable).collect();
@@ -265,9 +313,18 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
         .map_err(|error| strange(&error.to_string()))?;
     let id = offer["source"].as_u64().and_then(|id| u32::try_from(id).ok());
     let id = id.ok_or_else(|| strange("a source without a number"))?;
-    let number = |of: &Value| of["number"].as_u64().and_then(|n| u16::try_from(n).ok()).unwrap_or(u16::MAX);
+    let number = |of: &Value| {
+        of["number"]
+            .as_u64()
+            .and_then(|n| u16::try_from(n).ok())
+            .unwrap_or(u16::MAX)
+    };
     let events = list("events").iter().map(number).collect();
-    Ok(Known { id: SourceId(id), schema: Arc::new(schema), events })
+    Ok(Known {
+        id: SourceId(id),
+        schema: Arc::new(schema),
+        events,
+    })
 }
 
 fn kind(of: &Value) -> Kind {
@@ -276,9 +333,14 @@ fn kind(of: &Value) -> Kind {
         Some("bool") => Kind::Bool,
         Some("duration") => Kind::Duration,
         Some("time") => Kind::Time,
-        Some("enum") => {
-            Kind::Enum(of["values"].as_array().into_iter().flatten().filter_map(member).collect())
-        }
+        Some("enum") => Kind::Enum(
+            of["values"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(member)
+                .collect(),
+        ),
         _ => Kind::Number,
     }
 }

@@ -110,7 +110,10 @@ impl Subscribe {
             with: self.with.clone(),
             scope: self.scope.clone(),
             priority: self.priority,
-            filter: Filter { interval: self.interval, frequency: self.frequency },
+            filter: Filter {
+                interval: self.interval,
+                frequency: self.frequency,
+            },
         }
     }
 }
@@ -250,7 +253,9 @@ pub fn parse(line: &[u8]) -> Result<Request, String> {
     if let Request::Hello(Hello { name, .. }) = &request
         && !is_name(name)
     {
-        return Err(format!("`{name}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"));
+        return Err(format!(
+            "`{name}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"
+        ));
     }
     Ok(request)
 }
@@ -276,7 +281,9 @@ pub fn parse_span(text: &str) -> Result<Nanos, String> {
     let wrong = || format!("`{text}` is no span of time: write it like 10ms (ns, us, ms, s, min)");
     let no_unit =
         || format!("`{text}` has no unit: write {text}s for seconds, or another of ns, us, ms, min");
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let digits = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
         "" if number == "0" => 1.0,
@@ -331,7 +338,9 @@ fn some_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scope
 }
 
 fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(deserializer: D) -> Result<T, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(de::Error::custom)
 }
 
 #[cfg(test)]
@@ -342,7 +351,10 @@ mod tests {
 
     #[test]
     fn lines_are_requests() {
-        let target = Target { source: SourceId(3), flow: FlowId(0x1f) };
+        let target = Target {
+            source: SourceId(3),
+            flow: FlowId(0x1f),
+        };
         let read = |line: &str| parse(line.as_bytes()).expect("a request");
         assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
         let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else {
@@ -351,9 +363,16 @@ mod tests {
         assert_eq!(all.wish(), Wish::new(["tcp.*"]));
         let line = r#"{"subscribe":{"events":["a.b"],"with":[".c"],"scope":"remote.port=1","interval":"1.5ms",
                        "frequency":3,"priority":9}}"#;
-        let Request::Subscribe(all) = read(line) else { panic!("no wish") };
+        let Request::Subscribe(all) = read(line) else {
+            panic!("no wish")
+        };
         let rule = Scope::Rule("remote.port=1".parse().expect("a rule"));
-        let want = Wish::new(["a.b"]).with([".c"]).of(rule).every(1_500_000).each_nth(3).priority(9);
+        let want = Wish::new(["a.b"])
+            .with([".c"])
+            .of(rule)
+            .every(1_500_000)
+            .each_nth(3)
+            .priority(9);
         assert_eq!(all.wish(), want);
         let line = r#"{"modify":{"flow":"3:1f","variable":"tcp.conn.cc.cwnd","value":5,"lease":"2s"}}"#;
         let want = Modify {
@@ -365,7 +384,9 @@ mod tests {
         };
         assert_eq!(read(line), Request::Modify(want));
         let line = r#"{"change":{"subscription":1,"scope":{"flow":"3:1f"},"interval":7}}"#;
-        let Request::Change(change) = read(line) else { panic!("no change") };
+        let Request::Change(change) = read(line) else {
+            panic!("no change")
+        };
         let mut wish = Wish::new(["a"]).each_nth(4);
         change.apply(&mut wish);
         assert_eq!(wish, Wish::new(["a"]).each_nth(4).every(7).of(Scope::One(target)));
@@ -379,11 +400,23 @@ mod tests {
             (r#"{"offers":{},"flows":{}}"#, "expected"),
             (r#"{"offers":{"x":1}}"#, "unknown field `x`"),
             (r#"{"subscribe":{}}"#, "missing field `events`"),
-            (r#"{"subscribe":{"events":[],"interval":"soon"}}"#, "`soon` is no span of time"),
-            (r#"{"subscribe":{"events":[],"scope":"port=1"}}"#, "`port=1` is no condition"),
+            (
+                r#"{"subscribe":{"events":[],"interval":"soon"}}"#,
+                "`soon` is no span of time",
+            ),
+            (
+                r#"{"subscribe":{"events":[],"scope":"port=1"}}"#,
+                "`port=1` is no condition",
+            ),
             (r#"{"probe":{"flow":"x"}}"#, "`x` names no flow"),
-            (r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#, "expected u64"),
-            (r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#, "missing field `lease`"),
+            (
+                r#"{"modify":{"flow":"1:1","variable":"a","value":-1,"lease":1}}"#,
+                "expected u64",
+            ),
+            (
+                r#"{"modify":{"flow":"1:1","variable":"a","value":1}}"#,
+                "missing field `lease`",
+            ),
             (r#"{"hello":{"name":"a b"}}"#, "`a b` is no name"),
             (r#"{"hello":{"name":"a","priority":256}}"#, "expected u8"),
         ] {
@@ -395,15 +428,22 @@ mod tests {
 
     #[test]
     fn spans_have_units() {
-        for (text, want) in
-            [("250ns", 250), ("0", 0), ("10us", 10_000), ("1.5ms", 1_500_000), ("2s", 2_000_000_000)]
-        {
+        for (text, want) in [
+            ("250ns", 250),
+            ("0", 0),
+            ("10us", 10_000),
+            ("1.5ms", 1_500_000),
+            ("2s", 2_000_000_000),
+        ] {
             assert_eq!(parse_span(text), Ok(want));
         }
         for text in ["", "ms", "1h", "-1s", "1..2s", "1 s"] {
             assert!(parse_span(text).is_err(), "{text}");
         }
         let why = parse_span("5").expect_err("nanoseconds, or seconds?");
-        assert_eq!(why, "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min");
+        assert_eq!(
+            why,
+            "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min"
+        );
     }
 }

@@ -82,9 +82,14 @@ impl Rules {
     pub fn load(path: &Path) -> Result<Rules, RulesError> {
         use std::os::unix::fs::MetadataExt;
 
-        let wrong = |why: String| RulesError { path: path.into(), why };
+        let wrong = |why: String| RulesError {
+            path: path.into(),
+            why,
+        };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let mode = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();
+        let mode = std::fs::metadata(path)
+            .map_err(|error| wrong(error.to_string()))?
+            .mode();
         if mode & 0o022 != 0 {
             return Err(wrong("others can write it: chmod go-w".into()));
         }
@@ -99,7 +104,10 @@ impl Rules {
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
             if grant.min > grant.max {
-                return Err(format!("`{}`: min {} is above max {}", grant.variables, grant.min, grant.max));
+                return Err(format!(
+                    "`{}`: min {} is above max {}",
+                    grant.variables, grant.min, grant.max
+                ));
             }
         }
         Ok(Rules(Some(file.rule)))
@@ -108,15 +116,27 @@ impl Rules {
     /// What a subscriber may do.
     #[must_use]
     pub fn rights(&self, name: &str, user: u32) -> Rights {
-        let Some(rules) = &self.0 else { return Rights::all() };
+        let Some(rules) = &self.0 else {
+            return Rights::all();
+        };
         let fits = |rule: &&Rule| {
             hawser_bus::Pattern::from(rule.name.as_str()).matches(name)
                 && rule.user.is_none_or(|wanted| wanted == user)
         };
-        let Some(rule) = rules.iter().find(fits) else { return Rights::observer() };
-        let grant = |m: &Modify| Grant { variables: m.variables.as_str().into(), min: m.min, max: m.max };
+        let Some(rule) = rules.iter().find(fits) else {
+            return Rights::observer();
+        };
+        let grant = |m: &Modify| Grant {
+            variables: m.variables.as_str().into(),
+            min: m.min,
+            max: m.max,
+        };
         Rights {
-            observe: rule.observe.iter().map(|pattern| pattern.as_str().into()).collect(),
+            observe: rule
+                .observe
+                .iter()
+                .map(|pattern| pattern.as_str().into())
+                .collect(),
             modify: rule.modify.iter().map(grant).collect(),
             attach: rule.attach,
             priority: rule.priority,
@@ -146,22 +166,36 @@ mod tests {
         .expect("rules");
         let fast = rules.rights("fast-1", 7);
         assert_eq!(
-            (fast.priority, fast.may_observe("tcp.acked"), fast.may_observe("session.x")),
+            (
+                fast.priority,
+                fast.may_observe("tcp.acked"),
+                fast.may_observe("session.x")
+            ),
             (5, true, false)
         );
         assert_eq!(fast.modify[0].max, 1000);
         assert!(fast.attach);
-        assert_eq!(rules.rights("other", 7), Rights::observer(), "with the usual priority");
+        assert_eq!(
+            rules.rights("other", 7),
+            Rights::observer(),
+            "with the usual priority"
+        );
         assert_eq!(rules.rights("other", 8), Rights::observer());
         assert_eq!(Rules::default().rights("other", 8), Rights::all());
-        assert_eq!(Rules::parse("").expect("no rules").rights("a", 0), Rights::observer());
+        assert_eq!(
+            Rules::parse("").expect("no rules").rights("a", 0),
+            Rights::observer()
+        );
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (text, why) in [
             ("[[rule]]\nnam = \"x\"", "unknown field `nam`"),
-            ("[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]", "min 2 is above max 1"),
+            (
+                "[[rule]]\nmodify = [{ variables = \"a\", min = 2, max = 1 }]",
+                "min 2 is above max 1",
+            ),
             ("[[rule]]\npriority = 300", "u8"),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");

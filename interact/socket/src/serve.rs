@@ -83,7 +83,10 @@ fn serve_until(
             }
         }
         drop((socket, part));
-        let _ = timeout(FAREWELL, async { while connections.join_next().await.is_some() {} }).await;
+        let _ = timeout(FAREWELL, async {
+            while connections.join_next().await.is_some() {}
+        })
+        .await;
     })
 }
 
@@ -109,7 +112,10 @@ impl Server {
         // The caller may be inside a runtime of its own, where no other may be dropped: this one is made, and
         // goes, in its thread, whatever fails.
         let serve = move || {
-            let system = |error| SocketError::System { path: at.clone(), error };
+            let system = |error| SocketError::System {
+                path: at.clone(),
+                error,
+            };
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(begin.send(Err(system(error)))),
@@ -129,11 +135,20 @@ impl Server {
                 Err(error) => drop(begin.send(Err(error))),
             }
         };
-        let system = |error| SocketError::System { path: path.into(), error };
-        let thread = std::thread::Builder::new().name("interact".to_owned()).spawn(serve).map_err(system)?;
+        let system = |error| SocketError::System {
+            path: path.into(),
+            error,
+        };
+        let thread = std::thread::Builder::new()
+            .name("interact".to_owned())
+            .spawn(serve)
+            .map_err(system)?;
         let ended = |_| system(std::io::Error::other("its thread has ended"));
         began.recv().map_err(ended)??;
-        Ok(Server { over: Some(over), thread: Some(thread) })
+        Ok(Server {
+            over: Some(over),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -158,12 +173,20 @@ fn turn_away(stream: UnixStream) {
 
 async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let user = peer(&stream);
-    let process = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
+    let process = stream
+        .peer_cred()
+        .ok()
+        .and_then(|peer| peer.pid())
+        .and_then(|pid| u32::try_from(pid).ok());
     let (reader, writer) = stream.into_split();
     let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match user {
         Ok(user) => match Guest::new(bus, rules, user, process) {
-            Ok(mut guest) => guest.converse(&mut lines, &mut answers, rules, user, parting).await,
+            Ok(mut guest) => {
+                guest
+                    .converse(&mut lines, &mut answers, rules, user, parting)
+                    .await
+            }
             Err(error) => Err(End::Told(error.to_string())),
         },
         Err(end) => Err(end),

@@ -38,7 +38,16 @@ impl Mapping {
     fn new(file: &OwnedFd, words: usize) -> io::Result<Mapping> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, at an address that the system chooses.
-        let begin = unsafe { mmap(std::ptr::null_mut(), words * WORD, flags, MapFlags::SHARED, file, 0)? };
+        let begin = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                words * WORD,
+                flags,
+                MapFlags::SHARED,
+                file,
+                0,
+            )?
+        };
         let begin = NonNull::new(begin.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Mapping { begin, words })
     }
@@ -79,7 +88,10 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     // A bell that is full has been heard, or will be.
     let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
     let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
-    Ok(Offer { ring, files: vec![memory, other.into()] })
+    Ok(Offer {
+        ring,
+        files: vec![memory, other.into()],
+    })
 }
 
 /// Maps a ring's memory that came from another process.
@@ -124,7 +136,8 @@ impl Bell {
         if !ring.doze() {
             return Ok(true);
         }
-        self.0.set_read_timeout(Some(at_most.max(Duration::from_millis(1))))?;
+        self.0
+            .set_read_timeout(Some(at_most.max(Duration::from_millis(1))))?;
         match self.0.recv(&mut [0]) {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {

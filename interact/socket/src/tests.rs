@@ -45,7 +45,12 @@ impl Place {
             let serving = serve(bus.clone(), &folder.join("s"), rules).expect("a socket");
             runtime.spawn(serving);
         }
-        Place { folder, bus, provider, _runtime: runtime }
+        Place {
+            folder,
+            bus,
+            provider,
+            _runtime: runtime,
+        }
     }
 
     fn socket(&self) -> PathBuf {
@@ -58,7 +63,12 @@ impl Place {
 
     /// What is in the log: who, what, how often.
     fn acts(&self) -> Vec<(String, &'static str, u64)> {
-        self.bus.audit().0.into_iter().map(|e| (e.who, e.act.name(), e.count)).collect()
+        self.bus
+            .audit()
+            .0
+            .into_iter()
+            .map(|e| (e.who, e.act.name(), e.count))
+            .collect()
     }
 }
 
@@ -74,7 +84,9 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Asks, and has the request and the answer judged by the schema.
 fn ask(client: &mut Client, request: &Value) -> Value {
     judge(request);
-    let answer = client.ask(request).unwrap_or_else(|error| panic!("{request}: {error}"));
+    let answer = client
+        .ask(request)
+        .unwrap_or_else(|error| panic!("{request}: {error}"));
     judge(&answer);
     answer
 }

@@ -47,8 +47,10 @@ pub fn run_in_thread(
     });
     let (queue, mut signals) = Ring::new(slots, Some(waker));
     let wishes = tware.wishes();
-    let subscribed: Result<Vec<_>, _> =
-        wishes.into_iter().map(|wish| member.subscribe(wish, &queue)).collect();
+    let subscribed: Result<Vec<_>, _> = wishes
+        .into_iter()
+        .map(|wish| member.subscribe(wish, &queue))
+        .collect();
     let subscriptions = subscribed?;
     let (steering, numbers, over) = (member.clone(), subscriptions.clone(), ends.clone());
     let member = Arc::downgrade(&member);
@@ -81,8 +83,15 @@ pub fn run_in_thread(
             }
         }
     };
-    let thread = std::thread::Builder::new().name(format!("tware-{name}")).spawn(body)?;
-    Ok(Running { ends, thread: Some(thread), member, subscriptions })
+    let thread = std::thread::Builder::new()
+        .name(format!("tware-{name}"))
+        .spawn(body)?;
+    Ok(Running {
+        ends,
+        thread: Some(thread),
+        member,
+        subscriptions,
+    })
 }
 
 /// Why a T-ware does not run in a thread.
@@ -102,7 +111,9 @@ impl Running {
     pub fn statistics(&self, at_most: Duration) -> Statistics {
         let mut sum = Statistics::default();
         if let Some(member) = self.member.upgrade() {
-            self.subscriptions.iter().for_each(|id| sum += member.statistics(*id, at_most));
+            self.subscriptions
+                .iter()
+                .for_each(|id| sum += member.statistics(*id, at_most));
         }
         sum
     }

@@ -2,7 +2,9 @@
 
 /// `a * b / c` with 128 bits in between; 0 where `c` is 0, and no more than 64 bits hold.
 pub(crate) fn mul_div(a: u64, b: u64, c: u64) -> u64 {
-    let quotient = (u128::from(a) * u128::from(b)).checked_div(u128::from(c)).unwrap_or(0);
+    let quotient = (u128::from(a) * u128::from(b))
+        .checked_div(u128::from(c))
+        .unwrap_or(0);
     u64::try_from(quotient).unwrap_or(u64::MAX)
 }
 

@@ -34,7 +34,10 @@ pub struct FastParams {
 impl Default for FastParams {
     /// What suits 200 Mbit/s: a queue of 12 ms.
     fn default() -> Self {
-        Self { alpha: 200, gamma: 50 }
+        Self {
+            alpha: 200,
+            gamma: 50,
+        }
     }
 }
 
@@ -67,18 +70,36 @@ enum Phase {
     Multiply { round_ends: u64, least: u64 },
     /// Equation 3. The window moves from one value to another from `since` on; the next update is
     /// twice as far away as the end of that way. `used`: the most that was under way since then.
-    Equate { from: u64, goal: u64, since: u64, update_at: u64, used: u64 },
+    Equate {
+        from: u64,
+        goal: u64,
+        since: u64,
+        update_at: u64,
+        used: u64,
+    },
 }
 
-const BEGINNING: Phase = Phase::Multiply { round_ends: 0, least: 0 };
+const BEGINNING: Phase = Phase::Multiply {
+    round_ends: 0,
+    least: 0,
+};
 /// The window stays until the first update, two round trips from the next acknowledgement on.
-const SETTLED: Phase = Phase::Equate { from: 0, goal: 0, since: 0, update_at: 0, used: 0 };
+const SETTLED: Phase = Phase::Equate {
+    from: 0,
+    goal: 0,
+    since: 0,
+    update_at: 0,
+    used: 0,
+};
 
 impl Fast {
     /// For a connection that is yet to come.
     #[must_use]
     pub fn new(params: FastParams) -> Self {
-        let params = FastParams { alpha: params.alpha.max(1), gamma: params.gamma.clamp(1, 100) };
+        let params = FastParams {
+            alpha: params.alpha.max(1),
+            gamma: params.gamma.clamp(1, 100),
+        };
         Self {
             params,
             base: 0,
@@ -108,12 +129,22 @@ impl Fast {
     /// burstiness control); 0: at once.
     #[must_use]
     pub fn next_sending(&self) -> u64 {
-        let gap = self.decision().pacing.map_or(0, |rate| mul_div(self.sent_bytes, 1_000_000_000, rate));
-        if gap == 0 { 0 } else { self.sent_at.saturating_add(gap) }
+        let gap = self
+            .decision()
+            .pacing
+            .map_or(0, |rate| mul_div(self.sent_bytes, 1_000_000_000, rate));
+        if gap == 0 {
+            0
+        } else {
+            self.sent_at.saturating_add(gap)
+        }
     }
 
     fn decision(&self) -> Decision {
-        Decision { window: self.window, pacing: pace(self.window, self.average, self.is_starting()) }
+        Decision {
+            window: self.window,
+            pacing: pace(self.window, self.average, self.is_starting()),
+        }
     }
 
     /// α in bytes.
@@ -126,7 +157,11 @@ impl Fast {
         if acked.rtt == 0 {
             return;
         }
-        self.base = if self.base == 0 { acked.rtt } else { self.base.min(acked.rtt) };
+        self.base = if self.base == 0 {
+            acked.rtt
+        } else {
+            self.base.min(acked.rtt)
+        };
         self.average = match self.average {
             0 => acked.rtt,
             average => mean(average, acked.rtt, acked.bytes, self.window),
@@ -145,7 +180,11 @@ impl Fast {
         least = if least == 0 { rtt } else { least.min(rtt) };
         if acked.flight.saturating_mul(2) >= self.window {
             let most = acked.bytes.min(self.window);
-            self.window += if self.backlog(rtt) > full { most / CAREFUL_DIVISOR } else { most };
+            self.window += if self.backlog(rtt) > full {
+                most / CAREFUL_DIVISOR
+            } else {
+                most
+            };
         }
         if acked.now >= round_ends {
             if self.backlog(least) > full {
@@ -172,7 +211,14 @@ impl Fast {
 
     /// Every other round trip a new goal, and each acknowledgement a step of the way.
     fn equate(&mut self, acked: &Acked, now: u64) {
-        let Phase::Equate { mut from, mut goal, mut since, mut update_at, mut used } = self.phase else {
+        let Phase::Equate {
+            mut from,
+            mut goal,
+            mut since,
+            mut update_at,
+            mut used,
+        } = self.phase
+        else {
             return;
         };
         used = used.max(acked.flight);
@@ -185,7 +231,13 @@ impl Fast {
             used = 0;
         }
         self.window = between(from, goal, now.saturating_sub(since), (update_at - since) / 2);
-        self.phase = Phase::Equate { from, goal, since, update_at, used };
+        self.phase = Phase::Equate {
+            from,
+            goal,
+            since,
+            update_at,
+            used,
+        };
     }
 }
 
@@ -193,8 +245,16 @@ impl Fast {
 fn mean(average: u64, rtt: u64, bytes: u64, window: u64) -> u64 {
     let three = bytes.saturating_mul(3);
     let way = average.abs_diff(rtt);
-    let step = if three.saturating_mul(4) >= window { way / 4 } else { mul_div(way, three, window) };
-    if rtt >= average { average + step } else { average - step }
+    let step = if three.saturating_mul(4) >= window {
+        way / 4
+    } else {
+        mul_div(way, three, window)
+    };
+    if rtt >= average {
+        average + step
+    } else {
+        average - step
+    }
 }
 
 impl Law for Fast {

@@ -16,7 +16,13 @@ pub struct Reno {
 
 impl Default for Reno {
     fn default() -> Self {
-        Self { window: 0, threshold: MOST_WINDOW, counted: 0, rtt: 0, repairing: false }
+        Self {
+            window: 0,
+            threshold: MOST_WINDOW,
+            counted: 0,
+            rtt: 0,
+            repairing: false,
+        }
     }
 }
 
@@ -28,12 +34,17 @@ impl Reno {
     }
 
     fn decision(&self) -> Decision {
-        Decision { window: self.window, pacing: pace(self.window, self.rtt, self.window < self.threshold) }
+        Decision {
+            window: self.window,
+            pacing: pace(self.window, self.rtt, self.window < self.threshold),
+        }
     }
 
     fn grow(&mut self, bytes: u64, mss: u64) {
         if self.window < self.threshold {
-            self.window = (self.window + bytes.min(self.window)).min(self.threshold).max(self.window);
+            self.window = (self.window + bytes.min(self.window))
+                .min(self.threshold)
+                .max(self.window);
             return;
         }
         self.counted = self.counted.saturating_add(bytes); // one segment for each window (RFC 5681, 3.1)
@@ -48,7 +59,11 @@ impl Reno {
 impl Law for Reno {
     fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision {
         let mss = segment(mss);
-        *self = Self { window: if again { mss } else { initial_window(mss) }, rtt, ..Self::default() };
+        *self = Self {
+            window: if again { mss } else { initial_window(mss) },
+            rtt,
+            ..Self::default()
+        };
         self.decision()
     }
 

@@ -85,8 +85,15 @@ impl NamedLaw {
 
 /// The events, in the order of the paper's Table 2, and the end of a recovery, which belongs to the
 /// fifth.
-const EVENTS: [&str; 7] =
-    ["established", "sent", "acked", "timeout", "recovery_began", "closed", "recovery_ended"];
+const EVENTS: [&str; 7] = [
+    "established",
+    "sent",
+    "acked",
+    "timeout",
+    "recovery_began",
+    "closed",
+    "recovery_ended",
+];
 
 /// The variables that come with each signal: window, segment, delivered, round trip.
 const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".conn.srtt"];
@@ -115,7 +122,11 @@ impl<L> Flow<L> {
     /// signal may be older than what was last said, and may tell of what the transport's own law did to
     /// the window before it was overruled. One that is far away is somebody else's.
     fn window(&self, signalled: u64) -> u64 {
-        if signalled.abs_diff(self.said) <= self.said / NEAR_DIVISOR { self.said } else { signalled }
+        if signalled.abs_diff(self.said) <= self.said / NEAR_DIVISOR {
+            self.said
+        } else {
+            signalled
+        }
     }
 }
 
@@ -144,7 +155,10 @@ struct Handles {
 
 impl<L, F> std::fmt::Debug for Steer<L, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Steer").field("options", &self.options).field("flows", &self.flows.len()).finish()
+        f.debug_struct("Steer")
+            .field("options", &self.options)
+            .field("flows", &self.flows.len())
+            .finish()
     }
 }
 
@@ -152,7 +166,13 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
     /// `make` makes the law of one more connection.
     #[must_use]
     pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
-        Steer { options, make, flows: BTreeMap::new(), sweep_due: 0, handles: BTreeMap::new() }
+        Steer {
+            options,
+            make,
+            flows: BTreeMap::new(),
+            sweep_due: 0,
+            handles: BTreeMap::new(),
+        }
     }
 
     /// How many connections it steers.
@@ -167,14 +187,17 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
     fn make_room(&mut self, now: Nanos) -> bool {
         if now >= self.sweep_due {
             self.sweep_due = now.saturating_add(SILENT);
-            self.flows.retain(|_, flow| now.saturating_sub(flow.heard) < SILENT);
+            self.flows
+                .retain(|_, flow| now.saturating_sub(flow.heard) < SILENT);
         }
         self.flows.len() < MOST_FLOWS
     }
 
     /// What the law answers to an event.
     fn decide(&mut self, event: usize, signal: &Signal<'_>) -> Option<Decision> {
-        let [window, mss, delivered, srtt] = *signal.variables() else { return None };
+        let [window, mss, delivered, srtt] = *signal.variables() else {
+            return None;
+        };
         let field = |n: usize| signal.fields().get(n).copied().unwrap_or(0);
         let target = signal.target();
         if event == 5 {
@@ -191,7 +214,13 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             let mut law = (self.make)();
             let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let said = if event == 0 { decision.window } else { 0 };
-            let flow = Flow { law, heard: signal.time(), delivered, said, recovers_until: None };
+            let flow = Flow {
+                law,
+                heard: signal.time(),
+                delivered,
+                said,
+                recovers_until: None,
+            };
             self.flows.insert(target, flow);
             if event == 0 {
                 return Some(decision);
@@ -214,7 +243,14 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
                     flow.law.recovery_ended();
                 }
                 let (rtt, flight, now) = (field(1), field(2), signal.time());
-                flow.law.acked(Acked { now, rtt, bytes, flight, window, mss })
+                flow.law.acked(Acked {
+                    now,
+                    rtt,
+                    bytes,
+                    flight,
+                    window,
+                    mss,
+                })
             }
             3 => {
                 flow.recovers_until = None;
@@ -244,9 +280,16 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
             let wish =
                 Wish::new([format!("{}.{event}", self.options.provider)]).priority(self.options.priority);
             let wish = wish.of(self.options.scope.clone());
-            let wish =
-                if matches!(event, "acked" | "sent") { wish.every(self.options.interval) } else { wish };
-            if self.options.mode == Mode::Signal { wish } else { wish.with(WITH) }
+            let wish = if matches!(event, "acked" | "sent") {
+                wish.every(self.options.interval)
+            } else {
+                wish
+            };
+            if self.options.mode == Mode::Signal {
+                wish
+            } else {
+                wish.with(WITH)
+            }
         };
         EVENTS.iter().map(|event| wish(event)).collect()
     }
@@ -254,12 +297,22 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         let variable = |name: &str| schema.variable(&format!("{}.conn.cc.{name}", schema.provider()));
         let settable = |id: &VariableId| {
-            let access = schema.variables().get(usize::from(id.0)).map(|variable| &variable.access);
+            let access = schema
+                .variables()
+                .get(usize::from(id.0))
+                .map(|variable| &variable.access);
             matches!(access, Some(Access::Modifiable { .. }))
         };
         let pace = variable("pacing_rate").filter(settable);
         if let (Some(window), Some(threshold)) = (variable("cwnd"), variable("ssthresh")) {
-            self.handles.insert(source, Handles { window, threshold, pace });
+            self.handles.insert(
+                source,
+                Handles {
+                    window,
+                    threshold,
+                    pace,
+                },
+            );
         }
     }
 
@@ -267,7 +320,9 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         if self.options.mode == Mode::Signal {
             return;
         }
-        let Some(decision) = self.decide(wish, signal) else { return };
+        let Some(decision) = self.decide(wish, signal) else {
+            return;
+        };
         let target = signal.target();
         if self.options.mode == Mode::Full
             && let Some(handles) = self.handles.get(&target.source)
@@ -319,10 +374,18 @@ mod tests {
 
     fn schema() -> Schema {
         let fields = |names: &[&str]| {
-            names.iter().map(|name| Field { name: (*name).to_owned(), kind: Kind::Number }).collect()
+            names
+                .iter()
+                .map(|name| Field {
+                    name: (*name).to_owned(),
+                    kind: Kind::Number,
+                })
+                .collect()
         };
-        let event =
-            |(name, names): (&str, &[&str])| EventType { name: format!("tcp.{name}"), fields: fields(names) };
+        let event = |(name, names): (&str, &[&str])| EventType {
+            name: format!("tcp.{name}"),
+            fields: fields(names),
+        };
         let of: [(&str, &[&str]); 7] = [
             ("established", &["rtt"]),
             ("sent", &["at", "bytes"]),
@@ -334,13 +397,22 @@ mod tests {
         ];
         let access = |name: &str| match name {
             ".conn.cc.cwnd" | ".conn.cc.ssthresh" => Access::Modifiable { min: 1, max: 1 << 30 },
-            ".conn.cc.pacing_rate" => Access::Modifiable { min: 1, max: u64::MAX },
+            ".conn.cc.pacing_rate" => Access::Modifiable {
+                min: 1,
+                max: u64::MAX,
+            },
             _ => Access::Observable,
         };
-        let variable =
-            |name: &&str| Variable { name: format!("tcp{name}"), kind: Kind::Number, access: access(name) };
-        let variables =
-            WITH.iter().chain(&[".conn.cc.ssthresh", ".conn.cc.pacing_rate"]).map(variable).collect();
+        let variable = |name: &&str| Variable {
+            name: format!("tcp{name}"),
+            kind: Kind::Number,
+            access: access(name),
+        };
+        let variables = WITH
+            .iter()
+            .chain(&[".conn.cc.ssthresh", ".conn.cc.pacing_rate"])
+            .map(variable)
+            .collect();
         Schema::new("tcp", of.map(event).into(), variables).expect("a schema")
     }
 
@@ -365,10 +437,27 @@ mod tests {
         for n in 1..400u64 {
             let (now, window) = (n * 2_000_000, connection.0[0]);
             connection.0[2] += 2 * mss;
-            let acked = Acked { now, rtt: rtt + n * 10_000, bytes: 2 * mss, flight: window, window, mss };
-            publish(&mut source, &mut connection, now, 2, &[acked.bytes, acked.rtt, acked.flight]);
+            let acked = Acked {
+                now,
+                rtt: rtt + n * 10_000,
+                bytes: 2 * mss,
+                flight: window,
+                window,
+                mss,
+            };
+            publish(
+                &mut source,
+                &mut connection,
+                now,
+                2,
+                &[acked.bytes, acked.rtt, acked.flight],
+            );
             let decision = law.acked(acked);
-            assert_eq!((connection.0[0], Some(connection.0[5])), (decision.window, decision.pacing), "{n}");
+            assert_eq!(
+                (connection.0[0], Some(connection.0[5])),
+                (decision.window, decision.pacing),
+                "{n}"
+            );
         }
         let flight = connection.0[0];
         publish(&mut source, &mut connection, 900_000_000, 4, &[flight]);
@@ -379,13 +468,20 @@ mod tests {
         drop(member);
         source.poll(951_000_000, &mut connection);
         let held = source.holds().len();
-        assert_eq!((connection.0[0], connection.0[4], connection.0[5], held), (14_480, 1 << 30, 0, 0));
+        assert_eq!(
+            (connection.0[0], connection.0[4], connection.0[5], held),
+            (14_480, 1 << 30, 0, 0)
+        );
     }
 
     #[test]
     fn modes_leave_out_what_they_say() {
         for (mode, with) in [(Mode::Signal, 0), (Mode::Probe, 4), (Mode::Full, 4)] {
-            let options = SteerOptions { mode, interval: 7, ..SteerOptions::new("kernel.tcp") };
+            let options = SteerOptions {
+                mode,
+                interval: 7,
+                ..SteerOptions::new("kernel.tcp")
+            };
             let wishes = Steer::new(options, || Fast::new(FastParams::default())).wishes();
             assert_eq!(wishes.len(), 7);
             assert!(wishes.iter().all(|wish| wish.with.len() == with));
@@ -403,12 +499,19 @@ mod tests {
         let member = bus.join("reno", Rights::all(), 1).expect("it may");
         let mut steer = Steer::new(SteerOptions::new("tcp"), Reno::new);
         let (queue, mut signals) = Ring::new(16, None);
-        member.subscribe(steer.wishes().swap_remove(0), &queue).expect("it may");
+        member
+            .subscribe(steer.wishes().swap_remove(0), &queue)
+            .expect("it may");
         let (mut connection, mut hands) = (Connection([14_480, 1448, 0, 1, 1, 0]), Hands::default());
         let mut establish = |now: Nanos, flow: u64| {
             source.poll(now, &mut connection);
             source.publish(now, FlowId(flow), EventId(0), &[1], &mut connection);
-            run_waiting(&mut signals, &mut hands, |signal, hands| steer.signal(0, signal, hands), |_| {});
+            run_waiting(
+                &mut signals,
+                &mut hands,
+                |signal, hands| steer.signal(0, signal, hands),
+                |_| {},
+            );
             steer.flows()
         };
         let most = MOST_FLOWS as u64;
@@ -417,8 +520,16 @@ mod tests {
             Some(MOST_FLOWS),
             "no more than that"
         );
-        assert_eq!(establish(SILENT, most), MOST_FLOWS, "the last look was not long ago");
-        assert_eq!(establish(SILENT + most, most), 1, "those that were silent are forgotten");
+        assert_eq!(
+            establish(SILENT, most),
+            MOST_FLOWS,
+            "the last look was not long ago"
+        );
+        assert_eq!(
+            establish(SILENT + most, most),
+            1,
+            "those that were silent are forgotten"
+        );
     }
 
     /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the law

@@ -38,7 +38,13 @@ impl Default for RateParams {
     /// 300 kbit/s to 8 Mbit/s, from 1 Mbit/s on by 500 kbit/s each second, for frames that have 400 ms.
     fn default() -> RateParams {
         let (floor, ceiling, start, raise) = (300_000, 8_000_000, 1_000_000, 500_000);
-        RateParams { floor, ceiling, start, raise, deadline: 400_000_000 }
+        RateParams {
+            floor,
+            ceiling,
+            start,
+            raise,
+            deadline: 400_000_000,
+        }
     }
 }
 
@@ -85,7 +91,13 @@ impl RateLaw {
         let ceiling = params.ceiling.max(params.floor);
         let params = RateParams { ceiling, ..params };
         let rate = params.start.clamp(params.floor, ceiling);
-        RateLaw { params, rate, began: None, carried: None, latest: 0 }
+        RateLaw {
+            params,
+            rate,
+            began: None,
+            carried: None,
+            latest: 0,
+        }
     }
 
     /// The target rate, bit/s.
@@ -97,8 +109,13 @@ impl RateLaw {
     /// Something was acknowledged.
     pub fn acked(&mut self, progress: Progress) -> u64 {
         self.measure(progress);
-        let passed = progress.now.saturating_sub(std::mem::replace(&mut self.latest, progress.now));
-        let waiting = progress.written.saturating_sub(progress.delivered).saturating_mul(8);
+        let passed = progress
+            .now
+            .saturating_sub(std::mem::replace(&mut self.latest, progress.now));
+        let waiting = progress
+            .written
+            .saturating_sub(progress.delivered)
+            .saturating_mul(8);
         let carried = self.carried.unwrap_or(self.rate).max(1);
         let takes = mul_div(waiting, SECOND, carried);
         if takes <= self.params.deadline / 2 {
@@ -164,7 +181,10 @@ impl Dial {
     /// Shows a rate, bit/s.
     #[must_use]
     pub fn new(rate: u64) -> Dial {
-        Dial { rate: AtomicU64::new(rate), written: AtomicU64::new(0) }
+        Dial {
+            rate: AtomicU64::new(rate),
+            written: AtomicU64::new(0),
+        }
     }
 
     /// The rate at which to encode the next frame, bit/s.
@@ -205,7 +225,12 @@ impl Adapt {
     pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
         let law = RateLaw::new(params);
         dial.set_rate(law.rate());
-        Adapt { provider: provider.to_owned(), scope, law, dial }
+        Adapt {
+            provider: provider.to_owned(),
+            scope,
+            law,
+            dial,
+        }
     }
 }
 
@@ -227,9 +252,17 @@ impl Tware for Adapt {
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
-        let [delivered, window, srtt] = *signal.variables() else { return };
+        let [delivered, window, srtt] = *signal.variables() else {
+            return;
+        };
         let (now, written) = (signal.time(), self.dial.written());
-        let progress = Progress { now, written, delivered, window, srtt };
+        let progress = Progress {
+            now,
+            written,
+            delivered,
+            window,
+            srtt,
+        };
         self.dial.set_rate(match wish {
             0 => self.law.timeout(progress),
             1 => self.law.recovery_began(progress),
@@ -252,8 +285,15 @@ mod tests {
 
     impl Line {
         fn new(params: RateParams) -> Line {
-            let at = Progress { window: 1 << 20, srtt: 50 * MS, ..Progress::default() };
-            Line { law: RateLaw::new(params), at }
+            let at = Progress {
+                window: 1 << 20,
+                srtt: 50 * MS,
+                ..Progress::default()
+            };
+            Line {
+                law: RateLaw::new(params),
+                at,
+            }
         }
 
         fn run(&mut self, tenths: u64, capacity: u64) {
@@ -283,18 +323,33 @@ mod tests {
 
     #[test]
     fn it_follows_a_line_that_narrows_without_any_loss() {
-        let mut line = Line::new(RateParams { start: 8_000_000, ..RateParams::default() });
+        let mut line = Line::new(RateParams {
+            start: 8_000_000,
+            ..RateParams::default()
+        });
         line.run(20, 10_000_000);
         line.run(20, 3_000_000);
-        assert!((2_000_000..=3_500_000).contains(&line.law.rate()), "{}", line.law.rate());
+        assert!(
+            (2_000_000..=3_500_000).contains(&line.law.rate()),
+            "{}",
+            line.law.rate()
+        );
         line.run(100, 3_000_000);
         // What waits fits into the deadline of 400 ms.
-        assert!(line.waiting() * 8 * 1_000 / 3_000_000 <= 400, "{} bytes wait", line.waiting());
+        assert!(
+            line.waiting() * 8 * 1_000 / 3_000_000 <= 400,
+            "{} bytes wait",
+            line.waiting()
+        );
     }
 
     #[test]
     fn a_loss_lowers_it_at_once_to_what_is_allowed() {
-        let mut line = Line::new(RateParams { start: 4_000_000, raise: 0, ..RateParams::default() });
+        let mut line = Line::new(RateParams {
+            start: 4_000_000,
+            raise: 0,
+            ..RateParams::default()
+        });
         line.run(10, 10_000_000);
         assert_eq!(line.law.clone().recovery_began(line.at), 3_500_000, "7/8");
         assert_eq!(line.law.clone().timeout(line.at), 2_000_000, "a half");
@@ -307,17 +362,38 @@ mod tests {
     #[test]
     fn silence_earns_little_and_bounds_hold_whatever_comes() {
         let mut law = RateLaw::new(RateParams::default());
-        assert_eq!(law.acked(Progress { now: u64::MAX, ..Progress::default() }), 1_100_000);
+        assert_eq!(
+            law.acked(Progress {
+                now: u64::MAX,
+                ..Progress::default()
+            }),
+            1_100_000
+        );
         let wild = [0, 1, 1 << 40, u64::MAX];
         for (now, delivered) in wild.into_iter().flat_map(|now| wild.map(|bytes| (now, bytes))) {
             for window in wild {
-                let progress = Progress { now, written: u64::MAX, delivered, window, srtt: now };
-                for rate in [law.acked(progress), law.recovery_began(progress), law.timeout(progress)] {
+                let progress = Progress {
+                    now,
+                    written: u64::MAX,
+                    delivered,
+                    window,
+                    srtt: now,
+                };
+                for rate in [
+                    law.acked(progress),
+                    law.recovery_began(progress),
+                    law.timeout(progress),
+                ] {
                     assert!((300_000..=8_000_000).contains(&rate));
                 }
             }
         }
-        let turned = RateParams { floor: 9, ceiling: 3, start: 5, ..RateParams::default() };
+        let turned = RateParams {
+            floor: 9,
+            ceiling: 3,
+            start: 5,
+            ..RateParams::default()
+        };
         assert_eq!(RateLaw::new(turned).rate(), 9);
     }
 
@@ -329,8 +405,15 @@ mod tests {
             .iter()
             .map(|wish| (wish.events[0].as_str().to_owned(), wish.filter.interval))
             .collect();
-        let expected = [("tcp.timeout", 0), ("tcp.recovery_began", 0), ("tcp.acked", 100 * MS)];
-        assert_eq!(asked, expected.map(|(event, interval)| (event.to_owned(), interval)));
+        let expected = [
+            ("tcp.timeout", 0),
+            ("tcp.recovery_began", 0),
+            ("tcp.acked", 100 * MS),
+        ];
+        assert_eq!(
+            asked,
+            expected.map(|(event, interval)| (event.to_owned(), interval))
+        );
         assert_eq!(tware.dial.rate(), 1_000_000);
     }
 }

@@ -30,7 +30,17 @@ struct Path {
 impl Path {
     fn new(rate: u64, delay: u64, buffer: u64) -> Self {
         let coming = VecDeque::new();
-        Self { rate, delay, buffer, free_at: 0, coming, flight: 0, drops: 0, delivered: 0, now: SECOND }
+        Self {
+            rate,
+            delay,
+            buffer,
+            free_at: 0,
+            coming,
+            flight: 0,
+            drops: 0,
+            delivered: 0,
+            now: SECOND,
+        }
     }
 
     /// Bandwidth-delay product in bytes of payload.
@@ -65,7 +75,14 @@ impl Path {
             self.delivered += MSS;
             if bytes >= each * MSS || self.coming.is_empty() {
                 let flight = self.flight + bytes;
-                let acked = Acked { now: at, rtt: at - sent, bytes, flight, window, mss: MSS };
+                let acked = Acked {
+                    now: at,
+                    rtt: at - sent,
+                    bytes,
+                    flight,
+                    window,
+                    mss: MSS,
+                };
                 let decision = law.acked(acked);
                 window = decision.window;
                 bytes = 0;
@@ -83,16 +100,21 @@ fn megabits(path: &Path, delivered: u64, seconds: u64) -> f64 {
 /// The theory: q = α / rate, so the window is the product and α (equation 3 at its fixed point).
 #[test]
 fn the_window_settles_at_the_product_and_alpha() {
-    for (rate, milliseconds, seconds) in
-        [(200_000_000, 120, 20), (200_000_000, 400, 40), (20_000_000, 30, 10)]
-    {
+    for (rate, milliseconds, seconds) in [
+        (200_000_000, 120, 20),
+        (200_000_000, 400, 40),
+        (20_000_000, 30, 10),
+    ] {
         for each in [1, 2] {
             let mut path = Path::new(rate, milliseconds * 1_000_000, u64::MAX);
             let (mut law, mut last) = (Fast::new(FastParams::default()), 0);
             path.run(&mut law, seconds, each, |_, decision| last = decision.window);
             let theory = path.product() + 200 * MSS;
             let ratio = last as f64 / theory as f64;
-            assert!((ratio - 1.0).abs() < 0.02, "{rate} bit/s, {milliseconds} ms, ACK of {each}: {ratio}");
+            assert!(
+                (ratio - 1.0).abs() < 0.02,
+                "{rate} bit/s, {milliseconds} ms, ACK of {each}: {ratio}"
+            );
         }
     }
 }
@@ -113,7 +135,10 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
             });
             let what = format!("{milliseconds} ms, buffer of a {share}th");
             assert_eq!(path.drops, 0, "{what}");
-            assert!((1..within * SECOND).contains(&full_at), "{what}: full after {full_at} ns");
+            assert!(
+                (1..within * SECOND).contains(&full_at),
+                "{what}: full after {full_at} ns"
+            );
         }
     }
 }
@@ -143,13 +168,20 @@ fn the_mean_follows_equation_1() {
     let (mut base, mut average) = (f64::MAX, 0.0);
     path.run(&mut law, 30, 1, |acked, _| {
         let (rtt, window) = (acked.rtt as f64, acked.window as f64 / MSS as f64);
-        let eta = if average == 0.0 { 1.0 } else { (3.0 / window).min(0.25) };
+        let eta = if average == 0.0 {
+            1.0
+        } else {
+            (3.0 / window).min(0.25)
+        };
         average = (1.0 - eta) * average + eta * rtt;
         base = rtt.min(base);
     });
     let (least, mean) = law.round_trips();
     assert_eq!(least as f64, base);
-    assert!((mean as f64 / average - 1.0).abs() < 1e-4, "{mean} ns, not {average}");
+    assert!(
+        (mean as f64 / average - 1.0).abs() < 1e-4,
+        "{mean} ns, not {average}"
+    );
 }
 
 /// Equation 3 as the paper prints it, in floating point: 100 ms without a queue, then 115 ms for ever.
@@ -162,7 +194,14 @@ fn the_window_follows_equation_3() {
     // Where it stood for a third of a round trip, and since when it has been where it is.
     let (mut stood, mut since, mut now) = (Vec::new(), 0, 0);
     while now < 60 * LONG {
-        let acked = Acked { now, rtt: LONG, bytes: MSS, flight: window, window, mss: MSS };
+        let acked = Acked {
+            now,
+            rtt: LONG,
+            bytes: MSS,
+            flight: window,
+            window,
+            mss: MSS,
+        };
         let next = law.acked(acked).window;
         if next != window {
             if now - since > LONG / 3 && !law.is_starting() {
@@ -177,7 +216,11 @@ fn the_window_follows_equation_3() {
     for pair in stood.windows(2) {
         let w = pair[0];
         let model = (2.0 * w).min(0.5 * w + 0.5 * (100.0 / 115.0 * w + 200.0));
-        assert!((pair[1] - model).abs() < 0.01, "from {w} to {}, not {model}", pair[1]);
+        assert!(
+            (pair[1] - model).abs() < 0.01,
+            "from {w} to {}, not {model}",
+            pair[1]
+        );
     }
 }
 
@@ -188,7 +231,10 @@ fn it_settles_alike_when_told_every_ten_milliseconds() {
     let (mut law, mut last) = (Fast::new(FastParams::default()), 0);
     path.run(&mut law, 30, 167, |_, decision| last = decision.window);
     let theory = path.product() + 200 * MSS;
-    assert!((last as f64 / theory as f64 - 1.0).abs() < 0.02, "{last}, not {theory}");
+    assert!(
+        (last as f64 / theory as f64 - 1.0).abs() < 0.02,
+        "{last}, not {theory}"
+    );
 }
 
 /// RFC 5681, 3.1: in congestion avoidance a segment in each round trip.
@@ -202,7 +248,14 @@ fn reno_adds_a_segment_in_a_round_trip() {
     for round in 0..10 {
         assert_eq!(window, (20 + round) * MSS);
         for _ in 0..20 + round {
-            let acked = Acked { now: 0, rtt: 1, bytes: MSS, flight: window, window, mss: MSS };
+            let acked = Acked {
+                now: 0,
+                rtt: 1,
+                bytes: MSS,
+                flight: window,
+                window,
+                mss: MSS,
+            };
             window = law.acked(acked).window;
         }
     }

@@ -73,7 +73,10 @@ impl Cell {
     pub(crate) fn open(setup: CellSetup) -> io::Result<Cell> {
         let [a, b] = &setup.interfaces;
         let ports = [Port::open(a, setup.mtu)?, Port::open(b, setup.mtu)?];
-        let nat = setup.nat.as_ref().map(|plan| (plan, Translator::new(plan, setup.seed, &setup.name)));
+        let nat = setup
+            .nat
+            .as_ref()
+            .map(|plan| (plan, Translator::new(plan, setup.seed, &setup.name)));
         let direction = |number: usize, label: &str| {
             // The translator is where its inside host is: first on the way out, last on the way in.
             let (first, last) = match &nat {
@@ -85,7 +88,12 @@ impl Cell {
             Direction::new(&setup.rules[number], setup.seed, &label, first, last)
         };
         let directions = [direction(0, "forward"), direction(1, "backward")];
-        Ok(Cell { ports, directions, nat: nat.map(|(_, nat)| nat), outbox: Vec::new() })
+        Ok(Cell {
+            ports,
+            directions,
+            nat: nat.map(|(_, nat)| nat),
+            outbox: Vec::new(),
+        })
     }
 
     /// The descriptors that tell when a frame has come.
@@ -98,7 +106,9 @@ impl Cell {
     pub(crate) fn receive(&mut self, most: usize, offset: Nanos) -> bool {
         let mut more = false;
         for (port, direction) in self.ports.iter_mut().zip(&mut self.directions) {
-            let taken = port.receive(most, |at, bytes| direction.enter(at.saturating_sub(offset), bytes));
+            let taken = port.receive(most, |at, bytes| {
+                direction.enter(at.saturating_sub(offset), bytes)
+            });
             more |= taken == most;
         }
         more
@@ -120,7 +130,10 @@ impl Cell {
 
     /// When a frame is due next.
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
-        self.directions.iter().filter_map(|direction| direction.pipe.next_deadline()).min()
+        self.directions
+            .iter()
+            .filter_map(|direction| direction.pipe.next_deadline())
+            .min()
     }
 
     /// Changes what a direction does.
@@ -131,7 +144,9 @@ impl Cell {
     /// Cuts both directions, or mends them; after the cables when they go, and when they come.
     pub(crate) fn set_up(&mut self, now: Nanos, up: bool) {
         self.ports.iter().for_each(Port::clear_error);
-        self.directions.iter_mut().for_each(|d| d.pipe.set_up(now, up, &mut |_, _, _| {}));
+        self.directions
+            .iter_mut()
+            .for_each(|d| d.pipe.set_up(now, up, &mut |_, _, _| {}));
     }
 
     /// Has its translator forget its mappings, if there is one.
@@ -180,11 +195,23 @@ impl Direction {
             Box::new(Size::new(&longest)),
             Box::new(Trace::new(&line)),
         ];
-        let rules =
-            first.into_iter().chain(own).chain(link::rules(&Profile::default())).chain(last).collect();
+        let rules = first
+            .into_iter()
+            .chain(own)
+            .chain(link::rules(&Profile::default()))
+            .chain(last)
+            .collect();
         let pipe = Pipe::with_rules(rules, seed, label);
         let profile = Profile::default();
-        let mut direction = Direction { pipe, profile, silent, longest, blocked, line, last: 0 };
+        let mut direction = Direction {
+            pipe,
+            profile,
+            silent,
+            longest,
+            blocked,
+            line,
+            last: 0,
+        };
         direction.apply(0, change);
         direction
     }

@@ -53,7 +53,11 @@ impl Forwarder {
         let thread = std::thread::Builder::new()
             .name("lab-forwarder".to_owned())
             .spawn(move || run(cells, &inbox, &thread_bell))?;
-        Ok(Forwarder { orders: Some(orders), bell, thread: Some(thread) })
+        Ok(Forwarder {
+            orders: Some(orders),
+            bell,
+            thread: Some(thread),
+        })
     }
 
     /// Has the thread do something with a cell, and waits for the answer; nothing when it ended.
@@ -95,7 +99,9 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
     sys::demand_exact_timers();
     let mut sleepers = Sleepers::default();
     sleepers.clear();
-    cells.iter().for_each(|cell| cell.ports().for_each(|fd| sleepers.add(fd)));
+    cells
+        .iter()
+        .for_each(|cell| cell.ports().for_each(|fd| sleepers.add(fd)));
     sleepers.add(bell.as_fd());
     loop {
         let more = receive(&mut cells);
@@ -118,7 +124,9 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
 /// Takes a batch of frames from each cable; true when more may wait.
 fn receive(cells: &mut [Cell]) -> bool {
     let offset = sys::realtime().saturating_sub(sys::monotonic());
-    cells.iter_mut().fold(false, |more, cell| cell.receive(BATCH, offset) | more)
+    cells
+        .iter_mut()
+        .fold(false, |more, cell| cell.receive(BATCH, offset) | more)
 }
 
 /// Carries out what was ordered, after what came before it; false when nobody can order any more.

@@ -57,13 +57,26 @@ impl Ring {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping wherever the kernel likes, of the ring's full length.
         let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                access,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
         };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Ring { memory, bytes, frame, frames, next: 0 })
+        Ok(Ring {
+            memory,
+            bytes,
+            frame,
+            frames,
+            next: 0,
+        })
     }
 
     /// Shows up to `most` frames with the times (CLOCK_REALTIME) of their arrival, and gives them
@@ -78,7 +91,8 @@ impl Ring {
             if let Some((at, frame)) = self.read(self.next) {
                 show(at, frame);
             }
-            self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.status(self.next)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % self.frames;
         }
         most
@@ -91,7 +105,10 @@ impl Ring {
         let (len, captured) = (number(LEN) as usize, number(CAPTURED) as usize);
         let start = usize::from(u16::from_ne_bytes([bytes[START], bytes[START + 1]]));
         let frame = bytes.get(start..start + captured).filter(|_| captured == len)?;
-        Some((Nanos::from(number(SECONDS)) * 1_000_000_000 + Nanos::from(number(NANOS)), frame))
+        Some((
+            Nanos::from(number(SECONDS)) * 1_000_000_000 + Nanos::from(number(NANOS)),
+            frame,
+        ))
     }
 
     fn status(&self, index: usize) -> &AtomicU32 {
@@ -136,7 +153,12 @@ impl Port {
         sys::set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
         sys::set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
         sys::bind_packet(socket.as_fd(), sys::interface_number(&name)?)?;
-        Ok(Port { ring, socket, overrun: 0, refused: 0 })
+        Ok(Port {
+            ring,
+            socket,
+            overrun: 0,
+            refused: 0,
+        })
     }
 
     /// Shows up to `most` frames that came; see [`Ring::take`].

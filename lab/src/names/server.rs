@@ -51,7 +51,11 @@ impl NameServer {
         let thread = std::thread::Builder::new()
             .name("lab-resolver".to_owned())
             .spawn(move || serve(&zone, &sockets, &thread_over, &thread_bell))?;
-        Ok(NameServer { over, bell, thread: Some(thread) })
+        Ok(NameServer {
+            over,
+            bell,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -77,7 +81,9 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
         for (which, socket) in sockets.iter().enumerate() {
             let mut query = [0; QUERY];
             while let Ok((len, from)) = socket.recv_from(&mut query) {
-                let Some((delay, answer)) = zone.answer(&query[..len]) else { continue };
+                let Some((delay, answer)) = zone.answer(&query[..len]) else {
+                    continue;
+                };
                 if waiting.len() < WAITING {
                     number += 1;
                     let at = sys::monotonic().saturating_add(delay);

@@ -16,7 +16,12 @@ const IPV6_HINT: u16 = 6;
 /// A record's data; nothing where a text in it is too long or empty.
 pub(crate) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
     let mut bytes = service.priority.to_be_bytes().to_vec();
-    for label in service.target.trim_end_matches('.').split('.').filter(|label| !label.is_empty()) {
+    for label in service
+        .target
+        .trim_end_matches('.')
+        .split('.')
+        .filter(|label| !label.is_empty())
+    {
         let length = u8::try_from(label.len()).ok().filter(|length| *length < 64)?;
         bytes.push(length);
         bytes.extend(label.bytes());
@@ -27,7 +32,11 @@ pub(crate) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
         alpn.push(u8::try_from(protocol.len()).ok().filter(|length| *length > 0)?);
         alpn.extend(protocol.bytes());
     }
-    let hints: Vec<IpAddr> = service.hints.iter().flat_map(|text| addresses(text, plan)).collect();
+    let hints: Vec<IpAddr> = service
+        .hints
+        .iter()
+        .flat_map(|text| addresses(text, plan))
+        .collect();
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     for hint in hints {
         match hint {
@@ -35,7 +44,10 @@ pub(crate) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
             IpAddr::V6(address) => ipv6.extend(address.octets()),
         }
     }
-    let port = service.port.map(|port| port.to_be_bytes().to_vec()).unwrap_or_default();
+    let port = service
+        .port
+        .map(|port| port.to_be_bytes().to_vec())
+        .unwrap_or_default();
     for (key, value) in [(ALPN, alpn), (PORT, port), (IPV4_HINT, ipv4), (IPV6_HINT, ipv6)] {
         if !value.is_empty() {
             bytes.extend(key.to_be_bytes());
@@ -57,8 +69,12 @@ mod tests {
         let spec =
             Spec::parse("host = [{ name = \"a\" }, { name = \"b\" }]\nlink = [{ between = [\"a\", \"b\"] }]");
         let plan = Plan::new(&spec.expect("a lab")).expect("a plan");
-        let port =
-            Service { priority: 16, target: "foo.example.com.".into(), port: Some(53), ..Service::default() };
+        let port = Service {
+            priority: 16,
+            target: "foo.example.com.".into(),
+            port: Some(53),
+            ..Service::default()
+        };
         let expected = b"\x00\x10\x03foo\x07example\x03com\x00\x00\x03\x00\x02\x00\x35";
         assert_eq!(data(&port, &plan).as_deref(), Some(&expected[..]));
         let more = Service {
@@ -71,7 +87,25 @@ mod tests {
         let expected = b"\x00\x10\x03foo\x07example\x03org\x00\
                          \x00\x01\x00\x09\x02h2\x05h3-19\x00\x04\x00\x04\xc0\x00\x02\x01";
         assert_eq!(data(&more, &plan).as_deref(), Some(&expected[..]));
-        assert_eq!(data(&Service { alpn: vec![String::new()], ..Service::default() }, &plan), None);
-        assert_eq!(data(&Service { target: "x".repeat(64), ..Service::default() }, &plan), None);
+        assert_eq!(
+            data(
+                &Service {
+                    alpn: vec![String::new()],
+                    ..Service::default()
+                },
+                &plan
+            ),
+            None
+        );
+        assert_eq!(
+            data(
+                &Service {
+                    target: "x".repeat(64),
+                    ..Service::default()
+                },
+                &plan
+            ),
+            None
+        );
     }
 }

@@ -19,8 +19,13 @@ use super::RESOLVER;
 const COVERED: &[&str] = &["/mnt", "/media", "/tmp"];
 /// Where resolvers of the system listen on Unix sockets, which no network namespace hides: nscd,
 /// systemd-resolved, Avahi, the name services of userdb.
-const SYSTEM_RESOLVERS: &[&str] =
-    &["/run/nscd", "/var/run/nscd", "/run/systemd/resolve", "/run/avahi-daemon", "/run/systemd/userdb"];
+const SYSTEM_RESOLVERS: &[&str] = &[
+    "/run/nscd",
+    "/var/run/nscd",
+    "/run/systemd/resolve",
+    "/run/avahi-daemon",
+    "/run/systemd/userdb",
+];
 const NAME_SERVICES: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n\
                              networks: files\nprotocols: files\nservices: files\n";
 
@@ -34,7 +39,9 @@ impl View {
     /// Makes one for a host with this network, and this `hosts` file.
     pub(crate) fn make(network: &Namespace, hosts: &str) -> Result<View, LabError> {
         let namespace = network.run(|| build(hosts))?;
-        Ok(View { namespace: namespace.map_err(LabError::io("give a host names of its own"))? })
+        Ok(View {
+            namespace: namespace.map_err(LabError::io("give a host names of its own"))?,
+        })
     }
 
     /// Moves the calling thread into it; its working directory stays.
@@ -84,13 +91,18 @@ fn hide(directory: &Path) -> io::Result<()> {
 fn lay_over(hatch: &Path, target: &Path, content: &str) -> io::Result<()> {
     let place = follow(target);
     if !place.exists() {
-        let is_hidden = SYSTEM_RESOLVERS.iter().any(|directory| place.starts_with(directory));
+        let is_hidden = SYSTEM_RESOLVERS
+            .iter()
+            .any(|directory| place.starts_with(directory));
         if is_hidden {
             return fs::write(&place, content);
         }
         // Without it the C library assumes what the lab would say, a resolver on this host apart.
         return match target.ends_with("resolv.conf") {
-            true => Err(io::Error::other(format!("{} does not exist; make an empty one", target.display()))),
+            true => Err(io::Error::other(format!(
+                "{} does not exist; make an empty one",
+                target.display()
+            ))),
             false => Ok(()),
         };
     }

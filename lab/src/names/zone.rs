@@ -61,13 +61,27 @@ impl Zone {
     /// The zone of a lab; names of hosts stand for their addresses.
     pub(crate) fn new(spec: &Spec, plan: &Plan) -> Zone {
         let entry = |name: &Name| Entry {
-            addresses: name.addresses.iter().flat_map(|text| addresses(text, plan)).collect(),
-            services: name.services.iter().filter_map(|service| service_data(service, plan)).collect(),
+            addresses: name
+                .addresses
+                .iter()
+                .flat_map(|text| addresses(text, plan))
+                .collect(),
+            services: name
+                .services
+                .iter()
+                .filter_map(|service| service_data(service, plan))
+                .collect(),
             ipv4: Script::new(name.both, name.ipv4),
             ipv6: Script::new(name.both, name.ipv6),
             https: Script::new(name.both, name.https),
         };
-        Zone { entries: spec.names.iter().map(|name| (normal(&name.name), entry(name))).collect() }
+        Zone {
+            entries: spec
+                .names
+                .iter()
+                .map(|name| (normal(&name.name), entry(name)))
+                .collect(),
+        }
     }
 
     /// Whether there is a script for a name.
@@ -90,7 +104,9 @@ impl Zone {
             return Some((0, reply(query, &Question::NONE, FORMAT_ERROR, &[])));
         };
         let with = |code, data: &[Vec<u8>]| reply(query, &question, code, data);
-        let Some(entry) = self.entries.get(&question.name) else { return Some((0, with(NAME_ERROR, &[]))) };
+        let Some(entry) = self.entries.get(&question.name) else {
+            return Some((0, with(NAME_ERROR, &[])));
+        };
         let (script, data) = match (question.class, question.kind) {
             (CLASS_INTERNET, TYPE_A) => (entry.ipv4, entry.data(true)),
             (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, entry.data(false)),
@@ -124,7 +140,10 @@ impl Entry {
 impl Script {
     fn new(both: Reply, own: Reply) -> Script {
         let delay = own.delay.or(both.delay).map_or(0, |delay| delay.0);
-        Script { delay, answer: own.answer.or(both.answer).unwrap_or_default() }
+        Script {
+            delay,
+            answer: own.answer.or(both.answer).unwrap_or_default(),
+        }
     }
 }
 
@@ -165,7 +184,12 @@ struct Question {
 
 impl Question {
     /// In an answer to what is no query.
-    const NONE: Question = Question { name: String::new(), kind: 0, class: 0, end: HEADER };
+    const NONE: Question = Question {
+        name: String::new(),
+        kind: 0,
+        class: 0,
+        end: HEADER,
+    };
 
     fn read(query: &[u8]) -> Option<Question> {
         if query.get(4..6)? != [0, 1] {
@@ -192,7 +216,12 @@ impl Question {
         let rest: &[u8; 4] = query.get(at..)?.first_chunk()?;
         let kind = u16::from_be_bytes([rest[0], rest[1]]);
         let class = u16::from_be_bytes([rest[2], rest[3]]);
-        Some(Question { name, kind, class, end: at + 4 })
+        Some(Question {
+            name,
+            kind,
+            class,
+            end: at + 4,
+        })
     }
 }
 
@@ -273,14 +302,19 @@ mod tests {
         let (delay, answer) = zone().answer(&query("www.example", 65)).expect("an answer");
         assert_eq!((delay, answer[7]), (20_000_000, 1));
         // RFC 9460, 2.2: priority 1, the owner itself, `h3`, the hints of host `b`.
-        let data = [0, 1, 0, 0, 1, 0, 3, 2, b'h', b'3', 0, 4, 0, 4, 10, 77, 0, 2, 0, 6, 0, 16];
+        let data = [
+            0, 1, 0, 0, 1, 0, 3, 2, b'h', b'3', 0, 4, 0, 4, 10, 77, 0, 2, 0, 6, 0, 16,
+        ];
         assert_eq!(answer[asked.len() + 12..asked.len() + 12 + data.len()], data);
     }
 
     #[test]
     fn names_that_fail_as_scripted() {
-        let code =
-            |name, kind| zone().answer(&query(name, kind)).map(|(_, answer)| (answer[3] & 15, answer[7]));
+        let code = |name, kind| {
+            zone()
+                .answer(&query(name, kind))
+                .map(|(_, answer)| (answer[3] & 15, answer[7]))
+        };
         assert_eq!(code("nowhere.example", 1), Some((3, 0)));
         assert_eq!(code("broken.example", 1), Some((2, 0)));
         assert_eq!(code("broken.example", 28), None);

@@ -36,7 +36,9 @@ pub(super) fn lay(network: &mut Network, plan: &Plan, number: usize) -> Result<(
             let near = near_end(number, i);
             let far = &network.stations[end.host].namespace;
             let index = FIRST_NUMBER + 2 * number as u32 + i as u32;
-            network.core_netlink.add_numbered_veth(&near, index, &end.interface, far)?;
+            network
+                .core_netlink
+                .add_numbered_veth(&near, index, &end.interface, far)?;
             network.core_netlink.set_mtu(&near, link.mtu)?;
             network.core_netlink.bring_up(&near)?;
         }
@@ -94,7 +96,11 @@ pub(super) fn settle(network: &mut Network, plan: &Plan, number: usize) -> Resul
 pub(crate) fn set_near_ends(netlink: &mut Netlink, number: usize, up: bool) -> Result<(), LabError> {
     for end in 0..2 {
         let near = near_end(number, end);
-        if up { netlink.bring_up(&near)? } else { netlink.take_down(&near)? }
+        if up {
+            netlink.bring_up(&near)?
+        } else {
+            netlink.take_down(&near)?
+        }
     }
     Ok(())
 }
@@ -117,9 +123,16 @@ pub(crate) fn shape(
     let bytes_per_second = (rate / 8).max(1);
     let frame = u64::from(link.mtu) + ETHERNET;
     let burst = ((bytes_per_second as f64 * BURST_SECONDS) as u64).clamp(2 * frame, BURST_MOST);
-    let queue = profile.queue_bytes.min(profile.queue_packets.saturating_mul(frame)).max(frame);
+    let queue = profile
+        .queue_bytes
+        .min(profile.queue_packets.saturating_mul(frame))
+        .max(frame);
     let small = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
     // The kernel's limit counts what waits beyond the burst.
-    let shape = Shape { bytes_per_second, burst: small(burst), queue: small(queue) };
+    let shape = Shape {
+        bytes_per_second,
+        burst: small(burst),
+        queue: small(queue),
+    };
     Ok(netlink.shape(&link.ends[end].interface, shape)?)
 }

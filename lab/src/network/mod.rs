@@ -50,8 +50,16 @@ impl Network {
             settings::mute()?;
             Ok(Netlink::open()?)
         })??;
-        let stations = plan.hosts.iter().map(Station::new).collect::<Result<Vec<_>, _>>()?;
-        let mut network = Network { core, core_netlink, stations };
+        let stations = plan
+            .hosts
+            .iter()
+            .map(Station::new)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut network = Network {
+            core,
+            core_netlink,
+            stations,
+        };
         for number in 0..plan.links.len() {
             links::lay(&mut network, plan, number)?;
         }
@@ -74,7 +82,11 @@ impl Network {
         let ends: Vec<_> = plan.links.iter().enumerate().collect();
         let mut own: Vec<(usize, usize)> = Vec::new();
         for (l, link) in ends {
-            own.extend((0..2).filter(|end| link.ends[*end].host == number).map(|end| (l, end)));
+            own.extend(
+                (0..2)
+                    .filter(|end| link.ends[*end].host == number)
+                    .map(|end| (l, end)),
+            );
         }
         if own.len() < 2 {
             return Ok(());
@@ -103,7 +115,13 @@ impl Network {
 fn set(netlink: &mut Netlink, plan: &Plan, way: &Way, table: Option<u8>) -> Result<(), LabError> {
     let prefix = if way.to.is_ipv4() { 32 } else { 128 };
     let interface = &plan.links[way.link].ends[way.end].interface;
-    let route = Route { to: (way.to, prefix), interface, gateway: way.gateway, metric: way.metric(), table };
+    let route = Route {
+        to: (way.to, prefix),
+        interface,
+        gateway: way.gateway,
+        metric: way.metric(),
+        table,
+    };
     Ok(netlink.set_route(&route)?)
 }
 

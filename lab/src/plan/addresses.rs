@@ -32,7 +32,11 @@ pub(super) fn of_link(
 
 fn by_default(link: usize, end: usize, is_private: bool) -> Vec<Subnet> {
     let (n, host) = (link as u8, end as u8 + 1);
-    let v4 = if is_private { Ipv4Addr::new(192, 168, n, 2) } else { Ipv4Addr::new(10, 77, n, host) };
+    let v4 = if is_private {
+        Ipv4Addr::new(192, 168, n, 2)
+    } else {
+        Ipv4Addr::new(10, 77, n, host)
+    };
     let v6 = Ipv6Addr::new(0xfd77, 0, 0, u16::from(n), 0, 0, 0, u16::from(host));
     vec![(v4.into(), 24), (v6.into(), 64)]
 }
@@ -70,14 +74,23 @@ pub(super) fn of_translator(
     let address = match nat.address {
         Some(IpAddr::V4(address)) => address,
         Some(IpAddr::V6(_)) => {
-            return Err(SpecError::new(at("nat.address"), "the outside address is an IPv4 address"));
+            return Err(SpecError::new(
+                at("nat.address"),
+                "the outside address is an IPv4 address",
+            ));
         }
         None => another_of(public).ok_or_else(|| {
-            SpecError::new(at("addresses"), "the outside subnet has no room for the translator")
+            SpecError::new(
+                at("addresses"),
+                "the outside subnet has no room for the translator",
+            )
         })?,
     };
     if !in_subnet(address.into(), (public.0.into(), public.1)) || address == public.0 {
-        let message = format!("{address} is no free address of the outside subnet {}/{}", public.0, public.1);
+        let message = format!(
+            "{address} is no free address of the outside subnet {}/{}",
+            public.0, public.1
+        );
         return Err(SpecError::new(at("nat.address"), message));
     }
     Ok((gateway, address))
@@ -89,7 +102,10 @@ fn another_of((address, prefix): (Ipv4Addr, u8)) -> Option<Ipv4Addr> {
         return None;
     }
     let network = u32::from(address) & mask(prefix);
-    [1, 2].map(|host| Ipv4Addr::from(network + host)).into_iter().find(|other| *other != address)
+    [1, 2]
+        .map(|host| Ipv4Addr::from(network + host))
+        .into_iter()
+        .find(|other| *other != address)
 }
 
 fn mask(prefix: u8) -> u32 {

@@ -51,12 +51,26 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
                 continue;
             }
             if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
-                ways.push(Way { to, link, end, gateway: None, cost: 0 });
+                ways.push(Way {
+                    to,
+                    link,
+                    end,
+                    gateway: None,
+                    cost: 0,
+                });
                 continue;
             }
-            let Some(gateway) = gateway(&plan.links[link], end, to) else { continue };
+            let Some(gateway) = gateway(&plan.links[link], end, to) else {
+                continue;
+            };
             if let Some(cost) = cost(plan, host, (link, end), destination) {
-                ways.push(Way { to, link, end, gateway: Some(gateway), cost });
+                ways.push(Way {
+                    to,
+                    link,
+                    end,
+                    gateway: Some(gateway),
+                    cost,
+                });
             }
         }
     }
@@ -69,16 +83,22 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
 pub(crate) fn ways_from(ways: &[Way], link: usize, end: usize) -> impl Iterator<Item = &Way> {
     let own = ways.iter().filter(move |way| (way.link, way.end) == (link, end));
     own.map(move |own| {
-        let others = ways.iter().filter(|way| way.to == own.to && way.cost < own.cost && end == 1);
+        let others = ways
+            .iter()
+            .filter(|way| way.to == own.to && way.cost < own.cost && end == 1);
         others.min_by_key(|way| way.metric()).unwrap_or(own)
     })
 }
 
 /// Links and ends that a host is at.
 fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let ends =
-        plan.links.iter().enumerate().flat_map(|(l, link)| link.ends.iter().zip(0..).map(move |e| (l, e)));
-    ends.filter(move |(_, (end, _))| end.host == host).map(|(link, (_, end))| (link, end))
+    let ends = plan
+        .links
+        .iter()
+        .enumerate()
+        .flat_map(|(l, link)| link.ends.iter().zip(0..).map(move |e| (l, e)));
+    ends.filter(move |(_, (end, _))| end.host == host)
+        .map(|(link, (_, end))| (link, end))
 }
 
 /// Every address there is. A translator's outside address is reached by way of the host at its
@@ -87,7 +107,10 @@ fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
     plan.links.iter().enumerate().flat_map(move |(home, link)| {
         let of_end = move |end: &End| {
             let owner = end.host;
-            let addresses = end.addresses.iter().map(move |(to, _)| Destination { to: *to, home, owner });
+            let addresses = end
+                .addresses
+                .iter()
+                .map(move |(to, _)| Destination { to: *to, home, owner });
             addresses.collect::<Vec<_>>()
         };
         let outside = link.nat.map(|nat| Destination {
@@ -112,7 +135,10 @@ fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
     }
     let (here, there) = (&link.ends[end].addresses, &link.ends[1 - end].addresses);
     let shared = |ip: &IpAddr| here.iter().any(|subnet| in_subnet(*ip, *subnet));
-    there.iter().map(|(ip, _)| *ip).find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
+    there
+        .iter()
+        .map(|(ip, _)| *ip)
+        .find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
 }
 
 /// What a way costs that begins with a link at an end, by routers alone and not by way of `except`.
@@ -147,7 +173,9 @@ mod tests {
         let v4 = plan.hosts[host].ways.iter().filter(|way| way.to.is_ipv4());
         v4.map(|way| {
             let end = &plan.links[way.link].ends[way.end];
-            let gateway = way.gateway.map_or("itself".to_owned(), |gateway| gateway.to_string());
+            let gateway = way
+                .gateway
+                .map_or("itself".to_owned(), |gateway| gateway.to_string());
             format!("{} by {} {gateway}", way.to, end.interface)
         })
         .collect()
@@ -194,7 +222,10 @@ mod tests {
                 let way = ways_from(&plan.hosts[host].ways, link, end).find(|way| way.to == to);
                 let way = way.expect("a way");
                 let from = &plan.links[link].ends[end].interface;
-                found.push(format!("{from} to {to} by {}", plan.links[way.link].ends[way.end].interface));
+                found.push(format!(
+                    "{from} to {to} by {}",
+                    plan.links[way.link].ends[way.end].interface
+                ));
             }
         }
         found
@@ -249,7 +280,9 @@ mod tests {
     fn nobody_forwards_who_is_no_router() {
         let text = TWO_PATHS.replace(", router = true", "");
         assert!(
-            ways_of(&text, 2).iter().all(|way| !way.contains("10.77.0.1 ") && !way.contains("10.77.1.1 "))
+            ways_of(&text, 2)
+                .iter()
+                .all(|way| !way.contains("10.77.0.1 ") && !way.contains("10.77.1.1 "))
         );
     }
 
@@ -259,7 +292,10 @@ mod tests {
             host = [{ name = "client" }, { name = "server" }]
             link = [{ between = ["client", "server"], nat = { inside = "client" } }]
         "#;
-        assert_eq!(ways_of(text, 0), ["10.77.0.2 by eth0 192.168.0.1", "10.77.0.1 by eth0 192.168.0.1"]);
+        assert_eq!(
+            ways_of(text, 0),
+            ["10.77.0.2 by eth0 192.168.0.1", "10.77.0.1 by eth0 192.168.0.1"]
+        );
         assert!(ways_of(text, 1).is_empty());
     }
 }

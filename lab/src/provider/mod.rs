@@ -36,8 +36,18 @@ pub fn with_links<T>(bus: &Bus, lab: &Lab, body: impl FnOnce() -> T) -> T {
     lab.on_change(move |changed| news.send(News::Changed(changed.clone())).is_ok());
     std::thread::scope(|scope| {
         // However the body ends, the thread does as well.
-        let _ends = Ends { over: &over, waker: &waker };
-        let (serving, over) = (Serving { source, links: Links::new(lab), lost: BTreeMap::new() }, &over);
+        let _ends = Ends {
+            over: &over,
+            waker: &waker,
+        };
+        let (serving, over) = (
+            Serving {
+                source,
+                links: Links::new(lab),
+                lost: BTreeMap::new(),
+            },
+            &over,
+        );
         scope.spawn(move || serving.run(&inbox, over));
         body()
     })
@@ -86,8 +96,14 @@ impl Serving<'_> {
             if over.load(Ordering::Relaxed) {
                 return self.finish(inbox, looked.is_some());
             }
-            let deadline = self.source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-            let limit = [deadline, wants_losses.then_some(LOOK)].into_iter().flatten().min();
+            let deadline = self
+                .source
+                .next_deadline()
+                .map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            let limit = [deadline, wants_losses.then_some(LOOK)]
+                .into_iter()
+                .flatten()
+                .min();
             let news = match limit {
                 Some(limit) => inbox.recv_timeout(limit),
                 None => inbox.recv().map_err(RecvTimeoutError::from),
@@ -112,7 +128,9 @@ impl Serving<'_> {
 
     /// Signals a change.
     fn tell(&mut self, changed: &Changed) {
-        let Some(link) = self.links.lab.links().nth(changed.link) else { return };
+        let Some(link) = self.links.lab.links().nth(changed.link) else {
+            return;
+        };
         let at = changed.at.as_nanos() as u64;
         let both = [Direction::Forward, Direction::Backward];
         match &changed.what {
@@ -132,7 +150,8 @@ impl Serving<'_> {
 
     fn publish(&mut self, at: Nanos, link: usize, direction: Direction, event: Event, fields: &[u64]) {
         let flow = flow(link, direction);
-        self.source.publish(at, flow, EventId(event as u16), fields, &mut self.links);
+        self.source
+            .publish(at, flow, EventId(event as u16), fields, &mut self.links);
         // The timeline may have set what somebody holds.
         self.source.settle(flow, &mut self.links);
     }
@@ -140,12 +159,22 @@ impl Serving<'_> {
     /// Signals what was lost since the last look.
     fn look(&mut self, now: Nanos, tell: bool) {
         for flow in self.links.flows() {
-            let Some((number, direction, link)) = self.links.at(flow) else { continue };
-            let Ok(done) = link.statistics(direction) else { continue };
+            let Some((number, direction, link)) = self.links.at(flow) else {
+                continue;
+            };
+            let Ok(done) = link.statistics(direction) else {
+                continue;
+            };
             for (name, count) in done.lost {
                 let before = self.lost.insert((flow.0, name), count).unwrap_or(0);
                 if tell && count > before {
-                    self.publish(now, number, direction, Event::Lost, &[count - before, cause(name)]);
+                    self.publish(
+                        now,
+                        number,
+                        direction,
+                        Event::Lost,
+                        &[count - before, cause(name)],
+                    );
                 }
             }
         }
@@ -166,7 +195,10 @@ struct Links<'a> {
 
 impl<'a> Links<'a> {
     fn new(lab: &'a Lab) -> Links<'a> {
-        Links { lab, counted: RefCell::new(None) }
+        Links {
+            lab,
+            counted: RefCell::new(None),
+        }
     }
 
     /// The lab's age, nanoseconds: the clock of its events.
@@ -176,7 +208,11 @@ impl<'a> Links<'a> {
 
     fn at(&self, flow: FlowId) -> Option<(usize, Direction, Link<'a>)> {
         let number = (flow.0 / 2) as usize;
-        let direction = if flow.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward };
+        let direction = if flow.0.is_multiple_of(2) {
+            Direction::Forward
+        } else {
+            Direction::Backward
+        };
         Some((number, direction, self.lab.links().nth(number)?))
     }
 
@@ -198,7 +234,9 @@ impl<'a> Links<'a> {
 
     fn set(&self, flow: FlowId, variable: VariableId, value: u64) -> Result<(), String> {
         let (_, direction, link) = self.at(flow).ok_or("there is no such link")?;
-        let (_, _, _, of) = VARIABLES.get(usize::from(variable.0)).ok_or("there is no such variable")?;
+        let (_, _, _, of) = VARIABLES
+            .get(usize::from(variable.0))
+            .ok_or("there is no such variable")?;
         match of {
             Of::Counted(_) => return Err("what was counted is not set".into()),
             Of::Ruled(_, write) => {
@@ -210,7 +248,9 @@ impl<'a> Links<'a> {
             }
             Of::Up if direction == Direction::Backward => {
                 let forward = link.name();
-                return Err(format!("the carrier is both directions': it is set at `{forward} forward`"));
+                return Err(format!(
+                    "the carrier is both directions': it is set at `{forward} forward`"
+                ));
             }
             Of::Up => set_up(link, value != 0),
         }
@@ -244,11 +284,17 @@ impl State for Links<'_> {
             Direction::Backward => "backward",
         };
         let label = format!("{} {word}", link.name());
-        Some(FlowInfo { kind: "link".to_owned(), label, ..FlowInfo::default() })
+        Some(FlowInfo {
+            kind: "link".to_owned(),
+            label,
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
         let both = [Direction::Forward, Direction::Backward];
-        (0..self.lab.links().count()).flat_map(|link| both.map(|direction| flow(link, direction))).collect()
+        (0..self.lab.links().count())
+            .flat_map(|link| both.map(|direction| flow(link, direction)))
+            .collect()
     }
 }

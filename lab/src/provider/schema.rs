@@ -43,33 +43,81 @@ pub(super) enum Of {
 /// it is.
 pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
     ("carrier", Kind::Bool, 1, Of::Up),
-    ("silent", Kind::Bool, 1, Of::Ruled(silent, |value| Rules { silent: Some(value != 0), ..rules() })),
-    ("rate", Kind::Number, u64::MAX, Of::Ruled(rate, |value| Rules { rate: Some(Rate(value)), ..rules() })),
-    ("delay", Kind::Duration, HOUR, Of::Ruled(delay, |value| Rules { delay: Some(Span(value)), ..rules() })),
+    (
+        "silent",
+        Kind::Bool,
+        1,
+        Of::Ruled(silent, |value| Rules {
+            silent: Some(value != 0),
+            ..rules()
+        }),
+    ),
+    (
+        "rate",
+        Kind::Number,
+        u64::MAX,
+        Of::Ruled(rate, |value| Rules {
+            rate: Some(Rate(value)),
+            ..rules()
+        }),
+    ),
+    (
+        "delay",
+        Kind::Duration,
+        HOUR,
+        Of::Ruled(delay, |value| Rules {
+            delay: Some(Span(value)),
+            ..rules()
+        }),
+    ),
     (
         "jitter",
         Kind::Duration,
         HOUR,
-        Of::Ruled(jitter, |value| Rules { jitter: Some(Span(value)), ..rules() }),
+        Of::Ruled(jitter, |value| Rules {
+            jitter: Some(Span(value)),
+            ..rules()
+        }),
     ),
     (
         "loss",
         Kind::Number,
         BILLION as u64,
-        Of::Ruled(loss, |value| Rules { loss: Some(share(value)), ..rules() }),
+        Of::Ruled(loss, |value| Rules {
+            loss: Some(share(value)),
+            ..rules()
+        }),
     ),
     (
         "queue",
         Kind::Number,
         u64::MAX,
-        Of::Ruled(queue, |value| Rules { queue: Some(Bytes(value)), ..rules() }),
+        Of::Ruled(queue, |value| Rules {
+            queue: Some(Bytes(value)),
+            ..rules()
+        }),
     ),
     ("sent", Kind::Number, 0, Of::Counted(|done| done.sent)),
     ("sent_bytes", Kind::Number, 0, Of::Counted(|done| done.sent_bytes)),
     ("delivered", Kind::Number, 0, Of::Counted(|done| done.delivered)),
-    ("delivered_bytes", Kind::Number, 0, Of::Counted(|done| done.delivered_bytes)),
-    ("queued_bytes", Kind::Number, 0, Of::Counted(|done| done.queued_bytes)),
-    ("dropped", Kind::Number, 0, Of::Counted(|done| done.lost.values().sum())),
+    (
+        "delivered_bytes",
+        Kind::Number,
+        0,
+        Of::Counted(|done| done.delivered_bytes),
+    ),
+    (
+        "queued_bytes",
+        Kind::Number,
+        0,
+        Of::Counted(|done| done.queued_bytes),
+    ),
+    (
+        "dropped",
+        Kind::Number,
+        0,
+        Of::Counted(|done| done.lost.values().sum()),
+    ),
 ];
 
 /// What a person is told of events, fields and variables.
@@ -137,8 +185,14 @@ fn queue(rules: &Rules) -> u64 {
 
 /// What a lab's links offer.
 pub(super) fn schema() -> Schema {
-    let causes =
-        || Kind::Enum((0..).zip(LOSSES.map(str::to_owned)).chain([(OTHER, "other".into())]).collect());
+    let causes = || {
+        Kind::Enum(
+            (0..)
+                .zip(LOSSES.map(str::to_owned))
+                .chain([(OTHER, "other".into())])
+                .collect(),
+        )
+    };
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
         kind: match *name {
@@ -171,7 +225,10 @@ const OTHER: u64 = LOSSES.len() as u64;
 
 /// The number of what lost a frame.
 pub(super) fn cause(name: &str) -> u64 {
-    LOSSES.iter().position(|known| *known == name).map_or(OTHER, |at| at as u64)
+    LOSSES
+        .iter()
+        .position(|known| *known == name)
+        .map_or(OTHER, |at| at as u64)
 }
 
 /// What [`Event::Changed`] tells of new rules.

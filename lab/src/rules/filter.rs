@@ -41,7 +41,9 @@ pub(crate) struct Filter {
 impl Filter {
     /// A filter that obeys this list.
     pub(crate) fn new(blocked: &Blocked) -> Filter {
-        Filter { blocked: blocked.clone() }
+        Filter {
+            blocked: blocked.clone(),
+        }
     }
 }
 
@@ -51,12 +53,21 @@ impl Rule for Filter {
     }
 
     fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
-        let selectors = self.blocked.selectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let selectors = self
+            .blocked
+            .selectors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if selectors.is_empty() {
             return Verdict::Pass;
         }
-        let Some(packet) = Packet::find(&frame.head) else { return Verdict::Pass };
-        if selectors.iter().any(|selector| means(*selector, &packet, &frame.head)) {
+        let Some(packet) = Packet::find(&frame.head) else {
+            return Verdict::Pass;
+        };
+        if selectors
+            .iter()
+            .any(|selector| means(*selector, &packet, &frame.head))
+        {
             Verdict::Drop
         } else {
             Verdict::Pass
@@ -76,8 +87,15 @@ fn means(selector: Selector, packet: &Packet, frame: &[u8]) -> bool {
         Protocol::Ipv6 => !packet.is_v4,
         Protocol::Number(number) => packet.protocol == number,
     };
-    let has_port = || packet.ports(frame).map(|(source, destination)| [source, destination]);
-    is_protocol && selector.port.is_none_or(|port| has_port().is_some_and(|ports| ports.contains(&port)))
+    let has_port = || {
+        packet
+            .ports(frame)
+            .map(|(source, destination)| [source, destination])
+    };
+    is_protocol
+        && selector
+            .port
+            .is_none_or(|port| has_port().is_some_and(|ports| ports.contains(&port)))
 }
 
 fn is_plain_icmp_v6(packet: &Packet, frame: &[u8]) -> bool {
@@ -86,9 +104,13 @@ fn is_plain_icmp_v6(packet: &Packet, frame: &[u8]) -> bool {
 }
 
 fn has_mptcp(packet: &Packet, frame: &[u8]) -> bool {
-    let segment =
-        packet.transport.filter(|_| packet.protocol == TCP).and_then(|at| frame.get(at..packet.end));
-    let Some(segment) = segment.filter(|segment| segment.len() >= 20) else { return false };
+    let segment = packet
+        .transport
+        .filter(|_| packet.protocol == TCP)
+        .and_then(|at| frame.get(at..packet.end));
+    let Some(segment) = segment.filter(|segment| segment.len() >= 20) else {
+        return false;
+    };
     let header_len = usize::from(segment[12] >> 4) * 4;
     let mut options = segment.get(20..header_len).unwrap_or_default();
     while let [kind, rest @ ..] = options {
@@ -110,7 +132,9 @@ mod tests {
     /// An Ethernet frame with an IPv4 header (RFC 791) and these bytes behind it.
     fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
         let len = (20 + payload.len() as u16).to_be_bytes();
-        let header = [0x45, 0, len[0], len[1], 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let header = [
+            0x45, 0, len[0], len[1], 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
         [&[2; 12][..], &[8, 0], &header, payload].concat()
     }
 
@@ -118,8 +142,14 @@ mod tests {
     fn ipv6(protocol: u8, payload: &[u8]) -> Vec<u8> {
         let len = (8 + payload.len() as u16).to_be_bytes();
         let options = [protocol, 0, 1, 4, 0, 0, 0, 0];
-        [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, len[0], len[1], 60, 64], &[1; 32], &options, payload]
-            .concat()
+        [
+            &[2; 12][..],
+            &[0x86, 0xdd, 0x60, 0, 0, 0, len[0], len[1], 60, 64],
+            &[1; 32],
+            &options,
+            payload,
+        ]
+        .concat()
     }
 
     fn blocks(selector: &str, frame: &[u8]) -> bool {
@@ -130,7 +160,32 @@ mod tests {
     /// A TCP header (RFC 9293) from port 5000 to 80 with these options.
     fn segment(options: &[u8]) -> Vec<u8> {
         let words = (5 + options.len() / 4) as u8;
-        [&[0x13, 0x88, 0, 80, 0, 0, 0, 1, 0, 0, 0, 1, words << 4, 2, 1, 1, 0, 0, 0, 0][..], options].concat()
+        [
+            &[
+                0x13,
+                0x88,
+                0,
+                80,
+                0,
+                0,
+                0,
+                1,
+                0,
+                0,
+                0,
+                1,
+                words << 4,
+                2,
+                1,
+                1,
+                0,
+                0,
+                0,
+                0,
+            ][..],
+            options,
+        ]
+        .concat()
     }
 
     #[test]
@@ -152,7 +207,10 @@ mod tests {
         assert!(blocks("ipv6", &ipv6(17, &udp)) && !blocks("ipv4", &ipv6(17, &udp)));
         assert!(blocks("icmp", &ipv4(1, &[8; 8])) && blocks("icmp", &ipv6(58, &[128; 8])));
         assert!(!blocks("icmp", &ipv6(58, &[135; 24])), "a neighbour is sought");
-        assert!(!blocks("ipv4", &[[2; 12].as_slice(), &[8, 6], &[0; 28]].concat()), "ARP");
+        assert!(
+            !blocks("ipv4", &[[2; 12].as_slice(), &[8, 6], &[0; 28]].concat()),
+            "ARP"
+        );
     }
 
     #[test]
@@ -163,8 +221,14 @@ mod tests {
         assert!(blocks("mptcp:80", &ipv4(6, &segment(&capable))));
         assert!(!blocks("mptcp:81", &ipv4(6, &segment(&capable))));
         assert!(!blocks("mptcp", &ipv4(6, &segment(&[2, 4, 5, 0xb4]))));
-        assert!(!blocks("mptcp", &ipv4(6, &segment(&[0, 30, 4, 0]))), "behind the end of the options");
-        assert!(!blocks("mptcp", &ipv4(6, &segment(&[9, 0, 30, 4]))), "an option of no length");
+        assert!(
+            !blocks("mptcp", &ipv4(6, &segment(&[0, 30, 4, 0]))),
+            "behind the end of the options"
+        );
+        assert!(
+            !blocks("mptcp", &ipv4(6, &segment(&[9, 0, 30, 4]))),
+            "an option of no length"
+        );
         assert!(!blocks("mptcp", &ipv4(17, &segment(&capable))), "UDP");
     }
 

@@ -44,9 +44,14 @@ impl Packet {
 
     /// Source and destination port of protocols that have them there.
     pub(crate) fn ports(&self, frame: &[u8]) -> Option<(u16, u16)> {
-        let at = self.transport.filter(|_| matches!(self.protocol, TCP | UDP | SCTP))?;
+        let at = self
+            .transport
+            .filter(|_| matches!(self.protocol, TCP | UDP | SCTP))?;
         let bytes: &[u8; 4] = frame.get(at..self.end)?.first_chunk()?;
-        Some((u16::from_be_bytes([bytes[0], bytes[1]]), u16::from_be_bytes([bytes[2], bytes[3]])))
+        Some((
+            u16::from_be_bytes([bytes[0], bytes[1]]),
+            u16::from_be_bytes([bytes[2], bytes[3]]),
+        ))
     }
 }
 
@@ -102,5 +107,12 @@ fn find_v6(frame: &[u8], network: usize) -> Option<Packet> {
         }
     }
     let transport = is_first.then_some(network + at);
-    Some(Packet { network, transport, end: network + total, is_v4: false, protocol, is_fragment })
+    Some(Packet {
+        network,
+        transport,
+        end: network + total,
+        is_v4: false,
+        protocol,
+        is_fragment,
+    })
 }

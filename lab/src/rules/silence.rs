@@ -27,6 +27,10 @@ impl Rule for Silence {
     }
 
     fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
-        if self.on.load(Ordering::Relaxed) { Verdict::Drop } else { Verdict::Pass }
+        if self.on.load(Ordering::Relaxed) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     }
 }

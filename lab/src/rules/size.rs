@@ -19,7 +19,9 @@ pub(crate) struct Size {
 impl Size {
     /// A rule that obeys this number of bytes; 0: no limit.
     pub(crate) fn new(longest: &Arc<AtomicU64>) -> Size {
-        Size { longest: Arc::clone(longest) }
+        Size {
+            longest: Arc::clone(longest),
+        }
     }
 }
 
@@ -34,6 +36,10 @@ impl Rule for Size {
             return Verdict::Pass;
         }
         let length = Packet::find(&frame.head).map_or(0, |packet| packet.end - packet.network);
-        if length as u64 > longest { Verdict::Drop } else { Verdict::Pass }
+        if length as u64 > longest {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     }
 }

@@ -33,7 +33,11 @@ impl Line {
     /// Reads a file's text.
     pub(crate) fn parse(text: &str) -> Result<Line, String> {
         let mut times = Vec::new();
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
             let wrong = |what: &str| format!("line {}: {what}", number + 1);
             let time: u64 = line
                 .trim()
@@ -73,7 +77,12 @@ impl Line {
         // At the very start of a round, the end of the last one counts, too.
         let first = round * self.times.len() as u64 + before as u64;
         if within == 0 && round > 0 {
-            let same = self.times.iter().rev().take_while(|ms| **ms * MILLISECOND == length).count();
+            let same = self
+                .times
+                .iter()
+                .rev()
+                .take_while(|ms| **ms * MILLISECOND == length)
+                .count();
             return first.min(round * self.times.len() as u64 - same as u64);
         }
         first
@@ -132,7 +141,12 @@ impl Trace {
             _ => false,
         };
         if !same {
-            self.running = chosen.clone().map(|line| Running { line, start: now, opportunity: 0, left: 0 });
+            self.running = chosen.clone().map(|line| Running {
+                line,
+                start: now,
+                opportunity: 0,
+                left: 0,
+            });
         }
     }
 }
@@ -172,7 +186,9 @@ impl Rule for Trace {
     fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
         self.follow(now);
         self.drain(now);
-        let Some(running) = &mut self.running else { return Verdict::Pass };
+        let Some(running) = &mut self.running else {
+            return Verdict::Pass;
+        };
         let bytes = (frame.len() - usize::from(frame.link_header).min(frame.len())) as u64;
         let is_idle = self.waiting.is_empty();
         let is_full = self.waiting.len() as u64 >= self.limit_packets
@@ -237,7 +253,10 @@ mod tests {
             [Some(5), Some(10), Some(15)]
         );
         assert_eq!(leave("5\n5\n", &free, &[(0, 1500); 4]), [5, 5, 10, 10].map(Some));
-        assert_eq!(leave("5\n", &free, &[(0, 1000), (0, 500), (0, 1)]), [5, 5, 10].map(Some));
+        assert_eq!(
+            leave("5\n", &free, &[(0, 1000), (0, 500), (0, 1)]),
+            [5, 5, 10].map(Some)
+        );
         assert_eq!(leave("5\n", &free, &[(0, 1501), (0, 1499)]), [10, 10].map(Some));
     }
 
@@ -248,15 +267,30 @@ mod tests {
             leave("5\n", &free, &[(0, 100), (7, 1500), (20, 1500), (22, 1500)]),
             [5, 10, 20, 25].map(Some)
         );
-        assert_eq!(leave("1\n10\n", &free, &[(0, 1500), (2, 1500), (10, 1500)]), [1, 10, 11].map(Some));
+        assert_eq!(
+            leave("1\n10\n", &free, &[(0, 1500), (2, 1500), (10, 1500)]),
+            [1, 10, 11].map(Some)
+        );
     }
 
     #[test]
     fn what_does_not_fit_into_the_queue_is_lost() {
-        let two = Profile { queue_packets: 2, ..Profile::default() };
-        assert_eq!(leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]), [Some(5), Some(5), None]);
-        let bytes = Profile { queue_bytes: 2000, ..Profile::default() };
-        assert_eq!(leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]), [Some(5), None, Some(10)]);
+        let two = Profile {
+            queue_packets: 2,
+            ..Profile::default()
+        };
+        assert_eq!(
+            leave("5\n", &two, &[(0, 9), (0, 9), (0, 9)]),
+            [Some(5), Some(5), None]
+        );
+        let bytes = Profile {
+            queue_bytes: 2000,
+            ..Profile::default()
+        };
+        assert_eq!(
+            leave("5\n", &bytes, &[(0, 1500), (0, 600), (0, 500)]),
+            [Some(5), None, Some(10)]
+        );
     }
 
     #[test]

@@ -37,11 +37,30 @@ pub(super) fn matrix(quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |through: &'static str, rate: Option<f64>, delay_us: f64, loss: f64| {
         let rate_text = rate.map_or("no limit".to_owned(), |rate| format!("{} Mbit/s", rate / 1e6));
-        let name = format!("{through}, {rate_text}, {} ms, {} % loss", delay_us / 1e3, loss * 100.0);
-        cases.push(Case { name, through, rate, delay_us, loss, quick });
+        let name = format!(
+            "{through}, {rate_text}, {} ms, {} % loss",
+            delay_us / 1e3,
+            loss * 100.0
+        );
+        cases.push(Case {
+            name,
+            through,
+            rate,
+            delay_us,
+            loss,
+            quick,
+        });
     };
-    let rates: &[f64] = if quick { &[10e6, 1e9] } else { &[1e6, 10e6, 100e6, 1e9] };
-    let delays: &[f64] = if quick { &[0.0, 25e3] } else { &[0.0, 1e3, 25e3, 100e3, 400e3] };
+    let rates: &[f64] = if quick {
+        &[10e6, 1e9]
+    } else {
+        &[1e6, 10e6, 100e6, 1e9]
+    };
+    let delays: &[f64] = if quick {
+        &[0.0, 25e3]
+    } else {
+        &[0.0, 1e3, 25e3, 100e3, 400e3]
+    };
     for rate in rates {
         add("kernel", Some(*rate), 0.0, 0.0);
     }
@@ -65,7 +84,10 @@ impl Case {
             if row.faults.is_empty() {
                 break;
             }
-            row = Row { tries, ..self.measure()? };
+            row = Row {
+                tries,
+                ..self.measure()?
+            };
         }
         Ok(row)
     }
@@ -96,25 +118,40 @@ impl Case {
             let seconds = if self.quick { 0.3 } else { 0.6 };
             let measured = probe::rate(&lab, rate, Duration::from_secs_f64(self.delay_us / 1e6), seconds)?;
             row.measured_rate = Some(measured);
-            let share = if self.through == "kernel" || rate >= 1e9 { RATE_COARSE } else { RATE };
+            let share = if self.through == "kernel" || rate >= 1e9 {
+                RATE_COARSE
+            } else {
+                RATE
+            };
             if (measured / rate - 1.0).abs() > share {
-                row.faults.push(format!("the rate is more than {} % off", share * 100.0));
+                row.faults
+                    .push(format!("the rate is more than {} % off", share * 100.0));
             }
         }
         Ok(row)
     }
 
     fn lines(&self) -> String {
-        let mut rules = vec![format!("delay = \"{}us\"", self.delay_us), format!("loss = {}", self.loss)];
+        let mut rules = vec![
+            format!("delay = \"{}us\"", self.delay_us),
+            format!("loss = {}", self.loss),
+        ];
         if self.through == "kernel" {
             rules.clear();
         }
         if let Some(rate) = self.rate {
             rules.push(format!("rate = \"{rate}bit/s\""));
             // A tenth of a second, so that bursts of the sender cost nothing.
-            rules.push(format!("queue = {}, queue_packets = 100000", (rate / 80.0).max(100e3) as u64));
+            rules.push(format!(
+                "queue = {}, queue_packets = 100000",
+                (rate / 80.0).max(100e3) as u64
+            ));
         }
-        format!("through = \"{}\"\nforward = {{ {} }}", self.through, rules.join(", "))
+        format!(
+            "through = \"{}\"\nforward = {{ {} }}",
+            self.through,
+            rules.join(", ")
+        )
     }
 
     fn judge_delays(&self, row: &mut Row) {
@@ -123,14 +160,18 @@ impl Case {
         let line = self.rate.filter(|_| self.through == "cell");
         let least = self.delay_us + line.map_or(0.0, |rate| probe::PROBE_BITS / rate * 1e6);
         if delays.least < least {
-            row.faults.push(format!("a frame came {:.1} us too early", least - delays.least));
+            row.faults
+                .push(format!("a frame came {:.1} us too early", least - delays.least));
         }
-        for (name, value, bound) in
-            [("half", delays.p50, ADDED_P50), ("99 of a hundred", delays.p99, ADDED_P99)]
-        {
+        for (name, value, bound) in [
+            ("half", delays.p50, ADDED_P50),
+            ("99 of a hundred", delays.p99, ADDED_P99),
+        ] {
             if value - least > bound {
-                row.faults
-                    .push(format!("{name} of the frames: {:.0} us late, more than {bound}", value - least));
+                row.faults.push(format!(
+                    "{name} of the frames: {:.0} us late, more than {bound}",
+                    value - least
+                ));
             }
         }
     }
@@ -138,7 +179,8 @@ impl Case {
     fn judge_loss(&self, row: &mut Row, lost: f64, count: u64) {
         let deviation = (self.loss * (1.0 - self.loss) / count as f64).sqrt();
         if (lost - self.loss).abs() > DEVIATIONS * deviation {
-            row.faults.push(format!("the loss is more than {DEVIATIONS} deviations off"));
+            row.faults
+                .push(format!("the loss is more than {DEVIATIONS} deviations off"));
         }
     }
 }

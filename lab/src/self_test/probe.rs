@@ -86,7 +86,9 @@ impl Arrivals<'_> {
     fn of(lab: &Lab) -> Result<Arrivals<'_>, LabError> {
         let number = lab.plan.hosts.iter().position(|host| host.name == "b");
         let station = number.and_then(|number| lab.stations.get(number));
-        station.map(|station| Arrivals(lab::lock(&station.netlink))).ok_or(LabError::Stopped)
+        station
+            .map(|station| Arrivals(lab::lock(&station.netlink)))
+            .ok_or(LabError::Stopped)
     }
 
     fn count(&mut self) -> Result<InterfaceCounters, LabError> {
@@ -138,9 +140,18 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
         found
     });
     found.sort_by(f64::total_cmp);
-    let at = |share: f64| found.get(((found.len().max(1) - 1) as f64 * share) as usize).copied();
+    let at = |share: f64| {
+        found
+            .get(((found.len().max(1) - 1) as f64 * share) as usize)
+            .copied()
+    };
     let at = |share| at(share).unwrap_or(f64::INFINITY);
-    Ok(Delays { least: at(0.0), p50: at(0.5), p90: at(0.9), p99: at(0.99) })
+    Ok(Delays {
+        least: at(0.0),
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+    })
 }
 
 /// Bits per second of frames that come through a line which is offered a fifth more than it has, so
@@ -191,7 +202,9 @@ pub(super) fn loss(lab: &Lab, count: u64) -> Result<f64, LabError> {
 pub(super) fn stream(lab: &Lab, seconds: f64) -> Result<(f64, f64), LabError> {
     let (a, b) = (lab.host("a")?, lab.host("b")?);
     let connect = || -> io::Result<(TcpStream, TcpStream)> {
-        let listener = b.run(|| TcpListener::bind("0.0.0.0:0")).map_err(io::Error::other)??;
+        let listener = b
+            .run(|| TcpListener::bind("0.0.0.0:0"))
+            .map_err(io::Error::other)??;
         let address = b.ipv4().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let from = a.run(|| TcpStream::connect(to)).map_err(io::Error::other)??;

@@ -68,7 +68,13 @@ pub struct Floor {
 
 impl fmt::Display for Delays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:>9.3} {:>9.3} {:>9.3}", self.p50 / 1e3, self.p90 / 1e3, self.p99 / 1e3)
+        write!(
+            f,
+            "{:>9.3} {:>9.3} {:>9.3}",
+            self.p50 / 1e3,
+            self.p90 / 1e3,
+            self.p99 / 1e3
+        )
     }
 }
 
@@ -82,8 +88,17 @@ impl fmt::Display for SelfTest {
         for row in &self.rows {
             write!(f, "{row}")?;
         }
-        let Floor { kernel, cell, busy, bits_per_second, lost } = &self.floor;
-        writeln!(f, "\nthis machine's floor, ms                   p50       p90       p99")?;
+        let Floor {
+            kernel,
+            cell,
+            busy,
+            bits_per_second,
+            lost,
+        } = &self.floor;
+        writeln!(
+            f,
+            "\nthis machine's floor, ms                   p50       p90       p99"
+        )?;
         writeln!(f, "  a cable of the kernel         {kernel}")?;
         writeln!(f, "  a cell that does nothing      {cell}")?;
         writeln!(f, "  the same, half of 1 Gbit/s    {busy}")?;
@@ -93,7 +108,11 @@ impl fmt::Display for SelfTest {
             bits_per_second / 1e6,
             lost * 100.0
         )?;
-        f.write_str(if self.ok { "\nwithin all bounds" } else { "\nOUT OF BOUNDS" })
+        f.write_str(if self.ok {
+            "\nwithin all bounds"
+        } else {
+            "\nOUT OF BOUNDS"
+        })
     }
 }
 
@@ -102,8 +121,14 @@ impl fmt::Display for Row {
         let number = |value: Option<f64>, unit: f64, digits: usize| {
             value.map_or("-".to_owned(), |value| format!("{:.digits$}", value / unit))
         };
-        let delays = self.delays.map_or(format!("{:>9} {:>9} {:>9}", "-", "-", "-"), |d| d.to_string());
-        let again = if self.tries > 1 { format!("  {} tries", self.tries) } else { String::new() };
+        let delays = self
+            .delays
+            .map_or(format!("{:>9} {:>9} {:>9}", "-", "-", "-"), |d| d.to_string());
+        let again = if self.tries > 1 {
+            format!("  {} tries", self.tries)
+        } else {
+            String::new()
+        };
         writeln!(
             f,
             "{:<7} {:>10} {:>10} {:>9.3} {delays} {:>7.2} {:>7}{again}",
@@ -114,6 +139,8 @@ impl fmt::Display for Row {
             self.loss * 100.0,
             number(self.measured_loss, 0.01, 2),
         )?;
-        self.faults.iter().try_for_each(|fault| writeln!(f, "        ! {fault}"))
+        self.faults
+            .iter()
+            .try_for_each(|fault| writeln!(f, "        ! {fault}"))
     }
 }

@@ -50,7 +50,9 @@ fn check_names(spec: &Spec, plan: &Plan) -> Checked {
                     plan.hosts[host].known_by.clone()
                 }
             };
-            found.iter().for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
+            found
+                .iter()
+                .for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
         }
         if !fits(text, counts[0], 4) || !fits(text, counts[1], 16) {
             let message = "more addresses than fit into an answer of 512 bytes";
@@ -81,7 +83,10 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Checked {
         true => Ok(()),
         false => {
             let path = format!("dns[{number}].services");
-            Err(SpecError::new(path, "more services than fit into an answer of 512 bytes"))
+            Err(SpecError::new(
+                path,
+                "more services than fit into an answer of 512 bytes",
+            ))
         }
     }
 }
@@ -99,7 +104,10 @@ fn check_hosts(hosts: &[Host]) -> Checked {
             return Err(error.with_hint("letters, digits, hyphens and dots, at most 63"));
         }
         if !names.insert(&host.name) {
-            return Err(SpecError::new(at, format!("there is a host `{}` already", host.name)));
+            return Err(SpecError::new(
+                at,
+                format!("there is a host `{}` already", host.name),
+            ));
         }
     }
     Ok(())
@@ -115,7 +123,10 @@ fn check_links(spec: &Spec) -> Checked {
             known_host(spec, name, format!("link[{i}].between[{end}]"))?;
         }
         if link.between[0] == link.between[1] {
-            return Err(SpecError::new(format!("link[{i}].between"), "a link needs two different hosts"));
+            return Err(SpecError::new(
+                format!("link[{i}].between"),
+                "a link needs two different hosts",
+            ));
         }
         if !names.insert(link.label()) {
             let message = format!("there is a link `{}` already", link.label());
@@ -146,16 +157,26 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
             return Err(error.with_hint(format!("1 to {INTERFACE_NAME} letters and digits, not `lo`")));
         }
     }
-    for (key, rules) in [("both", &link.both), ("forward", &link.forward), ("backward", &link.backward)] {
+    for (key, rules) in [
+        ("both", &link.both),
+        ("forward", &link.forward),
+        ("backward", &link.backward),
+    ] {
         check_rules(rules, &at(key))?;
     }
     if link.through == Through::Kernel && !spec.suits_the_kernel(link) {
-        let error = SpecError::new(at("through"), "the kernel alone knows rate and queue, and no more");
+        let error = SpecError::new(
+            at("through"),
+            "the kernel alone knows rate and queue, and no more",
+        );
         return Err(error.with_hint("leave `through` out, or say \"cell\""));
     }
     if let Some(nat) = &link.nat {
         if !link.between.contains(&nat.inside) {
-            let error = SpecError::new(at("nat.inside"), format!("`{}` is no end of this link", nat.inside));
+            let error = SpecError::new(
+                at("nat.inside"),
+                format!("`{}` is no end of this link", nat.inside),
+            );
             return Err(error.with_hint(there_are(
                 "hosts",
                 &nat.inside,
@@ -175,10 +196,16 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
 fn check_rules(rules: &Rules, path: &str) -> Checked {
     let wrong = |key: &str, message: &str| Err(SpecError::new(format!("{path}.{key}"), message));
     if rules.burst.is_some_and(|burst| !(1.0..=1e9).contains(&burst)) {
-        return wrong("burst", "the mean length of a burst is a number of frames, at least 1");
+        return wrong(
+            "burst",
+            "the mean length of a burst is a number of frames, at least 1",
+        );
     }
     if rules.queue_packets == Some(0) {
-        return wrong("queue_packets", "a queue without room for a frame lets nothing through");
+        return wrong(
+            "queue_packets",
+            "a queue without room for a frame lets nothing through",
+        );
     }
     if rules.drop.iter().flatten().any(|number| *number == 0) {
         return wrong("drop", "frames are counted from 1");
@@ -194,15 +221,22 @@ fn check_changes(spec: &Spec) -> Checked {
     for (i, change) in spec.at.iter().enumerate() {
         let Some(link) = spec.link.iter().find(|link| link.label() == change.link) else {
             let error = SpecError::new(format!("at[{i}].link"), format!("no link `{}`", change.link));
-            return Err(error.with_hint(there_are("links", &change.link, labels.iter().map(String::as_str))));
+            return Err(error.with_hint(there_are(
+                "links",
+                &change.link,
+                labels.iter().map(String::as_str),
+            )));
         };
-        for (key, rules) in
-            [("both", &change.both), ("forward", &change.forward), ("backward", &change.backward)]
-        {
+        for (key, rules) in [
+            ("both", &change.both),
+            ("forward", &change.forward),
+            ("backward", &change.backward),
+        ] {
             check_rules(rules, &format!("at[{i}].{key}"))?;
         }
-        let nothing =
-            [&change.both, &change.forward, &change.backward].iter().all(|r| **r == Rules::default());
+        let nothing = [&change.both, &change.forward, &change.backward]
+            .iter()
+            .all(|r| **r == Rules::default());
         if nothing && change.state.is_none() && !change.rebind {
             let error = SpecError::new(format!("at[{i}]"), "nothing changes here");
             return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { silent = true }`"));
@@ -218,20 +252,27 @@ fn check_changes(spec: &Spec) -> Checked {
 
 /// The number of a host.
 pub(super) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize, SpecError> {
-    spec.host.iter().position(|host| host.name == name).ok_or_else(|| {
-        let names = spec.host.iter().map(|host| host.name.as_str());
-        SpecError::new(path, format!("no host `{name}`")).with_hint(there_are("hosts", name, names))
-    })
+    spec.host
+        .iter()
+        .position(|host| host.name == name)
+        .ok_or_else(|| {
+            let names = spec.host.iter().map(|host| host.name.as_str());
+            SpecError::new(path, format!("no host `{name}`")).with_hint(there_are("hosts", name, names))
+        })
 }
 
 impl Spec {
     /// Whether the kernel alone can be this link, with all that happens to it.
     pub(crate) fn suits_the_kernel(&self, link: &Link) -> bool {
         let changes = self.at.iter().filter(|at| at.link == link.label());
-        let rules = changes.clone().flat_map(|at| [&at.both, &at.forward, &at.backward]);
+        let rules = changes
+            .clone()
+            .flat_map(|at| [&at.both, &at.forward, &at.backward]);
         link.nat.is_none()
             && link.state.is_none()
             && changes.clone().all(|at| at.state.is_none())
-            && rules.chain([&link.both, &link.forward, &link.backward]).all(Rules::suit_the_kernel)
+            && rules
+                .chain([&link.both, &link.forward, &link.backward])
+                .all(Rules::suit_the_kernel)
     }
 }

@@ -206,7 +206,13 @@ pub struct Service {
 
 impl Default for Service {
     fn default() -> Service {
-        Service { priority: one(), target: root(), port: None, alpn: Vec::new(), hints: Vec::new() }
+        Service {
+            priority: one(),
+            target: root(),
+            port: None,
+            alpn: Vec::new(),
+            hints: Vec::new(),
+        }
     }
 }
 
@@ -304,14 +310,21 @@ impl Spec {
             std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
         let mut spec = Spec::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         if let Some(directory) = path.parent() {
-            spec.traces_mut().for_each(|trace| *trace = directory.join(&*trace));
+            spec.traces_mut()
+                .for_each(|trace| *trace = directory.join(&*trace));
         }
         Ok(spec)
     }
 
     fn traces_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let links = self.link.iter_mut().flat_map(|l| [&mut l.both, &mut l.forward, &mut l.backward]);
-        let changes = self.at.iter_mut().flat_map(|a| [&mut a.both, &mut a.forward, &mut a.backward]);
+        let links = self
+            .link
+            .iter_mut()
+            .flat_map(|l| [&mut l.both, &mut l.forward, &mut l.backward]);
+        let changes = self
+            .at
+            .iter_mut()
+            .flat_map(|a| [&mut a.both, &mut a.forward, &mut a.backward]);
         links.chain(changes).filter_map(|rules| rules.trace.as_mut())
     }
 }
@@ -320,7 +333,10 @@ impl Host {
     /// A host of this name that does nothing.
     #[must_use]
     pub fn named(name: impl Into<String>) -> Host {
-        Host { name: name.into(), ..Host::default() }
+        Host {
+            name: name.into(),
+            ..Host::default()
+        }
     }
 }
 
@@ -328,18 +344,28 @@ impl Link {
     /// A perfect link between two hosts.
     #[must_use]
     pub fn between(first: impl Into<String>, second: impl Into<String>) -> Link {
-        Link { between: [first.into(), second.into()], ..Link::default() }
+        Link {
+            between: [first.into(), second.into()],
+            ..Link::default()
+        }
     }
 
     /// Its name, the default included.
     #[must_use]
     pub fn label(&self) -> String {
-        if self.name.is_empty() { self.between.join("-") } else { self.name.clone() }
+        if self.name.is_empty() {
+            self.between.join("-")
+        } else {
+            self.name.clone()
+        }
     }
 
     /// What each direction does, the first host's first.
     #[must_use]
     pub fn directions(&self) -> [Rules; 2] {
-        [self.both.overridden_by(&self.forward), self.both.overridden_by(&self.backward)]
+        [
+            self.both.overridden_by(&self.forward),
+            self.both.overridden_by(&self.backward),
+        ]
     }
 }

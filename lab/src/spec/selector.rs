@@ -38,7 +38,10 @@ pub enum Protocol {
 
 impl Protocol {
     fn has_ports(self) -> bool {
-        matches!(self, Protocol::Tcp | Protocol::Udp | Protocol::Sctp | Protocol::Mptcp)
+        matches!(
+            self,
+            Protocol::Tcp | Protocol::Udp | Protocol::Sctp | Protocol::Mptcp
+        )
     }
 }
 
@@ -60,7 +63,10 @@ impl FromStr for Selector {
             Some((name, port)) => (name, Some(port)),
             None => (text, None),
         };
-        let known = NAMES.iter().find(|(known, _)| *known == name).map(|(_, protocol)| *protocol);
+        let known = NAMES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, protocol)| *protocol);
         let protocol = known.or_else(|| name.parse().ok().map(Protocol::Number)).ok_or_else(|| {
             format!(
                 "`{name}` is no protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port \
@@ -70,7 +76,10 @@ impl FromStr for Selector {
         let port = match port {
             None => None,
             Some(_) if !protocol.has_ports() => return Err(format!("`{name}` has no ports")),
-            Some(port) => Some(port.parse().map_err(|_| format!("`{port}` is no port, 0 to 65535"))?),
+            Some(port) => Some(
+                port.parse()
+                    .map_err(|_| format!("`{port}` is no port, 0 to 65535"))?,
+            ),
         };
         Ok(Selector { protocol, port })
     }
@@ -78,7 +87,10 @@ impl FromStr for Selector {
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (NAMES.iter().find(|(_, protocol)| *protocol == self.protocol), self.protocol) {
+        match (
+            NAMES.iter().find(|(_, protocol)| *protocol == self.protocol),
+            self.protocol,
+        ) {
             (Some((name, _)), _) => f.write_str(name)?,
             (None, Protocol::Number(number)) => write!(f, "{number}")?,
             (None, other) => write!(f, "{other:?}")?,
@@ -95,7 +107,9 @@ impl Serialize for Selector {
 
 impl<'de> Deserialize<'de> for Selector {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Selector, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -106,7 +120,10 @@ mod tests {
     #[test]
     fn selectors_read_as_they_are_written() {
         for text in ["tcp", "udp:443", "sctp", "icmp", "mptcp:80", "ipv6", "47"] {
-            assert_eq!(text.parse::<Selector>().map(|s| s.to_string()).as_deref(), Ok(text));
+            assert_eq!(
+                text.parse::<Selector>().map(|s| s.to_string()).as_deref(),
+                Ok(text)
+            );
         }
         for text in ["", "tpc", "icmp:1", "udp:70000", "256", "udp:"] {
             text.parse::<Selector>().expect_err(text);

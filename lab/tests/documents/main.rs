@@ -45,8 +45,16 @@ fn reference() -> String {
 fn blocks() -> Vec<String> {
     let complete = |block: &str| {
         let block = block.split("```").next().unwrap_or_default();
-        let link = if block.contains("[[link]]") { "" } else { "[[link]]\nbetween = [\"a\", \"b\"]\n" };
-        if block.contains("[[host]]") { block.to_owned() } else { format!("{BASE}{link}{block}") }
+        let link = if block.contains("[[link]]") {
+            ""
+        } else {
+            "[[link]]\nbetween = [\"a\", \"b\"]\n"
+        };
+        if block.contains("[[host]]") {
+            block.to_owned()
+        } else {
+            format!("{BASE}{link}{block}")
+        }
     };
     reference().split("```toml\n").skip(1).map(complete).collect()
 }
@@ -55,7 +63,9 @@ fn blocks() -> Vec<String> {
 fn files() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("examples/lab")).expect("the examples");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect()
+    paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect()
 }
 
 #[test]
@@ -99,14 +109,44 @@ fn errors_say_what_where_and_what_to_do() {
     let hosts = "host = [{ name = \"client\" }, { name = \"server\" }]\n";
     let link = "[[link]]\nbetween = [\"client\", \"server\"]\n";
     let cases: &[(&str, usize, &str, &str)] = &[
-        ("[[link]]\nbetween = [\"client\", \"sever\"]\n", 3, "link[0].between[1]", "did you mean `server`?"),
-        ("[[link]]\nbetween = [\"client\", \"client\"]\n", 3, "link[0].between", "two different hosts"),
+        (
+            "[[link]]\nbetween = [\"client\", \"sever\"]\n",
+            3,
+            "link[0].between[1]",
+            "did you mean `server`?",
+        ),
+        (
+            "[[link]]\nbetween = [\"client\", \"client\"]\n",
+            3,
+            "link[0].between",
+            "two different hosts",
+        ),
         (&format!("{link}{link}"), 4, "link[1]", "give it a `name`"),
         (&format!("{link}rat = 1\n"), 4, "link[0].rat", "unknown field"),
-        (&format!("{link}both = {{ dely = 1 }}\n"), 4, "link[0].both.dely", "did you mean `delay`?"),
-        (&format!("{link}both = {{ rate = 10 }}\n"), 4, "link[0].both.rate", "Mbit/s"),
-        (&format!("{link}both = {{ loss = 2 }}\n"), 4, "link[0].both.loss", "share from 0 to 1"),
-        (&format!("{link}both = {{ block = [\"tpc\"] }}\n"), 4, "link[0].both.block[0]", "tcp, udp, sctp"),
+        (
+            &format!("{link}both = {{ dely = 1 }}\n"),
+            4,
+            "link[0].both.dely",
+            "did you mean `delay`?",
+        ),
+        (
+            &format!("{link}both = {{ rate = 10 }}\n"),
+            4,
+            "link[0].both.rate",
+            "Mbit/s",
+        ),
+        (
+            &format!("{link}both = {{ loss = 2 }}\n"),
+            4,
+            "link[0].both.loss",
+            "share from 0 to 1",
+        ),
+        (
+            &format!("{link}both = {{ block = [\"tpc\"] }}\n"),
+            4,
+            "link[0].both.block[0]",
+            "tcp, udp, sctp",
+        ),
         (
             &format!("{link}both = {{ trace = \"x\", rate = \"1Mbit/s\" }}\n"),
             4,
@@ -114,24 +154,54 @@ fn errors_say_what_where_and_what_to_do() {
             "one of both",
         ),
         (&format!("{link}mtu = 9001\n"), 4, "link[0].mtu", "68 and 9000"),
-        (&format!("{link}interfaces = [\"lo\", \"eth0\"]\n"), 4, "link[0].interfaces[0]", "not `lo`"),
-        (&format!("{link}addresses = [[\"10.0.0.1\"], []]\n"), 4, "link[0].addresses[0][0]", "10.1.0.1/24"),
+        (
+            &format!("{link}interfaces = [\"lo\", \"eth0\"]\n"),
+            4,
+            "link[0].interfaces[0]",
+            "not `lo`",
+        ),
+        (
+            &format!("{link}addresses = [[\"10.0.0.1\"], []]\n"),
+            4,
+            "link[0].addresses[0][0]",
+            "10.1.0.1/24",
+        ),
         (
             &format!("{link}through = \"kernel\"\nboth = {{ delay = \"1ms\" }}\n"),
             4,
             "link[0].through",
             "leave `through` out",
         ),
-        (&format!("{link}nat = {{ inside = \"nobody\" }}\n"), 4, "link[0].nat.inside", "client, server"),
+        (
+            &format!("{link}nat = {{ inside = \"nobody\" }}\n"),
+            4,
+            "link[0].nat.inside",
+            "client, server",
+        ),
         (
             &format!("{link}nat = {{ inside = \"client\", address = \"1.2.3.4\" }}\n"),
             4,
             "link[0].nat.address",
             "no free address",
         ),
-        ("[[dns]]\nname = \"x\"\naddresses = [\"1.2.3\"]\n", 4, "dns[0].addresses[0]", "there are the hosts"),
-        ("[[at]]\ntime = \"1s\"\nlink = \"a\"\n", 4, "at[0].link", "there are no links"),
-        (&format!("{link}[[at]]\ntime = \"1s\"\nlink = \"client-server\"\n"), 4, "at[0]", "state"),
+        (
+            "[[dns]]\nname = \"x\"\naddresses = [\"1.2.3\"]\n",
+            4,
+            "dns[0].addresses[0]",
+            "there are the hosts",
+        ),
+        (
+            "[[at]]\ntime = \"1s\"\nlink = \"a\"\n",
+            4,
+            "at[0].link",
+            "there are no links",
+        ),
+        (
+            &format!("{link}[[at]]\ntime = \"1s\"\nlink = \"client-server\"\n"),
+            4,
+            "at[0]",
+            "state",
+        ),
         (
             &format!("{link}[[at]]\ntime = \"1s\"\nlink = \"client-server\"\nrebind = true\n"),
             7,
@@ -143,7 +213,9 @@ fn errors_say_what_where_and_what_to_do() {
     for (text, line, path, words) in cases {
         let error = Spec::parse(&format!("{hosts}{text}")).expect_err(text);
         if (error.line, error.path.as_str()) != (Some(*line), *path) || !error.to_string().contains(words) {
-            wrong.push(format!("{text}{error}\n  expected: line {line}, `{path}`, {words}"));
+            wrong.push(format!(
+                "{text}{error}\n  expected: line {line}, `{path}`, {words}"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -17,7 +17,11 @@ fn schema() -> Value {
 
 /// A table's part of the schema.
 fn part<'a>(schema: &'a Value, table: &str) -> &'a Value {
-    if table.is_empty() { schema } else { &schema["$defs"][table] }
+    if table.is_empty() {
+        schema
+    } else {
+        &schema["$defs"][table]
+    }
 }
 
 fn judge(schema: &Value, text: &str) -> Vec<String> {
@@ -29,8 +33,11 @@ fn judge(schema: &Value, text: &str) -> Vec<String> {
 fn its_keys_are_the_parsers() {
     let schema = schema();
     for (name, table) in TABLES {
-        let of_schema: BTreeSet<&String> =
-            part(&schema, name)["properties"].as_object().expect(name).keys().collect();
+        let of_schema: BTreeSet<&String> = part(&schema, name)["properties"]
+            .as_object()
+            .expect(name)
+            .keys()
+            .collect();
         let of_parser = keys_of(table);
         assert_eq!(of_schema, of_parser.iter().collect(), "`{name}`");
     }
@@ -42,7 +49,12 @@ fn every_key_is_described() {
     let schema = schema();
     for (name, _) in TABLES {
         for (key, value) in part(&schema, name)["properties"].as_object().expect(name) {
-            assert!(value["description"].as_str().is_some_and(|text| text.ends_with('.')), "{name}.{key}");
+            assert!(
+                value["description"]
+                    .as_str()
+                    .is_some_and(|text| text.ends_with('.')),
+                "{name}.{key}"
+            );
         }
     }
 }
@@ -52,16 +64,26 @@ fn its_words_are_the_parsers() {
     let link = |key: &str| format!("{BASE}[[link]]\nbetween = [\"a\", \"b\"]\n{key}");
     let schema = schema();
     for (text, words) in [
-        (link("through = \"zzz\""), &schema["$defs"]["link"]["properties"]["through"]),
+        (
+            link("through = \"zzz\""),
+            &schema["$defs"]["link"]["properties"]["through"],
+        ),
         (link("state = \"zzz\""), &schema["$defs"]["state"]),
-        (link("nat = { inside = \"a\", mapping = \"zzz\" }"), &schema["$defs"]["dependence"]),
+        (
+            link("nat = { inside = \"a\", mapping = \"zzz\" }"),
+            &schema["$defs"]["dependence"],
+        ),
         (
             link("[[dns]]\nname = \"x\"\nboth = { answer = \"zzz\" }"),
             &schema["$defs"]["reply"]["properties"]["answer"],
         ),
     ] {
-        let of_schema: Vec<&str> =
-            words["enum"].as_array().expect("words").iter().filter_map(Value::as_str).collect();
+        let of_schema: Vec<&str> = words["enum"]
+            .as_array()
+            .expect("words")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         assert_eq!(keys_of(&text), of_schema, "{text}");
     }
 }
@@ -139,5 +161,9 @@ fn they_judge_alike() {
         }
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
-    assert!((8..cases.len() - 20).contains(&right), "{right} of {} are right", cases.len());
+    assert!(
+        (8..cases.len() - 20).contains(&right),
+        "{right} of {} are right",
+        cases.len()
+    );
 }

@@ -19,20 +19,35 @@ fn obey(
     value: &Value,
     path: &str,
 ) -> Vec<String> {
-    let wrong =
-        |right: bool| if right { vec![] } else { vec![format!("{path}: {value} against {keyword} {rule}")] };
+    let wrong = |right: bool| {
+        if right {
+            vec![]
+        } else {
+            vec![format!("{path}: {value} against {keyword} {rule}")]
+        }
+    };
     // A number is judged as one of 64 bits: limits of these schemas are small.
     let against = |limit: fn(f64, f64) -> bool| {
-        wrong(value.as_f64().is_none_or(|number| rule.as_f64().is_some_and(|rule| limit(number, rule))))
+        wrong(
+            value
+                .as_f64()
+                .is_none_or(|number| rule.as_f64().is_some_and(|rule| limit(number, rule))),
+        )
     };
     let length = |limit: fn(usize, u64) -> bool| {
-        wrong(value.as_array().is_none_or(|all| rule.as_u64().is_some_and(|rule| limit(all.len(), rule))))
+        wrong(
+            value
+                .as_array()
+                .is_none_or(|all| rule.as_u64().is_some_and(|rule| limit(all.len(), rule))),
+        )
     };
     match keyword {
         "$schema" | "$defs" | "title" | "description" => vec![],
         "$ref" => {
-            let target =
-                rule.as_str().and_then(|target| target.strip_prefix('#')).and_then(|at| root.pointer(at));
+            let target = rule
+                .as_str()
+                .and_then(|target| target.strip_prefix('#'))
+                .and_then(|at| root.pointer(at));
             faults(root, target.expect("what is referred to"), value, path)
         }
         "type" => wrong(is_of_type(value, rule.as_str().expect("one type"))),
@@ -47,7 +62,9 @@ fn obey(
         "maxItems" => length(|count, limit| count as u64 <= limit),
         "items" => {
             let items = value.as_array().into_iter().flatten().enumerate();
-            items.flat_map(|(i, item)| faults(root, rule, item, &format!("{path}[{i}]"))).collect()
+            items
+                .flat_map(|(i, item)| faults(root, rule, item, &format!("{path}[{i}]")))
+                .collect()
         }
         "properties" => {
             let known = rule.as_object().into_iter().flatten();
@@ -59,11 +76,19 @@ fn obey(
         "additionalProperties" => {
             assert_eq!(*rule, false, "nothing else is used");
             let known = schema["properties"].as_object().expect("properties");
-            wrong(value.as_object().is_none_or(|table| table.keys().all(|key| known.contains_key(key))))
+            wrong(
+                value
+                    .as_object()
+                    .is_none_or(|table| table.keys().all(|key| known.contains_key(key))),
+            )
         }
         "required" => {
             let mut keys = rule.as_array().into_iter().flatten().filter_map(Value::as_str);
-            wrong(value.as_object().is_none_or(|table| keys.all(|key| table.contains_key(key))))
+            wrong(
+                value
+                    .as_object()
+                    .is_none_or(|table| keys.all(|key| table.contains_key(key))),
+            )
         }
         "anyOf" => {
             let mut choices = rule.as_array().into_iter().flatten();

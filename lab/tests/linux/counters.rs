@@ -17,16 +17,25 @@ pub(crate) fn every_kind_of_link_counts() -> TestResult {
         let after = link.statistics(Direction::Forward)?;
         // The kernel may report a multicast group meanwhile, which does not cross cells.
         let more = if lines.contains("cell") { 0 } else { 2 };
-        let (frames, bytes) =
-            (after.delivered - before.delivered, after.delivered_bytes - before.delivered_bytes);
+        let (frames, bytes) = (
+            after.delivered - before.delivered,
+            after.delivered_bytes - before.delivered_bytes,
+        );
         assert_eq!(after.sent - before.sent, frames, "{lines}");
         assert!((50..=50 + more).contains(&frames), "{lines}: {frames}");
         let expected = 50 * (958 + HEADERS) as u64;
-        assert!((expected..=expected + 150 * more).contains(&bytes), "{lines}: {bytes}");
+        assert!(
+            (expected..=expected + 150 * more).contains(&bytes),
+            "{lines}: {bytes}"
+        );
         assert_eq!((after.queued, after.queued_bytes), (0, 0), "{lines}");
         assert!(after.lost.is_empty(), "{lines}: {after:?}");
         // Fifty frames at 0.2 ms take 9.8 ms at least.
-        assert!(after.at - before.at >= Duration::from_micros(9_800), "{:?}", after.at - before.at);
+        assert!(
+            after.at - before.at >= Duration::from_micros(9_800),
+            "{:?}",
+            after.at - before.at
+        );
     }
     Ok(())
 }
@@ -42,14 +51,30 @@ pub(crate) fn queues_are_seen_to_fill() -> TestResult {
         probe.send(30, 958)?;
         let full = link.statistics(Direction::Forward)?;
         assert!((7..=10).contains(&full.queued), "{through}: {full:?}");
-        assert!(full.queued_bytes <= 1000 * full.queued && full.queued_bytes > 6000, "{through}: {full:?}");
+        assert!(
+            full.queued_bytes <= 1000 * full.queued && full.queued_bytes > 6000,
+            "{through}: {full:?}"
+        );
         assert!(full.lost["queue"] >= 15, "{through}: {full:?}");
         assert!((30..=30 + more).contains(&full.sent), "{through}: {full:?}");
-        assert_eq!(full.delivered + full.queued + full.lost["queue"], full.sent, "{through}: {full:?}");
+        assert_eq!(
+            full.delivered + full.queued + full.lost["queue"],
+            full.sent,
+            "{through}: {full:?}"
+        );
         // Without a rate the queue is gone; what was counted stays.
-        link.set(Direction::Forward, &Rules { rate: Some("0bit/s".parse()?), ..Rules::default() })?;
+        link.set(
+            Direction::Forward,
+            &Rules {
+                rate: Some("0bit/s".parse()?),
+                ..Rules::default()
+            },
+        )?;
         let later = link.statistics(Direction::Forward)?;
-        assert!(later.sent >= full.sent && later.delivered >= full.delivered, "{through}: {later:?}");
+        assert!(
+            later.sent >= full.sent && later.delivered >= full.delivered,
+            "{through}: {later:?}"
+        );
         probe.send(5, 958)?;
         let sent = link.statistics(Direction::Forward)?.sent - later.sent;
         assert!((5..=5 + more).contains(&sent), "{through}: {sent}");
@@ -69,10 +94,23 @@ pub(crate) fn throughput_over_time() -> TestResult {
         Ok(watcher.join().map_err(|_| "the watcher panicked")??)
     })?;
     // From the first look that found a queue to the last.
-    let busy: Vec<_> = samples.iter().map(|links| &links[0].forward).filter(|s| s.queued > 0).collect();
-    let [first, .., last] = busy[..] else { return Err(format!("{} looks", busy.len()).into()) };
+    let busy: Vec<_> = samples
+        .iter()
+        .map(|links| &links[0].forward)
+        .filter(|s| s.queued > 0)
+        .collect();
+    let [first, .., last] = busy[..] else {
+        return Err(format!("{} looks", busy.len()).into());
+    };
     let rate = last.bits_per_second_since(first);
-    assert!((rate / 20e6 - 1.0).abs() < 0.05, "{rate} in {:?}", last.at - first.at);
-    assert!(samples.iter().any(|sample| sample[0].forward.queued > 100), "the queue was full once");
+    assert!(
+        (rate / 20e6 - 1.0).abs() < 0.05,
+        "{rate} in {:?}",
+        last.at - first.at
+    );
+    assert!(
+        samples.iter().any(|sample| sample[0].forward.queued > 100),
+        "the queue was full once"
+    );
     Ok(())
 }

@@ -21,25 +21,38 @@ fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
     let arrivals = Probe::v4(lab)?.run(count, bytes, Duration::from_millis(100) / count as u32)?;
     // What the shaper lets through at once at first says nothing about its rate.
     let measured = rate(&arrivals[arrivals.len() / 5..], bytes);
-    assert!((measured / bits - 1.0).abs() < share, "{measured:.0} bit/s instead of {bits:.0}");
+    assert!(
+        (measured / bits - 1.0).abs() < share,
+        "{measured:.0} bit/s instead of {bits:.0}"
+    );
     Ok(())
 }
 
 pub(crate) fn the_kernel_shapes() -> TestResult {
     let lab = pair("both = { rate = \"20Mbit/s\", queue = \"1MB\" }")?;
-    assert!(matches!(lab.link("link")?.silence(true), Err(LabError::NotACell { .. })), "no cell is needed");
+    assert!(
+        matches!(lab.link("link")?.silence(true), Err(LabError::NotACell { .. })),
+        "no cell is needed"
+    );
     has_rate(&lab, 20e6, 0.1)
 }
 
 pub(crate) fn a_cell_has_its_rate() -> TestResult {
-    has_rate(&pair("through = \"cell\"\nboth = { rate = \"20Mbit/s\" }")?, 20e6, 0.05)
+    has_rate(
+        &pair("through = \"cell\"\nboth = { rate = \"20Mbit/s\" }")?,
+        20e6,
+        0.05,
+    )
 }
 
 pub(crate) fn a_cell_delays() -> TestResult {
     let lab = pair("forward = { delay = \"20ms\" }\nbackward = { delay = \"5ms\" }")?;
     let arrivals = Probe::v4(&lab)?.run(100, 100, 2 * MS)?;
     assert_eq!(arrivals.len(), 100);
-    assert!(arrivals.iter().all(|arrival| arrival.delay() >= 20 * MS), "none came too early");
+    assert!(
+        arrivals.iter().all(|arrival| arrival.delay() >= 20 * MS),
+        "none came too early"
+    );
     let median = percentile(&arrivals, 0.5);
     assert!(median < 24 * MS, "{median:?} instead of 20 ms");
     Ok(())
@@ -52,9 +65,15 @@ pub(crate) fn a_cell_loses_its_share() -> TestResult {
     let statistics = lab.link("link")?.statistics(Direction::Forward)?;
     assert_eq!(statistics.lost.get("overrun"), None, "{statistics:?}");
     // Four deviations of the binomial distribution; the seed is fixed.
-    let (mean, deviation) = (count as f64 * share, (count as f64 * share * (1.0 - share)).sqrt());
+    let (mean, deviation) = (
+        count as f64 * share,
+        (count as f64 * share * (1.0 - share)).sqrt(),
+    );
     let lost = (count - came as u64) as f64;
-    assert!((lost - mean).abs() < 4.0 * deviation, "{lost} lost instead of {mean}");
+    assert!(
+        (lost - mean).abs() < 4.0 * deviation,
+        "{lost} lost instead of {mean}"
+    );
     assert_eq!(statistics.lost["loss"] as f64, lost);
     Ok(())
 }
@@ -66,7 +85,10 @@ pub(crate) fn packets_above_the_path_mtu_are_lost() -> TestResult {
         let arrivals = Probe::v4(&lab)?.run(10, bytes, MS)?;
         assert_eq!(arrivals.len(), comes, "{bytes} bytes");
     }
-    assert_eq!(lab.link("link")?.statistics(Direction::Forward)?.lost["path_mtu"], 10);
+    assert_eq!(
+        lab.link("link")?.statistics(Direction::Forward)?.lost["path_mtu"],
+        10
+    );
     Ok(())
 }
 
@@ -85,10 +107,16 @@ pub(crate) fn the_same_seed_loses_the_same() -> TestResult {
 pub(crate) fn a_queue_drops_what_does_not_fit() -> TestResult {
     let lab = pair("through = \"cell\"\nforward = { rate = \"1Mbit/s\", queue_packets = 5 }")?;
     let arrivals = Probe::v4(&lab)?.run(20, 1000, Duration::ZERO)?;
-    assert_eq!(arrivals.iter().map(|a| a.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(
+        arrivals.iter().map(|a| a.number).collect::<Vec<_>>(),
+        [0, 1, 2, 3, 4]
+    );
     // Each waits for those before it: 1042 bytes at 1 Mbit/s are 8.336 ms.
     let last = arrivals[4].delay();
-    assert!(last > Duration::from_micros(5 * 8336 - 500) && last < 60 * MS, "{last:?}");
+    assert!(
+        last > Duration::from_micros(5 * 8336 - 500) && last < 60 * MS,
+        "{last:?}"
+    );
     Ok(())
 }
 
@@ -109,7 +137,10 @@ pub(crate) fn reordered_frames_are_overtaken() -> TestResult {
     let lab = pair("forward = { delay = \"1ms\", reorder = 0.1, hold = \"20ms\" }")?;
     let arrivals = Probe::v4(&lab)?.run(200, 100, MS)?;
     assert_eq!(arrivals.len(), 200, "none is lost");
-    let late = arrivals.windows(2).filter(|pair| pair[0].number > pair[1].number).count();
+    let late = arrivals
+        .windows(2)
+        .filter(|pair| pair[0].number > pair[1].number)
+        .count();
     assert!((5..=60).contains(&late), "{late} of about 20 were overtaken");
     Ok(())
 }
@@ -141,11 +172,18 @@ pub(crate) fn ipv6_is_filtered_and_not_translated() -> TestResult {
         let lab = pair(lines)?;
         for (passes, address) in [(v4, lab.host("b")?.ipv4()), (v6, lab.host("b")?.ipv6())] {
             let address = address.ok_or("no address")?;
-            assert_eq!(Probe::new(&lab, address)?.gets_through()?, passes, "{lines}: {address}");
+            assert_eq!(
+                Probe::new(&lab, address)?.gets_through()?,
+                passes,
+                "{lines}: {address}"
+            );
         }
         if lines == nat {
             // Nobody stands between: a's own address is what b sees.
-            assert_eq!(lab.host("a")?.ipv6().map(|ip| ip.to_string()).as_deref(), Some("fd77::1"));
+            assert_eq!(
+                lab.host("a")?.ipv6().map(|ip| ip.to_string()).as_deref(),
+                Some("fd77::1")
+            );
         }
     }
     Ok(())
@@ -167,8 +205,9 @@ pub(crate) fn routers_forward() -> TestResult {
     for address in server.addresses() {
         let listener = server.run(|| TcpListener::bind(SocketAddr::new(*address, 0)))??;
         let to = listener.local_addr()?;
-        let stream =
-            lab.host("client")?.run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)))??;
+        let stream = lab
+            .host("client")?
+            .run(|| TcpStream::connect_timeout(&to, Duration::from_secs(5)))??;
         let (mut peer, _) = listener.accept()?;
         (&stream).write_all(b"ahoy")?;
         drop(stream);
@@ -198,7 +237,10 @@ pub(crate) fn sockets_leave_by_their_interface() -> TestResult {
         socket.recv(&mut [0; 9])?;
         let took = start.elapsed();
         // The slow one takes 30 ms each way.
-        assert!(if slow { took >= 60 * MS } else { took < 30 * MS }, "{took:?} by {source}");
+        assert!(
+            if slow { took >= 60 * MS } else { took < 30 * MS },
+            "{took:?} by {source}"
+        );
     }
     Ok(())
 }

@@ -35,7 +35,10 @@ fn getent(host: Host<'_>, database: &str, name: &str) -> TestResult<(Vec<String>
 pub(crate) fn hosts_know_each_other() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     assert_eq!(lab.warnings(), [""; 0]);
-    for (host, other, address) in [("client", "server", "10.77.0.2"), ("server", "client", "10.77.0.1")] {
+    for (host, other, address) in [
+        ("client", "server", "10.77.0.2"),
+        ("server", "client", "10.77.0.1"),
+    ] {
         let (found, _) = getent(lab.host(host)?, "ahostsv4", other)?;
         assert_eq!(found, [address], "{other} on {host}");
     }
@@ -48,16 +51,24 @@ pub(crate) fn scripts_are_followed() -> TestResult {
     let (mut found, took) = getent(client, "ahostsv4", "www.example")?;
     found.sort();
     assert_eq!(found, ["10.77.0.2", "192.0.2.7"]);
-    assert!(took < Duration::from_millis(300), "{took:?}: no question for IPv6 is waited for");
+    assert!(
+        took < Duration::from_millis(300),
+        "{took:?}: no question for IPv6 is waited for"
+    );
     let (found, took) = getent(client, "ahostsv6", "www.example")?;
     assert!(found.contains(&"fd77::2".to_owned()), "{found:?}");
     assert!(took >= Duration::from_millis(300), "{took:?}");
     for name in ["gone.example", "nobody.said"] {
         let (found, took) = getent(client, "ahostsv4", name)?;
-        assert!(found.is_empty() && took < Duration::from_secs(2), "{name}: {found:?} after {took:?}");
+        assert!(
+            found.is_empty() && took < Duration::from_secs(2),
+            "{name}: {found:?} after {took:?}"
+        );
     }
     let mut mute = client.command("timeout")?;
-    let status = mute.args(["0.5", "getent", "ahostsv4", "mute.example"]).status()?;
+    let status = mute
+        .args(["0.5", "getent", "ahostsv4", "mute.example"])
+        .status()?;
     assert_eq!(status.code(), Some(124), "it still waits for an answer");
     Ok(())
 }
@@ -69,6 +80,11 @@ pub(crate) fn the_directory_stays() -> TestResult {
     assert_eq!(client.run(std::env::current_dir)??, here);
     let output = client.command("pwd")?.output()?;
     assert_eq!(String::from_utf8(output.stdout)?.trim(), here.to_string_lossy());
-    assert!(std::fs::read_to_string("/etc/hosts")?.lines().all(|line| !line.contains("10.77.")), "outside");
+    assert!(
+        std::fs::read_to_string("/etc/hosts")?
+            .lines()
+            .all(|line| !line.contains("10.77.")),
+        "outside"
+    );
     Ok(())
 }

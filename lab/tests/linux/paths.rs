@@ -45,7 +45,9 @@ fn bound(host: Host<'_>, kind: Type, to: IpAddr, interface: &str) -> TestResult<
 
 /// A stream to this address of the server; how long its question and the answer took.
 fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
-    let listener = lab.host("server")?.run(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
+    let listener = lab
+        .host("server")?
+        .run(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
     let socket = bound(lab.host("client")?, Type::STREAM, address, interface)?;
     socket.connect_timeout(&listener.local_addr()?.into(), PATIENCE)?;
     let (mut peer, _) = listener.accept()?;
@@ -59,7 +61,9 @@ fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
 
 /// The same with datagrams. The server's socket has the address, so that answers come from it.
 fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> {
-    let server = lab.host("server")?.run(|| UdpSocket::bind(SocketAddr::new(address, 0)))??;
+    let server = lab
+        .host("server")?
+        .run(|| UdpSocket::bind(SocketAddr::new(address, 0)))??;
     server.set_read_timeout(Some(PATIENCE))?;
     let socket = bound(lab.host("client")?, Type::DGRAM, address, interface)?;
     socket.connect(&server.local_addr()?.into())?;
@@ -88,7 +92,11 @@ pub(crate) fn interfaces_keep_to_their_links() -> TestResult {
                     let took = ask(&lab, *address, interface)?;
                     // The slow one takes 30 ms each way.
                     let is_slow = took >= Duration::from_millis(60);
-                    assert_eq!(is_slow, interface == "slow0", "{took:?} to {address} by {interface}");
+                    assert_eq!(
+                        is_slow,
+                        interface == "slow0",
+                        "{took:?} to {address} by {interface}"
+                    );
                     assert!(carried(&lab, link)? > before);
                     assert_eq!(carried(&lab, other)?, idle, "{address} by {interface}");
                 }

@@ -37,12 +37,21 @@ pub(crate) struct Probe {
 impl Probe {
     /// From `a` to this address of `b`.
     pub(crate) fn new(lab: &Lab, address: IpAddr) -> TestResult<Probe> {
-        let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+        let any: IpAddr = if address.is_ipv4() {
+            [0; 4].into()
+        } else {
+            [0u16; 8].into()
+        };
         let to = lab.host("b")?.run(|| UdpSocket::bind((any, 0)))??;
         to.set_read_timeout(Some(SILENCE))?;
         let from = lab.host("a")?.run(|| UdpSocket::bind((any, 0)))??;
         let target = SocketAddr::new(address, to.local_addr()?.port());
-        Ok(Probe { from, to, target, start: Instant::now() })
+        Ok(Probe {
+            from,
+            to,
+            target,
+            start: Instant::now(),
+        })
     }
 
     /// From `a` to `b` over IPv4.

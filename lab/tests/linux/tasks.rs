@@ -12,12 +12,19 @@ use crate::{TestResult, pair};
 /// A runtime whose threads are all in a host.
 fn runtime(host: HostHandle) -> TestResult<Runtime> {
     let enter = move || host.enter().unwrap_or_else(|error| panic!("{error}"));
-    Ok(Builder::new_multi_thread().worker_threads(2).on_thread_start(enter).enable_all().build()?)
+    Ok(Builder::new_multi_thread()
+        .worker_threads(2)
+        .on_thread_start(enter)
+        .enable_all()
+        .build()?)
 }
 
 pub(crate) fn runtimes_live_in_hosts() -> TestResult {
     let lab = pair("both = { delay = \"5ms\" }")?;
-    let (a, b) = (runtime(lab.host("a")?.handle())?, runtime(lab.host("b")?.handle())?);
+    let (a, b) = (
+        runtime(lab.host("a")?.handle())?,
+        runtime(lab.host("b")?.handle())?,
+    );
     let address = lab.host("b")?.ipv4().ok_or("no IPv4")?;
     let (tell, told) = std::sync::mpsc::channel();
     let server = b.spawn(async move {
@@ -53,13 +60,19 @@ pub(crate) fn sockets_of_two_hosts_share_a_runtime() -> TestResult {
     };
     let (from, to) = (open("a")?, open("b")?);
     let address = SocketAddr::new(lab.host("b")?.ipv4().ok_or("no IPv4")?, to.local_addr()?.port());
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let (from, to) = (UdpSocket::from_std(from)?, UdpSocket::from_std(to)?);
         from.send_to(b"ahoy", address).await?;
         let mut bytes = [0; 9];
         let (len, source) = to.recv_from(&mut bytes).await?;
-        assert_eq!((&bytes[..len], Some(source.ip())), (&b"ahoy"[..], lab.host("a")?.ipv4()));
+        assert_eq!(
+            (&bytes[..len], Some(source.ip())),
+            (&b"ahoy"[..], lab.host("a")?.ipv4())
+        );
         Ok(())
     })
 }

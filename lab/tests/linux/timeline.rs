@@ -34,7 +34,10 @@ pub(crate) fn silence_is_no_carrier_loss() -> TestResult {
     lab.link("link")?.silence(true)?;
     assert!(!probe.gets_through()?);
     assert!(has_carrier(lab.host("a")?)? && has_carrier(lab.host("b")?)?);
-    assert_eq!(lab.link("link")?.statistics(Direction::Forward)?.lost["silent"], 1);
+    assert_eq!(
+        lab.link("link")?.statistics(Direction::Forward)?.lost["silent"],
+        1
+    );
     lab.link("link")?.silence(false)?;
     assert!(probe.gets_through()?);
     Ok(())
@@ -73,30 +76,50 @@ pub(crate) fn protocols_are_blocked() -> TestResult {
     assert!(!Probe::v4(&lab)?.gets_through()?);
     let listener = lab.host("b")?.run(|| TcpListener::bind("0.0.0.0:80"))??;
     let to = std::net::SocketAddr::new(lab.host("b")?.ipv4().ok_or("no IPv4")?, 80);
-    let connect = |patience| lab.host("a")?.run(|| std::net::TcpStream::connect_timeout(&to, patience));
+    let connect = |patience| {
+        lab.host("a")?
+            .run(|| std::net::TcpStream::connect_timeout(&to, patience))
+    };
     assert!(connect(Duration::from_secs(5))?.is_ok());
-    lab.link("link")?.set_both(&Rules { block: Some(vec!["tcp:80".parse()?]), ..Rules::default() })?;
+    lab.link("link")?.set_both(&Rules {
+        block: Some(vec!["tcp:80".parse()?]),
+        ..Rules::default()
+    })?;
     assert!(connect(Duration::from_millis(300))?.is_err());
-    assert!(Probe::v4(&lab)?.gets_through()?, "the new list stands in for the old one");
+    assert!(
+        Probe::v4(&lab)?.gets_through()?,
+        "the new list stands in for the old one"
+    );
     drop(listener);
     Ok(())
 }
 
 pub(crate) fn rates_change() -> TestResult {
     for through in ["cell", "kernel"] {
-        let lab = pair(&format!("through = \"{through}\"\nboth = {{ rate = \"100Mbit/s\" }}"))?;
+        let lab = pair(&format!(
+            "through = \"{through}\"\nboth = {{ rate = \"100Mbit/s\" }}"
+        ))?;
         let probe = Probe::v4(&lab)?;
         let time = |probe: &Probe| -> TestResult<Duration> {
             Ok(percentile(&probe.run(20, 1458, Duration::ZERO)?, 1.0))
         };
         let fast = time(&probe)?;
-        let rules = Rules { rate: Some("1Mbit/s".parse()?), ..Rules::default() };
+        let rules = Rules {
+            rate: Some("1Mbit/s".parse()?),
+            ..Rules::default()
+        };
         lab.link("link")?.set(Direction::Forward, &rules)?;
         let slow = time(&probe)?;
         // 20 frames of 1500 bytes are 240 ms at 1 Mbit/s; the kernel's bucket holds two of them.
-        assert!(slow > Duration::from_millis(200), "{through}: {slow:?} after {fast:?}");
+        assert!(
+            slow > Duration::from_millis(200),
+            "{through}: {slow:?} after {fast:?}"
+        );
         assert!(fast < slow / 2, "{through}: {fast:?} before {slow:?}");
-        let rules = Rules { rate: Some("0bit/s".parse()?), ..Rules::default() };
+        let rules = Rules {
+            rate: Some("0bit/s".parse()?),
+            ..Rules::default()
+        };
         lab.link("link")?.set(Direction::Forward, &rules)?;
         let free = time(&probe)?;
         assert!(free < slow / 2, "{through}: {free:?} without a rate");
@@ -119,7 +142,11 @@ pub(crate) fn a_file_is_played() -> TestResult {
     let mut told = Vec::new();
     lab.play(&AtomicBool::new(false), |entry| told.push(entry.time))?;
     assert!(start.elapsed() >= Duration::from_millis(100));
-    assert_eq!(told, [Duration::ZERO, Duration::from_millis(100)], "in the order of time");
+    assert_eq!(
+        told,
+        [Duration::ZERO, Duration::from_millis(100)],
+        "in the order of time"
+    );
     assert!(Probe::v4(&lab)?.gets_through()?);
     Ok(())
 }

@@ -17,14 +17,22 @@ pub(crate) fn streams_cross() -> TestResult {
     let to = SocketAddr::new(server.ipv4().ok_or("no IPv4")?, 80);
     let stream = client.run(|| TcpStream::connect_timeout(&to, PATIENCE))??;
     let (peer, from) = listener.accept()?;
-    assert_eq!(Some(from.ip()), client.ipv4(), "the outside address is what others know");
+    assert_eq!(
+        Some(from.ip()),
+        client.ipv4(),
+        "the outside address is what others know"
+    );
     assert!((41_000..=41_999).contains(&from.port()), "{from}");
     assert_eq!(stream.local_addr()?.ip(), IpAddr::from([192, 168, 0, 2]));
     // A checksum that is wrong once loses a segment; enough of them for every sum to carry.
-    let data: Vec<u8> = (0..2_000_000u32).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+    let data: Vec<u8> = (0..2_000_000u32)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8)
+        .collect();
     let sent = data.clone();
     let sender = std::thread::spawn(move || {
-        (&stream).write_all(&sent).and_then(|()| stream.shutdown(std::net::Shutdown::Write))
+        (&stream)
+            .write_all(&sent)
+            .and_then(|()| stream.shutdown(std::net::Shutdown::Write))
     });
     let mut got = Vec::new();
     peer.set_read_timeout(Some(PATIENCE))?;

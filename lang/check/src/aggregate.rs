@@ -29,7 +29,9 @@ impl<'a> Body<'_, 'a> {
             );
             return Value::Error;
         }
-        let Some(record) = self.literal_record(name) else { return Value::Error };
+        let Some(record) = self.literal_record(name) else {
+            return Value::Error;
+        };
         if !self.statements_allowed(at) {
             return Value::Error;
         }
@@ -88,7 +90,9 @@ impl<'a> Body<'_, 'a> {
             let Some(field) = structure.fields.iter().find(|f| f.name == name.name) else {
                 let owner = structure.name.clone();
                 let known: Vec<String> = structure.fields.iter().map(|f| f.name.clone()).collect();
-                let hint = self.ck.nearest_member(&name.name, known.iter().map(String::as_str));
+                let hint = self
+                    .ck
+                    .nearest_member(&name.name, known.iter().map(String::as_str));
                 self.unknown_member(name, &owner, hint);
                 continue;
             };
@@ -116,7 +120,9 @@ impl<'a> Body<'_, 'a> {
         if !self.ck.has_computed_defaults(record, 0) {
             return;
         }
-        let fields = self.ck.module.structs[Checker::struct_of(record).0 as usize].fields.clone();
+        let fields = self.ck.module.structs[Checker::struct_of(record).0 as usize]
+            .fields
+            .clone();
         let computed = self.ck.records[record].computed.clone();
         for (index, field) in fields.iter().enumerate() {
             if given.iter().any(|(name, _)| name.name == field.name) {
@@ -145,7 +151,11 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         }
         let place = self.temporary(Ty::Id);
-        if self.make_id_at(&place, args, at) { Value::Place(place) } else { Value::Error }
+        if self.make_id_at(&place, args, at) {
+            Value::Place(place)
+        } else {
+            Value::Error
+        }
     }
 
     /// `flow_id id(a, b)`
@@ -154,7 +164,9 @@ impl<'a> Body<'_, 'a> {
             self.argument_count(at, "id_t", "the values that make the id", 0);
             return false;
         }
-        let Some(parts) = self.id_parts(args) else { return false };
+        let Some(parts) = self.id_parts(args) else {
+            return false;
+        };
         let bytes: usize = parts.iter().map(|part| self.part_bytes(part)).sum();
         if bytes > Id::MAX {
             self.error_hint(
@@ -178,16 +190,24 @@ impl<'a> Body<'_, 'a> {
             IdPart::Bytes(_) | IdPart::Scalar(..) => None,
         });
         let word = Ty::uint(32);
-        let len = |place| Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
+        let len = |place| Expr {
+            ty: Ty::uint(32),
+            kind: ExprKind::Query(Query::Len(place)),
+        };
         let add = |a, b| fold::binary(BinOp::Add, a, b, Ty::uint(32));
-        let Some(inner_bytes) = inner.map(len).reduce(add) else { return };
+        let Some(inner_bytes) = inner.map(len).reduce(add) else {
+            return;
+        };
         if fixed == 0 && parts.len() == 1 {
             return;
         }
         let room = fold::constant((Id::MAX - fixed) as u64, word);
         let fits = fold::compare(CmpOp::Le, inner_bytes, room);
         if self.is_parser() {
-            let drop = Stmt { span: crate::state::span(at), kind: StmtKind::Drop };
+            let drop = Stmt {
+                span: crate::state::span(at),
+                kind: StmtKind::Drop,
+            };
             self.push(StmtKind::If(fits, Vec::new(), vec![drop]));
         } else {
             let text = format!("`{}` has at most {} bytes", self.ck.sources.text(at), Id::MAX);
@@ -213,13 +233,14 @@ impl Checker<'_> {
             return true;
         }
         depth <= crate::state::MAX_DEPTH
-            && self.module.structs[Checker::struct_of(record).0 as usize].fields.iter().any(|field| {
-                match field.ty {
-                    Ty::Struct(id) => {
-                        self.record_of(id).is_some_and(|inner| self.has_computed_defaults(inner, depth + 1))
-                    }
+            && self.module.structs[Checker::struct_of(record).0 as usize]
+                .fields
+                .iter()
+                .any(|field| match field.ty {
+                    Ty::Struct(id) => self
+                        .record_of(id)
+                        .is_some_and(|inner| self.has_computed_defaults(inner, depth + 1)),
                     _ => false,
-                }
-            })
+                })
     }
 }

@@ -62,7 +62,10 @@ impl<'a> Checker<'a> {
     /// The attachments of all files whose names are known; the others are reported.
     pub(crate) fn attachments(&mut self) -> Vec<Attachment> {
         let declared = std::mem::take(&mut self.attachments);
-        declared.iter().filter_map(|attach| self.resolve_attachment(attach)).collect()
+        declared
+            .iter()
+            .filter_map(|attach| self.resolve_attachment(attach))
+            .collect()
     }
 
     fn resolve_attachment(&mut self, attach: &AttachDecl<'a>) -> Option<Attachment> {
@@ -81,7 +84,15 @@ impl<'a> Checker<'a> {
             }
         });
         let at = attach.processor.span;
-        Some(Attachment { func, at, side: attach.side, anchor, event, met: false, taken: false })
+        Some(Attachment {
+            func,
+            at,
+            side: attach.side,
+            anchor,
+            event,
+            met: false,
+            taken: false,
+        })
     }
 
     fn function_named(&mut self, name: &'a Ident, def: Option<Def>) -> Option<usize> {
@@ -100,7 +111,9 @@ impl<'a> Checker<'a> {
             }
             None => {
                 let functions = self.funcs.iter().map(|f| f.name.name.as_str());
-                let near = self.gives_hints().then(|| hawser_syntax::nearest(&name.name, functions));
+                let near = self
+                    .gives_hints()
+                    .then(|| hawser_syntax::nearest(&name.name, functions));
                 let hint = near.flatten().map(crate::names::did_you_mean);
                 self.unknown(name, "a processor", hint);
                 None
@@ -114,7 +127,10 @@ impl<'a> Checker<'a> {
         let own = std::mem::take(chain);
         for (func, at) in own {
             for side in [Side::Before, Side::After] {
-                for attachment in attachments.iter_mut().filter(|a| a.anchor == func && a.side == side) {
+                for attachment in attachments
+                    .iter_mut()
+                    .filter(|a| a.anchor == func && a.side == side)
+                {
                     attachment.met = true;
                     if attachment.event.is_none_or(|taken| taken == event) {
                         attachment.taken = true;

@@ -45,12 +45,18 @@ impl Checker<'_> {
         at: Span,
         asked: &[ContextId],
     ) -> Vec<Processor> {
-        let Some(binding) = self.bind_parameters(event, func, at) else { return Vec::new() };
+        let Some(binding) = self.bind_parameters(event, func, at) else {
+            return Vec::new();
+        };
         if binding.absent && (binding.keyed.is_some() || !binding.parts.is_empty()) {
             self.report(
-                Diagnostic::error(codes::TWO_KEYED, at, "a processor with a keyed context and `no_ctx`")
-                    .label("it would never run")
-                    .hint("write two processors"),
+                Diagnostic::error(
+                    codes::TWO_KEYED,
+                    at,
+                    "a processor with a keyed context and `no_ctx`",
+                )
+                .label("it would never run")
+                .hint("write two processors"),
             );
             return Vec::new();
         }
@@ -61,13 +67,22 @@ impl Checker<'_> {
             None => When::Always,
         };
         if binding.parts.is_empty() {
-            return vec![Processor { func: func_id, when: when(binding.keyed), args: binding.args }];
+            return vec![Processor {
+                func: func_id,
+                when: when(binding.keyed),
+                args: binding.args,
+            }];
         }
         let candidates = self.contexts_with_parts(&binding, asked);
         if candidates.is_empty() {
             let (_, part, _) = binding.parts[0];
             let name = self.module.structs[part.0 as usize].name.clone();
-            self.cannot_bind(at, func, &name, "no context, and no scratchpad, has it as a `part`");
+            self.cannot_bind(
+                at,
+                func,
+                &name,
+                "no context, and no scratchpad, has it as a `part`",
+            );
         }
         let mut processors = Vec::new();
         for context in candidates {
@@ -79,7 +94,11 @@ impl Checker<'_> {
                         inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
                 }
             }
-            processors.push(Processor { func: func_id, when: When::Found(context), args });
+            processors.push(Processor {
+                func: func_id,
+                when: When::Found(context),
+                args,
+            });
         }
         processors
     }
@@ -87,15 +106,23 @@ impl Checker<'_> {
     /// Keyed contexts with all the parts asked for; those that the chain names come first, and
     /// alone if there are some.
     fn contexts_with_parts(&self, binding: &Binding, asked: &[ContextId]) -> Vec<ContextId> {
-        let all = (0..self.module.contexts.len() as u32).map(ContextId).filter(|c| !self.is_global(*c));
+        let all = (0..self.module.contexts.len() as u32)
+            .map(ContextId)
+            .filter(|c| !self.is_global(*c));
         let has_all = |context: &ContextId| {
             let body = self.module.contexts[context.0 as usize].body;
-            binding.parts.iter().all(|(_, part, _)| self.part_offset(body, *part).is_some())
+            binding
+                .parts
+                .iter()
+                .all(|(_, part, _)| self.part_offset(body, *part).is_some())
                 && binding.keyed.is_none_or(|keyed| keyed == *context)
         };
         let suited: Vec<ContextId> = all.filter(has_all).collect();
-        let named: Vec<ContextId> =
-            suited.iter().copied().filter(|context| asked.contains(context)).collect();
+        let named: Vec<ContextId> = suited
+            .iter()
+            .copied()
+            .filter(|context| asked.contains(context))
+            .collect();
         if named.is_empty() { suited } else { named }
     }
 
@@ -114,7 +141,12 @@ impl Checker<'_> {
 
     fn bind_parameters(&mut self, event: u32, func: usize, at: Span) -> Option<Binding> {
         let types = self.funcs[func].param_types.clone();
-        let mut binding = Binding { args: Vec::new(), keyed: None, absent: false, parts: Vec::new() };
+        let mut binding = Binding {
+            args: Vec::new(),
+            keyed: None,
+            absent: false,
+            parts: Vec::new(),
+        };
         for ty in types {
             match ty {
                 Type::NoContext => binding.absent = true,
@@ -209,7 +241,11 @@ impl Checker<'_> {
     /// when all parameters are known.
     fn bind_part(&self, id: StructId, at: Span, binding: &mut Binding) -> Place {
         let part = |base, body, offset| inside(&region(base, Ty::Struct(body)), offset, Ty::Struct(id));
-        if let Some((body, offset)) = self.module.scratch.and_then(|s| Some((s, self.part_offset(s, id)?))) {
+        if let Some((body, offset)) = self
+            .module
+            .scratch
+            .and_then(|s| Some((s, self.part_offset(s, id)?)))
+        {
             return part(Base::Scratch, body, offset);
         }
         for (index, context) in self.module.contexts.iter().enumerate() {

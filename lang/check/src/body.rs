@@ -126,12 +126,18 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// For an expression over a structure's fields, without statements.
     pub(crate) fn over(ck: &'c mut Checker<'a>, kind: BodyKind, this: Place) -> Body<'c, 'a> {
-        Body { this: Some(this), ..Body::new(ck, kind) }
+        Body {
+            this: Some(this),
+            ..Body::new(ck, kind)
+        }
     }
 
     /// Writes a statement.
     pub(crate) fn push(&mut self, kind: StmtKind) {
-        self.out.push(Stmt { span: span(self.at), kind });
+        self.out.push(Stmt {
+            span: span(self.at),
+            kind,
+        });
     }
 
     /// Lowers with `lower` into a list of its own and returns the list.
@@ -155,7 +161,11 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(crate) fn report_unused(&mut self, scope: HashMap<&'a str, Local>) {
         for (name, local) in scope {
             if let (Some(what), false, false) = (local.warn, local.used, name.starts_with('_')) {
-                let code = if what == "parameter" { codes::UNUSED_PARAMETER } else { codes::UNUSED_VARIABLE };
+                let code = if what == "parameter" {
+                    codes::UNUSED_PARAMETER
+                } else {
+                    codes::UNUSED_VARIABLE
+                };
                 self.ck.report(
                     Diagnostic::warning(code, local.at, format!("the {what} `{name}` is not used"))
                         .label("nothing refers to it")
@@ -170,17 +180,33 @@ impl<'c, 'a> Body<'c, 'a> {
         if name.name.is_empty() {
             return;
         }
-        let local = Local { variable, at: name.span, used: false, warn, read_only: false };
+        let local = Local {
+            variable,
+            at: name.span,
+            used: false,
+            warn,
+            read_only: false,
+        };
         // As in C, a function's parameters and its outermost block share their names.
         let in_function = matches!(self.kind, BodyKind::Function(_)) && self.scopes.len() == 2;
-        let parameter =
-            self.scopes.first().filter(|_| in_function).and_then(|scope| scope.get(name.name.as_str()));
+        let parameter = self
+            .scopes
+            .first()
+            .filter(|_| in_function)
+            .and_then(|scope| scope.get(name.name.as_str()));
         let parameter = parameter.map(|parameter| parameter.at);
-        let Some(scope) = self.scopes.last_mut() else { return };
+        let Some(scope) = self.scopes.last_mut() else {
+            return;
+        };
         if let Some(first) = scope.get(name.name.as_str()).map(|first| first.at).or(parameter) {
             // What follows is about one of the two; which one is not known.
-            let unclear =
-                Local { variable: Variable::Error, at: name.span, used: true, warn: None, read_only: false };
+            let unclear = Local {
+                variable: Variable::Error,
+                at: name.span,
+                used: true,
+                warn: None,
+                read_only: false,
+            };
             scope.insert(&name.name, unclear);
             self.ck.report(
                 Diagnostic::error(
@@ -199,7 +225,11 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// The variable of this name, marked as used.
     pub(crate) fn local(&mut self, name: &str) -> Option<&mut Local> {
-        let local = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(name))?;
+        let local = self
+            .scopes
+            .iter_mut()
+            .rev()
+            .find_map(|scope| scope.get_mut(name))?;
         local.used = true;
         Some(local)
     }
@@ -213,12 +243,32 @@ impl<'c, 'a> Body<'c, 'a> {
                 self.ck.too_large(self.at);
                 self.frame = MAX_SIZE as u32 + 1;
             }
-            return Place { base: Base::Local, offset: 0, steps: Vec::new(), ty };
+            return Place {
+                base: Base::Local,
+                offset: 0,
+                steps: Vec::new(),
+                ty,
+            };
         }
         self.frame = offset + size;
-        let name = if name.is_empty() { format!("t{}", self.locals.len()) } else { name.to_owned() };
-        self.locals.push(Field { name, ty: ty.clone(), offset, default: None, access: Access::default() });
-        Place { base: Base::Local, offset, steps: Vec::new(), ty }
+        let name = if name.is_empty() {
+            format!("t{}", self.locals.len())
+        } else {
+            name.to_owned()
+        };
+        self.locals.push(Field {
+            name,
+            ty: ty.clone(),
+            offset,
+            default: None,
+            access: Access::default(),
+        });
+        Place {
+            base: Base::Local,
+            offset,
+            steps: Vec::new(),
+            ty,
+        }
     }
 
     /// An unnamed variable.
@@ -251,9 +301,13 @@ impl<'c, 'a> Body<'c, 'a> {
             return true;
         }
         self.ck.report(
-            Diagnostic::error(codes::NOT_CONSTANT, at, "an expression that needs memory of its own")
-                .label("expected a plain expression here")
-                .hint("compute it in a function"),
+            Diagnostic::error(
+                codes::NOT_CONSTANT,
+                at,
+                "an expression that needs memory of its own",
+            )
+            .label("expected a plain expression here")
+            .hint("compute it in a function"),
         );
         false
     }
@@ -278,7 +332,8 @@ impl<'c, 'a> Body<'c, 'a> {
         label: impl Into<String>,
         hint: impl Into<String>,
     ) {
-        self.ck.report(Diagnostic::error(code, at, message).label(label).hint(hint));
+        self.ck
+            .report(Diagnostic::error(code, at, message).label(label).hint(hint));
     }
 
     /// Reports a wrong number of arguments.
@@ -311,9 +366,15 @@ impl<'c, 'a> Body<'c, 'a> {
 /// What is at a place of a scalar type; a varint reads as `uint64`.
 pub(crate) fn load(place: Place) -> Expr {
     let ty = place.ty.clone();
-    let loaded = Expr { ty: ty.clone(), kind: ExprKind::Load(place) };
+    let loaded = Expr {
+        ty: ty.clone(),
+        kind: ExprKind::Load(place),
+    };
     match ty {
-        Ty::Varint => Expr { ty: Ty::uint(64), kind: ExprKind::Cast(Box::new(loaded)) },
+        Ty::Varint => Expr {
+            ty: Ty::uint(64),
+            kind: ExprKind::Cast(Box::new(loaded)),
+        },
         _ => loaded,
     }
 }
@@ -330,5 +391,10 @@ pub(crate) fn inside(place: &Place, offset: u32, ty: Ty) -> Place {
 
 /// A place at the start of a region.
 pub(crate) fn region(base: Base, ty: Ty) -> Place {
-    Place { base, offset: 0, steps: Vec::new(), ty }
+    Place {
+        base,
+        offset: 0,
+        steps: Vec::new(),
+        ty,
+    }
 }

@@ -33,7 +33,10 @@ pub(crate) struct Cost {
 impl Cost {
     /// Work alone.
     fn of_steps(steps: u64) -> Cost {
-        Cost { steps, ..Cost::default() }
+        Cost {
+            steps,
+            ..Cost::default()
+        }
     }
 
     fn zip(self, other: Cost, f: impl Fn(u64, u64) -> u64) -> Cost {
@@ -88,7 +91,10 @@ struct Paths {
 
 impl Paths {
     fn through(cost: Cost) -> Paths {
-        Paths { through: Some(cost), ..Paths::default() }
+        Paths {
+            through: Some(cost),
+            ..Paths::default()
+        }
     }
 
     fn or(self, other: Paths) -> Paths {
@@ -132,7 +138,11 @@ pub(crate) struct Costs<'m> {
 
 impl<'m> Costs<'m> {
     pub(crate) fn new(module: &'m Module, member_size: &'m [u32]) -> Costs<'m> {
-        Costs { module, weights: Weights::new(module, member_size), known: vec![None; module.funcs.len()] }
+        Costs {
+            module,
+            weights: Weights::new(module, member_size),
+            known: vec![None; module.funcs.len()],
+        }
     }
 
     /// The most that one call of a function needs.
@@ -145,8 +155,9 @@ impl<'m> Costs<'m> {
         let mut worst = Cost::default();
         for scenario in scenarios(processors) {
             let running = processors.iter().filter(|p| runs(p.when, scenario));
-            let paths =
-                running.fold(Paths::through(Cost::default()), |paths, p| paths.then(self.call(p.func)));
+            let paths = running.fold(Paths::through(Cost::default()), |paths, p| {
+                paths.then(self.call(p.func))
+            });
             worst = worst.or(paths.worst());
         }
         worst
@@ -162,7 +173,11 @@ impl<'m> Costs<'m> {
         let entry = Paths::through(Cost::of_steps(self.weights.entry(&module.funcs[index])));
         let paths = entry.then(self.paths(&module.funcs[index].body));
         let through = either(paths.through, paths.leaving);
-        let call = Paths { through, leaving: None, ending: paths.ending };
+        let call = Paths {
+            through,
+            leaving: None,
+            ending: paths.ending,
+        };
         self.known[index] = Some(call);
         call
     }
@@ -200,12 +215,19 @@ impl<'m> Costs<'m> {
                     ending: round.ending.map(|_| rounds),
                 }
             }
-            StmtKind::Return(_) => Paths { leaving: Some(Cost::default()), ..Paths::default() },
-            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => {
-                Paths { ending: Some(Cost::default()), ..Paths::default() }
-            }
+            StmtKind::Return(_) => Paths {
+                leaving: Some(Cost::default()),
+                ..Paths::default()
+            },
+            StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Drop => Paths {
+                ending: Some(Cost::default()),
+                ..Paths::default()
+            },
             StmtKind::Emit(instruction) => Paths::through(self.instruction(instruction)),
-            StmtKind::PushEvent { .. } => Paths::through(Cost { events: 1, ..Cost::default() }),
+            StmtKind::PushEvent { .. } => Paths::through(Cost {
+                events: 1,
+                ..Cost::default()
+            }),
             StmtKind::Store(..)
             | StmtKind::Copy(..)
             | StmtKind::Init(_)
@@ -226,8 +248,10 @@ impl<'m> Costs<'m> {
     fn instruction(&self, instruction: &Instr) -> Cost {
         let module = self.module;
         let size = |id: hawser_ir::StructId| module.structure(id).size as usize;
-        let makes_unit =
-            matches!(instruction, Instr::NewTxOrderedData { .. } | Instr::NewRxOrderedData { .. });
+        let makes_unit = matches!(
+            instruction,
+            Instr::NewTxOrderedData { .. } | Instr::NewRxOrderedData { .. }
+        );
         let (bytes, packets, raises, creates) = match instruction {
             Instr::NewTxOrderedData { .. }
             | Instr::AddTxData { .. }
@@ -247,12 +271,18 @@ impl<'m> Costs<'m> {
                 (size_of::<ContextRec>(), 0, 0, 0)
             }
             Instr::Notify { .. } => (size_of::<NotifyRec>(), 0, 0, 0),
-            Instr::Raise { event, .. } => {
-                (size_of::<RaiseRec>() + size(module.events[event.0 as usize].body), 0, 1, 0)
-            }
-            Instr::Signal { signal, .. } => {
-                (size_of::<SignalRec>() + size(module.signals[signal.0 as usize].1), 0, 0, 0)
-            }
+            Instr::Raise { event, .. } => (
+                size_of::<RaiseRec>() + size(module.events[event.0 as usize].body),
+                0,
+                1,
+                0,
+            ),
+            Instr::Signal { signal, .. } => (
+                size_of::<SignalRec>() + size(module.signals[signal.0 as usize].1),
+                0,
+                0,
+                0,
+            ),
             Instr::SetQueueRate { .. } | Instr::SetQueuePrio { .. } | Instr::QueueReset { .. } => {
                 (size_of::<QueueRec>(), 0, 0, 0)
             }
@@ -260,7 +290,16 @@ impl<'m> Costs<'m> {
         };
         let record_bytes = bytes.next_multiple_of(8) as u64;
         let (units, steps) = (u64::from(makes_unit), record_bytes / 8);
-        Cost { records: 1, record_bytes, packets, raises, units, creates, events: 0, steps }
+        Cost {
+            records: 1,
+            record_bytes,
+            packets,
+            raises,
+            units,
+            creates,
+            events: 0,
+            steps,
+        }
     }
 }
 

@@ -65,9 +65,13 @@ impl<'a> Body<'_, 'a> {
         if matches!(left, Value::Error) || matches!(right, Value::Error) {
             return Value::Error;
         }
-        let Some(ty) = self.common_type(&left, &right, want, at) else { return Value::Error };
-        let (left, right) =
-            (self.convert(left, &ty, How::Pass, a.span), self.convert(right, &ty, How::Pass, b.span));
+        let Some(ty) = self.common_type(&left, &right, want, at) else {
+            return Value::Error;
+        };
+        let (left, right) = (
+            self.convert(left, &ty, How::Pass, a.span),
+            self.convert(right, &ty, How::Pass, b.span),
+        );
         let allowed = match which {
             Builtin::SatSub => !matches!(ty, Ty::Int { signed: true, .. } | Ty::Seq { .. }),
             _ => true,
@@ -112,7 +116,9 @@ impl<'a> Body<'_, 'a> {
                 scalars.push((Err(value), arg.span));
                 continue;
             }
-            let Some(expr) = self.scalar(value, arg.span) else { return Value::Error };
+            let Some(expr) = self.scalar(value, arg.span) else {
+                return Value::Error;
+            };
             // Times are numbers of nanoseconds here; a duration times a ratio stays a duration.
             let number = match expr.ty {
                 Ty::Duration | Ty::Time => Ty::uint(64),
@@ -145,7 +151,11 @@ impl<'a> Body<'_, 'a> {
             })
             .collect();
         let value = fold::builtin(Builtin::MulDiv, operands, ty);
-        Value::Scalar(if is_duration { fold::cast(value, &Ty::Duration) } else { value })
+        Value::Scalar(if is_duration {
+            fold::cast(value, &Ty::Duration)
+        } else {
+            value
+        })
     }
 
     fn unwrap(&mut self, args: &[&'a ast::Expr], at: Span) -> Value {
@@ -160,13 +170,24 @@ impl<'a> Body<'_, 'a> {
         };
         let value = self.value(seq, None);
         let reference = self.argument(reference, &Ty::uint(64));
-        let Some(seq_value) = self.scalar(value, seq.span) else { return Value::Error };
+        let Some(seq_value) = self.scalar(value, seq.span) else {
+            return Value::Error;
+        };
         if !matches!(seq_value.ty, Ty::Seq { .. }) {
             let found = self.ck.show(&seq_value.ty);
-            self.error(codes::MISMATCH, seq.span, format!("`unwrap` of {found}"), "expected `seq<W>`");
+            self.error(
+                codes::MISMATCH,
+                seq.span,
+                format!("`unwrap` of {found}"),
+                "expected `seq<W>`",
+            );
             return Value::Error;
         }
-        Value::Scalar(fold::builtin(Builtin::Unwrap, vec![seq_value, reference], Ty::uint(64)))
+        Value::Scalar(fold::builtin(
+            Builtin::Unwrap,
+            vec![seq_value, reference],
+            Ty::uint(64),
+        ))
     }
 
     /// A function of one `uint64` that gives one.
@@ -210,8 +231,13 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         };
         let keys = [self.argument(k0, &Ty::uint(64)), self.argument(k1, &Ty::uint(64))];
-        let Some(parts) = self.id_parts(rest) else { return Value::Error };
-        Value::Scalar(Expr { ty: Ty::uint(64), kind: ExprKind::KeyedHash(Box::new(keys), parts) })
+        let Some(parts) = self.id_parts(rest) else {
+            return Value::Error;
+        };
+        Value::Scalar(Expr {
+            ty: Ty::uint(64),
+            kind: ExprKind::KeyedHash(Box::new(keys), parts),
+        })
     }
 
     /// The pieces of an id or of a hashed tuple.
@@ -263,7 +289,12 @@ impl<'a> Body<'_, 'a> {
             self.argument_count(at, "len", "one value", args.len());
             return Value::Error;
         };
-        let wire = |fact| Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Wire(fact) });
+        let wire = |fact| {
+            Value::Scalar(Expr {
+                ty: Ty::uint(32),
+                kind: ExprKind::Wire(fact),
+            })
+        };
         if matches!(self.kind, BodyKind::Wire)
             && matches!(&arg.kind, ast::ExprKind::Name(name) if name.name == "this")
         {
@@ -275,7 +306,10 @@ impl<'a> Body<'_, 'a> {
                 Ty::Data if matches!(self.kind, BodyKind::Wire) => wire(WireFact::DataLen),
                 Ty::Data => Value::Scalar(data_len(&place)),
                 Ty::List { .. } | Ty::Sorted { .. } | Ty::Window { .. } | Ty::Options { .. } => {
-                    Value::Scalar(Expr { ty: Ty::uint(32), kind: ExprKind::Query(ir::Query::Len(place)) })
+                    Value::Scalar(Expr {
+                        ty: Ty::uint(32),
+                        kind: ExprKind::Query(ir::Query::Len(place)),
+                    })
                 }
                 _ => self.no_length(arg.span),
             },
@@ -310,7 +344,11 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         }
         let place = self.temporary(Ty::Data);
-        if self.make_data(&place, args, at) { Value::Place(place) } else { Value::Error }
+        if self.make_data(&place, args, at) {
+            Value::Place(place)
+        } else {
+            Value::Error
+        }
     }
 
     /// `data(…)` into a place.
@@ -336,7 +374,13 @@ impl<'a> Body<'_, 'a> {
             None => fold::constant(0, Ty::uint(32)),
         };
         let Some(uid) = uid else { return false };
-        self.push(StmtKind::MakeData { dst: dst.clone(), uid, off, len, seg_size });
+        self.push(StmtKind::MakeData {
+            dst: dst.clone(),
+            uid,
+            off,
+            len,
+            seg_size,
+        });
         true
     }
 }

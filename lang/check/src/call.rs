@@ -140,9 +140,16 @@ impl<'a> Body<'_, 'a> {
             Value::Literal { value, .. } => Value::Scalar(fold::constant(value as u64, ty)),
             Value::Infinite => Value::Scalar(self.convert(value, &ty, How::Pass, arg.span)),
             value => {
-                let Some(expr) = self.scalar(value, arg.span) else { return Value::Error };
+                let Some(expr) = self.scalar(value, arg.span) else {
+                    return Value::Error;
+                };
                 if expr.ty == Ty::Addr {
-                    self.error(codes::MISMATCH, arg.span, "an address is opaque", "expected a number");
+                    self.error(
+                        codes::MISMATCH,
+                        arg.span,
+                        "an address is opaque",
+                        "expected a number",
+                    );
                     return Value::Error;
                 }
                 Value::Scalar(fold::cast(expr, &ty))
@@ -170,7 +177,9 @@ impl<'a> Body<'_, 'a> {
         }
         self.ck.funcs[index].used = true;
         let result = self.ck.funcs[index].result.clone();
-        let Some(mut lowered) = self.call_arguments(index, name, args, at) else { return Some(Value::Error) };
+        let Some(mut lowered) = self.call_arguments(index, name, args, at) else {
+            return Some(Value::Error);
+        };
         let func = FuncId(index as u32);
         match result {
             Type::Error => Some(Value::Error),
@@ -181,9 +190,10 @@ impl<'a> Body<'_, 'a> {
             Type::Value(ty) if self.ck.event_of(&ty).is_some() => {
                 self.not_a_helper(name, at, "it makes events")
             }
-            Type::Value(ty) if ty.is_scalar() => {
-                Some(Value::Scalar(Expr { ty, kind: ExprKind::Call(func, lowered) }))
-            }
+            Type::Value(ty) if ty.is_scalar() => Some(Value::Scalar(Expr {
+                ty,
+                kind: ExprKind::Call(func, lowered),
+            })),
             Type::Value(ty) => {
                 let place = self.temporary(ty);
                 lowered.push(Arg::Ref(place.clone()));
@@ -219,7 +229,12 @@ impl<'a> Body<'_, 'a> {
         let expected = types.len();
         if args.len() != expected {
             let plural = if expected == 1 { "" } else { "s" };
-            self.argument_count(at, &name.name, &format!("{expected} argument{plural}"), args.len());
+            self.argument_count(
+                at,
+                &name.name,
+                &format!("{expected} argument{plural}"),
+                args.len(),
+            );
             return None;
         }
         let mut lowered = Vec::new();
@@ -251,12 +266,20 @@ impl<'a> Body<'_, 'a> {
     fn packet_argument(&mut self, arg: &'a ast::Expr) {
         let is_packet = match &arg.kind {
             ast::ExprKind::Name(name) => {
-                matches!(self.local(&name.name).map(|l| &l.variable), Some(crate::body::Variable::Packet))
+                matches!(
+                    self.local(&name.name).map(|l| &l.variable),
+                    Some(crate::body::Variable::Packet)
+                )
             }
             _ => false,
         };
         if !is_packet {
-            self.error(codes::MISMATCH, arg.span, "this is no packet", "expected the parser's `pkt_t`");
+            self.error(
+                codes::MISMATCH,
+                arg.span,
+                "this is no packet",
+                "expected the parser's `pkt_t`",
+            );
         }
     }
 
@@ -284,12 +307,17 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn call_extern(&mut self, index: usize, name: &Ident, args: &[&'a ast::Expr], at: Span) -> Value {
-        let Some(lowered) = self.extern_arguments(index, name, args, at) else { return Value::Error };
+        let Some(lowered) = self.extern_arguments(index, name, args, at) else {
+            return Value::Error;
+        };
         match self.ck.externs[index].result.clone() {
             Type::Value(ty) => {
                 let func = self.ck.extern_function(index);
                 let args = lowered.into_iter().map(Arg::Value).collect();
-                Value::Scalar(Expr { ty, kind: ExprKind::Call(func, args) })
+                Value::Scalar(Expr {
+                    ty,
+                    kind: ExprKind::Call(func, args),
+                })
             }
             Type::Instr => {
                 self.no_function_but_instruction(name);

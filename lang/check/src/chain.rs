@@ -52,7 +52,11 @@ impl<'a> Checker<'a> {
     fn named_chains(&mut self) -> HashMap<&'a str, &'a DispatchEntry> {
         let mut named: HashMap<&'a str, &'a DispatchEntry> = HashMap::new();
         for index in 0..self.dispatches.len() {
-            for entry in self.dispatches[index].entries.iter().filter(|entry| entry.is_chain) {
+            for entry in self.dispatches[index]
+                .entries
+                .iter()
+                .filter(|entry| entry.is_chain)
+            {
                 let other = named.get(entry.name.name.as_str()).map(|first| first.name.span);
                 let other = other.or_else(|| self.defs.get(entry.name.name.as_str()).map(|(_, at)| *at));
                 if let Some(first) = other {
@@ -97,7 +101,9 @@ impl<'a> Checker<'a> {
                 let before = self.diagnostics.len();
                 self.flatten(inner, named, depth + 1, out);
                 if self.diagnostics.len() > before && depth < MAX_DEPTH {
-                    let circular = self.diagnostics[before..].iter().any(|d| d.code == codes::CHAIN_CYCLE);
+                    let circular = self.diagnostics[before..]
+                        .iter()
+                        .any(|d| d.code == codes::CHAIN_CYCLE);
                     if circular {
                         return;
                     }
@@ -180,7 +186,10 @@ impl<'a> Checker<'a> {
         for (func, at) in funcs {
             let facts = self.facts[*func].clone();
             let name = self.funcs[*func].name.name.clone();
-            if !matches!(self.funcs[*func].result, Type::Void | Type::InstrList | Type::Error) {
+            if !matches!(
+                self.funcs[*func].result,
+                Type::Void | Type::InstrList | Type::Error
+            ) {
                 self.report(
                     Diagnostic::error(codes::NOT_A_PROCESSOR, *at, format!("`{name}` returns a value"))
                         .label("expected a processor: `void` or `list<instr_t>`"),
@@ -216,10 +225,17 @@ impl<'a> Checker<'a> {
     /// What each chain can need, make and touch.
     fn bound_chains(&mut self) {
         let mut costs = Costs::new(&self.module, &self.member_size);
-        let worst: Vec<_> = self.module.chains.iter().map(|chain| costs.chain(&chain.processors)).collect();
+        let worst: Vec<_> = self
+            .module
+            .chains
+            .iter()
+            .map(|chain| costs.chain(&chain.processors))
+            .collect();
         self.limit_steps(&worst);
         for (event, cost) in worst.into_iter().enumerate() {
-            let Some(at) = self.chain_spans[event] else { continue };
+            let Some(at) = self.chain_spans[event] else {
+                continue;
+            };
             let creates = self.created_context(event, at);
             if cost.creates > 1 {
                 self.two_contexts(at, "one path makes more than one context");
@@ -257,7 +273,9 @@ impl<'a> Checker<'a> {
         let mut findings = Vec::new();
         let mut attached: Option<(u64, usize, (u64, usize))> = None;
         for ((event, cost), chain) in worst.iter().enumerate().zip(&self.module.chains) {
-            let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else { continue };
+            let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else {
+                continue;
+            };
             let steps = |p: &ir::Processor| (costs.function(p.func).steps, p.func.0 as usize);
             let processors: Vec<_> = chain.processors.iter().map(steps).collect();
             let is_last = |file: u32| file as usize + 1 == self.files.len();
@@ -266,7 +284,9 @@ impl<'a> Checker<'a> {
                 self.is_attached(at) && is_last(at.file)
             };
             let added = processors.iter().filter(is_attached);
-            let sum = added.clone().fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
+            let sum = added
+                .clone()
+                .fold(0, |sum: u64, (steps, _)| sum.saturating_add(*steps));
             if let Some(costliest) = added.max()
                 && sum > MAX_ATTACHED_STEPS
             {
@@ -293,17 +313,34 @@ impl<'a> Checker<'a> {
         costliest: (u64, usize),
     ) -> Diagnostic {
         let event = &self.module.events[event].name;
-        let what = if most == MAX_STEPS { "the chain takes" } else { "the attachment adds" };
-        let finding =
-            Diagnostic::error(codes::TOO_MANY_STEPS, at, format!("too much work for one `{event}`"))
-                .label(format!("{what} up to {} steps, the most is {}", in_groups(steps), in_groups(most)))
-                .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
+        let what = if most == MAX_STEPS {
+            "the chain takes"
+        } else {
+            "the attachment adds"
+        };
+        let finding = Diagnostic::error(
+            codes::TOO_MANY_STEPS,
+            at,
+            format!("too much work for one `{event}`"),
+        )
+        .label(format!(
+            "{what} up to {} steps, the most is {}",
+            in_groups(steps),
+            in_groups(most)
+        ))
+        .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
         let func = self.funcs[costliest.1].name;
         if func.span == at {
             return finding;
         }
-        finding
-            .related(func.span, format!("`{}` alone takes up to {} steps", func.name, in_groups(costliest.0)))
+        finding.related(
+            func.span,
+            format!(
+                "`{}` alone takes up to {} steps",
+                func.name,
+                in_groups(costliest.0)
+            ),
+        )
     }
 
     /// On which keyed contexts each chain can make one.
@@ -325,8 +362,10 @@ impl<'a> Checker<'a> {
     fn created_context(&mut self, event: usize, at: Span) -> Option<ContextId> {
         let mut made: Option<(ContextId, ir::Span)> = None;
         let processors = &self.module.chains[event].processors;
-        let all: Vec<_> =
-            processors.iter().flat_map(|p| self.facts[p.func.0 as usize].creates.clone()).collect();
+        let all: Vec<_> = processors
+            .iter()
+            .flat_map(|p| self.facts[p.func.0 as usize].creates.clone())
+            .collect();
         for (context, span) in all {
             if self.is_global(context) {
                 let name = self.module.contexts[context.0 as usize].name.clone();
@@ -354,9 +393,13 @@ impl<'a> Checker<'a> {
 
     fn two_contexts(&mut self, at: Span, why: &str) {
         self.report(
-            Diagnostic::error(codes::TWO_NEW_CONTEXTS, at, "a chain that makes more than one context")
-                .label(why.to_owned())
-                .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
+            Diagnostic::error(
+                codes::TWO_NEW_CONTEXTS,
+                at,
+                "a chain that makes more than one context",
+            )
+            .label(why.to_owned())
+            .hint("one slot is reserved before the chain runs: `raise` an event for the other"),
         );
     }
 }

@@ -20,7 +20,10 @@ impl<'a> Checker<'a> {
             let decl = &self.enums[index];
             let named = |(value, (name, _)): (&u64, &(Ident, _))| (*value, name.name.clone());
             let variants = decl.values.iter().zip(decl.variants).map(named).collect();
-            self.module.enums.push(EnumNames { name: decl.name.name.clone(), variants });
+            self.module.enums.push(EnumNames {
+                name: decl.name.name.clone(),
+                variants,
+            });
         }
         for index in 0..self.consts.len() {
             self.const_value(index);
@@ -44,7 +47,9 @@ impl<'a> Checker<'a> {
         }
         self.consts[index].progress = Progress::Active;
         self.depth += 1;
-        let result = self.scalar_type(ty).and_then(|ty| Some((ty.clone(), self.constant_expr(value, &ty)?)));
+        let result = self
+            .scalar_type(ty)
+            .and_then(|ty| Some((ty.clone(), self.constant_expr(value, &ty)?)));
         self.depth -= 1;
         self.consts[index].progress = Progress::Ready;
         self.consts[index].result = result.clone();
@@ -55,9 +60,16 @@ impl<'a> Checker<'a> {
         let decl = &self.params[index];
         let (ty, value, name) = (decl.ty, decl.value, decl.name);
         let ty = self.scalar_type(ty);
-        let default = ty.as_ref().and_then(|ty| self.constant_expr(value, ty)).unwrap_or(0);
+        let default = ty
+            .as_ref()
+            .and_then(|ty| self.constant_expr(value, ty))
+            .unwrap_or(0);
         let ty_or_word = ty.clone().unwrap_or(Ty::uint(64));
-        self.module.params.push(ir::Param { name: name.name.clone(), ty: ty_or_word, default });
+        self.module.params.push(ir::Param {
+            name: name.name.clone(),
+            ty: ty_or_word,
+            default,
+        });
         self.params[index].result = ty.map(|ty| (ty, default));
         self.params[index].progress = Progress::Ready;
     }
@@ -81,7 +93,10 @@ impl<'a> Checker<'a> {
         match self.enums[index].progress {
             Progress::Ready => return self.enums[index].ty.clone(),
             Progress::Active => {
-                let at = self.enums[index].variants.first().map_or(Span::default(), |(name, _)| name.span);
+                let at = self.enums[index]
+                    .variants
+                    .first()
+                    .map_or(Span::default(), |(name, _)| name.span);
                 self.circular(at, "an enum");
                 return None;
             }
@@ -110,7 +125,11 @@ impl<'a> Checker<'a> {
             self.enum_values(index, ty);
         }
         let width = ty.as_ref().and_then(Ty::width);
-        let ty = width.map(|(bits, signed)| Ty::Enum { index: index as u32, bits, signed });
+        let ty = width.map(|(bits, signed)| Ty::Enum {
+            index: index as u32,
+            bits,
+            signed,
+        });
         self.enums[index].ty = ty.clone();
         self.enums[index].progress = Progress::Ready;
         ty
@@ -133,9 +152,16 @@ impl<'a> Checker<'a> {
             };
             if crate::fold::reduce(value, ty) != value {
                 self.report(
-                    Diagnostic::error(codes::ENUM_VALUE, name.span, format!("`{}` does not fit", name.name))
-                        .label(format!("its value is {value}, the enum's type is {}", self.show(ty)))
-                        .hint("give the enum a wider type"),
+                    Diagnostic::error(
+                        codes::ENUM_VALUE,
+                        name.span,
+                        format!("`{}` does not fit", name.name),
+                    )
+                    .label(format!(
+                        "its value is {value}, the enum's type is {}",
+                        self.show(ty)
+                    ))
+                    .hint("give the enum a wider type"),
                 );
             } else if let Some(other) = values.iter().position(|v| *v == value) {
                 let (other_name, _) = &self.enums[index].variants[other];

@@ -9,18 +9,36 @@ use crate::body::{Body, Variable};
 use crate::codes;
 use crate::convert::Value;
 
-const OPERATIONS: &[&str] =
-    &["push_back", "pop_front", "pop", "clear", "put", "remove", "set", "unset", "slide", "add", "extract"];
+const OPERATIONS: &[&str] = &[
+    "push_back",
+    "pop_front",
+    "pop",
+    "clear",
+    "put",
+    "remove",
+    "set",
+    "unset",
+    "slide",
+    "add",
+    "extract",
+];
 
 /// Methods of a list: name and form.
-pub(crate) const LIST_METHODS: &[(&str, &str)] =
-    &[("at", "at(i)"), ("push_back", "push_back(x)"), ("pop_front", "pop_front()"), ("clear", "clear()")];
+pub(crate) const LIST_METHODS: &[(&str, &str)] = &[
+    ("at", "at(i)"),
+    ("push_back", "push_back(x)"),
+    ("pop_front", "pop_front()"),
+    ("clear", "clear()"),
+];
 
 /// Methods of a sorted list: name and form.
 pub(crate) const SORTED_METHODS: &[(&str, &str)] = &[
     ("at", "at(i)"),
     ("has", "has(key)"),
-    ("first_from", "first_from(a, …) with at most as many values as `by` names"),
+    (
+        "first_from",
+        "first_from(a, …) with at most as many values as `by` names",
+    ),
     ("put", "put(x)"),
     ("remove", "remove(key)"),
     ("pop", "pop()"),
@@ -55,7 +73,10 @@ impl<'a> Body<'_, 'a> {
             self.error_hint(
                 codes::OPERATION_HERE,
                 at,
-                format!("`{}` changes something in the middle of an expression", method.name),
+                format!(
+                    "`{}` changes something in the middle of an expression",
+                    method.name
+                ),
                 "it stands alone, as a whole right side, or as the whole condition of an `if`",
                 "keep its result first: `bool ok = …;`",
             );
@@ -72,7 +93,12 @@ impl<'a> Body<'_, 'a> {
                 return self.unknown_member(method, &found, None);
             }
         };
-        let scalar = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
+        let scalar = |ty: Ty, query| {
+            Value::Scalar(Expr {
+                ty,
+                kind: ExprKind::Query(query),
+            })
+        };
         match (place.ty.clone(), method.name.as_str(), args) {
             (Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. }, "at", [position]) => {
                 let position = self.position(position);
@@ -85,7 +111,11 @@ impl<'a> Body<'_, 'a> {
             (Ty::Sorted { by, .. }, "first_from", prefix)
                 if !prefix.is_empty() && prefix.len() <= by.len() =>
             {
-                let values = prefix.iter().zip(&by).map(|(e, field)| self.argument(e, &field.ty)).collect();
+                let values = prefix
+                    .iter()
+                    .zip(&by)
+                    .map(|(e, field)| self.argument(e, &field.ty))
+                    .collect();
                 scalar(Ty::uint(32), Query::FirstFrom(place, values))
             }
             (Ty::Window { elem, .. }, "is_set", [x]) => {
@@ -129,7 +159,9 @@ impl<'a> Body<'_, 'a> {
             return Value::Error;
         }
         let owner = self.ck.show(ty);
-        let hint = self.ck.nearest_member(&method.name, known.iter().map(|(name, _)| *name));
+        let hint = self
+            .ck
+            .nearest_member(&method.name, known.iter().map(|(name, _)| *name));
         self.unknown_member(method, &owner, hint)
     }
 
@@ -143,13 +175,20 @@ impl<'a> Body<'_, 'a> {
                 Value::Error => return Value::Error,
                 Value::Place(place) => {
                     if let Ty::Options { list, .. } = place.ty {
-                        let Some((tag, _)) = self.option_member(list, member) else { return Value::Error };
+                        let Some((tag, _)) = self.option_member(list, member) else {
+                            return Value::Error;
+                        };
                         let query = Query::HasTag(place, tag.0);
-                        return Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::Query(query) });
+                        return Value::Scalar(Expr {
+                            ty: Ty::Bool,
+                            kind: ExprKind::Query(query),
+                        });
                     }
                 }
                 Value::Entry(entry, list) => {
-                    let Some((tag, _)) = self.option_member(list, member) else { return Value::Error };
+                    let Some((tag, _)) = self.option_member(list, member) else {
+                        return Value::Error;
+                    };
                     return Value::Scalar(self.entry_is(&entry, tag));
                 }
                 Value::Literal { .. }
@@ -171,8 +210,12 @@ impl<'a> Body<'_, 'a> {
     /// Lowers an operation that stands alone; its outcome goes to `result`: whether it worked, or
     /// the element that it took out. Nothing when the expression is no operation.
     pub(crate) fn operation(&mut self, e: &'a ast::Expr, result: Option<&Place>) -> Option<()> {
-        let ast::ExprKind::Call { callee, args, .. } = &e.kind else { return None };
-        let ast::ExprKind::Field(object, method) = &callee.kind else { return None };
+        let ast::ExprKind::Call { callee, args, .. } = &e.kind else {
+            return None;
+        };
+        let ast::ExprKind::Field(object, method) = &callee.kind else {
+            return None;
+        };
         if !OPERATIONS.contains(&method.name.as_str()) {
             return None;
         }
@@ -255,7 +298,10 @@ impl<'a> Body<'_, 'a> {
                 self.push(StmtKind::Container { op, ok: None });
             }
             (op, Some(result), _) if result.ty == Ty::Bool => {
-                self.push(StmtKind::Container { op, ok: Some(result.clone()) });
+                self.push(StmtKind::Container {
+                    op,
+                    ok: Some(result.clone()),
+                });
             }
             (op, None, _) => self.push(StmtKind::Container { op, ok: None }),
             (_, Some(result), element) => {
@@ -309,6 +355,9 @@ impl<'a> Body<'_, 'a> {
             );
             return None;
         };
-        Some((ContainerOp::OptionAdd(options, ir::OptMember(tag as u32), place), None))
+        Some((
+            ContainerOp::OptionAdd(options, ir::OptMember(tag as u32), place),
+            None,
+        ))
     }
 }

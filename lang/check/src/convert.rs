@@ -71,10 +71,15 @@ impl<'a> Body<'_, 'a> {
         if let Value::Literal { .. } | Value::Choice(_) = value {
             return self.convert(value, &Ty::Bool, How::Pass, at);
         }
-        let Some(expr) = self.scalar(value, at) else { return self.nothing(&Ty::Bool) };
+        let Some(expr) = self.scalar(value, at) else {
+            return self.nothing(&Ty::Bool);
+        };
         match expr.ty {
             Ty::Bool => expr,
-            Ty::Int { bits: 1, signed: false } => fold::cast(expr, &Ty::Bool),
+            Ty::Int {
+                bits: 1,
+                signed: false,
+            } => fold::cast(expr, &Ty::Bool),
             _ => {
                 let found = self.ck.show(&expr.ty);
                 let hint = match expr.ty {
@@ -113,7 +118,10 @@ impl<'a> Body<'_, 'a> {
             Value::Infinite => Some(fold::constant(u64::MAX, Ty::uint(64))),
             Value::None => Some(fold::constant(0, Ty::Addr)),
             Value::Choice(_) => {
-                let ty = Ty::Int { bits: 64, signed: crate::ops::is_negative(&value) };
+                let ty = Ty::Int {
+                    bits: 64,
+                    signed: crate::ops::is_negative(&value),
+                };
                 Some(self.convert(value, &ty, How::Pass, at))
             }
             Value::Scalar(expr) => Some(expr),
@@ -166,11 +174,18 @@ impl<'a> Body<'_, 'a> {
             Value::None if *to == Ty::Addr => fold::constant(0, Ty::Addr),
             Value::None => {
                 let expected = self.ck.show(to);
-                self.error(codes::MISMATCH, at, "`NONE` is no number", format!("expected {expected}"));
+                self.error(
+                    codes::MISMATCH,
+                    at,
+                    "`NONE` is no number",
+                    format!("expected {expected}"),
+                );
                 self.nothing(to)
             }
             value => {
-                let Some(expr) = self.scalar(value, at) else { return self.nothing(to) };
+                let Some(expr) = self.scalar(value, at) else {
+                    return self.nothing(to);
+                };
                 self.convert_scalar(expr, to, how, at)
             }
         }
@@ -288,7 +303,10 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == *ty => Some(place),
             // Any event is an `event_t`: its header comes first.
             Value::Place(place) if *ty == Ty::Struct(EVENT) && self.ck.event_of(&place.ty).is_some() => {
-                Some(Place { ty: ty.clone(), ..place })
+                Some(Place {
+                    ty: ty.clone(),
+                    ..place
+                })
             }
             Value::None if matches!(ty, Ty::Id | Ty::Ip | Ty::Bytes { .. }) => {
                 if !self.statements_allowed(at) {
@@ -363,9 +381,14 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
         }
         (Ty::Enum { .. }, Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } | Ty::Varint)
         | (Ty::Int { .. } | Ty::Varint, Ty::Enum { .. }) => Conversion::Cast(None),
-        (Ty::Bool, Ty::Int { signed: false, .. }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
-            Conversion::Implicit
-        }
+        (Ty::Bool, Ty::Int { signed: false, .. })
+        | (
+            Ty::Int {
+                bits: 1,
+                signed: false,
+            },
+            Ty::Bool,
+        ) => Conversion::Implicit,
         (Ty::Int { .. }, Ty::Bool) => Conversion::Cast(Some("compare it: `x != 0`".to_owned())),
         (Ty::Int { bits, signed: false }, Ty::Seq { bits: width }) => {
             if bits <= width || how == How::Assign {
@@ -377,16 +400,16 @@ fn conversion(from: &Ty, to: &Ty, how: How) -> Conversion {
         (Ty::Int { signed: false, .. }, Ty::Varint) | (Ty::Varint, Ty::Int { signed: false, .. }) => {
             Conversion::Implicit
         }
-        (Ty::Duration, Ty::Int { .. }) => {
-            Conversion::Cast(Some("durations are nanoseconds: write `uint64(…)` if that is meant".to_owned()))
-        }
+        (Ty::Duration, Ty::Int { .. }) => Conversion::Cast(Some(
+            "durations are nanoseconds: write `uint64(…)` if that is meant".to_owned(),
+        )),
         (Ty::Time, Ty::Int { .. }) | (Ty::Seq { .. }, Ty::Int { .. } | Ty::Seq { .. }) => {
             Conversion::Cast(None)
         }
         (Ty::Int { .. }, Ty::Duration | Ty::Time | Ty::Seq { .. }) => Conversion::Cast(None),
-        (Ty::Duration, Ty::Time) | (Ty::Time, Ty::Duration) => {
-            Conversion::Cast(Some("a time is a point: subtract two, or add a duration to one".to_owned()))
-        }
+        (Ty::Duration, Ty::Time) | (Ty::Time, Ty::Duration) => Conversion::Cast(Some(
+            "a time is a point: subtract two, or add a duration to one".to_owned(),
+        )),
         _ => Conversion::Never,
     }
 }

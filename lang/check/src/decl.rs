@@ -138,10 +138,14 @@ impl<'a> Body<'_, 'a> {
     /// `T c = new_ctx{…};`
     fn declare_context(&mut self, ty: &Ty, var: &'a Declarator) {
         let fields = match &var.init {
-            Init::Value(Expr { kind: ExprKind::Struct { name, fields }, .. }) if name.name == "new_ctx" => {
-                fields
-            }
-            Init::Value(Expr { kind: ExprKind::Error, .. }) => {
+            Init::Value(Expr {
+                kind: ExprKind::Struct { name, fields },
+                ..
+            }) if name.name == "new_ctx" => fields,
+            Init::Value(Expr {
+                kind: ExprKind::Error,
+                ..
+            }) => {
                 return self.bind(&var.name, Variable::Error, None);
             }
             Init::Value(_) | Init::None | Init::Args(_) => {
@@ -164,7 +168,9 @@ impl<'a> Body<'_, 'a> {
                 "a chain makes at most one context",
             );
         }
-        let (Some(context), Ty::Struct(id)) = (self.ck.context_of(ty), ty) else { return };
+        let (Some(context), Ty::Struct(id)) = (self.ck.context_of(ty), ty) else {
+            return;
+        };
         let place = region(Base::Fresh, ty.clone());
         self.push(StmtKind::Emit(ir::Instr::NewCtx { context }));
         if let Some(record) = self.ck.record_of(*id) {
@@ -193,15 +199,23 @@ impl<'a> Body<'_, 'a> {
                 None
             }
         };
-        self.bind(&var.name, Variable::Instruction(instruction.map(Box::new)), Some("variable"));
+        self.bind(
+            &var.name,
+            Variable::Instruction(instruction.map(Box::new)),
+            Some("variable"),
+        );
     }
 
     fn declare_list(&mut self, var: &'a Declarator, list: Variable) {
         let (expected, suits) = match list {
-            Variable::EventList => {
-                ("list<event_t>", matches!(self.kind, BodyKind::Function(Returns::Events)))
-            }
-            _ => ("list<instr_t>", matches!(self.kind, BodyKind::Function(Returns::Instructions))),
+            Variable::EventList => (
+                "list<event_t>",
+                matches!(self.kind, BodyKind::Function(Returns::Events)),
+            ),
+            _ => (
+                "list<instr_t>",
+                matches!(self.kind, BodyKind::Function(Returns::Instructions)),
+            ),
         };
         if !suits && !matches!(self.kind, BodyKind::Function(Returns::Unknown)) {
             self.error_hint(
@@ -217,7 +231,12 @@ impl<'a> Body<'_, 'a> {
             );
         }
         if !matches!(var.init, Init::None) {
-            self.error(codes::RETURN, var.name.span, "the list begins empty", "expected no value");
+            self.error(
+                codes::RETURN,
+                var.name.span,
+                "the list begins empty",
+                "expected no value",
+            );
         }
         self.bind(&var.name, list, None);
     }
@@ -228,7 +247,12 @@ impl<'a> Body<'_, 'a> {
             crate::convert::Value::Place(place) => place,
             crate::convert::Value::Error => return,
             _ => {
-                self.error(codes::MISMATCH, value.span, "this is no event", "expected an event");
+                self.error(
+                    codes::MISMATCH,
+                    value.span,
+                    "this is no event",
+                    "expected an event",
+                );
                 return;
             }
         };
@@ -236,7 +260,12 @@ impl<'a> Body<'_, 'a> {
             Some(event) => self.push(StmtKind::PushEvent { event, from: place }),
             None => {
                 let found = self.ck.show(&place.ty);
-                self.error(codes::MISMATCH, value.span, format!("{found} is no event"), "expected an event");
+                self.error(
+                    codes::MISMATCH,
+                    value.span,
+                    format!("{found} is no event"),
+                    "expected an event",
+                );
             }
         }
     }
@@ -250,7 +279,11 @@ impl<'a> Body<'_, 'a> {
         read_only: bool,
     ) {
         self.bind(name, variable, warn.then_some("parameter"));
-        if let Some(local) = self.scopes.last_mut().and_then(|scope| scope.get_mut(name.name.as_str())) {
+        if let Some(local) = self
+            .scopes
+            .last_mut()
+            .and_then(|scope| scope.get_mut(name.name.as_str()))
+        {
             local.read_only = read_only;
         }
     }
@@ -264,7 +297,9 @@ impl Checker<'_> {
             && fields.iter().any(|field| {
                 field.default.is_some_and(|value| value != 0)
                     || match field.ty {
-                        Ty::Struct(id) => self.record_of(id).is_some_and(|r| self.has_defaults(r, depth + 1)),
+                        Ty::Struct(id) => self
+                            .record_of(id)
+                            .is_some_and(|r| self.has_defaults(r, depth + 1)),
                         _ => false,
                     }
             })

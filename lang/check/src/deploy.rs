@@ -101,7 +101,9 @@ impl<'a> Checker<'a> {
     }
 
     fn register_known(&mut self, call: &'a RegisterCall, expected: &str, suits: impl Fn(Def) -> bool) {
-        let Some(name) = self.name_argument(call, expected) else { return };
+        let Some(name) = self.name_argument(call, expected) else {
+            return;
+        };
         if !self.lookup(name).is_some_and(&suits) {
             let hint = self.suggestion(name, suits, []);
             self.unknown(name, expected, hint);
@@ -109,7 +111,9 @@ impl<'a> Checker<'a> {
     }
 
     fn register_chains(&mut self, call: &'a RegisterCall) {
-        let Some(name) = self.name_argument(call, "a dispatch table") else { return };
+        let Some(name) = self.name_argument(call, "a dispatch table") else {
+            return;
+        };
         match self.dispatches.iter_mut().find(|d| d.name.name == name.name) {
             Some(dispatch) => dispatch.registered = true,
             None => {
@@ -122,7 +126,9 @@ impl<'a> Checker<'a> {
     /// `register_ctx_spec(context, FLOW);`, and for a replicated one `SHARD, select ev.hash`: no other choice
     /// among instances exists, and none is silently replaced by it.
     fn register_context(&mut self, call: &'a RegisterCall) {
-        let Some(name) = self.name_argument(call, "a context") else { return };
+        let Some(name) = self.name_argument(call, "a context") else {
+            return;
+        };
         let context = match self.lookup(name) {
             Some(Def::Record(record)) => match self.records[record].kind {
                 RecordKind::Context(index) => Some(index),
@@ -168,7 +174,9 @@ impl<'a> Checker<'a> {
     /// GLOBAL contexts are made by the engine, which computes nothing.
     fn globals_have_plain_defaults(&mut self) {
         for record in 0..self.records.len() {
-            let RecordKind::Context(index) = self.records[record].kind else { continue };
+            let RecordKind::Context(index) = self.records[record].kind else {
+                continue;
+            };
             if self.is_global(hawser_ir::ContextId(index)) && self.has_computed_defaults(record, 0) {
                 let first = self.records[record].computed.first().map(|(_, value)| value.span);
                 let at = first.unwrap_or(self.records[record].span);
@@ -197,7 +205,9 @@ impl<'a> Checker<'a> {
     }
 
     fn register_parser(&mut self, call: &'a RegisterCall, places: &mut Vec<(Source, Span)>) {
-        let Some(name) = self.name_argument(call, "a parser") else { return };
+        let Some(name) = self.name_argument(call, "a parser") else {
+            return;
+        };
         let Some(Def::Func(func)) = self.lookup(name) else {
             let hint = self.suggestion(name, |def| matches!(def, Def::Func(_)), []);
             self.unknown(name, "a parser", hint);
@@ -214,13 +224,19 @@ impl<'a> Checker<'a> {
             );
             return;
         };
-        let Some(source) = self.source(source_expr) else { return };
+        let Some(source) = self.source(source_expr) else {
+            return;
+        };
         if let Some((_, first)) = places.iter().find(|(other, _)| *other == source) {
             let first = *first;
             self.report(
-                Diagnostic::error(codes::SOURCE_TWICE, source_expr.span, "a second parser for one source")
-                    .label("a source has one parser")
-                    .related(first, "the first one"),
+                Diagnostic::error(
+                    codes::SOURCE_TWICE,
+                    source_expr.span,
+                    "a second parser for one source",
+                )
+                .label("a source has one parser")
+                .related(first, "the first one"),
             );
             return;
         }
@@ -253,7 +269,12 @@ impl<'a> Checker<'a> {
                 .label(format!("expected at most {MAX_EVENTS}")),
             );
         }
-        self.module.parsers.push(Parser { source, func: id, max_events, steps: cost.steps });
+        self.module.parsers.push(Parser {
+            source,
+            func: id,
+            max_events,
+            steps: cost.steps,
+        });
     }
 
     /// For what runs outside chains.
@@ -290,9 +311,9 @@ impl<'a> Checker<'a> {
                 (ExprKind::Name(name), [number]) if name.name == "ip" => {
                     Some(Source::Ip(self.constant_expr(&number.value, &Ty::uint(8))? as u8))
                 }
-                (ExprKind::Name(name), [number]) if name.name == "udp" => {
-                    Some(Source::Udp(self.constant_expr(&number.value, &Ty::uint(16))? as u16))
-                }
+                (ExprKind::Name(name), [number]) if name.name == "udp" => Some(Source::Udp(
+                    self.constant_expr(&number.value, &Ty::uint(16))? as u16,
+                )),
                 _ => None,
             },
             ExprKind::Error => return None,
@@ -324,9 +345,11 @@ impl<'a> Checker<'a> {
         }
         let value = |id| Type::Value(Ty::Struct(id));
         let (expected, form, kind) = match source {
-            Source::Ip(_) | Source::Udp(_) => {
-                (vec![Type::Packet, value(NET)], "(pkt_t p, IPheader i)", EventKind::Net)
-            }
+            Source::Ip(_) | Source::Udp(_) => (
+                vec![Type::Packet, value(NET)],
+                "(pkt_t p, IPheader i)",
+                EventKind::Net,
+            ),
             Source::IcmpError => {
                 let types = vec![Type::Packet, value(NET), value(ICMP)];
                 (types, "(pkt_t p, IPheader i, icmp_t e)", EventKind::Net)
@@ -341,12 +364,16 @@ impl<'a> Checker<'a> {
         };
         if types != expected || !makes_events {
             self.report(
-                Diagnostic::error(codes::PARSER, at, format!("`{}` is no parser for this source", name.name))
-                    .label(format!(
-                        "expected `list<event_t> {}{form}`, or one event type as its result",
-                        name.name
-                    ))
-                    .related(name.span, "declared here"),
+                Diagnostic::error(
+                    codes::PARSER,
+                    at,
+                    format!("`{}` is no parser for this source", name.name),
+                )
+                .label(format!(
+                    "expected `list<event_t> {}{form}`, or one event type as its result",
+                    name.name
+                ))
+                .related(name.span, "declared here"),
             );
             return false;
         }
@@ -379,15 +406,21 @@ impl<'a> Checker<'a> {
     /// Coalescing compares two blueprints and does nothing else.
     fn check_coalescing(&mut self) {
         for coalesce in self.module.coalesce.clone() {
-            let steps = Costs::new(&self.module, &self.member_size).function(coalesce.func).steps;
+            let steps = Costs::new(&self.module, &self.member_size)
+                .function(coalesce.func)
+                .steps;
             let func = &self.module.funcs[coalesce.func.0 as usize];
             let (name, at) = (func.name.clone(), ast_span(func.span));
             self.limit_steps_of(&name, at, steps);
             let facts = &self.facts[coalesce.func.0 as usize];
             if let Some(effect) = facts.reacts.or(facts.parses) {
                 self.report(
-                    Diagnostic::error(codes::CHAIN_ONLY, ast_span(effect), "an effect in a coalescing rule")
-                        .label("it only compares two blueprints"),
+                    Diagnostic::error(
+                        codes::CHAIN_ONLY,
+                        ast_span(effect),
+                        "an effect in a coalescing rule",
+                    )
+                    .label("it only compares two blueprints"),
                 );
             }
         }
@@ -406,7 +439,11 @@ fn kind_name(kind: EventKind) -> &'static str {
 
 /// `select ev.hash`; what did not parse was reported before.
 fn selects_by_hash(argument: &Expr) -> bool {
-    let ExprKind::Unary(UnOp::Select, key) = &argument.kind else { return false };
-    let ExprKind::Field(event, field) = &key.kind else { return matches!(key.kind, ExprKind::Error) };
+    let ExprKind::Unary(UnOp::Select, key) = &argument.kind else {
+        return false;
+    };
+    let ExprKind::Field(event, field) = &key.kind else {
+        return matches!(key.kind, ExprKind::Error);
+    };
     field.name == "hash" && matches!(&event.kind, ExprKind::Name(name) if name.name == "ev")
 }

@@ -92,7 +92,11 @@ impl Checker<'_> {
             for case in scenarios(&chain.processors) {
                 let mut path = Path::Clean;
                 for processor in chain.processors.iter().filter(|p| runs(p.when, case)) {
-                    let refs = processor.args.iter().map(|place| origin(place.base, &[])).collect();
+                    let refs = processor
+                        .args
+                        .iter()
+                        .map(|place| origin(place.base, &[]))
+                        .collect();
                     path = run.function(processor.func, refs, path);
                 }
             }
@@ -140,7 +144,11 @@ impl Run<'_> {
             return *known;
         }
         let module = self.module;
-        let mut frame = Frame { refs, returned: Path::None, left: Path::None };
+        let mut frame = Frame {
+            refs,
+            returned: Path::None,
+            left: Path::None,
+        };
         let end = self.statements(&module.funcs[func.0 as usize].body, &mut frame, path);
         let result = end.join(frame.returned);
         self.known.insert(key, result);
@@ -197,7 +205,11 @@ impl Run<'_> {
                 let once = self.statements(body, frame, path);
                 let after_one = path.join(once).join(frame.left);
                 // A second round differs only if the first one left something behind.
-                let again = if after_one == path { path } else { self.statements(body, frame, after_one) };
+                let again = if after_one == path {
+                    path
+                } else {
+                    self.statements(body, frame, after_one)
+                };
                 let left = std::mem::replace(&mut frame.left, outer);
                 after_one.join(again).join(left)
             }
@@ -212,7 +224,8 @@ impl Run<'_> {
             StmtKind::Emit(_) => dirty(path, stmt.span),
             StmtKind::Refuse(_) => {
                 if let Path::Dirty(because) = path {
-                    self.findings.insert((codes::REFUSE_AFTER_CHANGE, key(stmt.span), Some(because)));
+                    self.findings
+                        .insert((codes::REFUSE_AFTER_CHANGE, key(stmt.span), Some(because)));
                 }
                 Path::None
             }
@@ -263,7 +276,10 @@ impl Run<'_> {
             self.kept_address(place, at, frame);
         }
         let targets = [Some(place), ok, taken];
-        targets.into_iter().flatten().fold(path, |path, place| self.write(place, at, frame, path))
+        targets
+            .into_iter()
+            .flatten()
+            .fold(path, |path, place| self.write(place, at, frame, path))
     }
 
     fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
@@ -301,9 +317,12 @@ impl Run<'_> {
     fn holds_address(&self, ty: &Ty) -> bool {
         match ty {
             Ty::Addr | Ty::Data => true,
-            Ty::Struct(id) => {
-                self.module.structure(*id).fields.iter().any(|field| self.holds_address(&field.ty))
-            }
+            Ty::Struct(id) => self
+                .module
+                .structure(*id)
+                .fields
+                .iter()
+                .any(|field| self.holds_address(&field.ty)),
             Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.holds_address(elem),
             Ty::Bool
             | Ty::Int { .. }

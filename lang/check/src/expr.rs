@@ -34,7 +34,10 @@ impl<'a> Body<'_, 'a> {
 
     fn value_inner(&mut self, e: &'a ast::Expr, want: Option<&Ty>) -> Value {
         match &e.kind {
-            ExprKind::Int(n) => Value::Literal { value: i128::from(*n), mask: false },
+            ExprKind::Int(n) => Value::Literal {
+                value: i128::from(*n),
+                mask: false,
+            },
             ExprKind::Duration(n) => Value::Scalar(fold::constant(*n, Ty::Duration)),
             ExprKind::Bool(b) => Value::Scalar(fold::constant(u64::from(*b), Ty::Bool)),
             ExprKind::Str(_) => {
@@ -74,9 +77,10 @@ impl<'a> Body<'_, 'a> {
         if let Some(local) = self.local(&name.name) {
             return match local.variable.clone() {
                 Variable::Place(place) => Value::Place(place),
-                Variable::RuleArg(index, ty) => {
-                    Value::Scalar(Expr { ty, kind: ir::ExprKind::RuleArg(index) })
-                }
+                Variable::RuleArg(index, ty) => Value::Scalar(Expr {
+                    ty,
+                    kind: ir::ExprKind::RuleArg(index),
+                }),
                 Variable::Entry(place, list) => Value::Entry(place, list),
                 Variable::Error => Value::Error,
                 Variable::Instruction(_)
@@ -120,7 +124,10 @@ impl<'a> Body<'_, 'a> {
             Some(Def::Param(index)) => {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
-                    Some((ty, _)) => Value::Scalar(Expr { ty, kind: ir::ExprKind::Param(index as u32) }),
+                    Some((ty, _)) => Value::Scalar(Expr {
+                        ty,
+                        kind: ir::ExprKind::Param(index as u32),
+                    }),
                     // A constant that asks for a param before params are there: not constant.
                     None if matches!(self.kind, BodyKind::Constant) => {
                         self.error(
@@ -173,7 +180,11 @@ impl<'a> Body<'_, 'a> {
         if !self.ck.gives_hints() {
             return self.ck.unknown(name, "a variable or a constant", None);
         }
-        let mut known: Vec<&str> = self.scopes.iter().flat_map(|scope| scope.keys().copied()).collect();
+        let mut known: Vec<&str> = self
+            .scopes
+            .iter()
+            .flat_map(|scope| scope.keys().copied())
+            .collect();
         known.sort_unstable();
         let near = hawser_syntax::nearest(&name.name, known).map(str::to_owned);
         if let Some(near) = &near {
@@ -183,7 +194,10 @@ impl<'a> Body<'_, 'a> {
         let mut hint = near.as_deref().map(did_you_mean);
         if hint.is_none() {
             let is_value = |def| matches!(def, Def::Const(_) | Def::Param(_) | Def::Variant(..));
-            let builtin = BUILTIN_CONSTANTS.iter().map(|(name, _)| *name).chain(["INF", "NONE"]);
+            let builtin = BUILTIN_CONSTANTS
+                .iter()
+                .map(|(name, _)| *name)
+                .chain(["INF", "NONE"]);
             hint = self.ck.suggestion(name, is_value, builtin);
         }
         self.ck.unknown(name, "a variable or a constant", hint);
@@ -196,7 +210,9 @@ impl<'a> Body<'_, 'a> {
             if variants.iter().any(|(variant, _)| variant.name == name.name) {
                 return self.name(name);
             }
-            let hint = self.ck.nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
+            let hint = self
+                .ck
+                .nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
             let mut finding = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 name.span,
@@ -207,7 +223,12 @@ impl<'a> Body<'_, 'a> {
             self.ck.report(finding);
             return Value::Error;
         }
-        self.error(codes::NOT_A_VALUE, at, "`::` names a variant of an enum here", "expected a value");
+        self.error(
+            codes::NOT_A_VALUE,
+            at,
+            "`::` names a variant of an enum here",
+            "expected a value",
+        );
         Value::Error
     }
 
@@ -218,14 +239,27 @@ impl<'a> Body<'_, 'a> {
         let value = self.value(operand, want);
         match (op, value) {
             (_, Value::Error) => Value::Error,
-            (UnOp::Neg, Value::Literal { value, .. }) => Value::Literal { value: -value, mask: false },
-            (UnOp::BitNot, Value::Literal { value, .. }) => Value::Literal { value: !value, mask: true },
+            (UnOp::Neg, Value::Literal { value, .. }) => Value::Literal {
+                value: -value,
+                mask: false,
+            },
+            (UnOp::BitNot, Value::Literal { value, .. }) => Value::Literal {
+                value: !value,
+                mask: true,
+            },
             (UnOp::Select, _) => {
-                self.error(codes::OPERATOR, at, "`select` stands in `deploy` only", "expected a value");
+                self.error(
+                    codes::OPERATOR,
+                    at,
+                    "`select` stands in `deploy` only",
+                    "expected a value",
+                );
                 Value::Error
             }
             (UnOp::Neg | UnOp::BitNot | UnOp::Not, value) => {
-                let Some(expr) = self.scalar(value, operand.span) else { return Value::Error };
+                let Some(expr) = self.scalar(value, operand.span) else {
+                    return Value::Error;
+                };
                 if !matches!(expr.ty, Ty::Int { .. }) {
                     let found = self.ck.show(&expr.ty);
                     self.error(
@@ -236,7 +270,11 @@ impl<'a> Body<'_, 'a> {
                     );
                     return Value::Error;
                 }
-                let op = if op == UnOp::Neg { ir::UnOp::Neg } else { ir::UnOp::Not };
+                let op = if op == UnOp::Neg {
+                    ir::UnOp::Neg
+                } else {
+                    ir::UnOp::Not
+                };
                 Value::Scalar(fold::unary(op, expr))
             }
         }
@@ -252,7 +290,11 @@ impl<'a> Body<'_, 'a> {
         let result = self.temporary(Ty::Bool);
         self.push(StmtKind::Store(result.clone(), a));
         let test = crate::body::load(result.clone());
-        let test = if and { test } else { fold::unary(ir::UnOp::LogicalNot, test) };
+        let test = if and {
+            test
+        } else {
+            fold::unary(ir::UnOp::LogicalNot, test)
+        };
         let ((), then) = self.separately(|body| {
             body.out = before;
             body.push(StmtKind::Store(result.clone(), b));
@@ -295,9 +337,15 @@ impl<'a> Body<'_, 'a> {
             return Value::Place(result);
         }
         if before_then.is_empty() && before_otherwise.is_empty() && untyped(&then) && untyped(&otherwise) {
-            return Value::Choice(Box::new(Choice { condition, then, otherwise }));
+            return Value::Choice(Box::new(Choice {
+                condition,
+                then,
+                otherwise,
+            }));
         }
-        let Some(ty) = self.common_type(&then, &otherwise, want, at) else { return Value::Error };
+        let Some(ty) = self.common_type(&then, &otherwise, want, at) else {
+            return Value::Error;
+        };
         let then = self.convert(then, &ty, How::Pass, a.span);
         let otherwise = self.convert(otherwise, &ty, How::Pass, b.span);
         if before_then.is_empty() && before_otherwise.is_empty() {

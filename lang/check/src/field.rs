@@ -21,7 +21,10 @@ impl<'a> Body<'_, 'a> {
     /// `base.name`
     pub(crate) fn field(&mut self, base: &'a ast::Expr, name: &'a Ident, at: Span) -> Value {
         if let ast::ExprKind::Name(variable) = &base.kind {
-            let is_packet = matches!(self.local(&variable.name).map(|l| &l.variable), Some(Variable::Packet));
+            let is_packet = matches!(
+                self.local(&variable.name).map(|l| &l.variable),
+                Some(Variable::Packet)
+            );
             if is_packet {
                 return self.packet_field(name);
             }
@@ -46,7 +49,10 @@ impl<'a> Body<'_, 'a> {
     fn packet_field(&mut self, name: &Ident) -> Value {
         if name.name == "len" {
             let rest = ExprKind::Wire(WireFact::DataLen);
-            return Value::Scalar(Expr { ty: Ty::uint(32), kind: rest });
+            return Value::Scalar(Expr {
+                ty: Ty::uint(32),
+                kind: rest,
+            });
         }
         self.no_member(name, "pkt_t", ["len", "extract"])
     }
@@ -60,7 +66,10 @@ impl<'a> Body<'_, 'a> {
             },
             Ty::Timer => match name.name.as_str() {
                 "armed" => {
-                    let deadline = Expr { ty: Ty::Timer, kind: ExprKind::Load(place) };
+                    let deadline = Expr {
+                        ty: Ty::Timer,
+                        kind: ExprKind::Load(place),
+                    };
                     Value::Scalar(fold::compare(CmpOp::Ne, deadline, fold::constant(0, Ty::Timer)))
                 }
                 _ => self.no_member(name, "timer_t", ["armed"]),
@@ -150,19 +159,30 @@ impl<'a> Body<'_, 'a> {
         let any = self.temporary(Ty::Ip);
         self.push(StmtKind::MakeIpv4(any.clone(), fold::constant(0, Ty::uint(32))));
         let prefix = |place: &Place| inside(place, 0, Ty::Bytes { len: 12 });
-        Value::Scalar(Expr { ty: Ty::Bool, kind: ExprKind::SameBytes(prefix(&place), prefix(&any)) })
+        Value::Scalar(Expr {
+            ty: Ty::Bool,
+            kind: ExprKind::SameBytes(prefix(&place), prefix(&any)),
+        })
     }
 
     /// `len`, `full`, `head`: what a container tells of itself.
     pub(crate) fn container_field(&mut self, place: Place, name: &Ident) -> Value {
-        let query = |ty: Ty, query| Value::Scalar(Expr { ty, kind: ExprKind::Query(query) });
+        let query = |ty: Ty, query| {
+            Value::Scalar(Expr {
+                ty,
+                kind: ExprKind::Query(query),
+            })
+        };
         match (&place.ty, name.name.as_str()) {
             (Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }, "len") => {
                 query(Ty::uint(32), Query::Len(place))
             }
             (Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. }, "full") => {
                 let cap = fold::constant(u64::from(*cap), Ty::uint(32));
-                let len = Expr { ty: Ty::uint(32), kind: ExprKind::Query(Query::Len(place)) };
+                let len = Expr {
+                    ty: Ty::uint(32),
+                    kind: ExprKind::Query(Query::Len(place)),
+                };
                 Value::Scalar(fold::compare(CmpOp::Eq, len, cap))
             }
             (Ty::Window { .. }, "len" | "runs") => query(Ty::uint(32), Query::Len(place)),
@@ -212,7 +232,12 @@ impl<'a> Body<'_, 'a> {
             },
             other => {
                 let found = self.describe(&other);
-                self.error(codes::NOT_INDEXED, at, format!("{found} is not indexed"), "expected a list");
+                self.error(
+                    codes::NOT_INDEXED,
+                    at,
+                    format!("{found} is not indexed"),
+                    "expected a list",
+                );
                 Value::Error
             }
         }
@@ -243,8 +268,17 @@ impl<'a> Body<'_, 'a> {
     /// An element of a list.
     pub(crate) fn element(&self, list: &Place, elem: &Ty, cap: u32, index: Index) -> Place {
         let stride = self.ck.layout().stride(elem);
-        let step = Step { index, stride, header: LIST_HEADER, cap, offset: 0 };
-        let mut place = Place { ty: elem.clone(), ..list.clone() };
+        let step = Step {
+            index,
+            stride,
+            header: LIST_HEADER,
+            cap,
+            offset: 0,
+        };
+        let mut place = Place {
+            ty: elem.clone(),
+            ..list.clone()
+        };
         place.steps.push(step);
         place
     }
@@ -252,8 +286,17 @@ impl<'a> Body<'_, 'a> {
     fn option_entry(&self, options: &Place, list: OptListId, cap: u32, tag: OptMember, ty: Ty) -> Place {
         let stride = self.ck.layout().option_stride(list);
         let index = Index::Tag(tag.0);
-        let mut place = Place { ty, ..options.clone() };
-        place.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset: OPTION_TAG });
+        let mut place = Place {
+            ty,
+            ..options.clone()
+        };
+        place.steps.push(Step {
+            index,
+            stride,
+            header: LIST_HEADER,
+            cap,
+            offset: OPTION_TAG,
+        });
         place
     }
 
@@ -279,7 +322,9 @@ impl<'a> Body<'_, 'a> {
         let members = self.ck.unions[union].members;
         let Some(tag) = members.iter().position(|member| member.name == name.name) else {
             let owner = self.ck.unions[union].name.name.clone();
-            let hint = self.ck.nearest_member(&name.name, members.iter().map(|m| m.name.as_str()));
+            let hint = self
+                .ck
+                .nearest_member(&name.name, members.iter().map(|m| m.name.as_str()));
             self.unknown_member(name, &owner, hint);
             return None;
         };

@@ -19,7 +19,10 @@ impl<'a> Checker<'a> {
     pub(crate) fn declare_functions(&mut self) {
         for index in 0..self.funcs.len() {
             let (ret, params) = (self.funcs[index].ret, self.funcs[index].params);
-            let param_types = params.iter().map(|param| self.parameter_type(&param.ty)).collect();
+            let param_types = params
+                .iter()
+                .map(|param| self.parameter_type(&param.ty))
+                .collect();
             let result = self.result_type(ret);
             self.funcs[index].param_types = param_types;
             self.funcs[index].result = result;
@@ -179,7 +182,11 @@ impl<'a> Checker<'a> {
                     Type::Value(ty) => ty,
                     _ => Ty::uint(64),
                 };
-                FuncParam::Value { name: format!("a{i}"), ty, offset: at }
+                FuncParam::Value {
+                    name: format!("a{i}"),
+                    ty,
+                    offset: at,
+                }
             })
             .collect();
         let zero = crate::fold::constant(0, ret.clone());
@@ -190,7 +197,10 @@ impl<'a> Checker<'a> {
             ret: Some(ret),
             locals: Vec::new(),
             frame: offset,
-            body: vec![ir::Stmt { span: at, kind: StmtKind::Return(Some(zero)) }],
+            body: vec![ir::Stmt {
+                span: at,
+                kind: StmtKind::Return(Some(zero)),
+            }],
             span: at,
         });
         let func = FuncId(self.module.funcs.len() as u32 - 1);
@@ -232,7 +242,10 @@ impl<'a> Checker<'a> {
         }
         let (returns, ret) = lower.returns(&result, refs);
         if let Returns::Aggregate(ty, _) = &returns {
-            func_params.push(FuncParam::Ref { name: "result".to_owned(), ty: ty.clone() });
+            func_params.push(FuncParam::Ref {
+                name: "result".to_owned(),
+                ty: ty.clone(),
+            });
         }
         lower.kind = BodyKind::Function(returns.clone());
         lower.scoped(|lower| lower.statements(&body.stmts));
@@ -240,8 +253,10 @@ impl<'a> Checker<'a> {
         for scope in parameters {
             lower.report_unused(scope);
         }
-        if matches!(returns, Returns::Scalar(_) | Returns::Aggregate(..) | Returns::Event(_))
-            && !always_leaves(&lower.out)
+        if matches!(
+            returns,
+            Returns::Scalar(_) | Returns::Aggregate(..) | Returns::Event(_)
+        ) && !always_leaves(&lower.out)
         {
             lower.error_hint(
                 codes::MISSING_RETURN,
@@ -284,8 +299,12 @@ impl<'a> Checker<'a> {
     fn lower_coalesce(&mut self, index: usize) {
         let decl = &self.coalesces[index];
         let (name, a, b, body, at) = (decl.blueprint, decl.a, decl.b, decl.body, decl.span);
-        let Some(record) = self.blueprint_record(name) else { return };
-        let Some(blueprint) = self.blueprint_of(record) else { return };
+        let Some(record) = self.blueprint_record(name) else {
+            return;
+        };
+        let Some(blueprint) = self.blueprint_of(record) else {
+            return;
+        };
         let ty = Ty::Struct(Checker::struct_of(record));
         let mut lower = Body::new(self, BodyKind::Function(Returns::Scalar(Ty::Bool)));
         lower.at = at;
@@ -301,7 +320,10 @@ impl<'a> Checker<'a> {
             );
         }
         let (locals, frame, body) = (lower.locals, lower.frame, lower.out);
-        let param = |name: &Ident| FuncParam::Ref { name: name.name.clone(), ty: ty.clone() };
+        let param = |name: &Ident| FuncParam::Ref {
+            name: name.name.clone(),
+            ty: ty.clone(),
+        };
         let func = Func {
             name: format!("coalesce {}", name.name),
             params: vec![param(a), param(b)],
@@ -315,9 +337,13 @@ impl<'a> Checker<'a> {
         let func = FuncId(self.module.funcs.len() as u32 - 1);
         if self.module.coalesce.iter().any(|c| c.blueprint == blueprint) {
             self.report(
-                Diagnostic::error(codes::DEFINED_TWICE, at, format!("`{}` is coalesced twice", name.name))
-                    .label("a blueprint has one rule")
-                    .hint("join the conditions with `||`"),
+                Diagnostic::error(
+                    codes::DEFINED_TWICE,
+                    at,
+                    format!("`{}` is coalesced twice", name.name),
+                )
+                .label("a blueprint has one rule")
+                .hint("join the conditions with `||`"),
             );
         }
         self.module.coalesce.push(ir::Coalesce { blueprint, func });
@@ -363,7 +389,9 @@ impl<'a> Checker<'a> {
                 let this = region(Base::Keyed, Ty::Struct(Checker::struct_of(record)));
                 let lowered = Body::over(self, BodyKind::Invariant, this).condition(condition);
                 let index = self.assertion(condition.span);
-                self.module.contexts[context as usize].invariants.push((lowered, index));
+                self.module.contexts[context as usize]
+                    .invariants
+                    .push((lowered, index));
             }
         }
     }
@@ -383,12 +411,25 @@ impl<'a> Body<'_, 'a> {
             Type::Value(ty) if ty.is_scalar() => {
                 let place = self.allocate(name, ty.clone());
                 let (name, offset) = (name.to_owned(), place.offset);
-                (Variable::Place(place), Some(FuncParam::Value { name, ty: ty.clone(), offset }))
+                (
+                    Variable::Place(place),
+                    Some(FuncParam::Value {
+                        name,
+                        ty: ty.clone(),
+                        offset,
+                    }),
+                )
             }
             Type::Value(ty) => {
                 let place = region(Base::Ref(*refs), ty.clone());
                 *refs = refs.saturating_add(1);
-                (Variable::Place(place), Some(FuncParam::Ref { name: name.to_owned(), ty: ty.clone() }))
+                (
+                    Variable::Place(place),
+                    Some(FuncParam::Ref {
+                        name: name.to_owned(),
+                        ty: ty.clone(),
+                    }),
+                )
             }
             Type::Packet => (Variable::Packet, None),
             Type::NoContext => (Variable::NoContext, None),

@@ -60,15 +60,26 @@ impl Checker<'_> {
 
     fn report_cycle(&mut self, func: usize, path: &[usize]) {
         let start = path.iter().position(|f| *f == func).unwrap_or(0);
-        let names = path[start..].iter().chain([&func]).map(|f| self.module.funcs[*f].name.as_str());
+        let names = path[start..]
+            .iter()
+            .chain([&func])
+            .map(|f| self.module.funcs[*f].name.as_str());
         let cycle = names.collect::<Vec<_>>().join(" → ");
-        let at = self.funcs.get(func).map_or(ast_span(self.module.funcs[func].span), |f| f.name.span);
-        let message =
-            if path.contains(&func) { "functions call each other" } else { "calls nest too deeply" };
+        let at = self
+            .funcs
+            .get(func)
+            .map_or(ast_span(self.module.funcs[func].span), |f| f.name.span);
+        let message = if path.contains(&func) {
+            "functions call each other"
+        } else {
+            "calls nest too deeply"
+        };
         self.report(
-            Diagnostic::error(codes::RECURSION, at, message).label(cycle).hint(
-                "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
-            ),
+            Diagnostic::error(codes::RECURSION, at, message)
+                .label(cycle)
+                .hint(
+                    "a chain's worst case is known before it runs: use a bounded loop, or `raise` an event",
+                ),
         );
     }
 

@@ -17,12 +17,15 @@ type Widths = Option<Vec<usize>>;
 impl Checker<'_> {
     /// Reports each tuple that is longer than an id even with the shortest id of its contexts.
     pub(crate) fn check_ids(&mut self) {
-        let contexts: Vec<usize> =
-            (0..self.module.contexts.len()).map(|index| self.shortest(ContextId(index as u32))).collect();
+        let contexts: Vec<usize> = (0..self.module.contexts.len())
+            .map(|index| self.shortest(ContextId(index as u32)))
+            .collect();
         let mut too_long = Vec::new();
         for func in &self.module.funcs {
             hawser_ir::statements(&func.body, &mut |stmt| {
-                let StmtKind::MakeId(_, parts) = &stmt.kind else { return };
+                let StmtKind::MakeId(_, parts) = &stmt.kind else {
+                    return;
+                };
                 let own = |place: &Place| self.whose(func, place).map_or(0, |c| contexts[c.0 as usize]);
                 let bytes = self.at_least(parts, &own);
                 if bytes > Id::MAX {
@@ -32,29 +35,45 @@ impl Checker<'_> {
         }
         for (at, bytes) in too_long {
             self.report(
-                Diagnostic::error(codes::ID_TOO_LONG, ast_span(at), format!("an id of {bytes} bytes"))
-                    .label(format!("expected at most {} bytes, with those of the context's id", Id::MAX))
-                    .hint(
-                        "units of data are sought within their context: leave `self` out; or hash a part: \
+                Diagnostic::error(
+                    codes::ID_TOO_LONG,
+                    ast_span(at),
+                    format!("an id of {bytes} bytes"),
+                )
+                .label(format!(
+                    "expected at most {} bytes, with those of the context's id",
+                    Id::MAX
+                ))
+                .hint(
+                    "units of data are sought within their context: leave `self` out; or hash a part: \
                          `keyed_hash(k0, k1, …)`",
-                    ),
+                ),
             );
         }
     }
 
     /// The fewest bytes of a context's own id: the event's first id that led nowhere, where it was made.
     fn shortest(&self, context: ContextId) -> usize {
-        self.makers(context).map(|event| self.shortest_made(event)).min().unwrap_or(0)
+        self.makers(context)
+            .map(|event| self.shortest_made(event))
+            .min()
+            .unwrap_or(0)
     }
 
     fn makers(&self, context: ContextId) -> impl Iterator<Item = EventId> {
         let chains = self.module.chains.iter().zip(0..);
-        chains.filter(move |(chain, _)| chain.creates == Some(context)).map(|(_, event)| EventId(event))
+        chains
+            .filter(move |(chain, _)| chain.creates == Some(context))
+            .map(|(_, event)| EventId(event))
     }
 
     /// The fewest bytes of the id of a context that an event's chain makes.
     fn shortest_made(&self, event: EventId) -> usize {
-        let creators = self.module.creators.get(event.0 as usize).map_or(&[][..], Vec::as_slice);
+        let creators = self
+            .module
+            .creators
+            .get(event.0 as usize)
+            .map_or(&[][..], Vec::as_slice);
         let of = |ids: &Vec<Widths>| {
             // With nothing found, all ids led nowhere. With a context that is never as long as the first id,
             // that one did.
@@ -65,14 +84,21 @@ impl Checker<'_> {
                     When::Always => false,
                 });
             let shortest = |id: &Widths| id.as_ref().and_then(|id| id.iter().min().copied()).unwrap_or(0);
-            if first { shortest(&ids[0]) } else { ids.iter().map(shortest).min().unwrap_or(0) }
+            if first {
+                shortest(&ids[0])
+            } else {
+                ids.iter().map(shortest).min().unwrap_or(0)
+            }
         };
         self.ids_of(event).iter().map(of).min().unwrap_or(0)
     }
 
     /// Whether no id of a context has one of these lengths.
     fn stands_apart(&self, context: ContextId, lengths: &[usize]) -> bool {
-        let mut ids = self.makers(context).flat_map(|event| self.ids_of(event)).flatten();
+        let mut ids = self
+            .makers(context)
+            .flat_map(|event| self.ids_of(event))
+            .flatten();
         !self.adds_ids() && ids.all(|id| id.is_some_and(|id| !id.iter().any(|len| lengths.contains(len))))
     }
 
@@ -93,8 +119,16 @@ impl Checker<'_> {
         let mut found = Vec::new();
         for func in &self.module.funcs {
             hawser_ir::statements(&func.body, &mut |stmt| {
-                let StmtKind::SetIds { event, ids } = &stmt.kind else { return };
-                let of_handle = matches!(ids.as_slice(), [Place { base: Base::Ref(_), .. }]);
+                let StmtKind::SetIds { event, ids } = &stmt.kind else {
+                    return;
+                };
+                let of_handle = matches!(
+                    ids.as_slice(),
+                    [Place {
+                        base: Base::Ref(_),
+                        ..
+                    }]
+                );
                 if !ids.is_empty() && !of_handle && declared(func, event) == Some(&body) {
                     found.push(ids.iter().map(|id| self.widths(func, id)).collect());
                 }
@@ -110,7 +144,10 @@ impl Checker<'_> {
             StmtKind::MakeId(place, parts) if place == id => {
                 let nested = |part: &IdPart| matches!(part, IdPart::Bytes(place) if place.ty == Ty::Id);
                 let bytes = (!parts.iter().any(nested)).then(|| self.at_least(parts, &|_| 0));
-                found = found.take().zip(bytes).map(|(found, bytes)| [found, vec![bytes]].concat());
+                found = found
+                    .take()
+                    .zip(bytes)
+                    .map(|(found, bytes)| [found, vec![bytes]].concat());
             }
             StmtKind::Copy(place, _) | StmtKind::Init(place) if place == id => found = None,
             _ => {}
@@ -142,7 +179,11 @@ impl Checker<'_> {
 /// What the variable or the parameter that begins at a place was declared as.
 fn declared<'f>(func: &'f Func, place: &Place) -> Option<&'f Ty> {
     match place.base {
-        Base::Local => func.locals.iter().find(|local| local.offset == place.offset).map(|local| &local.ty),
+        Base::Local => func
+            .locals
+            .iter()
+            .find(|local| local.offset == place.offset)
+            .map(|local| &local.ty),
         Base::Ref(n) => {
             let refs = func.params.iter().filter_map(|param| match param {
                 FuncParam::Ref { ty, .. } => Some(ty),

@@ -83,11 +83,18 @@ impl<'a> Body<'_, 'a> {
             }
             ("add_tx_data" | "add_tx_data_seg", [addr, len, uid]) => {
                 let (addr, len) = (self.address(Some(addr)), self.word(len));
-                Some(Instr::AddTxData { addr, len, uid: self.id(uid)? })
+                Some(Instr::AddTxData {
+                    addr,
+                    len,
+                    uid: self.id(uid)?,
+                })
             }
             ("tx_flush_and_notify", [uid, len]) => {
                 let uid = self.id(uid)?;
-                Some(Instr::TxFlushAndNotify { uid, len: self.word(len) })
+                Some(Instr::TxFlushAndNotify {
+                    uid,
+                    len: self.word(len),
+                })
             }
             ("new_rx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 2 => {
                 let size = self.word(size);
@@ -101,19 +108,32 @@ impl<'a> Body<'_, 'a> {
             ("add_rx_data_seg" | "add_data_seg", [addr, len, uid, off]) => {
                 let (addr, len) = (self.address(Some(addr)), self.word(len));
                 let uid = self.id(uid)?;
-                Some(Instr::AddRxDataSeg { addr, len, uid, off: self.word(off) })
+                Some(Instr::AddRxDataSeg {
+                    addr,
+                    len,
+                    uid,
+                    off: self.word(off),
+                })
             }
             ("rx_flush_and_notify", [uid, len, rest @ ..]) if rest.len() <= 1 => {
                 let uid = self.id(uid)?;
                 let len = self.word(len);
-                Some(Instr::RxFlushAndNotify { uid, len, addr: self.address(rest.first().copied()) })
+                Some(Instr::RxFlushAndNotify {
+                    uid,
+                    len,
+                    addr: self.address(rest.first().copied()),
+                })
             }
             ("del_tx_ordered_data", [uid]) => Some(Instr::DelTxOrderedData { uid: self.id(uid)? }),
             ("del_rx_ordered_data", [uid]) => Some(Instr::DelRxOrderedData { uid: self.id(uid)? }),
             ("timer_start" | "timer_restart", [timer, dur]) => {
                 let (timer, index) = self.timer(timer, true)?;
                 let dur = self.argument(dur, &Ty::Duration);
-                Some(Instr::TimerStart { timer, index, dur: self.kept(dur) })
+                Some(Instr::TimerStart {
+                    timer,
+                    index,
+                    dur: self.kept(dur),
+                })
             }
             ("timer_stop", [timer]) => {
                 let (timer, index) = self.timer(timer, false)?;
@@ -128,13 +148,21 @@ impl<'a> Body<'_, 'a> {
             ("signal", [signal]) => self.signal(signal),
             ("set_queue_rate", [queue, rate]) => {
                 let queue = self.queue(queue)?;
-                Some(Instr::SetQueueRate { queue, rate: self.word(rate) })
+                Some(Instr::SetQueueRate {
+                    queue,
+                    rate: self.word(rate),
+                })
             }
             ("set_queue_prio", [queue, prio]) => {
                 let queue = self.queue(queue)?;
-                Some(Instr::SetQueuePrio { queue, prio: self.word(prio) })
+                Some(Instr::SetQueuePrio {
+                    queue,
+                    prio: self.word(prio),
+                })
             }
-            ("queue_reset", [queue]) => Some(Instr::QueueReset { queue: self.queue(queue)? }),
+            ("queue_reset", [queue]) => Some(Instr::QueueReset {
+                queue: self.queue(queue)?,
+            }),
             ("notify", [what, rest @ ..]) => self.notify(what, rest, at),
             (known, _) => match form(known) {
                 Some(form) => {
@@ -152,7 +180,10 @@ impl<'a> Body<'_, 'a> {
         {
             let args = self.extern_arguments(index, name, args, at)?;
             let args = args.into_iter().map(|arg| self.kept(arg)).collect();
-            return Some(Instr::Extern { callee: ir::ExternId(index as u32), args });
+            return Some(Instr::Extern {
+                callee: ir::ExternId(index as u32),
+                args,
+            });
         }
         match self.ck.lookup(name) {
             Some(Def::Func(_)) => self.error_hint(
@@ -193,17 +224,30 @@ impl<'a> Body<'_, 'a> {
                 Some(declared) => format!("`{}` is answered by `{declared}`", name.name),
                 None => format!("`{}` is not answered by an event", name.name),
             };
-            self.error(codes::EXTERN, answer.span, format!("`{}` does not answer this", answer.name), label);
+            self.error(
+                codes::EXTERN,
+                answer.span,
+                format!("`{}` does not answer this", answer.name),
+                label,
+            );
         }
     }
 
     /// A scalar argument, kept where the instruction is issued later.
     pub(crate) fn kept(&mut self, value: ir::Expr) -> ir::Expr {
-        if self.keep_arguments { self.keep(value) } else { value }
+        if self.keep_arguments {
+            self.keep(value)
+        } else {
+            value
+        }
     }
 
     pub(crate) fn kept_place(&mut self, place: Place) -> Place {
-        if self.keep_arguments { self.keep_place(place) } else { place }
+        if self.keep_arguments {
+            self.keep_place(place)
+        } else {
+            place
+        }
     }
 
     pub(crate) fn word(&mut self, e: &'a Expr) -> ir::Expr {
@@ -232,7 +276,9 @@ impl<'a> Body<'_, 'a> {
         if let (Value::Place(place), ExprKind::Field(base, name)) = (&value, &e.kind)
             && place.ty == Ty::Timer
         {
-            let Value::Place(owner) = self.value(base, None) else { return None };
+            let Value::Place(owner) = self.value(base, None) else {
+                return None;
+            };
             let context = self.ck.context_of(&owner.ty)?;
             if starts {
                 self.ck.started.insert((context, name.name.clone()));
@@ -243,7 +289,12 @@ impl<'a> Body<'_, 'a> {
             return Some((place.clone(), index as u32));
         }
         if !matches!(value, Value::Error) {
-            self.error(codes::TIMER, e.span, "this is no timer", "expected a context's timer: `c.rtx`");
+            self.error(
+                codes::TIMER,
+                e.span,
+                "this is no timer",
+                "expected a context's timer: `c.rtx`",
+            );
         }
         None
     }
@@ -252,7 +303,12 @@ impl<'a> Body<'_, 'a> {
         let value = self.value(event, None);
         let Value::Place(from) = value else {
             if !matches!(value, Value::Error) {
-                self.error(codes::RAISE, event.span, "this is no event", "expected an event: `ev{f: v}`");
+                self.error(
+                    codes::RAISE,
+                    event.span,
+                    "this is no event",
+                    "expected an event: `ev{f: v}`",
+                );
             }
             return None;
         };
@@ -263,7 +319,11 @@ impl<'a> Body<'_, 'a> {
                     None => None,
                 };
                 let from = self.kept_place(from);
-                Some(Instr::Raise { event: ir::EventId(index), from, target })
+                Some(Instr::Raise {
+                    event: ir::EventId(index),
+                    from,
+                    target,
+                })
             }
             Some(RecordKind::Event(..)) => {
                 let name = self.ck.show(&from.ty);
@@ -279,7 +339,12 @@ impl<'a> Body<'_, 'a> {
                 None
             }
             _ => {
-                self.error(codes::RAISE, event.span, "this is no event", "expected an event: `ev{f: v}`");
+                self.error(
+                    codes::RAISE,
+                    event.span,
+                    "this is no event",
+                    "expected an event: `ev{f: v}`",
+                );
                 None
             }
         }
@@ -314,7 +379,13 @@ impl<'a> Body<'_, 'a> {
 
     fn notify(&mut self, what: &'a Expr, rest: &[&'a Expr], at: Span) -> Option<Instr> {
         let on = Base::Keyed;
-        let plain = |code| Instr::Notify { on, code, error: None, id: None, args: Vec::new() };
+        let plain = |code| Instr::Notify {
+            on,
+            code,
+            error: None,
+            id: None,
+            args: Vec::new(),
+        };
         if let ExprKind::Name(name) = &what.kind {
             match (name.name.as_str(), rest) {
                 ("CONNECTED", []) => return Some(plain(abi::NOTIFY_CONNECTED)),
@@ -323,13 +394,25 @@ impl<'a> Body<'_, 'a> {
                 ("ACCEPTED", [id]) => {
                     let id = Some(self.id(id)?);
                     let code = abi::NOTIFY_ACCEPTED;
-                    return Some(Instr::Notify { on, code, error: None, id, args: Vec::new() });
+                    return Some(Instr::Notify {
+                        on,
+                        code,
+                        error: None,
+                        id,
+                        args: Vec::new(),
+                    });
                 }
                 ("FAILED", [error]) => {
                     let error = self.argument(error, &Ty::uint(32));
                     let error = Some(self.kept(error));
                     let code = abi::NOTIFY_FAILED;
-                    return Some(Instr::Notify { on, code, error, id: None, args: Vec::new() });
+                    return Some(Instr::Notify {
+                        on,
+                        code,
+                        error,
+                        id: None,
+                        args: Vec::new(),
+                    });
                 }
                 _ => {}
             }
@@ -351,7 +434,9 @@ impl<'a> Body<'_, 'a> {
 
     /// `notify(wc{wr_id: …, status: …})`: a structure of up to four scalars.
     fn notify_message(&mut self, what: &'a Expr) -> Option<Instr> {
-        let Value::Place(place) = self.value(what, None) else { return None };
+        let Value::Place(place) = self.value(what, None) else {
+            return None;
+        };
         let Ty::Struct(id) = place.ty else { return None };
         let fields = self.ck.module.structs[id.0 as usize].fields.clone();
         if fields.len() > 4 || fields.iter().any(|field| !field.ty.is_scalar()) {
@@ -370,7 +455,13 @@ impl<'a> Body<'_, 'a> {
             args.push(self.kept(fold::cast(value, &word)));
         }
         let code = abi::NOTIFY_MESSAGE;
-        Some(Instr::Notify { on: Base::Keyed, code, error: None, id: None, args })
+        Some(Instr::Notify {
+            on: Base::Keyed,
+            code,
+            error: None,
+            id: None,
+            args,
+        })
     }
 }
 

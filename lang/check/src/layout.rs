@@ -68,7 +68,9 @@ impl<'a> Checker<'a> {
         for member in &members {
             let taken = numbers.contains_key(member.name.name.as_str());
             self.check_member_name(kind, member.name, taken);
-            let Some(ty) = self.member_type(kind, member) else { continue };
+            let Some(ty) = self.member_type(kind, member) else {
+                continue;
+            };
             total += u64::from(self.layout().size(&ty)) + 8;
             if total > MAX_SIZE {
                 self.too_large(member.name.span);
@@ -93,7 +95,13 @@ impl<'a> Checker<'a> {
                 self.check_default_range(range, default, &ty, member.name.span);
             }
             numbers.entry(&member.name.name).or_insert(fields.len());
-            fields.push(Field { name: member.name.name.clone(), ty, offset: 0, default, access });
+            fields.push(Field {
+                name: member.name.name.clone(),
+                ty,
+                offset: 0,
+                default,
+                access,
+            });
         }
         let header = match kind {
             RecordKind::Event(..) => size_of::<EventHeader>(),
@@ -145,9 +153,13 @@ impl<'a> Checker<'a> {
             );
         } else if is_taken {
             self.report(
-                Diagnostic::error(codes::DEFINED_TWICE, name.span, format!("a second field `{}`", name.name))
-                    .label("expected a name that is free here")
-                    .hint("rename one of them"),
+                Diagnostic::error(
+                    codes::DEFINED_TWICE,
+                    name.span,
+                    format!("a second field `{}`", name.name),
+                )
+                .label("expected a name that is free here")
+                .hint("rename one of them"),
             );
         }
     }
@@ -166,8 +178,10 @@ impl<'a> Checker<'a> {
                 if let Some(Def::OptList(list)) = self.lookup(&ty.name) {
                     return self.options_type(kind, list, ty.span);
                 }
-                let wire_only =
-                    matches!(ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t");
+                let wire_only = matches!(
+                    ty.name.name.as_str(),
+                    "checksum16_t" | "crc32_t" | "hdrlen4_t" | "data_t"
+                );
                 if wire_only && !is_wire(kind) {
                     self.report(
                         Diagnostic::error(codes::TYPE_NOT_HERE, ty.span, "a type of wire formats alone")
@@ -205,7 +219,9 @@ impl<'a> Checker<'a> {
     }
 
     fn register_timers(&mut self, kind: RecordKind, fields: &[Field], timers: &[(usize, &'a Ident)]) {
-        let RecordKind::Context(context) = kind else { return };
+        let RecordKind::Context(context) = kind else {
+            return;
+        };
         for (field, event) in timers {
             let event_kind = match self.lookup(event) {
                 Some(Def::Record(record)) => Some(self.records[record].kind),
@@ -213,11 +229,13 @@ impl<'a> Checker<'a> {
             };
             match event_kind {
                 Some(RecordKind::Event(index, hawser_ir::EventKind::Timer)) => {
-                    self.module.contexts[context as usize].timers.push(hawser_ir::Timer {
-                        name: fields[*field].name.clone(),
-                        offset: fields[*field].offset,
-                        event: hawser_ir::EventId(index),
-                    });
+                    self.module.contexts[context as usize]
+                        .timers
+                        .push(hawser_ir::Timer {
+                            name: fields[*field].name.clone(),
+                            offset: fields[*field].offset,
+                            event: hawser_ir::EventId(index),
+                        });
                 }
                 Some(_) => self.report(
                     Diagnostic::error(
@@ -226,7 +244,10 @@ impl<'a> Checker<'a> {
                         format!("`{}` is no timer's event", event.name),
                     )
                     .label("expected an event of kind TIMER_EVENT")
-                    .hint(format!("declare it as `event {} : TIMER_EVENT {{ }}`", event.name)),
+                    .hint(format!(
+                        "declare it as `event {} : TIMER_EVENT {{ }}`",
+                        event.name
+                    )),
                 ),
                 None => {
                     let is_record = |def| matches!(def, Def::Record(_));
@@ -241,7 +262,9 @@ impl<'a> Checker<'a> {
         match self.named_type(name) {
             Type::Error => None,
             Type::Value(Ty::Struct(id))
-                if self.record_of(id).is_some_and(|r| self.records[r].kind == RecordKind::Struct) =>
+                if self
+                    .record_of(id)
+                    .is_some_and(|r| self.records[r].kind == RecordKind::Struct) =>
             {
                 Some(Ty::Struct(id))
             }
@@ -287,8 +310,10 @@ impl<'a> Checker<'a> {
         }
         let (union, cap) = self.option_list_field(decl)?;
         let records = self.union_records(union)?;
-        let largest =
-            records.iter().map(|r| self.module.structs[Checker::struct_of(*r).0 as usize].size).max();
+        let largest = records
+            .iter()
+            .map(|r| self.module.structs[Checker::struct_of(*r).0 as usize].size)
+            .max();
         let id = OptListId(self.member_size.len() as u32);
         self.member_size.push(largest.unwrap_or(0));
         let name = self.opt_lists[decl].name.name.clone();
@@ -300,7 +325,10 @@ impl<'a> Checker<'a> {
             unknown_len_at: None,
             pad: 0,
         });
-        self.opt_list_uses.push(OptListUse { decl, union: Some(union) });
+        self.opt_list_uses.push(OptListUse {
+            decl,
+            union: Some(union),
+        });
         let stride = u64::from(self.layout().option_stride(id));
         if !(1..=MAX_SIZE / stride.max(1)).contains(&u64::from(cap)) {
             self.too_large(at);
@@ -378,7 +406,10 @@ impl<'a> Checker<'a> {
     }
 
     fn access(&mut self, field: &'a ast::Field, ty: &Ty) -> Access {
-        let mut access = Access { observable: field.access.observable, modifiable: None };
+        let mut access = Access {
+            observable: field.access.observable,
+            modifiable: None,
+        };
         if let Some((min, max)) = &field.access.modifiable {
             access.observable = true;
             if !ty.is_scalar() {
@@ -391,7 +422,11 @@ impl<'a> Checker<'a> {
             let (low, high) = (self.constant_expr(min, ty), self.constant_expr(max, ty));
             if let (Some(low), Some(high)) = (low, high) {
                 let signed = ty.width().is_some_and(|(_, signed)| signed);
-                if if signed { low as i64 > high as i64 } else { low > high } {
+                if if signed {
+                    low as i64 > high as i64
+                } else {
+                    low > high
+                } {
                     self.report(
                         Diagnostic::error(codes::ACCESS, min.span, "an empty range")
                             .label("expected `modifiable(min, max)` with min not above max"),
@@ -407,7 +442,13 @@ impl<'a> Checker<'a> {
 /// The structures that every program has, at the offsets that the record ABI gives them.
 pub(crate) fn builtin_structs() -> Vec<Struct> {
     fn field(name: &str, ty: Ty, offset: usize) -> Field {
-        Field { name: name.to_owned(), ty, offset: offset as u32, default: None, access: Access::default() }
+        Field {
+            name: name.to_owned(),
+            ty,
+            offset: offset as u32,
+            default: None,
+            access: Access::default(),
+        }
     }
     let (u8_, u16_, u32_, u64_) = (Ty::uint(8), Ty::uint(16), Ty::uint(32), Ty::uint(64));
     let event = vec![
@@ -451,8 +492,11 @@ pub(crate) fn builtin_structs() -> Vec<Struct> {
         field("icmp_type", u8_.clone(), offset_of!(Icmp, icmp_type)),
         field("icmp_code", u8_, offset_of!(Icmp, icmp_code)),
     ];
-    let structure =
-        |name: &str, fields, size: usize| Struct { name: name.to_owned(), fields, size: size as u32 };
+    let structure = |name: &str, fields, size: usize| Struct {
+        name: name.to_owned(),
+        fields,
+        size: size as u32,
+    };
     vec![
         structure("event_t", event, size_of::<EventHeader>()),
         structure("IPheader", net, size_of::<Net>()),

@@ -13,7 +13,8 @@ use crate::state::{Checker, MemberType, RecordKind};
 
 impl<'a> Body<'_, 'a> {
     fn warn(&mut self, code: &'static str, at: Span, message: impl Into<String>, label: impl Into<String>) {
-        self.ck.report(Diagnostic::warning(code, at, message).label(label));
+        self.ck
+            .report(Diagnostic::warning(code, at, message).label(label));
     }
 
     /// `x / 0`, `x % 0`
@@ -38,7 +39,9 @@ impl<'a> Body<'_, 'a> {
         want: Option<&Ty>,
         at: Span,
     ) {
-        let (Ty::Int { bits, .. }, Some(Ty::Int { bits: wanted, .. })) = (&left.ty, want) else { return };
+        let (Ty::Int { bits, .. }, Some(Ty::Int { bits: wanted, .. })) = (&left.ty, want) else {
+            return;
+        };
         if bits >= wanted {
             return;
         }
@@ -61,11 +64,15 @@ impl<'a> Body<'_, 'a> {
             (BinOp::Mul, ..) => "a product that may overflow before it widens",
             _ => return,
         };
-        let (found, expected) =
-            (self.ck.show(&left.ty), want.map_or_else(String::new, |ty| self.ck.show(ty)));
+        let (found, expected) = (
+            self.ck.show(&left.ty),
+            want.map_or_else(String::new, |ty| self.ck.show(ty)),
+        );
         self.ck.report(
             Diagnostic::warning(codes::NARROW_PRODUCT, at, what)
-                .label(format!("it is computed as {found}, and becomes {expected} only then"))
+                .label(format!(
+                    "it is computed as {found}, and becomes {expected} only then"
+                ))
                 .hint(format!("cast one operand first: `{expected}(a)`")),
         );
     }
@@ -124,26 +131,43 @@ impl<'a> Body<'_, 'a> {
 
     /// A header's field that is computed for each packet, assigned by hand.
     pub(crate) fn warn_of_fill(&mut self, target: &'a Expr) {
-        let ExprKind::Field(base, field) = &target.kind else { return };
-        let ExprKind::Name(variable) = &base.kind else { return };
+        let ExprKind::Field(base, field) = &target.kind else {
+            return;
+        };
+        let ExprKind::Name(variable) = &base.kind else {
+            return;
+        };
         let ty = match self.local(&variable.name).map(|local| &local.variable) {
             Some(Variable::Place(place)) => place.ty.clone(),
             _ => return,
         };
         let Ty::Struct(id) = ty else { return };
-        let Some(record) = self.ck.record_of(id) else { return };
+        let Some(record) = self.ck.record_of(id) else {
+            return;
+        };
         let record = &self.ck.records[record];
         if !matches!(record.kind, RecordKind::Blueprint | RecordKind::Opt) {
             return;
         }
         let is_fill = |declared: &Field| {
             declared.init.is_some()
-                || matches!(declared.ty.name.name.as_str(), "checksum16_t" | "crc32_t" | "hdrlen4_t")
+                || matches!(
+                    declared.ty.name.name.as_str(),
+                    "checksum16_t" | "crc32_t" | "hdrlen4_t"
+                )
         };
-        let member = record.members.iter().find(|member| member.name.name == field.name);
+        let member = record
+            .members
+            .iter()
+            .find(|member| member.name.name == field.name);
         if member.and_then(|member| member.field).is_some_and(is_fill) {
             let message = format!("`{}` is computed for each packet", field.name);
-            self.warn(codes::ASSIGNED_FILL, target.span, message, "what is assigned here is not sent");
+            self.warn(
+                codes::ASSIGNED_FILL,
+                target.span,
+                message,
+                "what is assigned here is not sent",
+            );
         }
     }
 
@@ -151,7 +175,9 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn warn_of_removal(&mut self, list: &Place, body: &[ir::Stmt]) {
         let mut at = None;
         ir::statements(body, &mut |stmt| {
-            let Ir::Container { op, .. } = &stmt.kind else { return };
+            let Ir::Container { op, .. } = &stmt.kind else {
+                return;
+            };
             let changed = match op {
                 ContainerOp::PopFront(place, _)
                 | ContainerOp::Clear(place)
@@ -202,8 +228,13 @@ fn leaves(stmt: &Stmt) -> bool {
 fn contains_break(stmt: &Ir) -> bool {
     match stmt {
         Ir::Break | Ir::Return(_) | Ir::Done | Ir::Refuse(_) => true,
-        Ir::For { body, .. } => body.iter().any(|stmt| matches!(stmt.kind, Ir::Return(_) | Ir::Done)),
-        other => other.blocks().iter().any(|block| block.iter().any(|stmt| contains_break(&stmt.kind))),
+        Ir::For { body, .. } => body
+            .iter()
+            .any(|stmt| matches!(stmt.kind, Ir::Return(_) | Ir::Done)),
+        other => other
+            .blocks()
+            .iter()
+            .any(|block| block.iter().any(|stmt| contains_break(&stmt.kind))),
     }
 }
 
@@ -213,11 +244,16 @@ impl Checker<'_> {
         if self.deploys.is_empty() || self.attached_from.is_some() {
             return;
         }
-        let made: Vec<ContextId> =
-            self.facts.iter().flat_map(|facts| facts.creates.iter().map(|(context, _)| *context)).collect();
+        let made: Vec<ContextId> = self
+            .facts
+            .iter()
+            .flat_map(|facts| facts.creates.iter().map(|(context, _)| *context))
+            .collect();
         let mut findings = Vec::new();
         for record in &self.records {
-            let RecordKind::Context(index) = record.kind else { continue };
+            let RecordKind::Context(index) = record.kind else {
+                continue;
+            };
             let context = ContextId(index);
             let is_there = self.module.contexts[index as usize].granularity == Granularity::Global;
             if !is_there && !made.contains(&context) {

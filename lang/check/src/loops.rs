@@ -67,19 +67,43 @@ impl<'a> Body<'_, 'a> {
             return;
         }
         let counter = self.temporary(Ty::uint(32));
-        let len = ir::Expr { ty: Ty::uint(32), kind: ir::ExprKind::Query(Query::Len(place.clone())) };
+        let len = ir::Expr {
+            ty: Ty::uint(32),
+            kind: ir::ExprKind::Query(Query::Len(place.clone())),
+        };
         let index = Index::At(Box::new(load(counter.clone())));
         let list = place.clone();
-        let mut element = Place { ty: ty.clone(), ..place };
-        element.steps.push(Step { index, stride, header: LIST_HEADER, cap, offset });
+        let mut element = Place {
+            ty: ty.clone(),
+            ..place
+        };
+        element.steps.push(Step {
+            index,
+            stride,
+            header: LIST_HEADER,
+            cap,
+            offset,
+        });
         let variable = match ty {
-            Ty::Options { list, .. } => Variable::Entry(Place { ty: Ty::uint(64), ..element }, list),
+            Ty::Options { list, .. } => Variable::Entry(
+                Place {
+                    ty: Ty::uint(64),
+                    ..element
+                },
+                list,
+            ),
             _ => Variable::Place(element),
         };
         let max = max_rounds.unwrap_or(cap).min(cap);
         let body = self.loop_body(var, variable, block);
         self.warn_of_removal(&list, &body);
-        self.push(Ir::For { var: counter, from: fold::constant(0, Ty::uint(32)), to: len, max, body });
+        self.push(Ir::For {
+            var: counter,
+            from: fold::constant(0, Ty::uint(32)),
+            to: len,
+            max,
+            body,
+        });
     }
 
     fn not_a_list(&mut self, list: &'a Expr, var: &'a Ident, block: &'a Block) {
@@ -113,7 +137,10 @@ impl<'a> Body<'_, 'a> {
                 &from,
                 &to,
                 Some(&Ty::uint(32)),
-                Span { end: to_at.span.end, ..from_at.span },
+                Span {
+                    end: to_at.span.end,
+                    ..from_at.span
+                },
             ),
         };
         let Some(ty) = ty else {
@@ -122,7 +149,12 @@ impl<'a> Body<'_, 'a> {
         };
         if !matches!(ty, Ty::Int { .. } | Ty::Seq { .. }) {
             let found = self.ck.show(&ty);
-            self.error(codes::MISMATCH, from_at.span, format!("a loop over {found}"), "expected integers");
+            self.error(
+                codes::MISMATCH,
+                from_at.span,
+                format!("a loop over {found}"),
+                "expected integers",
+            );
             self.loop_body(var, Variable::Error, block);
             return;
         }
@@ -132,7 +164,10 @@ impl<'a> Body<'_, 'a> {
             (None, _) => {
                 self.error_hint(
                     codes::LOOP_BOUND,
-                    Span { end: to_at.span.end, ..from_at.span },
+                    Span {
+                        end: to_at.span.end,
+                        ..from_at.span
+                    },
                     "a loop without a bound",
                     "expected a constant number of rounds",
                     "write `for (i in a..b, 16)`",
@@ -145,7 +180,13 @@ impl<'a> Body<'_, 'a> {
         let counter = self.allocate(&var.name, ty);
         let body = self.loop_body(var, Variable::Place(counter.clone()), block);
         if let Some(max) = max {
-            self.push(Ir::For { var: counter, from, to, max, body });
+            self.push(Ir::For {
+                var: counter,
+                from,
+                to,
+                max,
+                body,
+            });
         }
     }
 
@@ -163,7 +204,12 @@ impl<'a> Body<'_, 'a> {
 
     pub(crate) fn leave_loop(&mut self, at: Span, statement: Ir) {
         if self.loops == 0 {
-            self.error(codes::OUTSIDE_LOOP, at, "this leaves no loop", "expected inside a `for`");
+            self.error(
+                codes::OUTSIDE_LOOP,
+                at,
+                "this leaves no loop",
+                "expected inside a `for`",
+            );
             return;
         }
         self.push(statement);
@@ -194,10 +240,14 @@ impl<'a> Body<'_, 'a> {
 fn constant(value: &Value) -> Option<i128> {
     match value {
         Value::Literal { value, .. } => Some(*value),
-        Value::Scalar(ir::Expr { ty: Ty::Int { signed: true, .. }, kind: ir::ExprKind::Const(n) }) => {
-            Some((*n as i64).into())
-        }
-        Value::Scalar(ir::Expr { ty: Ty::Int { .. }, kind: ir::ExprKind::Const(n) }) => Some((*n).into()),
+        Value::Scalar(ir::Expr {
+            ty: Ty::Int { signed: true, .. },
+            kind: ir::ExprKind::Const(n),
+        }) => Some((*n as i64).into()),
+        Value::Scalar(ir::Expr {
+            ty: Ty::Int { .. },
+            kind: ir::ExprKind::Const(n),
+        }) => Some((*n).into()),
         _ => None,
     }
 }

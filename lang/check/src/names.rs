@@ -68,10 +68,14 @@ impl<'a> Checker<'a> {
         if let [_, second, ..] = self.scratchpads[..] {
             let (first, second) = (self.scratchpads[0], second);
             self.report(
-                Diagnostic::error(codes::TWO_SCRATCHPADS, self.records[second].span, "a second scratchpad")
-                    .label("a program has one")
-                    .related(self.records[first].span, "the first one")
-                    .hint("put both into one, as `part`s if they belong to different files"),
+                Diagnostic::error(
+                    codes::TWO_SCRATCHPADS,
+                    self.records[second].span,
+                    "a second scratchpad",
+                )
+                .label("a program has one")
+                .related(self.records[first].span, "the first one")
+                .hint("put both into one, as `part`s if they belong to different files"),
             );
         }
     }
@@ -106,7 +110,9 @@ impl<'a> Checker<'a> {
                 let text = name.as_ref().map_or("scratchpad", |n| n.name.as_str());
                 let at = name.as_ref().map_or(item.span, |n| n.span);
                 self.scratchpads.push(self.records.len());
-                self.module.scratch.get_or_insert(Checker::struct_of(self.records.len()));
+                self.module
+                    .scratch
+                    .get_or_insert(Checker::struct_of(self.records.len()));
                 self.collect_members(text, at, RecordKind::Scratchpad, members);
                 if let Some(name) = name {
                     self.define(name, Def::Record(self.records.len() - 1));
@@ -121,26 +127,74 @@ impl<'a> Checker<'a> {
             ItemKind::Opt { name, fields } => self.collect_record(name, RecordKind::Opt, fields),
             ItemKind::OptUnion { name, members } => {
                 self.define(name, Def::Union(self.unions.len()));
-                self.unions.push(UnionDecl { name, members, records: None });
+                self.unions.push(UnionDecl {
+                    name,
+                    members,
+                    records: None,
+                });
             }
             ItemKind::OptList { name, fields, pad } => {
                 self.define(name, Def::OptList(self.opt_lists.len()));
-                self.opt_lists.push(OptListDecl { name, fields, pad: pad.as_ref() });
+                self.opt_lists.push(OptListDecl {
+                    name,
+                    fields,
+                    pad: pad.as_ref(),
+                });
             }
             ItemKind::Blueprint { name, fields } => self.collect_record(name, RecordKind::Blueprint, fields),
             ItemKind::NetHeader { name, fields } => self.net_headers.push((name, fields)),
-            ItemKind::SegRule { name, params, blueprint, field, values } => {
+            ItemKind::SegRule {
+                name,
+                params,
+                blueprint,
+                field,
+                values,
+            } => {
                 self.define(name, Def::Rule(self.rule_decls.len()));
-                self.rule_decls.push(RuleDecl { name, params, blueprint, field, values, target: None });
+                self.rule_decls.push(RuleDecl {
+                    name,
+                    params,
+                    blueprint,
+                    field,
+                    values,
+                    target: None,
+                });
             }
-            ItemKind::Coalesce { blueprint, a, b, body } => {
-                self.coalesces.push(CoalesceDecl { blueprint, a, b, body, span: item.span });
+            ItemKind::Coalesce {
+                blueprint,
+                a,
+                b,
+                body,
+            } => {
+                self.coalesces.push(CoalesceDecl {
+                    blueprint,
+                    a,
+                    b,
+                    body,
+                    span: item.span,
+                });
             }
-            ItemKind::Sched { name, policy, args, queues } => {
+            ItemKind::Sched {
+                name,
+                policy,
+                args,
+                queues,
+            } => {
                 self.define(name, Def::Sched(self.scheds.len()));
-                self.scheds.push(SchedDecl { name, policy, args, queues, first: 0 });
+                self.scheds.push(SchedDecl {
+                    name,
+                    policy,
+                    args,
+                    queues,
+                    first: 0,
+                });
             }
-            ItemKind::Extern { ret, name, params, answer } => {
+            ItemKind::Extern {
+                ret,
+                name,
+                params,
+                answer,
+            } => {
                 self.define(name, Def::Extern(self.externs.len()));
                 self.externs.push(ExternDecl {
                     ret,
@@ -151,7 +205,12 @@ impl<'a> Checker<'a> {
                     result: Type::Error,
                 });
             }
-            ItemKind::Func { ret, name, params, body } => {
+            ItemKind::Func {
+                ret,
+                name,
+                params,
+                body,
+            } => {
                 self.define(name, Def::Func(self.funcs.len()));
                 self.funcs.push(FuncDecl {
                     name,
@@ -167,11 +226,23 @@ impl<'a> Checker<'a> {
             }
             ItemKind::Dispatch { name, entries } => {
                 self.define(name, Def::Dispatch);
-                self.dispatches.push(DispatchDecl { name, entries, registered: false });
+                self.dispatches.push(DispatchDecl {
+                    name,
+                    entries,
+                    registered: false,
+                });
             }
             ItemKind::Deploy { calls } => self.deploys.push(calls),
-            ItemKind::Attach { processor, side, anchor } => {
-                self.attachments.push(AttachDecl { processor, side: *side, anchor });
+            ItemKind::Attach {
+                processor,
+                side,
+                anchor,
+            } => {
+                self.attachments.push(AttachDecl {
+                    processor,
+                    side: *side,
+                    anchor,
+                });
             }
         }
     }
@@ -225,7 +296,11 @@ impl<'a> Checker<'a> {
         }
         let index = self.module.events.len() as u32;
         let body = Checker::struct_of(self.records.len());
-        self.module.events.push(ir::Event { name: name.name.clone(), kind: parsed, body });
+        self.module.events.push(ir::Event {
+            name: name.name.clone(),
+            kind: parsed,
+            body,
+        });
         self.collect_record(name, RecordKind::Event(index, parsed), fields);
     }
 
@@ -242,10 +317,18 @@ impl<'a> Checker<'a> {
             match member {
                 Member::Field(field) => fields.push(member_of(field)),
                 Member::Timer { name, event, .. } => {
-                    fields.push(MemberDecl { name, ty: MemberType::Timer(event.as_ref()), field: None });
+                    fields.push(MemberDecl {
+                        name,
+                        ty: MemberType::Timer(event.as_ref()),
+                        field: None,
+                    });
                 }
                 Member::Part { ty, name } => {
-                    fields.push(MemberDecl { name, ty: MemberType::Part(ty), field: None });
+                    fields.push(MemberDecl {
+                        name,
+                        ty: MemberType::Part(ty),
+                        field: None,
+                    });
                 }
                 Member::Invariant { expr, .. } => invariants.push(expr),
             }
@@ -262,7 +345,11 @@ impl<'a> Checker<'a> {
         invariants: Vec<&'a ast::Expr>,
     ) {
         self.note(Checker::struct_of(self.records.len()), at, &members);
-        self.module.structs.push(ir::Struct { name: name.to_owned(), fields: Vec::new(), size: 0 });
+        self.module.structs.push(ir::Struct {
+            name: name.to_owned(),
+            fields: Vec::new(),
+            size: 0,
+        });
         self.records.push(RecordDecl {
             name: name.to_owned(),
             span: at,
@@ -283,7 +370,11 @@ impl<'a> Checker<'a> {
             self.module.notes.push((id, String::new(), text));
         }
         for name in members.iter().map(|member| member.name) {
-            let between = Span { end: name.span.start, start: at.end, ..at };
+            let between = Span {
+                end: name.span.start,
+                start: at.end,
+                ..at
+            };
             // What stands on the structure's own line is about all of it.
             if sources.text(between).contains('\n')
                 && let Some(text) = comment(sources, name.span)
@@ -346,8 +437,12 @@ impl<'a> Checker<'a> {
     /// What a name stands for where it is written: in an attachment its own names go before the program's, and
     /// those of other attachments are not seen.
     pub(crate) fn lookup(&self, name: &Ident) -> Option<Def> {
-        let own = self.own_defs.get(&name.span.file).and_then(|own| own.get(name.name.as_str()));
-        own.or_else(|| self.defs.get(name.name.as_str())).map(|(def, _)| *def)
+        let own = self
+            .own_defs
+            .get(&name.span.file)
+            .and_then(|own| own.get(name.name.as_str()));
+        own.or_else(|| self.defs.get(name.name.as_str()))
+            .map(|(def, _)| *def)
     }
 
     /// The known name nearest to an unknown one, among those that `suits` and `more`.
@@ -395,9 +490,12 @@ impl<'a> Checker<'a> {
         if name.name.is_empty() {
             return;
         }
-        let mut finding =
-            Diagnostic::error(codes::UNKNOWN_NAME, name.span, format!("`{}` is not known", name.name))
-                .label(format!("expected {expected}"));
+        let mut finding = Diagnostic::error(
+            codes::UNKNOWN_NAME,
+            name.span,
+            format!("`{}` is not known", name.name),
+        )
+        .label(format!("expected {expected}"));
         finding.hint = hint;
         self.report(finding);
     }
@@ -417,11 +515,22 @@ pub(crate) fn did_you_mean(name: &str) -> String {
 }
 
 fn member_of(field: &Field) -> MemberDecl<'_> {
-    MemberDecl { name: &field.name, ty: MemberType::Written(&field.ty), field: Some(field) }
+    MemberDecl {
+        name: &field.name,
+        ty: MemberType::Written(&field.ty),
+        field: Some(field),
+    }
 }
 
 fn constant<'a>(ty: &'a ast::Type, name: &'a Ident, value: &'a ast::Expr) -> ConstDecl<'a> {
-    ConstDecl { name, ty, value, progress: Progress::Waiting, result: None, used: false }
+    ConstDecl {
+        name,
+        ty,
+        value,
+        progress: Progress::Waiting,
+        result: None,
+        used: false,
+    }
 }
 
 /// Names of types that stand without arguments, for hints.

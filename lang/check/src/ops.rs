@@ -26,7 +26,14 @@ impl<'a> Body<'_, 'a> {
         let comparison = comparison(op);
         let want = if comparison.is_some() { None } else { want };
         let left = self.value(a, want);
-        let right = self.value(b, if matches!(op, Op::Shl | Op::Shr) { None } else { want });
+        let right = self.value(
+            b,
+            if matches!(op, Op::Shl | Op::Shr) {
+                None
+            } else {
+                want
+            },
+        );
         if matches!(left, Value::Error) || matches!(right, Value::Error) {
             return Value::Error;
         }
@@ -52,12 +59,19 @@ impl<'a> Body<'_, 'a> {
             return match literal_arithmetic(op, *a, *b) {
                 Some(value) => Value::Literal { value, mask: false },
                 None => {
-                    self.error(codes::LITERAL, at, "a constant beyond 64 bits", "expected a smaller value");
+                    self.error(
+                        codes::LITERAL,
+                        at,
+                        "a constant beyond 64 bits",
+                        "expected a smaller value",
+                    );
                     Value::Error
                 }
             };
         }
-        let Some(ir_op) = arithmetic_op(op) else { return Value::Error };
+        let Some(ir_op) = arithmetic_op(op) else {
+            return Value::Error;
+        };
         if let Some(named) = [&left, &right].into_iter().find_map(enum_of) {
             return self.no_arithmetic(op, &named, at);
         }
@@ -69,17 +83,23 @@ impl<'a> Body<'_, 'a> {
             (true, true) => (self.scalar(left, left_at), self.scalar(right, right_at)),
             (true, false) => {
                 let right = self.scalar(right, right_at);
-                let ty = right.as_ref().map(|e| widened(literal_type(op, &e.ty, true), &left));
+                let ty = right
+                    .as_ref()
+                    .map(|e| widened(literal_type(op, &e.ty, true), &left));
                 (ty.map(|ty| self.convert(left, &ty, How::Pass, left_at)), right)
             }
             (false, true) => {
                 let left = self.scalar(left, left_at);
-                let ty = left.as_ref().map(|e| widened(literal_type(op, &e.ty, false), &right));
+                let ty = left
+                    .as_ref()
+                    .map(|e| widened(literal_type(op, &e.ty, false), &right));
                 (left, ty.map(|ty| self.convert(right, &ty, How::Pass, right_at)))
             }
             (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
         };
-        let (Some(left), Some(right)) = (left, right) else { return Value::Error };
+        let (Some(left), Some(right)) = (left, right) else {
+            return Value::Error;
+        };
         match operand_types(op, &left.ty, &right.ty) {
             Some((operands, result)) => {
                 let (left, right) = (fold::cast(left, &operands), fold::cast(right, &operands));
@@ -93,13 +113,18 @@ impl<'a> Body<'_, 'a> {
 
     fn no_arithmetic(&mut self, op: Op, named: &Ty, at: Span) -> Value {
         let found = self.ck.show(named);
-        let integer = named.width().map(|(bits, signed)| self.ck.show(&Ty::Int { bits, signed }));
+        let integer = named
+            .width()
+            .map(|(bits, signed)| self.ck.show(&Ty::Int { bits, signed }));
         self.error_hint(
             codes::OPERATOR,
             at,
             format!("`{}` does not take {found}, which is an enum", symbol(op)),
             "expected numbers",
-            format!("`{}(x)` is its number, `{found}(n)` makes one", integer.unwrap_or_default()),
+            format!(
+                "`{}(x)` is its number, `{found}(n)` makes one",
+                integer.unwrap_or_default()
+            ),
         );
         Value::Error
     }
@@ -154,11 +179,18 @@ impl<'a> Body<'_, 'a> {
             }
             _ => self.scalar(left, left_at),
         };
-        let (Some(left), Some(right)) = (left, self.scalar(right, right_at)) else { return Value::Error };
+        let (Some(left), Some(right)) = (left, self.scalar(right, right_at)) else {
+            return Value::Error;
+        };
         if !matches!(left.ty, Ty::Int { .. } | Ty::Duration) || !matches!(right.ty, Ty::Int { .. } | Ty::Bool)
         {
             let (a, b) = (self.ck.show(&left.ty), self.ck.show(&right.ty));
-            self.error(codes::OPERATOR, left_at, format!("{a} is not shifted by {b}"), "expected integers");
+            self.error(
+                codes::OPERATOR,
+                left_at,
+                format!("{a} is not shifted by {b}"),
+                "expected integers",
+            );
             return Value::Error;
         }
         self.warn_of_narrow(written, &left, &right, want, at);
@@ -192,13 +224,17 @@ impl<'a> Body<'_, 'a> {
         }
         let (left, right) = match (untyped(&left), untyped(&right)) {
             (true, false) => {
-                let Some(right) = self.scalar(right, right_at) else { return Value::Error };
+                let Some(right) = self.scalar(right, right_at) else {
+                    return Value::Error;
+                };
                 self.warn_of_comparison(op, &left, &Value::Error, &right.ty, at);
                 let ty = widened(right.ty.clone(), &left);
                 (Some(self.convert(left, &ty, How::Pass, left_at)), Some(right))
             }
             (false, true) => {
-                let Some(left) = self.scalar(left, left_at) else { return Value::Error };
+                let Some(left) = self.scalar(left, left_at) else {
+                    return Value::Error;
+                };
                 self.warn_of_comparison(op, &Value::Error, &right, &left.ty, at);
                 let ty = widened(left.ty.clone(), &right);
                 let right = self.convert(right, &ty, How::Pass, right_at);
@@ -206,12 +242,19 @@ impl<'a> Body<'_, 'a> {
             }
             (true, true) | (false, false) => (self.scalar(left, left_at), self.scalar(right, right_at)),
         };
-        let (Some(left), Some(right)) = (left, right) else { return Value::Error };
+        let (Some(left), Some(right)) = (left, right) else {
+            return Value::Error;
+        };
         let ordered = !matches!(op, CmpOp::Eq | CmpOp::Ne);
         match compared_type(&left.ty, &right.ty) {
             Some(Ty::Bool | Ty::Addr) if ordered => {
                 let found = self.ck.show(&left.ty);
-                self.error(codes::OPERATOR, at, format!("{found} has no order"), "expected `==` or `!=`");
+                self.error(
+                    codes::OPERATOR,
+                    at,
+                    format!("{found} has no order"),
+                    "expected `==` or `!=`",
+                );
                 Value::Error
             }
             Some(ty) => Value::Scalar(fold::compare(op, fold::cast(left, &ty), fold::cast(right, &ty))),
@@ -222,7 +265,11 @@ impl<'a> Body<'_, 'a> {
     fn not_comparable(&mut self, left: &Ty, right: &Ty, at: Span) -> Value {
         let (a, b) = (self.ck.show(left), self.ck.show(right));
         let both_numbers = left.width().is_some() && right.width().is_some();
-        let hint = if both_numbers { "cast one of them to the other's type" } else { "compare their fields" };
+        let hint = if both_numbers {
+            "cast one of them to the other's type"
+        } else {
+            "compare their fields"
+        };
         self.error_hint(
             codes::NEEDS_CAST,
             at,
@@ -237,7 +284,10 @@ impl<'a> Body<'_, 'a> {
         if a.ty != b.ty || !matches!(a.ty, Ty::Ip | Ty::Id | Ty::Bytes { .. }) {
             return self.not_comparable(&a.ty, &b.ty, at);
         }
-        let same = Expr { ty: Ty::Bool, kind: ir::ExprKind::SameBytes(a, b) };
+        let same = Expr {
+            ty: Ty::Bool,
+            kind: ir::ExprKind::SameBytes(a, b),
+        };
         self.equality(op, same, at)
     }
 
@@ -252,7 +302,10 @@ impl<'a> Body<'_, 'a> {
             );
             return Value::Error;
         }
-        let zero = Expr { ty: Ty::Bool, kind: ir::ExprKind::IsZero(place) };
+        let zero = Expr {
+            ty: Ty::Bool,
+            kind: ir::ExprKind::IsZero(place),
+        };
         self.equality(op, zero, at)
     }
 
@@ -261,7 +314,12 @@ impl<'a> Body<'_, 'a> {
             CmpOp::Eq => Value::Scalar(same),
             CmpOp::Ne => Value::Scalar(fold::unary(ir::UnOp::LogicalNot, same)),
             CmpOp::Lt | CmpOp::Le | CmpOp::Gt | CmpOp::Ge => {
-                self.error(codes::OPERATOR, at, "ids and addresses have no order", "expected `==` or `!=`");
+                self.error(
+                    codes::OPERATOR,
+                    at,
+                    "ids and addresses have no order",
+                    "expected `==` or `!=`",
+                );
                 Value::Error
             }
         }
@@ -288,7 +346,10 @@ impl<'a> Body<'_, 'a> {
             }
             (Some(ty), None) | (None, Some(ty)) => Some(ty),
             (None, None) => {
-                let fallback = Ty::Int { bits: 64, signed: is_negative(a) || is_negative(b) };
+                let fallback = Ty::Int {
+                    bits: 64,
+                    signed: is_negative(a) || is_negative(b),
+                };
                 Some(want.filter(|ty| ty.is_scalar()).cloned().unwrap_or(fallback))
             }
         }
@@ -339,7 +400,10 @@ fn enum_of(value: &Value) -> Option<Ty> {
 
 /// A value that takes the other operand's type.
 fn untyped(value: &Value) -> bool {
-    matches!(value, Value::Literal { .. } | Value::Infinite | Value::None | Value::Choice(_))
+    matches!(
+        value,
+        Value::Literal { .. } | Value::Infinite | Value::None | Value::Choice(_)
+    )
 }
 
 /// The type of a literal beside an operand.
@@ -374,9 +438,14 @@ fn widened(ty: Ty, literal: &Value) -> Ty {
         true => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(value),
         false => (0..1i128 << bits).contains(value),
     };
-    let wider = [8, 16, 32, 64].into_iter().find(|width| width > bits && fits(*width));
+    let wider = [8, 16, 32, 64]
+        .into_iter()
+        .find(|width| width > bits && fits(*width));
     match wider {
-        Some(wide) if !fits(*bits) => Ty::Int { bits: wide, signed: *signed },
+        Some(wide) if !fits(*bits) => Ty::Int {
+            bits: wide,
+            signed: *signed,
+        },
         _ => ty,
     }
 }
@@ -417,18 +486,34 @@ fn operand_types(op: Op, left: &Ty, right: &Ty) -> Option<(Ty, Ty)> {
 pub(crate) fn compared_type(left: &Ty, right: &Ty) -> Option<Ty> {
     match (left, right) {
         (Ty::Int { .. }, Ty::Int { .. }) => common_integer(left, right),
-        (Ty::Bool, Ty::Int { bits: 1, signed: false }) | (Ty::Int { bits: 1, signed: false }, Ty::Bool) => {
-            Some(Ty::Bool)
-        }
+        (
+            Ty::Bool,
+            Ty::Int {
+                bits: 1,
+                signed: false,
+            },
+        )
+        | (
+            Ty::Int {
+                bits: 1,
+                signed: false,
+            },
+            Ty::Bool,
+        ) => Some(Ty::Bool),
         _ => (left == right && left.is_scalar()).then(|| left.clone()),
     }
 }
 
 /// The wider of two integer types, if it holds all values of both.
 fn common_integer(left: &Ty, right: &Ty) -> Option<Ty> {
-    let (Ty::Int { bits: a, signed: s }, Ty::Int { bits: b, signed: t }) = (left, right) else { return None };
+    let (Ty::Int { bits: a, signed: s }, Ty::Int { bits: b, signed: t }) = (left, right) else {
+        return None;
+    };
     match (s, t) {
-        (false, false) | (true, true) => Some(Ty::Int { bits: *a.max(b), signed: *s }),
+        (false, false) | (true, true) => Some(Ty::Int {
+            bits: *a.max(b),
+            signed: *s,
+        }),
         (true, false) => (a > b).then(|| left.clone()),
         (false, true) => (b > a).then(|| right.clone()),
     }

@@ -37,25 +37,35 @@ impl<'a> Checker<'a> {
                         ident_at,
                         format!("nothing tells `{name}` from other members"),
                     )
-                    .label(format!("expected its first field to be a constant of {select_bits} bits"))
+                    .label(format!(
+                        "expected its first field to be a constant of {select_bits} bits"
+                    ))
                     .hint(format!("begin it with `uint{select_bits} kind = …;`")),
                 );
                 return None;
             }
-            if let Some(earlier) = selectors.iter().position(|other| other.iter().all(|s| found.contains(s)))
+            if let Some(earlier) = selectors
+                .iter()
+                .position(|other| other.iter().all(|s| found.contains(s)))
             {
                 let earlier_name = self.unions[union].members[earlier].name.clone();
                 let (name, span) = (ident.name.clone(), ident.span);
                 self.report(
                     Diagnostic::error(codes::OPTION_MEMBER, span, format!("`{name}` is never found"))
-                        .label(format!("`{earlier_name}` comes first and has no constant that differs"))
+                        .label(format!(
+                            "`{earlier_name}` comes first and has no constant that differs"
+                        ))
                         .hint("put the one with more constants first"),
                 );
             }
             self.check_own_length(*member, blueprint);
             let wire = &self.module.blueprints[blueprint.0 as usize];
             longest = longest.max(wire.max_len);
-            members.push(OptKind { name: self.records[*member].name.clone(), blueprint, ends_list: false });
+            members.push(OptKind {
+                name: self.records[*member].name.clone(),
+                blueprint,
+                ends_list: false,
+            });
             selectors.push(found);
         }
         let unknown_len_at = self.unknown_length_at(&members);
@@ -85,8 +95,12 @@ impl<'a> Checker<'a> {
             Some(bits @ 1..=64) => bits as u8,
             Some(bits) => {
                 self.report(
-                    Diagnostic::error(codes::OPTION_LIST, init.span, format!("{bits} bits select no member"))
-                        .label("expected 1 to 64"),
+                    Diagnostic::error(
+                        codes::OPTION_LIST,
+                        init.span,
+                        format!("{bits} bits select no member"),
+                    )
+                    .label("expected 1 to 64"),
                 );
                 8
             }
@@ -115,16 +129,21 @@ impl<'a> Checker<'a> {
                 None => 0,
             },
         };
-        let counts_words = self.records[record]
-            .members
-            .iter()
-            .any(|member| member.field.is_some_and(|field| field.ty.name.name == "hdrlen4_t"));
+        let counts_words = self.records[record].members.iter().any(|member| {
+            member
+                .field
+                .is_some_and(|field| field.ty.name.name == "hdrlen4_t")
+        });
         if counts_words && (pad == 0 || pad % 4 != 0) {
             let name = self.opt_lists[decl].name.name.clone();
             self.report(
-                Diagnostic::error(codes::OPTION_LIST, at, "options that need not end at a 4-byte word")
-                    .label("the header's length is counted in 4-byte words")
-                    .hint(format!("add `pad 4;` to `{name}`")),
+                Diagnostic::error(
+                    codes::OPTION_LIST,
+                    at,
+                    "options that need not end at a 4-byte word",
+                )
+                .label("the header's length is counted in 4-byte words")
+                .hint(format!("add `pad 4;` to `{name}`")),
             );
         }
         pad
@@ -134,9 +153,11 @@ impl<'a> Checker<'a> {
     fn check_own_length(&mut self, member: usize, blueprint: hawser_ir::BlueprintId) {
         let wire = &self.module.blueprints[blueprint.0 as usize];
         let stated = match wire.header.get(1) {
-            Some(WireField::Bits { name, fill: Some(Fill::Value(value)), .. }) if name == "len" => {
-                value_of(value)
-            }
+            Some(WireField::Bits {
+                name,
+                fill: Some(Fill::Value(value)),
+                ..
+            }) if name == "len" => value_of(value),
             _ => None,
         };
         let actual = u64::from(wire.fixed_len);
@@ -162,9 +183,11 @@ impl<'a> Checker<'a> {
             let wire = &self.module.blueprints[member.blueprint.0 as usize];
             match &wire.header[..] {
                 [WireField::Bits { bits, .. }] if wire.data_at.is_none() && *bits == 8 => {}
-                [WireField::Bits { bits: first, .. }, WireField::Bits { name, bits: 8, .. }, ..]
-                    if name == "len" && first % 8 == 0 =>
-                {
+                [
+                    WireField::Bits { bits: first, .. },
+                    WireField::Bits { name, bits: 8, .. },
+                    ..,
+                ] if name == "len" && first % 8 == 0 => {
                     at = Some(u32::from(*first) / 8);
                 }
                 _ => return None,
@@ -179,7 +202,9 @@ fn constants(fields: &[WireField]) -> Vec<Selector> {
     let mut found = Vec::new();
     let mut position = 0;
     for field in fields {
-        let WireField::Bits { bits, fill, .. } = field else { break };
+        let WireField::Bits { bits, fill, .. } = field else {
+            break;
+        };
         if let Some(Fill::Value(value)) = fill
             && let ExprKind::Const(value) = value.kind
         {

@@ -25,7 +25,12 @@ impl<'a> Body<'_, 'a> {
             return;
         };
         if ok.is_some_and(|ok| ok.ty != Ty::Bool) {
-            self.error(codes::MISMATCH, at, "`extract` tells whether it worked", "expected a `bool`");
+            self.error(
+                codes::MISMATCH,
+                at,
+                "`extract` tells whether it worked",
+                "expected a `bool`",
+            );
             return;
         }
         let place = match self.value(header, None) {
@@ -63,7 +68,11 @@ impl<'a> Body<'_, 'a> {
             }
             return;
         };
-        self.push(StmtKind::Extract { blueprint, dst: place, ok: ok.cloned() });
+        self.push(StmtKind::Extract {
+            blueprint,
+            dst: place,
+            ok: ok.cloned(),
+        });
     }
 
     /// `set_flow_id(ev, id, …);`

@@ -15,7 +15,12 @@ impl<'a> Body<'_, 'a> {
     /// `pkt_gen(net, bp, rule(x)…, queue q, rank r)`
     pub(crate) fn pkt_gen(&mut self, args: &'a [CallArg], at: Span) -> Option<Instr> {
         let [net, bp, rest @ ..] = args else {
-            self.argument_count(at, "pkt_gen", "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`", args.len());
+            self.argument_count(
+                at,
+                "pkt_gen",
+                "`pkt_gen(net, bp, rule(x)…, queue q, rank r)`",
+                args.len(),
+            );
             return None;
         };
         let net_place = self.aggregate(&net.value, &Ty::Struct(NET));
@@ -31,7 +36,14 @@ impl<'a> Body<'_, 'a> {
         self.rule_limits(&rules, at);
         let net = self.kept_place(net_place?);
         let bp = self.kept_place(bp);
-        Some(Instr::PktGen { net, blueprint, bp, rules, queue, rank })
+        Some(Instr::PktGen {
+            net,
+            blueprint,
+            bp,
+            rules,
+            queue,
+            rank,
+        })
     }
 
     fn blueprint_argument(&mut self, e: &'a Expr) -> Option<(ir::BlueprintId, Place)> {
@@ -69,7 +81,9 @@ impl<'a> Body<'_, 'a> {
             ExprKind::Error => return None,
             _ => return self.no_rule(e),
         };
-        let Some(Def::Rule(index)) = self.ck.lookup(name) else { return self.no_rule(e) };
+        let Some(Def::Rule(index)) = self.ck.lookup(name) else {
+            return self.no_rule(e);
+        };
         let args = self.unlabelled(args);
         let params = self.ck.rule_decls[index].params.len();
         let (rule_blueprint, ty) = self.ck.rule_decls[index].target.clone()?;
@@ -114,7 +128,11 @@ impl<'a> Body<'_, 'a> {
                 codes::RULE,
                 at,
                 format!("{} rules with {args} arguments", rules.len()),
-                format!("expected at most {} rules with {} arguments", abi::MAX_RULES, abi::MAX_RULE_ARGS),
+                format!(
+                    "expected at most {} rules with {} arguments",
+                    abi::MAX_RULES,
+                    abi::MAX_RULE_ARGS
+                ),
             );
         }
         for (i, (rule, _)) in rules.iter().enumerate() {

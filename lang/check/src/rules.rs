@@ -16,7 +16,11 @@ const MAX_QUEUES: usize = 64;
 impl<'a> Checker<'a> {
     /// Declares the queues: the default one, then those of each `sched` in order.
     pub(crate) fn schedulers(&mut self) {
-        self.module.queues.push(Queue { name: "default".to_owned(), policy: QueuePolicy::Fifo, prio: 0 });
+        self.module.queues.push(Queue {
+            name: "default".to_owned(),
+            policy: QueuePolicy::Fifo,
+            prio: 0,
+        });
         for index in 0..self.scheds.len() {
             self.scheds[index].first = self.module.queues.len() as u32;
             let decl = &self.scheds[index];
@@ -41,7 +45,11 @@ impl<'a> Checker<'a> {
                 }
                 let policy = self.queue_policy(policy, args);
                 let name = format!("{}.{}", name.name, queue.name);
-                self.module.queues.push(Queue { name, policy, prio: prio as u32 });
+                self.module.queues.push(Queue {
+                    name,
+                    policy,
+                    prio: prio as u32,
+                });
             }
         }
     }
@@ -54,8 +62,12 @@ impl<'a> Checker<'a> {
             },
             _ => {
                 self.report(
-                    Diagnostic::error(codes::SCHED, policy.span, format!("no schedule `{}`", policy.name))
-                        .label("expected `PRIO(n)`"),
+                    Diagnostic::error(
+                        codes::SCHED,
+                        policy.span,
+                        format!("no schedule `{}`", policy.name),
+                    )
+                    .label("expected `PRIO(n)`"),
                 );
                 MAX_QUEUES
             }
@@ -148,7 +160,16 @@ impl<'a> Checker<'a> {
         let last = lowered.get(2).unwrap_or(&mid).clone();
         let only = lowered.get(3).unwrap_or(&first).clone();
         let (name, args) = (name.name.clone(), params.len() as u16);
-        Some(SegRule { name, args, blueprint, field: place, first, mid, last, only })
+        Some(SegRule {
+            name,
+            args,
+            blueprint,
+            field: place,
+            first,
+            mid,
+            last,
+            only,
+        })
     }
 
     /// A `net_header` names fields of the built-in one, with their types.
@@ -167,7 +188,10 @@ impl<'a> Checker<'a> {
             }
             for field in fields {
                 let builtin = &self.module.structs[NET.0 as usize].fields;
-                let known = builtin.iter().find(|f| f.name == field.name.name).map(|f| f.ty.clone());
+                let known = builtin
+                    .iter()
+                    .find(|f| f.name == field.name.name)
+                    .map(|f| f.ty.clone());
                 match (known, self.resolve(&field.ty)) {
                     (_, Type::Error) => {}
                     (Some(known), Type::Value(found)) if known == found => {}

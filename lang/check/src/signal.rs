@@ -17,10 +17,18 @@ impl<'a> Body<'_, 'a> {
             && let Some(RecordKind::Signal(index)) = self.ck.kind_of(&from.ty)
         {
             let from = self.kept_place(from.clone());
-            return Some(Instr::Signal { signal: SignalId(index), from });
+            return Some(Instr::Signal {
+                signal: SignalId(index),
+                from,
+            });
         }
         if !matches!(value, Value::Error) {
-            self.error(codes::SIGNAL, signal.span, "this is no signal", "expected a signal: `name{f: v}`");
+            self.error(
+                codes::SIGNAL,
+                signal.span,
+                "this is no signal",
+                "expected a signal: `name{f: v}`",
+            );
         }
         None
     }
@@ -38,8 +46,14 @@ impl<'a> Body<'_, 'a> {
         if !wanted.iter().all(only_sets_a_variable) {
             self.out.append(&mut wanted);
         }
-        wanted.push(Stmt { span: span(self.at), kind: StmtKind::Emit(instruction) });
-        let condition = Expr { ty: Ty::Bool, kind: ExprKind::Wanted(signal) };
+        wanted.push(Stmt {
+            span: span(self.at),
+            kind: StmtKind::Emit(instruction),
+        });
+        let condition = Expr {
+            ty: Ty::Bool,
+            kind: ExprKind::Wanted(signal),
+        };
         self.push(StmtKind::If(condition, wanted, Vec::new()));
     }
 }

@@ -35,11 +35,19 @@ impl<'a> Body<'_, 'a> {
             StmtKind::Assign { place, op, value } => self.assign(place, *op, value),
             StmtKind::Expr(e) => self.expression(e),
             StmtKind::Emit { instr, answer } => self.emit(instr, answer.as_ref()),
-            StmtKind::If { cond, then, otherwise } => self.branch(cond, then, otherwise.as_deref()),
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => self.branch(cond, then, otherwise.as_deref()),
             StmtKind::ForEach { var, list, max, body } => self.for_each(var, list, max.as_ref(), body),
-            StmtKind::ForRange { var, from, to, max, body } => {
-                self.for_range(var, [from, to], max.as_ref(), body)
-            }
+            StmtKind::ForRange {
+                var,
+                from,
+                to,
+                max,
+                body,
+            } => self.for_range(var, [from, to], max.as_ref(), body),
             StmtKind::Break => self.leave_loop(stmt.span, Ir::Break),
             StmtKind::Continue => self.leave_loop(stmt.span, Ir::Continue),
             StmtKind::Return(value) => self.give_back(value.as_ref(), stmt.span),
@@ -62,7 +70,10 @@ impl<'a> Body<'_, 'a> {
 
     fn assign(&mut self, target: &'a Expr, op: Option<BinOp>, value: &'a Expr) {
         if let ExprKind::Name(name) = &target.kind
-            && matches!(self.local(&name.name).map(|l| &l.variable), Some(Variable::Instruction(_)))
+            && matches!(
+                self.local(&name.name).map(|l| &l.variable),
+                Some(Variable::Instruction(_))
+            )
         {
             self.error_hint(
                 codes::INSTRUCTION_VARIABLE,
@@ -121,9 +132,17 @@ impl<'a> Body<'_, 'a> {
         if matches!(right, Value::Error) {
             return;
         }
-        let at = Span { end: value.span.end, ..target_at };
-        let result =
-            self.arithmetic(op, Value::Place(place.clone()), right, Some(&ty), [target_at, value.span, at]);
+        let at = Span {
+            end: value.span.end,
+            ..target_at
+        };
+        let result = self.arithmetic(
+            op,
+            Value::Place(place.clone()),
+            right,
+            Some(&ty),
+            [target_at, value.span, at],
+        );
         if matches!(result, Value::Error) {
             return;
         }
@@ -211,7 +230,12 @@ impl<'a> Body<'_, 'a> {
         }
         let ExprKind::Call { callee, args, .. } = &e.kind else {
             self.value(e, None);
-            self.error(codes::NO_EFFECT, e.span, "this has no effect", "expected a call or an assignment");
+            self.error(
+                codes::NO_EFFECT,
+                e.span,
+                "this has no effect",
+                "expected a call or an assignment",
+            );
             return;
         };
         match &callee.kind {
@@ -305,14 +329,20 @@ impl<'a> Body<'_, 'a> {
             if let Some(ok) = result {
                 self.out.extend(before);
                 let ok = load(ok);
-                return if negated { fold::unary(ir::UnOp::LogicalNot, ok) } else { ok };
+                return if negated {
+                    fold::unary(ir::UnOp::LogicalNot, ok)
+                } else {
+                    ok
+                };
             }
         }
         self.condition(cond)
     }
 
     fn give_back(&mut self, value: Option<&'a Expr>, at: Span) {
-        let BodyKind::Function(returns) = self.kind.clone() else { return };
+        let BodyKind::Function(returns) = self.kind.clone() else {
+            return;
+        };
         match (returns, value) {
             (Returns::Unknown, _) => {}
             (Returns::Nothing, None) => self.push(Ir::Return(None)),
@@ -353,7 +383,12 @@ impl<'a> Body<'_, 'a> {
                 "write `return out;`, or make the function `void` and use `emit`",
             ),
             (Returns::Scalar(_) | Returns::Aggregate(..) | Returns::Event(_), None) => {
-                self.error(codes::BARE_RETURN, at, "this function returns a value", "expected `return e;`");
+                self.error(
+                    codes::BARE_RETURN,
+                    at,
+                    "this function returns a value",
+                    "expected `return e;`",
+                );
             }
         }
     }

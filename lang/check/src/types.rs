@@ -116,7 +116,9 @@ impl<'a> Checker<'a> {
     }
 
     fn seq_type(&mut self, ty: &'a ast::Type) -> Type {
-        let [width] = &ty.args[..] else { return self.type_arguments(ty, "expected `seq<W>`") };
+        let [width] = &ty.args[..] else {
+            return self.type_arguments(ty, "expected `seq<W>`");
+        };
         match self.constant_argument(width) {
             None => Type::Error,
             Some(bits @ 2..=64) => Type::Value(Ty::Seq { bits: bits as u8 }),
@@ -125,7 +127,9 @@ impl<'a> Checker<'a> {
     }
 
     fn bytes_type(&mut self, ty: &'a ast::Type) -> Type {
-        let [len] = &ty.args[..] else { return self.type_arguments(ty, "expected `bytes<N>`") };
+        let [len] = &ty.args[..] else {
+            return self.type_arguments(ty, "expected `bytes<N>`");
+        };
         match self.constant_argument(len) {
             None => Type::Error,
             Some(len) if (1..=MAX_SIZE).contains(&len) => Type::Value(Ty::Bytes { len: len as u32 }),
@@ -142,8 +146,10 @@ impl<'a> Checker<'a> {
             }
         }
         let [TypeArg::Type(elem), cap] = &ty.args[..] else {
-            return self
-                .type_arguments(ty, "expected `list<T, N>`: a list states the most elements that it holds");
+            return self.type_arguments(
+                ty,
+                "expected `list<T, N>`: a list states the most elements that it holds",
+            );
         };
         let (Some(elem), Some(cap)) = (self.element_type(elem), self.constant_argument(cap)) else {
             return Type::Error;
@@ -151,7 +157,10 @@ impl<'a> Checker<'a> {
         if !self.fits(&elem, cap) {
             return self.too_large(ty.span);
         }
-        Type::Value(Ty::List { elem: Box::new(elem), cap: cap as u32 })
+        Type::Value(Ty::List {
+            elem: Box::new(elem),
+            cap: cap as u32,
+        })
     }
 
     fn sorted_type(&mut self, ty: &'a ast::Type) -> Type {
@@ -166,7 +175,10 @@ impl<'a> Checker<'a> {
         for arg in rest {
             match arg {
                 TypeArg::By(fields) if by.is_none() => {
-                    by = fields.iter().map(|f| self.element_field(&elem, f)).collect::<Option<Vec<_>>>();
+                    by = fields
+                        .iter()
+                        .map(|f| self.element_field(&elem, f))
+                        .collect::<Option<Vec<_>>>();
                     if by.is_none() {
                         return Type::Error;
                     }
@@ -189,7 +201,12 @@ impl<'a> Checker<'a> {
             return self.too_large(ty.span);
         }
         let by = by.unwrap_or_else(|| vec![key.clone()]);
-        Type::Value(Ty::Sorted { elem: Box::new(elem), cap: cap as u32, by, key })
+        Type::Value(Ty::Sorted {
+            elem: Box::new(elem),
+            cap: cap as u32,
+            by,
+            key,
+        })
     }
 
     fn window_type(&mut self, ty: &'a ast::Type) -> Type {
@@ -198,14 +215,19 @@ impl<'a> Checker<'a> {
             [runs, TypeArg::Type(elem)] => (runs, self.element_type(elem)),
             _ => return self.type_arguments(ty, "expected `sliding_wnd<N, T>`: at most N runs of positions"),
         };
-        let (Some(runs), Some(elem)) = (self.constant_argument(runs), elem) else { return Type::Error };
+        let (Some(runs), Some(elem)) = (self.constant_argument(runs), elem) else {
+            return Type::Error;
+        };
         if !matches!(elem, Ty::Int { signed: false, .. } | Ty::Seq { .. }) {
             return self.type_arguments(ty, "positions are of an unsigned type or `seq<W>`");
         }
         if !(1..=MAX_SIZE / 16 - 1).contains(&runs) {
             return self.too_large(ty.span);
         }
-        Type::Value(Ty::Window { runs: runs as u32, elem: Box::new(elem) })
+        Type::Value(Ty::Window {
+            runs: runs as u32,
+            elem: Box::new(elem),
+        })
     }
 
     /// The type of a list's elements: what a structure's field may be.
@@ -247,9 +269,15 @@ impl<'a> Checker<'a> {
         if let Some(field) = fields.iter().find(|f| f.name == name.name)
             && field.ty.is_scalar()
         {
-            return Some(FieldRef { offset: field.offset, ty: Box::new(field.ty.clone()) });
+            return Some(FieldRef {
+                offset: field.offset,
+                ty: Box::new(field.ty.clone()),
+            });
         }
-        let scalars = fields.iter().filter(|f| f.ty.is_scalar()).map(|f| f.name.as_str());
+        let scalars = fields
+            .iter()
+            .filter(|f| f.ty.is_scalar())
+            .map(|f| f.name.as_str());
         let hint = self.nearest_member(&name.name, scalars);
         let mut finding = Diagnostic::error(
             codes::UNKNOWN_MEMBER,
@@ -287,13 +315,17 @@ impl<'a> Checker<'a> {
     /// Whether `count` elements fit into memory, and there is at least one.
     pub(crate) fn fits(&self, elem: &Ty, count: u64) -> bool {
         let stride = u64::from(self.layout().stride(elem)).max(1);
-        count >= 1 && count.checked_mul(stride).is_some_and(|bytes| bytes + 64 <= MAX_SIZE)
+        count >= 1
+            && count
+                .checked_mul(stride)
+                .is_some_and(|bytes| bytes + 64 <= MAX_SIZE)
     }
 
     pub(crate) fn too_large(&mut self, at: Span) -> Type {
         self.report(
-            Diagnostic::error(codes::TOO_LARGE, at, "the size is out of range")
-                .label(format!("expected at least one element and at most {MAX_SIZE} bytes in all")),
+            Diagnostic::error(codes::TOO_LARGE, at, "the size is out of range").label(format!(
+                "expected at least one element and at most {MAX_SIZE} bytes in all"
+            )),
         );
         Type::Error
     }
@@ -364,5 +396,7 @@ pub(crate) fn integer_name(name: &str) -> Option<(u8, bool)> {
         return None;
     }
     let bits: u8 = digits.parse().ok()?;
-    ((if signed { 2 } else { 1 })..=64).contains(&bits).then_some((bits, signed))
+    ((if signed { 2 } else { 1 })..=64)
+        .contains(&bits)
+        .then_some((bits, signed))
 }

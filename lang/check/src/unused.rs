@@ -28,7 +28,10 @@ impl Checker<'_> {
                     format!("the chains of `{}` never run", dispatch.name.name),
                 )
                 .label("not registered")
-                .hint(format!("add `register_ep_chains({});` to `deploy`", dispatch.name.name)),
+                .hint(format!(
+                    "add `register_ep_chains({});` to `deploy`",
+                    dispatch.name.name
+                )),
             );
         }
         // A file that others import has no chains of its own to judge by.
@@ -39,13 +42,18 @@ impl Checker<'_> {
                     Diagnostic::warning(
                         codes::UNUSED_FUNCTION,
                         func.name.span,
-                        format!("`{}` is in no chain, is not called and parses nothing", func.name.name),
+                        format!(
+                            "`{}` is in no chain, is not called and parses nothing",
+                            func.name.name
+                        ),
                     )
                     .label("nothing runs it"),
                 );
             }
             for record in &self.records {
-                let RecordKind::Event(index, kind) = record.kind else { continue };
+                let RecordKind::Event(index, kind) = record.kind else {
+                    continue;
+                };
                 let has_chain = self.chain_spans.get(index as usize).copied().flatten().is_some();
                 if !has_chain && kind != EventKind::Sys {
                     findings.push(

@@ -38,7 +38,13 @@ pub(crate) fn nodes(stmt: &StmtKind, visit: &mut Visit<'_>) {
             place(p, visit);
             parts.iter().for_each(|part| id_part(part, visit));
         }
-        StmtKind::MakeData { dst, uid, off, len, seg_size } => {
+        StmtKind::MakeData {
+            dst,
+            uid,
+            off,
+            len,
+            seg_size,
+        } => {
             place(dst, visit);
             place(uid, visit);
             [off, len, seg_size].into_iter().for_each(|e| expr(e, visit));
@@ -48,7 +54,13 @@ pub(crate) fn nodes(stmt: &StmtKind, visit: &mut Visit<'_>) {
             ok.iter().for_each(|p| place(p, visit));
         }
         StmtKind::If(condition, _, _) => expr(condition, visit),
-        StmtKind::For { var, from, to, max: _, body: _ } => {
+        StmtKind::For {
+            var,
+            from,
+            to,
+            max: _,
+            body: _,
+        } => {
             place(var, visit);
             expr(from, visit);
             expr(to, visit);
@@ -58,7 +70,11 @@ pub(crate) fn nodes(stmt: &StmtKind, visit: &mut Visit<'_>) {
         StmtKind::Call(func, args) => call(*func, args, visit),
         StmtKind::Emit(instruction) => instr(instruction, visit),
         StmtKind::Refuse(e) | StmtKind::Assert(e, _) => expr(e, visit),
-        StmtKind::Extract { blueprint: _, dst, ok } => {
+        StmtKind::Extract {
+            blueprint: _,
+            dst,
+            ok,
+        } => {
             place(dst, visit);
             ok.iter().for_each(|p| place(p, visit));
         }
@@ -204,10 +220,20 @@ fn instr(instruction: &Instr, visit: &mut Visit<'_>) {
             place(uid, visit);
             [addr, len, off].into_iter().for_each(|e| expr(e, visit));
         }
-        Instr::PktGen { net, blueprint: _, bp, rules, queue: _, rank } => {
+        Instr::PktGen {
+            net,
+            blueprint: _,
+            bp,
+            rules,
+            queue: _,
+            rank,
+        } => {
             place(net, visit);
             place(bp, visit);
-            rules.iter().flat_map(|(_, args)| args).for_each(|e| expr(e, visit));
+            rules
+                .iter()
+                .flat_map(|(_, args)| args)
+                .for_each(|e| expr(e, visit));
             rank.iter().for_each(|e| expr(e, visit));
         }
         Instr::TimerStart { timer, index: _, dur } => {
@@ -217,16 +243,33 @@ fn instr(instruction: &Instr, visit: &mut Visit<'_>) {
         Instr::TimerStop { timer, index: _ } => place(timer, visit),
         Instr::NewCtx { .. } | Instr::DelCtx { .. } | Instr::QueueReset { .. } => {}
         Instr::AddId { id } | Instr::DropId { id } => place(id, visit),
-        Instr::Notify { on: _, code: _, error, id, args } => {
+        Instr::Notify {
+            on: _,
+            code: _,
+            error,
+            id,
+            args,
+        } => {
             error.iter().chain(args).for_each(|e| expr(e, visit));
             id.iter().for_each(|p| place(p, visit));
         }
-        Instr::Raise { event: _, from, target } => {
+        Instr::Raise {
+            event: _,
+            from,
+            target,
+        } => {
             place(from, visit);
             target.iter().for_each(|p| place(p, visit));
         }
         Instr::Signal { signal: _, from } => place(from, visit),
-        Instr::SetQueueRate { queue: _, rate: value } | Instr::SetQueuePrio { queue: _, prio: value } => {
+        Instr::SetQueueRate {
+            queue: _,
+            rate: value,
+        }
+        | Instr::SetQueuePrio {
+            queue: _,
+            prio: value,
+        } => {
             expr(value, visit);
         }
         Instr::Extern { callee: _, args } => args.iter().for_each(|e| expr(e, visit)),

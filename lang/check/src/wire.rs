@@ -37,7 +37,11 @@ struct Format {
 
 impl Format {
     fn push(&mut self, field: WireField) {
-        if self.data_at.is_some() { self.trailer.push(field) } else { self.header.push(field) }
+        if self.data_at.is_some() {
+            self.trailer.push(field)
+        } else {
+            self.header.push(field)
+        }
     }
 
     fn grow(&mut self, fixed: u32, max: u32) {
@@ -81,7 +85,10 @@ impl<'a> Checker<'a> {
             let id = Checker::struct_of(record);
             let fields = &self.module.structs[id.0 as usize].fields;
             // A field that is not there has a type that was reported.
-            let memory = fields.iter().find(|f| f.name == member.name.name).map(|f| (f.offset, f.ty.clone()));
+            let memory = fields
+                .iter()
+                .find(|f| f.name == member.name.name)
+                .map(|f| (f.offset, f.ty.clone()));
             match (member.field, member.ty, memory) {
                 (Some(field), MemberType::Written(_), Some((offset, ty))) => {
                     self.wire_field(record, &mut format, field, offset, &ty);
@@ -110,9 +117,14 @@ impl<'a> Checker<'a> {
                 Diagnostic::error(
                     codes::HEADER_LENGTH,
                     name_at,
-                    format!("a header of {} bytes has no length in 4-byte words", format.fixed_len),
+                    format!(
+                        "a header of {} bytes has no length in 4-byte words",
+                        format.fixed_len
+                    ),
                 )
-                .label(format!("expected a multiple of 4, at most {MAX_HEADER_WORDS_LEN}")),
+                .label(format!(
+                    "expected a multiple of 4, at most {MAX_HEADER_WORDS_LEN}"
+                )),
             );
             return None;
         }
@@ -145,15 +157,23 @@ impl<'a> Checker<'a> {
         }
         if field.count.is_some() && !matches!(ty, Ty::List { .. }) {
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.span, "`count` on a field that is no list")
-                    .label("expected a `list<T, N>`"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "`count` on a field that is no list",
+                )
+                .label("expected a `list<T, N>`"),
             );
             format.failed = true;
         }
         if field.over.is_some() && !matches!(field.ty.name.name.as_str(), "checksum16_t" | "crc32_t") {
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.span, "`over` on a field that is no checksum")
-                    .label("expected `checksum16_t` or `crc32_t`"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "`over` on a field that is no checksum",
+                )
+                .label("expected `checksum16_t` or `crc32_t`"),
             );
         }
         match ty {
@@ -163,14 +183,21 @@ impl<'a> Checker<'a> {
             Ty::Varint => {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
-                format.push(WireField::Varint { name: field.name.name.clone(), offset });
+                format.push(WireField::Varint {
+                    name: field.name.name.clone(),
+                    offset,
+                });
                 format.grow(1, 8);
             }
             Ty::Ip | Ty::Bytes { .. } => {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
                 let len = self.layout().size(ty);
-                format.push(WireField::Bytes { name: field.name.name.clone(), offset, len });
+                format.push(WireField::Bytes {
+                    name: field.name.name.clone(),
+                    offset,
+                    len,
+                });
                 format.grow(len, len);
             }
             Ty::Data => {
@@ -197,7 +224,11 @@ impl<'a> Checker<'a> {
                 match self.fill_option_list(*list, record, field.span) {
                     Some(longest) => {
                         format.options_len = longest.saturating_mul(*cap).saturating_add(3);
-                        format.options = Some(WireField::Options { list: *list, offset, cap: *cap });
+                        format.options = Some(WireField::Options {
+                            list: *list,
+                            offset,
+                            cap: *cap,
+                        });
                     }
                     None => format.failed = true,
                 }
@@ -269,7 +300,11 @@ impl<'a> Checker<'a> {
             "crc32_t" => {
                 let (_, mask) = self.covered(field, false);
                 let in_trailer = format.data_at.is_some();
-                let at = if in_trailer { format.trailer.len() } else { format.header.len() };
+                let at = if in_trailer {
+                    format.trailer.len()
+                } else {
+                    format.header.len()
+                };
                 format.masks.push((in_trailer, at, mask));
                 (32, Some(Fill::Crc32 { masked: Vec::new() }))
             }
@@ -287,9 +322,17 @@ impl<'a> Checker<'a> {
         }
         let width = u32::from(bits);
         if format.data_at.is_none() {
-            format.spans.push((name.clone(), format.fixed_len * 8 + format.bits, width));
+            format
+                .spans
+                .push((name.clone(), format.fixed_len * 8 + format.bits, width));
         }
-        format.push(WireField::Bits { name, offset, ty: ty.clone(), bits, fill });
+        format.push(WireField::Bits {
+            name,
+            offset,
+            ty: ty.clone(),
+            bits,
+            fill,
+        });
         let total = format.bits + width;
         format.bits = total % 8;
         format.grow(total / 8, total / 8);
@@ -303,7 +346,9 @@ impl<'a> Checker<'a> {
 
     /// What a checksum covers: whether the pseudo-header, and the masked fields.
     fn covered(&mut self, field: &'a ast::Field, pseudo_by_default: bool) -> (bool, Vec<Ident>) {
-        let Some(terms) = &field.over else { return (pseudo_by_default, Vec::new()) };
+        let Some(terms) = &field.over else {
+            return (pseudo_by_default, Vec::new());
+        };
         let mut pseudo = false;
         let mut this = false;
         let mut mask = Vec::new();
@@ -324,8 +369,12 @@ impl<'a> Checker<'a> {
         }
         if !this {
             self.report(
-                Diagnostic::error(codes::FILL, field.span, "a checksum that does not cover its packet")
-                    .label("expected `over (this)` or `over (pseudo, this)`"),
+                Diagnostic::error(
+                    codes::FILL,
+                    field.span,
+                    "a checksum that does not cover its packet",
+                )
+                .label("expected `over (this)` or `over (pseudo, this)`"),
             );
         }
         (pseudo, mask)
@@ -343,8 +392,16 @@ impl<'a> Checker<'a> {
                     self.unknown(name, "a field of this header", hint);
                 }
             }
-            let fields = if in_trailer { &mut format.trailer } else { &mut format.header };
-            if let Some(WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. }) = fields.get_mut(at) {
+            let fields = if in_trailer {
+                &mut format.trailer
+            } else {
+                &mut format.header
+            };
+            if let Some(WireField::Bits {
+                fill: Some(Fill::Crc32 { masked }),
+                ..
+            }) = fields.get_mut(at)
+            {
                 *masked = spans;
             }
         }
@@ -368,9 +425,13 @@ impl<'a> Checker<'a> {
         let (fixed, max, carries) = (inner.fixed_len, inner.max_len, inner.data_at.is_some());
         if carries {
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.span, "a nested header with a payload of its own")
-                    .label("only options and frames carry `data_t` inside")
-                    .hint("move the `data_t` to the outer blueprint"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "a nested header with a payload of its own",
+                )
+                .label("only options and frames carry `data_t` inside")
+                .hint("move the `data_t` to the outer blueprint"),
             );
         }
         let when = field.when.as_ref().map(|when| {
@@ -378,7 +439,11 @@ impl<'a> Checker<'a> {
             Body::over(self, BodyKind::Wire, this).condition(when)
         });
         format.grow(if when.is_some() { 0 } else { fixed }, max);
-        format.push(WireField::Nested { blueprint, offset, when });
+        format.push(WireField::Nested {
+            blueprint,
+            offset,
+            when,
+        });
     }
 
     fn repeated_field(
@@ -397,8 +462,12 @@ impl<'a> Checker<'a> {
             Some(ExprKind::Error) => None,
             Some(_) | None => {
                 self.report(
-                    Diagnostic::error(codes::WIRE_FIELD, field.span, "a list on the wire without a count")
-                        .label("expected `count(field)`, naming an earlier field"),
+                    Diagnostic::error(
+                        codes::WIRE_FIELD,
+                        field.span,
+                        "a list on the wire without a count",
+                    )
+                    .label("expected `count(field)`, naming an earlier field"),
                 );
                 None
             }
@@ -406,9 +475,13 @@ impl<'a> Checker<'a> {
         let Ty::Struct(id) = elem else {
             let found = self.show(elem);
             self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.ty.span, format!("a list of {found} on the wire"))
-                    .label("expected a list of structures")
-                    .hint("put the number into a `struct` with one field"),
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.ty.span,
+                    format!("a list of {found} on the wire"),
+                )
+                .label("expected a list of structures")
+                .hint("put the number into a `struct` with one field"),
             );
             format.failed = true;
             return;
@@ -419,7 +492,10 @@ impl<'a> Checker<'a> {
             return;
         };
         let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
-        let count_field = fields.iter().find(|f| f.name == count.name && f.offset < offset).cloned();
+        let count_field = fields
+            .iter()
+            .find(|f| f.name == count.name && f.offset < offset)
+            .cloned();
         let Some(count_field) =
             count_field.filter(|f| matches!(f.ty, Ty::Int { signed: false, .. } | Ty::Varint))
         else {
@@ -435,19 +511,32 @@ impl<'a> Checker<'a> {
             return;
         };
         let stride = self.layout().stride(elem);
-        let max = self.module.blueprints[blueprint.0 as usize].max_len.saturating_mul(cap);
+        let max = self.module.blueprints[blueprint.0 as usize]
+            .max_len
+            .saturating_mul(cap);
         format.grow(0, max);
         let (count_at, count_ty) = (count_field.offset, count_field.ty);
-        format.push(WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty });
+        format.push(WireField::Repeat {
+            blueprint,
+            offset,
+            cap,
+            stride,
+            count_at,
+            count_ty,
+        });
     }
 
     /// Fields of whole bytes begin at a byte.
     fn whole_bytes(&mut self, format: &mut Format, at: Span) {
         if format.bits != 0 {
             self.report(
-                Diagnostic::error(codes::NOT_WHOLE_BYTES, at, "the fields before this end inside a byte")
-                    .label(format!("{} bits are missing", 8 - format.bits))
-                    .hint(format!("add a field `uint{} reserved;`", 8 - format.bits)),
+                Diagnostic::error(
+                    codes::NOT_WHOLE_BYTES,
+                    at,
+                    "the fields before this end inside a byte",
+                )
+                .label(format!("{} bits are missing", 8 - format.bits))
+                .hint(format!("add a field `uint{} reserved;`", 8 - format.bits)),
             );
             format.bits = 0;
             format.failed = true;

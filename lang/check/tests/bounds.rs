@@ -19,7 +19,12 @@ const HEAD: &str = "
 ";
 
 fn of(processors: &str, chain: &str) -> [u32; 4] {
-    bounds(&module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{chain}}}; }}")), "ask")
+    bounds(
+        &module(&format!(
+            "{HEAD} {processors} dispatch d {{ ask -> {{{chain}}}; }}"
+        )),
+        "ask",
+    )
 }
 
 #[test]
@@ -29,13 +34,20 @@ fn instructions_add_up() {
         emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  emit signal(loss{at: 1});  tell(c);  emit del_ctx();
     }";
     // The image of `hello`: 4 bytes, padding to 8, a `data_t` of 64. An event is 144 bytes and 8.
-    assert_eq!(of(body, "f"), [5, (128 + 72) + 24 + (16 + 8) + (56 + 152) + 56, 1, 1]);
+    assert_eq!(
+        of(body, "f"),
+        [5, (128 + 72) + 24 + (16 + 8) + (56 + 152) + 56, 1, 1]
+    );
 }
 
 #[test]
 fn a_branch_costs_its_dearer_side() {
     let body = "void f(ask ev, conn c) { if (ev.n == 1) emit notify(EOF); else { emit timer_stop(c.t);  emit timer_stop(c.t); } }";
-    assert_eq!(of(body, "f"), [2, 88, 0, 0], "two records on one side, more bytes on the other");
+    assert_eq!(
+        of(body, "f"),
+        [2, 88, 0, 0],
+        "two records on one side, more bytes on the other"
+    );
 }
 
 #[test]
@@ -73,10 +85,23 @@ fn cases_do_not_add_up() {
     let module = module(&text);
     assert_eq!(bounds(&module, "ask"), [2, 88 + 208, 0, 1]);
     let whens: Vec<When> = chain(&module, "ask").processors.iter().map(|p| p.when).collect();
-    let contexts =
-        |name| module.contexts.iter().position(|c| c.name == name).map(|i| hawser_ir::ContextId(i as u32));
+    let contexts = |name| {
+        module
+            .contexts
+            .iter()
+            .position(|c| c.name == name)
+            .map(|i| hawser_ir::ContextId(i as u32))
+    };
     let (conn, other) = (contexts("conn").expect("conn"), contexts("other").expect("other"));
-    assert_eq!(whens, [When::Found(conn), When::Found(other), When::NotFound, When::Always]);
+    assert_eq!(
+        whens,
+        [
+            When::Found(conn),
+            When::Found(other),
+            When::NotFound,
+            When::Always
+        ]
+    );
     assert_eq!(chain(&module, "ask").creates, Some(conn));
 }
 
@@ -99,18 +124,33 @@ fn stop_and_wait() {
 #[test]
 fn a_part_binds_for_each_context_that_has_it() {
     let module = module(&repository("lang/tests/pass/composition.mtp"));
-    let whens = |event| chain(&module, event).processors.iter().map(|p| p.when).collect::<Vec<_>>();
+    let whens = |event| {
+        chain(&module, event)
+            .processors
+            .iter()
+            .map(|p| p.when)
+            .collect::<Vec<_>>()
+    };
     let (a, b) = (hawser_ir::ContextId(0), hawser_ir::ContextId(1));
     assert_eq!(whens("a_ack"), [When::Found(a), When::Found(a), When::Always]);
     assert_eq!(whens("b_ack"), [When::Found(b), When::Found(b), When::Always]);
-    assert_eq!(whens("idle"), [When::Found(a), When::Found(b)], "the timer's event carries either");
+    assert_eq!(
+        whens("idle"),
+        [When::Found(a), When::Found(b)],
+        "the timer's event carries either"
+    );
     assert_eq!(chain(&module, "a_ack").globals, [hawser_ir::ContextId(2)]);
 }
 
 /// Steps of a chain, from what each part of it weighs: a statement 1, an operation 1, a constant 0, a
 /// function's entry 1 and its frame / 8, a round 1.
 fn steps(processors: &str, of: &str) -> u64 {
-    chain(&module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{of}}}; }}")), "ask").bounds.steps
+    chain(
+        &module(&format!("{HEAD} {processors} dispatch d {{ ask -> {{{of}}}; }}")),
+        "ask",
+    )
+    .bounds
+    .steps
 }
 
 #[test]
@@ -121,11 +161,16 @@ fn steps_multiply_in_loops_and_add_up_in_calls() {
     // The loop: 1; a round: 1 and the statement.
     let hundred = steps("void f(ask ev, conn c) { for (i in 0..100) c.n = ev.n; }", "f");
     assert_eq!(hundred, 1 + frame(1) + 1 + 100 * (1 + 2));
-    let nested = steps("void f(ask ev, conn c) { for (i in 0..100) for (j in 0..50) c.n = ev.n; }", "f");
+    let nested = steps(
+        "void f(ask ev, conn c) { for (i in 0..100) for (j in 0..50) c.n = ev.n; }",
+        "f",
+    );
     assert_eq!(nested, 1 + frame(2) + 1 + 100 * (1 + 1 + 50 * (1 + 2)));
     // Each call: the statement 1, and what is called.
-    let twice =
-        steps("void g(ask ev, conn c) { c.n = ev.n; } void f(ask ev, conn c) { g(ev, c); g(ev, c); }", "f");
+    let twice = steps(
+        "void g(ask ev, conn c) { c.n = ev.n; } void f(ask ev, conn c) { g(ev, c); g(ev, c); }",
+        "f",
+    );
     assert_eq!(twice, 1 + 2 * (1 + 3));
 }
 
@@ -139,7 +184,10 @@ fn frame(counters: u64) -> u64 {
 fn calls_that_double_are_refused_with_their_number() {
     let mut text = format!("{HEAD} void f0(ask ev, conn c) {{ c.n += 1; }}");
     for n in 1..34 {
-        text += &format!("void f{n}(ask ev, conn c) {{ f{m}(ev, c); f{m}(ev, c); }}", m = n - 1);
+        text += &format!(
+            "void f{n}(ask ev, conn c) {{ f{m}(ev, c); f{m}(ev, c); }}",
+            m = n - 1
+        );
     }
     let (module, findings) = common::check(&format!("{text} dispatch d {{ ask -> {{f33}}; }}"));
     assert!(module.is_none());
@@ -174,6 +222,12 @@ fn a_parser_that_searches_in_loops_is_refused() {
         dispatch d { seen -> {f}; }
         deploy { register_ep_chains(d); register_ev_parser(parse, ip(200)); }";
     let (module, findings) = common::check(text);
-    let wrong: Vec<_> = findings.iter().filter(|f| f.severity == hawser_syntax::Severity::Error).collect();
-    assert!(module.is_none() && wrong.len() == 1 && wrong[0].code == "E0712", "{findings:?}");
+    let wrong: Vec<_> = findings
+        .iter()
+        .filter(|f| f.severity == hawser_syntax::Severity::Error)
+        .collect();
+    assert!(
+        module.is_none() && wrong.len() == 1 && wrong[0].code == "E0712",
+        "{findings:?}"
+    );
 }

@@ -16,7 +16,10 @@ fn each_code_has_a_program() {
             }
         }
     }
-    let unseen: Vec<_> =
-        hawser_check::codes::CODES.iter().map(|row| row.code).filter(|c| !found.contains(c)).collect();
+    let unseen: Vec<_> = hawser_check::codes::CODES
+        .iter()
+        .map(|row| row.code)
+        .filter(|c| !found.contains(c))
+        .collect();
     assert!(unseen.is_empty(), "no program shows {unseen:?}");
 }

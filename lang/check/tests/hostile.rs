@@ -24,7 +24,11 @@ fn pieces(text: &str) -> Vec<&str> {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let word = |c: char| c.is_alphanumeric() || c == '_';
-        let len = if word(first) { rest.find(|c| !word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let len = if word(first) {
+            rest.find(|c| !word(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
         let (piece, after) = rest.split_at(len);
         pieces.push(piece);
         rest = after;
@@ -34,7 +38,9 @@ fn pieces(text: &str) -> Vec<&str> {
 
 fn holds(text: &str, what: &str) {
     let (module, findings) = check(text);
-    let failed = findings.iter().any(|f| f.severity == Severity::Error && f.code >= "E0200");
+    let failed = findings
+        .iter()
+        .any(|f| f.severity == Severity::Error && f.code >= "E0200");
     assert!(!(failed && module.is_some()), "{what}");
 }
 
@@ -61,12 +67,21 @@ fn mutated_programs() {
 fn deep_and_wide_programs() {
     let nested = |open: &str, close: &str, n| format!("{}{}{}", open.repeat(n), "x", close.repeat(n));
     let sum = vec!["c.n"; 200].join(" + ");
-    let structs: String = (0..500).map(|i| format!("struct s{i} {{ s{} inner; }}", i + 1)).collect();
-    let consts: String = (0..500).map(|i| format!("const uint32 C{i} = C{} + 1;", i + 1)).collect();
-    let calls: String = (0..500).map(|i| format!("void f{i}() {{ f{}(); }}", i + 1)).collect();
+    let structs: String = (0..500)
+        .map(|i| format!("struct s{i} {{ s{} inner; }}", i + 1))
+        .collect();
+    let consts: String = (0..500)
+        .map(|i| format!("const uint32 C{i} = C{} + 1;", i + 1))
+        .collect();
+    let calls: String = (0..500)
+        .map(|i| format!("void f{i}() {{ f{}(); }}", i + 1))
+        .collect();
     let loops = "for (i in 0..2) ".repeat(120);
     let texts = [
-        format!("context c {{ uint32 n; }} void f(c c) {{ c.n = {}; }}", nested("(", ")", 120)),
+        format!(
+            "context c {{ uint32 n; }} void f(c c) {{ c.n = {}; }}",
+            nested("(", ")", 120)
+        ),
         format!("context c {{ uint32 n; }} void f(c c) {{ c.n = {sum}; }}"),
         format!("{structs} struct s500 {{ uint8 a; }}"),
         format!("{consts} const uint32 C500 = 1;"),
@@ -79,7 +94,11 @@ fn deep_and_wide_programs() {
             nested("if (c.n == 1) { ", " }", 110).replace('x', &format!("c.n = {sum};"))
         ),
         format!("context c {{ {} }}", nested("list<", ", 9>", 60)),
-        format!("context c {{ list<uint64, {}> l; bytes<{}> b; }}", u64::MAX, u64::MAX),
+        format!(
+            "context c {{ list<uint64, {}> l; bytes<{}> b; }}",
+            u64::MAX,
+            u64::MAX
+        ),
         "chain a = {a}; dispatch d { chain a = {a, a, a}; }".to_owned(),
     ];
     for text in &texts {

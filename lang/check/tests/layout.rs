@@ -41,7 +41,13 @@ fn a_context_has_its_fields_close_together() {
     assert_eq!(layout(&module, "conn"), (expected.to_vec(), 280));
     assert_eq!(layout(&module, "pair"), (vec![("x", 4), ("y", 0)], 8));
     assert_eq!(layout(&module, "three"), (vec![("x", 0), ("y", 1), ("z", 2)], 3));
-    assert_eq!((module.contexts[0].timers[0].offset, module.contexts[0].timers[0].event.0), (152, 0));
+    assert_eq!(
+        (
+            module.contexts[0].timers[0].offset,
+            module.contexts[0].timers[0].event.0
+        ),
+        (152, 0)
+    );
 }
 
 /// An event begins with 144 bytes: time, random bits, hash, number, and three ids of 40.
@@ -89,7 +95,11 @@ const TCP: &str = "
 #[test]
 fn a_tcp_header_is_that_of_the_rfc() {
     let module = module(TCP);
-    let wire = module.blueprints.iter().find(|b| b.name == "TCPBP").expect("the blueprint");
+    let wire = module
+        .blueprints
+        .iter()
+        .find(|b| b.name == "TCPBP")
+        .expect("the blueprint");
     assert_eq!((wire.fixed_len, wire.max_len), (20, 60));
     let widths: Vec<u8> = wire
         .header
@@ -99,12 +109,34 @@ fn a_tcp_header_is_that_of_the_rfc() {
             _ => None,
         })
         .collect();
-    assert_eq!(widths, [16, 16, 32, 32, 4, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 16, 16, 16]);
-    assert!(matches!(wire.header[4], WireField::Bits { fill: Some(Fill::HeaderWords), .. }));
-    assert!(matches!(wire.header[16], WireField::Bits { fill: Some(Fill::Checksum16 { pseudo: true }), .. }));
-    assert!(matches!(wire.header.last(), Some(WireField::Options { cap: 6, .. })), "options end the header");
+    assert_eq!(
+        widths,
+        [16, 16, 32, 32, 4, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 16, 16, 16]
+    );
+    assert!(matches!(
+        wire.header[4],
+        WireField::Bits {
+            fill: Some(Fill::HeaderWords),
+            ..
+        }
+    ));
+    assert!(matches!(
+        wire.header[16],
+        WireField::Bits {
+            fill: Some(Fill::Checksum16 { pseudo: true }),
+            ..
+        }
+    ));
+    assert!(
+        matches!(wire.header.last(), Some(WireField::Options { cap: 6, .. })),
+        "options end the header"
+    );
     let body = module.structure(wire.body);
-    let data = body.fields.iter().find(|f| f.ty == Ty::Data).expect("the payload");
+    let data = body
+        .fields
+        .iter()
+        .find(|f| f.ty == Ty::Data)
+        .expect("the payload");
     assert_eq!(wire.data_at, Some(data.offset));
 }
 
@@ -114,11 +146,25 @@ fn a_tcp_header_is_that_of_the_rfc() {
 fn an_option_list_holds_its_largest_member() {
     let module = module(TCP);
     let list = &module.opt_lists[0];
-    let flags: Vec<_> = list.members.iter().map(|m| (m.name.as_str(), m.ends_list)).collect();
-    assert_eq!(flags, [("mss", false), ("nop", false), ("end", true), ("stamps", false)]);
+    let flags: Vec<_> = list
+        .members
+        .iter()
+        .map(|m| (m.name.as_str(), m.ends_list))
+        .collect();
+    assert_eq!(
+        flags,
+        [("mss", false), ("nop", false), ("end", true), ("stamps", false)]
+    );
     assert_eq!((list.select_bits, list.unknown_len_at, list.pad), (8, Some(1), 4));
     assert!(list.len.is_some());
-    let size = |name: &str| module.structs.iter().find(|s| s.name == name).expect("a struct").size;
+    let size = |name: &str| {
+        module
+            .structs
+            .iter()
+            .find(|s| s.name == name)
+            .expect("a struct")
+            .size
+    };
     assert_eq!(["mss", "nop", "stamps"].map(size), [8, 8, 16]);
     let opts = field(&module, "TCPBP", "opts").offset;
     assert_eq!(size("TCPBP") - opts, 8 + 6 * (8 + 16));
@@ -139,10 +185,22 @@ fn frames_are_told_apart_and_not_skipped() {
     let list = &module.opt_lists[0];
     assert_eq!(list.unknown_len_at, None);
     assert!(list.members.iter().all(|m| !m.ends_list));
-    let wire = |name: &str| module.blueprints.iter().find(|b| b.name == name).expect("the format");
+    let wire = |name: &str| {
+        module
+            .blueprints
+            .iter()
+            .find(|b| b.name == name)
+            .expect("the format")
+    };
     // Kind, one byte at least for each varint, the count; eight at most, and four ranges of 16.
-    assert_eq!((wire("ack").fixed_len, wire("ack").max_len), (3, 1 + 8 + 1 + 4 * 16));
-    assert_eq!(wire("stream").data_at, Some(field(&module, "stream", "data").offset));
+    assert_eq!(
+        (wire("ack").fixed_len, wire("ack").max_len),
+        (3, 1 + 8 + 1 + 4 * 16)
+    );
+    assert_eq!(
+        wire("stream").data_at,
+        Some(field(&module, "stream", "data").offset)
+    );
 }
 
 #[test]
@@ -154,9 +212,16 @@ fn nested_headers_trailers_and_masks() {
              RETH reth when (opcode == 6 || opcode == 10); data_t data; crc32_t icrc over (this mask{resv});
          }",
     );
-    let wire = module.blueprints.iter().find(|b| b.name == "BTH").expect("the format");
+    let wire = module
+        .blueprints
+        .iter()
+        .find(|b| b.name == "BTH")
+        .expect("the format");
     assert_eq!((wire.fixed_len, wire.max_len), (8, 24), "RETH comes sometimes");
-    assert!(matches!(&wire.header[..], [.., WireField::Nested { when: Some(_), .. }]));
+    assert!(matches!(
+        &wire.header[..],
+        [.., WireField::Nested { when: Some(_), .. }]
+    ));
     // `resv` follows opcode (8), flags (8) and pkey (16).
     assert!(
         matches!(&wire.trailer[..], [WireField::Bits { bits: 32, fill: Some(Fill::Crc32 { masked }), .. }] if masked[..] == [(32, 8)])
@@ -165,8 +230,12 @@ fn nested_headers_trailers_and_masks() {
 
 #[test]
 fn a_rule_left_short_repeats_its_values() {
-    let module = module(&format!("{TCP} seg_rule push(x) [TCPBP::psh, false, false, x, x];"));
-    let [seq, push] = &module.seg_rules[..] else { panic!("two rules") };
+    let module = module(&format!(
+        "{TCP} seg_rule push(x) [TCPBP::psh, false, false, x, x];"
+    ));
+    let [seq, push] = &module.seg_rules[..] else {
+        panic!("two rules")
+    };
     assert_eq!((&seq.only, &seq.last), (&seq.first, &seq.mid));
     assert_ne!(seq.first, seq.mid);
     assert_eq!((&push.only, &push.mid), (&push.last, &push.first));
@@ -182,10 +251,20 @@ fn fields_know_the_names_of_their_enum() {
          signal changed { state_t from; uint32 at; }",
     );
     let state = field(&module, "conn", "state");
-    assert_eq!(state.ty, Ty::Enum { index: 1, bits: 8, signed: false });
+    assert_eq!(
+        state.ty,
+        Ty::Enum {
+            index: 1,
+            bits: 8,
+            signed: false
+        }
+    );
     let names = &module.enums[1];
     assert_eq!(names.name, "state_t");
-    assert_eq!(names.variants, [(4, "OPEN".into()), (5, "SHUT".into()), (9, "GONE".into())]);
+    assert_eq!(
+        names.variants,
+        [(4, "OPEN".into()), (5, "SHUT".into()), (9, "GONE".into())]
+    );
     assert_eq!(field(&module, "conn", "plain").ty, Ty::uint(8));
     assert_eq!(field(&module, "changed", "from").ty, state.ty);
     assert_eq!(field(&module, "changed", "at").ty, Ty::uint(32));

@@ -23,21 +23,30 @@ const LIMIT: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let programs =
-        ["transports/tcp/tcp.mtp", "lang/tests/pass/seed_appendix_e_tcp.mtp", "examples/stop-and-wait.mtp"];
+    let programs = [
+        "transports/tcp/tcp.mtp",
+        "lang/tests/pass/seed_appendix_e_tcp.mtp",
+        "examples/stop-and-wait.mtp",
+    ];
     let programs: Vec<PathBuf> = programs.iter().map(|path| root.join(path)).collect();
     println!(
         "{:>6} {:>9} {:>9} {:>9} {:>9} {:>15}",
         "lines", "lex", "parse", "format", "compile", "per 1,000 lines"
     );
-    let mut slow =
-        programs.iter().filter(|path| measure(&path.display().to_string(), &Disk, path) > LIMIT).count();
+    let mut slow = programs
+        .iter()
+        .filter(|path| measure(&path.display().to_string(), &Disk, path) > LIMIT)
+        .count();
     for shape in large::SHAPES {
         let text = shape.program(LARGE);
         let files = Memory::new([("large.mtp", text.as_str())]);
         slow += usize::from(measure(&format!("{shape:?}"), &files, Path::new("large.mtp")) > LIMIT);
     }
-    if slow == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if slow == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Prints a program's line; gives the time to compile 1,000 lines of it.

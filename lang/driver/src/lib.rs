@@ -48,14 +48,28 @@ pub fn compile(path: &Path) -> Compilation {
 /// Compiles a program whose texts come from `loader`.
 #[must_use]
 pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
-    let load::Loaded { sources, files, mut diagnostics } = load::load(loader, path);
+    let load::Loaded {
+        sources,
+        files,
+        mut diagnostics,
+    } = load::load(loader, path);
     if has_errors(&diagnostics) {
-        return Compilation { module: None, diagnostics, sources };
+        return Compilation {
+            module: None,
+            diagnostics,
+            sources,
+        };
     }
-    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let name = path
+        .file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (module, found) = hawser_check::check(&name, &sources, &files);
     diagnostics.extend(found);
-    Compilation { module, diagnostics, sources }
+    Compilation {
+        module,
+        diagnostics,
+        sources,
+    }
 }
 
 /// Compiles a program again, with attachments: files with their texts, which put
@@ -67,13 +81,25 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
 /// the last, in their order. Each sees its own names and the program's, not those of another.
 #[must_use]
 pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
-    let load::Loaded { sources, files, mut diagnostics } = load::beside(&program.files, attached);
+    let load::Loaded {
+        sources,
+        files,
+        mut diagnostics,
+    } = load::beside(&program.files, attached);
     if has_errors(&diagnostics) {
-        return Compilation { module: None, diagnostics, sources };
+        return Compilation {
+            module: None,
+            diagnostics,
+            sources,
+        };
     }
     let (module, found) = hawser_check::check_attached(&program.name, &sources, &files, attached.len());
     diagnostics.extend(found);
-    Compilation { module, diagnostics, sources }
+    Compilation {
+        module,
+        diagnostics,
+        sources,
+    }
 }
 
 /// Where the processors of an attachment's text go: `cap after cc`, in the order of their declarations;
@@ -82,7 +108,11 @@ pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compil
 pub fn attached_places(text: &str) -> Vec<String> {
     let (file, _) = hawser_syntax::parse(text, 0);
     let place = |kind: &ItemKind| match kind {
-        ItemKind::Attach { processor, side, anchor } => {
+        ItemKind::Attach {
+            processor,
+            side,
+            anchor,
+        } => {
             let side = if *side == Side::Before { "before" } else { "after" };
             Some(format!("{} {side} {}", processor.name, anchor.name))
         }
@@ -114,7 +144,9 @@ impl Compilation {
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|finding| finding.severity == Severity::Error)
+    diagnostics
+        .iter()
+        .any(|finding| finding.severity == Severity::Error)
 }
 
 /// What a code such as `E0102` means: its title and its text.

@@ -21,13 +21,21 @@ pub(crate) struct Loaded {
 
 /// Loads and parses `path` and all that it imports, directly or not.
 pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
-    let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
+    let mut out = Loaded {
+        sources: SourceMap::default(),
+        files: Vec::new(),
+        diagnostics: Vec::new(),
+    };
     let mut known = BTreeSet::from([loader.identity(path)]);
     match loader.load(path) {
         Ok(text) => out.add(path, text),
         Err(error) => {
             // The file has a number all the same, so that the finding has a place.
-            let span = Span { file: out.sources.add(path.display().to_string(), ""), start: 0, end: 0 };
+            let span = Span {
+                file: out.sources.add(path.display().to_string(), ""),
+                start: 0,
+                end: 0,
+            };
             out.files.push(File::default());
             out.diagnostics.push(finding(&error, path, span));
         }
@@ -52,7 +60,11 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
 
 /// Parses the files of a program, which are known, and more behind them.
 pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Loaded {
-    let mut out = Loaded { sources: SourceMap::default(), files: Vec::new(), diagnostics: Vec::new() };
+    let mut out = Loaded {
+        sources: SourceMap::default(),
+        files: Vec::new(),
+        diagnostics: Vec::new(),
+    };
     for (path, text) in known {
         out.add(Path::new(path), text.clone());
     }
@@ -72,7 +84,11 @@ fn imports(loaded: &Loaded, importing: usize) -> Vec<(PathBuf, Span)> {
         ItemKind::Import { path, path_span } => Some((folder.join(path), *path_span)),
         _ => None,
     };
-    loaded.files[importing].items.iter().filter_map(|item| import(&item.kind)).collect()
+    loaded.files[importing]
+        .items
+        .iter()
+        .filter_map(|item| import(&item.kind))
+        .collect()
 }
 
 impl Loaded {
@@ -121,7 +137,8 @@ impl Loaded {
     }
 
     fn sorted(mut self) -> Loaded {
-        self.diagnostics.sort_by_key(|finding| (finding.span.file, finding.span.start));
+        self.diagnostics
+            .sort_by_key(|finding| (finding.span.file, finding.span.start));
         self
     }
 }
@@ -138,11 +155,13 @@ fn finding(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
         LoadError::TooLarge => Diagnostic::error("E0007", span, format!("{path} is too large"))
             .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
             .hint("divide it, and join the parts by `import`"),
-        LoadError::NotText { byte, line } => {
-            Diagnostic::error("E0021", span, format!("{path} is not UTF-8: byte {byte}, in line {line}"))
-                .label("expected a text in UTF-8")
-                .hint("save it as UTF-8; is it a text at all?")
-        }
+        LoadError::NotText { byte, line } => Diagnostic::error(
+            "E0021",
+            span,
+            format!("{path} is not UTF-8: byte {byte}, in line {line}"),
+        )
+        .label("expected a text in UTF-8")
+        .hint("save it as UTF-8; is it a text at all?"),
         LoadError::Refused(why) => {
             Diagnostic::error("E0025", span, format!("{path} cannot be read: {why}")).label("refused")
         }

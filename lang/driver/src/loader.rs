@@ -45,7 +45,11 @@ impl Loader for Instead<'_> {
 
     fn meant(&self, path: &Path) -> PathBuf {
         let is_part = self.loader.identity(path) == self.loader.identity(self.part);
-        if is_part { self.other.to_path_buf() } else { self.loader.meant(path) }
+        if is_part {
+            self.other.to_path_buf()
+        } else {
+            self.loader.meant(path)
+        }
     }
 }
 
@@ -103,7 +107,11 @@ impl Loader for Disk {
         }
         let mut bytes = Vec::new();
         let limit = MAX_TEXT_BYTES as u64 + 1;
-        File::open(path).map_err(refused)?.take(limit).read_to_end(&mut bytes).map_err(refused)?;
+        File::open(path)
+            .map_err(refused)?
+            .take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(refused)?;
         text(bytes)
     }
 }
@@ -117,7 +125,10 @@ pub struct Memory {
 impl Memory {
     /// Of paths and texts.
     pub fn new<P: AsRef<Path>, T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = (P, T)>) -> Memory {
-        let texts = texts.into_iter().map(|(path, text)| (normalised(path.as_ref()), text.into())).collect();
+        let texts = texts
+            .into_iter()
+            .map(|(path, text)| (normalised(path.as_ref()), text.into()))
+            .collect();
         Memory { texts }
     }
 }
@@ -128,7 +139,11 @@ impl Loader for Memory {
     }
 
     fn load(&self, path: &Path) -> Result<String, LoadError> {
-        self.texts.get(&normalised(path)).cloned().ok_or(LoadError::Missing).and_then(text)
+        self.texts
+            .get(&normalised(path))
+            .cloned()
+            .ok_or(LoadError::Missing)
+            .and_then(text)
     }
 }
 

@@ -11,18 +11,33 @@ use hawser_syntax::SourceMap;
 pub fn explain_offload(module: &Module, sources: &SourceMap) -> String {
     let mut offloads: Vec<&Offload> = module.offloads.iter().collect();
     offloads.sort_by_key(|offload| offload.sites.first().map(|site| (site.file, site.start)));
-    offloads.into_iter().map(|offload| explain(offload, module, sources)).collect()
+    offloads
+        .into_iter()
+        .map(|offload| explain(offload, module, sources))
+        .collect()
 }
 
 fn explain(offload: &Offload, module: &Module, sources: &SourceMap) -> String {
     let blueprint = &module.blueprints[offload.blueprint.0 as usize];
-    let rules = offload.rules.iter().map(|rule| module.seg_rules[rule.0 as usize].name.as_str());
+    let rules = offload
+        .rules
+        .iter()
+        .map(|rule| module.seg_rules[rule.0 as usize].name.as_str());
     let rules = rules.collect::<Vec<_>>().join(", ");
-    let with = if rules.is_empty() { String::new() } else { format!(" with {rules}") };
+    let with = if rules.is_empty() {
+        String::new()
+    } else {
+        format!(" with {rules}")
+    };
     let mut out = String::new();
     // Writing to a string does not fail.
     for site in &offload.sites {
-        let _ = writeln!(out, "{}: packets of {}{with}", place(*site, sources), blueprint.name);
+        let _ = writeln!(
+            out,
+            "{}: packets of {}{with}",
+            place(*site, sources),
+            blueprint.name
+        );
     }
     match &offload.proof {
         Ok(cut) => out.push_str(&proven(cut, blueprint)),
@@ -49,7 +64,11 @@ fn proven(cut: &Cut, blueprint: &Blueprint) -> String {
     out.push_str(",\n    all else is the same in every packet");
     if !cut.clear.is_empty() {
         let fields: Vec<String> = cut.clear.iter().map(|bit| field_at(blueprint, *bit)).collect();
-        let _ = write!(out, "; unless {} is set, which no rule does", names(&fields, "or"));
+        let _ = write!(
+            out,
+            "; unless {} is set, which no rule does",
+            names(&fields, "or")
+        );
     }
     out.push('\n');
     out

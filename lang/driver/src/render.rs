@@ -15,7 +15,10 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
     let mut out = Vec::new();
     for finding in diagnostics {
         // Writing to memory fails only when a source is missing; then the bare line is better.
-        if report(finding, sources, colour).write(&mut files, &mut out).is_err() {
+        if report(finding, sources, colour)
+            .write(&mut files, &mut out)
+            .is_err()
+        {
             out.extend(format!("{}: {}\n", finding.code, OneLine(&finding.message)).bytes());
         }
     }
@@ -25,17 +28,27 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
 }
 
 fn summary(diagnostics: &[Diagnostic]) -> String {
-    let errors = diagnostics.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let errors = diagnostics
+        .iter()
+        .filter(|finding| finding.severity == Severity::Error)
+        .count();
     let count = |n: usize, what: &str| match n {
         0 => None,
         1 => Some(format!("1 {what}")),
         n => Some(format!("{n} {what}s")),
     };
-    let parts: Vec<String> = [count(errors, "error"), count(diagnostics.len() - errors, "warning")]
-        .into_iter()
-        .flatten()
-        .collect();
-    if parts.is_empty() { String::new() } else { format!("{}\n", parts.join(", ")) }
+    let parts: Vec<String> = [
+        count(errors, "error"),
+        count(diagnostics.len() - errors, "warning"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("{}\n", parts.join(", "))
+    }
 }
 
 type Place = (u32, std::ops::Range<usize>);
@@ -45,11 +58,22 @@ fn report(finding: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'st
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
     };
-    let config = Config::default().with_color(colour).with_index_type(IndexType::Byte);
-    let label = if finding.label.is_empty() { finding.message.as_str() } else { finding.label.as_str() };
+    let config = Config::default()
+        .with_color(colour)
+        .with_index_type(IndexType::Byte);
+    let label = if finding.label.is_empty() {
+        finding.message.as_str()
+    } else {
+        finding.label.as_str()
+    };
     // In the order of the text, the finding's own file first: so neighbours share a frame.
     let mut labels = vec![(finding.span, label, main)];
-    labels.extend(finding.related.iter().map(|(span, text)| (*span, text.as_str(), Color::Blue)));
+    labels.extend(
+        finding
+            .related
+            .iter()
+            .map(|(span, text)| (*span, text.as_str(), Color::Blue)),
+    );
     labels.sort_by_key(|(span, ..)| (span.file != finding.span.file, span.file, span.start));
     let label = |(order, (span, text, colour)): (usize, (Span, &str, Color))| {
         Label::new(place(span, sources))
@@ -70,7 +94,10 @@ fn report(finding: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'st
 
 /// The bytes that a span covers, brought inside the text and onto whole characters.
 fn place(span: Span, sources: &SourceMap) -> Place {
-    let text = sources.files().get(span.file as usize).map_or("", |file| file.text.as_str());
+    let text = sources
+        .files()
+        .get(span.file as usize)
+        .map_or("", |file| file.text.as_str());
     let start = boundary(text, span.start as usize);
     let end = boundary(text, span.end as usize).max(start);
     (span.file, start..end)
@@ -93,7 +120,10 @@ struct Files<'a> {
 
 impl<'a> Files<'a> {
     fn new(sources: &'a SourceMap) -> Files<'a> {
-        Files { sources, lines: sources.files().iter().map(|_| None).collect() }
+        Files {
+            sources,
+            lines: sources.files().iter().map(|_| None).collect(),
+        }
     }
 }
 
@@ -107,7 +137,10 @@ impl Cache<u32> for Files<'_> {
     }
 
     fn display<'b>(&self, file: &'b u32) -> Option<impl fmt::Display + 'b> {
-        self.sources.files().get(*file as usize).map(|source| OneLine(source.path.clone()))
+        self.sources
+            .files()
+            .get(*file as usize)
+            .map(|source| OneLine(source.path.clone()))
     }
 }
 
@@ -116,13 +149,19 @@ impl Cache<u32> for Files<'_> {
 /// from 1, columns in characters, the end exclusive), and `related` places with their labels.
 #[must_use]
 pub fn render_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
-    let findings: Vec<Value> = diagnostics.iter().map(|finding| to_json(finding, sources)).collect();
+    let findings: Vec<Value> = diagnostics
+        .iter()
+        .map(|finding| to_json(finding, sources))
+        .collect();
     Value::Array(findings).to_string()
 }
 
 fn to_json(finding: &Diagnostic, sources: &SourceMap) -> Value {
-    let related: Vec<Value> =
-        finding.related.iter().map(|(span, text)| place_json(*span, text, sources)).collect();
+    let related: Vec<Value> = finding
+        .related
+        .iter()
+        .map(|(span, text)| place_json(*span, text, sources))
+        .collect();
     let mut value = place_json(finding.span, &finding.label, sources);
     value["code"] = json!(finding.code);
     value["severity"] = json!(match finding.severity {

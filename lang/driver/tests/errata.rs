@@ -22,12 +22,20 @@ struct Erratum {
 
 /// The text between backquotes.
 fn code(cell: &str) -> Option<String> {
-    Some(cell.trim().strip_prefix('`')?.strip_suffix('`')?.replace("\\|", "|"))
+    Some(
+        cell.trim()
+            .strip_prefix('`')?
+            .strip_suffix('`')?
+            .replace("\\|", "|"),
+    )
 }
 
 /// The cells of a table's row; `\|` is no border.
 fn cells(row: &str) -> Vec<String> {
-    row.replace("\\|", "\u{1}").split('|').map(|cell| cell.replace('\u{1}', "\\|")).collect()
+    row.replace("\\|", "\u{1}")
+        .split('|')
+        .map(|cell| cell.replace('\u{1}', "\\|"))
+        .collect()
 }
 
 fn errata(page: &str) -> Vec<Erratum> {
@@ -38,11 +46,18 @@ fn errata(page: &str) -> Vec<Erratum> {
             file = code(name).expect("a file's name");
         }
         let cells = cells(line);
-        let [_, at, printed, corrected, why, _] = cells.as_slice() else { continue };
+        let [_, at, printed, corrected, why, _] = cells.as_slice() else {
+            continue;
+        };
         let Some(printed) = code(printed) else { continue };
         assert!(!why.trim().is_empty(), "line {at} has no reason");
         let corrected = code(corrected);
-        found.push(Erratum { file: file.clone(), line: at.trim().to_owned(), printed, corrected });
+        found.push(Erratum {
+            file: file.clone(),
+            line: at.trim().to_owned(),
+            printed,
+            corrected,
+        });
     }
     found
 }
@@ -50,8 +65,13 @@ fn errata(page: &str) -> Vec<Erratum> {
 /// The tokens, parted by single spaces, with one before and one behind; `...` is a token.
 fn tokens(text: &str) -> String {
     let lexed = lex(text, 0);
-    let words = lexed.tokens.iter().map(|token| &text[token.start as usize..token.end as usize]);
-    words.fold(" ".to_owned(), |row, word| if word.is_empty() { row } else { row + word + " " })
+    let words = lexed
+        .tokens
+        .iter()
+        .map(|token| &text[token.start as usize..token.end as usize]);
+    words.fold(" ".to_owned(), |row, word| {
+        if word.is_empty() { row } else { row + word + " " }
+    })
 }
 
 #[test]
@@ -59,11 +79,23 @@ fn every_row_holds() {
     let page = fs::read_to_string(root().join("docs/errata.md")).expect("the page");
     let errata = errata(&page);
     assert!(errata.len() > 50, "only {} rows were read", errata.len());
-    for Erratum { file, line, printed, corrected } in errata {
+    for Erratum {
+        file,
+        line,
+        printed,
+        corrected,
+    } in errata
+    {
         let text = tokens(&fs::read_to_string(root().join(&file)).expect("the snippets"));
-        assert!(!text.contains(&tokens(&printed)), "{file}: `{printed}` (line {line}) is still there");
+        assert!(
+            !text.contains(&tokens(&printed)),
+            "{file}: `{printed}` (line {line}) is still there"
+        );
         if let Some(corrected) = corrected {
-            assert!(text.contains(&tokens(&corrected)), "{file}: `{corrected}` (line {line}) is not there");
+            assert!(
+                text.contains(&tokens(&corrected)),
+                "{file}: `{corrected}` (line {line}) is not there"
+            );
         }
     }
 }

@@ -33,12 +33,16 @@ fn programs(name: &str) -> Vec<PathBuf> {
 }
 
 fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
-    let (line, column) = compiled.sources.line_column(finding.span.file, finding.span.start);
+    let (line, column) = compiled
+        .sources
+        .line_column(finding.span.file, finding.span.start);
     let place = match finding.span.file {
         0 => format!("{line}:{column}"),
         file => {
             let path = Path::new(&compiled.sources.file(file).path);
-            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            let name = path
+                .file_name()
+                .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
             format!("{name}:{line}:{column}")
         }
     };
@@ -46,9 +50,14 @@ fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
         Severity::Error => "",
         Severity::Warning => "warning ",
     };
-    let hint = finding.hint.as_deref().map_or_else(String::new, |hint| format!(" | {hint}"));
+    let hint = finding
+        .hint
+        .as_deref()
+        .map_or_else(String::new, |hint| format!(" | {hint}"));
     // Paths differ between machines.
-    let message = finding.message.replace(&format!("{}/", folder("fail").display()), "");
+    let message = finding
+        .message
+        .replace(&format!("{}/", folder("fail").display()), "");
     format!("{severity}{} {place} {message}{hint}\n", finding.code)
 }
 
@@ -58,7 +67,11 @@ fn compare(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for path in programs(name) {
         let compiled = compile(&path);
-        let found: String = compiled.diagnostics.iter().map(|finding| line(finding, &compiled)).collect();
+        let found: String = compiled
+            .diagnostics
+            .iter()
+            .map(|finding| line(finding, &compiled))
+            .collect();
         let beside = path.with_extension("expected");
         if update && found.is_empty() {
             let _ = fs::remove_file(&beside);
@@ -68,8 +81,15 @@ fn compare(name: &str) -> Vec<String> {
         let expected = fs::read_to_string(&beside).unwrap_or_default();
         let fails = name == "fail";
         if found != expected || compiled.failed() != fails {
-            let rendered = if fails { String::new() } else { compiled.render(false) };
-            wrong.push(format!("{}\nexpected:\n{expected}found:\n{found}{rendered}", path.display()));
+            let rendered = if fails {
+                String::new()
+            } else {
+                compiled.render(false)
+            };
+            wrong.push(format!(
+                "{}\nexpected:\n{expected}found:\n{found}{rendered}",
+                path.display()
+            ));
         }
     }
     wrong
@@ -97,9 +117,20 @@ fn findings_render_and_are_explained() {
         let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(parsed.as_array().map(Vec::len), Some(compiled.diagnostics.len()));
         for finding in &compiled.diagnostics {
-            assert!(text.contains(finding.code) && text.contains(&finding.message), "{text}");
-            assert!(hawser_driver::explain(finding.code).is_some(), "{} has no explanation", finding.code);
-            assert!(!finding.message.ends_with('.'), "a message has no full stop: {}", finding.message);
+            assert!(
+                text.contains(finding.code) && text.contains(&finding.message),
+                "{text}"
+            );
+            assert!(
+                hawser_driver::explain(finding.code).is_some(),
+                "{} has no explanation",
+                finding.code
+            );
+            assert!(
+                !finding.message.ends_with('.'),
+                "a message has no full stop: {}",
+                finding.message
+            );
         }
         let coloured = render(&compiled.diagnostics, &compiled.sources, true);
         assert!(coloured.contains("\u{1b}[") && !text.contains("\u{1b}["));
@@ -116,7 +147,10 @@ fn offloads_are_explained_with_their_places() {
         hawser_driver::explain_offload(module, &compiled.sources)
     };
     let tcp = explained("transports/tcp/tcp.mtp");
-    assert!(tcp.contains("may be cut by a device, as packets of IP protocol 6: `seq` grows"), "{tcp}");
+    assert!(
+        tcp.contains("may be cut by a device, as packets of IP protocol 6: `seq` grows"),
+        "{tcp}"
+    );
     assert!(tcp.contains("`psh` and `fin` on the last packet only"), "{tcp}");
     assert!(tcp.contains("`cwr` on the first packet only"), "{tcp}");
     let homa = explained("lang/tests/pass/homa.mtp");

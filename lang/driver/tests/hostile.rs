@@ -15,8 +15,16 @@ use hawser_syntax::{MAX_DIAGNOSTICS, MAX_TEXT_BYTES, Severity, format, parse};
 fn programs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut texts = Vec::new();
-    for folder in ["examples", "lang/tests/pass", "lang/tests/fail", "lang/tests/format", "transports/tcp"] {
-        let Ok(entries) = fs::read_dir(root.join(folder)) else { continue };
+    for folder in [
+        "examples",
+        "lang/tests/pass",
+        "lang/tests/fail",
+        "lang/tests/format",
+        "transports/tcp",
+    ] {
+        let Ok(entries) = fs::read_dir(root.join(folder)) else {
+            continue;
+        };
         let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
         paths.sort();
         paths.retain(|path| path.extension().is_some_and(|ending| ending == "mtp"));
@@ -65,7 +73,10 @@ fn check(text: &str) {
     match format(text) {
         Ok(formatted) => {
             let again = format(&formatted).unwrap_or_default();
-            let first = formatted.lines().zip(again.lines()).find(|(once, twice)| once != twice);
+            let first = formatted
+                .lines()
+                .zip(again.lines())
+                .find(|(once, twice)| once != twice);
             // Line ends may make a text too large that was not.
             let same = again == formatted || formatted.len() > MAX_TEXT_BYTES;
             assert!(same, "not formatted once and for all: {first:?}");
@@ -93,7 +104,10 @@ fn check_whole(bytes: Vec<u8>) {
 #[test]
 fn mutations_end_in_findings() {
     let number = |name: &str, default| {
-        std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+        std::env::var(name)
+            .ok()
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(default)
     };
     let (first, count) = (number("HOSTILE_SEED", 0), number("HOSTILE_COUNT", 3_000_u64));
     let programs = programs();
@@ -134,7 +148,11 @@ fn depth_is_limited() {
         "}".repeat(many),
         "{".repeat(many),
         "list<".repeat(many),
-        format!("struct s {{ {}uint8{} x; }}", "list<".repeat(many), ", 1>".repeat(many)),
+        format!(
+            "struct s {{ {}uint8{} x; }}",
+            "list<".repeat(many),
+            ", 1>".repeat(many)
+        ),
         format!("struct s {{ uint8 x when {}1; }}", "(".repeat(many)),
         "event ".repeat(many),
         "§ ".repeat(many),
@@ -165,7 +183,10 @@ fn the_deepest_is_checked() {
         format!("return {};", nested("a > 1 ? a : ", "a", "")),
         format!("return {};", nested("min(a, ", "a", ")")),
         format!("return a{};", " + a".repeat(250)),
-        format!("return {};", nested("(a + ", &format!("a{}", " * a".repeat(100)), ")")),
+        format!(
+            "return {};",
+            nested("(a + ", &format!("a{}", " * a".repeat(100)), ")")
+        ),
         format!("{} return a;", nested("if (a > 1) { ", "a = 1;", " }")),
         format!("{} return a;", nested("{ ", "a = 1;", " }")),
         format!("{} return a;", nested("if (a > 1) a = 2; else ", "a = 1;", "")),

@@ -18,7 +18,12 @@ fn codes(compiled: &Compilation) -> Vec<&'static str> {
 }
 
 fn paths(compiled: &Compilation) -> Vec<&str> {
-    compiled.sources.files().iter().map(|file| file.path.as_str()).collect()
+    compiled
+        .sources
+        .files()
+        .iter()
+        .map(|file| file.path.as_str())
+        .collect()
 }
 
 /// An error, so that only loading is seen.
@@ -31,7 +36,10 @@ fn imports_are_relative_to_the_importing_file_and_loaded_once() {
             "dir/main.mtp",
             "import \"sub/a.mtp\"; import \"./sub/../sub/a.mtp\"; import \"../b.mtp\"; struct s { uint8 x }",
         ),
-        ("dir/sub/a.mtp", "import \"../main.mtp\"; import \"../../b.mtp\"; import \"a.mtp\";"),
+        (
+            "dir/sub/a.mtp",
+            "import \"../main.mtp\"; import \"../../b.mtp\"; import \"a.mtp\";",
+        ),
         ("b.mtp", "import \"dir/sub/a.mtp\";"),
     ]);
     assert_eq!(paths(&found), ["dir/main.mtp", "dir/sub/a.mtp", "dir/../b.mtp"]);
@@ -45,7 +53,10 @@ fn a_file_name_with_line_feeds_and_controls_stays_on_its_line() {
     let none: [(&str, &str); 0] = [];
     let wrong = compile_with(&Memory::new([(path, STOP)]), Path::new(path));
     let missing = compile_with(&Memory::new(none), Path::new(path));
-    let imported = compile_with(&Memory::new([("main.mtp", import.as_str())]), Path::new("main.mtp"));
+    let imported = compile_with(
+        &Memory::new([("main.mtp", import.as_str())]),
+        Path::new("main.mtp"),
+    );
     for compiled in [&wrong, &missing, &imported] {
         let text = render(&compiled.diagnostics, &compiled.sources, false);
         assert!(compiled.failed());
@@ -53,13 +64,18 @@ fn a_file_name_with_line_feeds_and_controls_stays_on_its_line() {
         assert!(!text.contains(['\x1b', '\u{202e}']), "{text}");
     }
     let text = render(&wrong.diagnostics, &wrong.sources, false);
-    assert!(text.contains("a\\u000aerror: all is lost\\u001b[2J\\u202e.mtp"), "{text}");
+    assert!(
+        text.contains("a\\u000aerror: all is lost\\u001b[2J\\u202e.mtp"),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_missing_import_is_found_at_its_place() {
-    let found =
-        compiled(&[("dir/main.mtp", "import \"a.mtp\";"), ("dir/a.mtp", "\n\nimport \"none.mtp\";\n")]);
+    let found = compiled(&[
+        ("dir/main.mtp", "import \"a.mtp\";"),
+        ("dir/a.mtp", "\n\nimport \"none.mtp\";\n"),
+    ]);
     assert_eq!(codes(&found), ["E0020"]);
     let finding = &found.diagnostics[0];
     assert_eq!(finding.span.file, 1);
@@ -72,7 +88,10 @@ fn the_main_file_may_be_missing() {
     let found = compiled(&[]);
     assert_eq!(codes(&found), ["E0020"]);
     let text = found.render(false);
-    assert!(text.contains("E0020") && text.contains("dir/main.mtp") && text.contains("1 error"), "{text}");
+    assert!(
+        text.contains("E0020") && text.contains("dir/main.mtp") && text.contains("1 error"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -95,10 +114,16 @@ fn files_are_limited_in_number_and_size() {
 
 #[test]
 fn what_is_no_text_is_refused() {
-    let found =
-        compile_with(&Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]), Path::new("main.mtp"));
+    let found = compile_with(
+        &Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]),
+        Path::new("main.mtp"),
+    );
     assert_eq!(codes(&found), ["E0021"]);
-    assert!(found.diagnostics[0].message.contains("byte 10, in line 2"), "{}", found.diagnostics[0].message);
+    assert!(
+        found.diagnostics[0].message.contains("byte 10, in line 2"),
+        "{}",
+        found.diagnostics[0].message
+    );
 }
 
 #[cfg(unix)]
@@ -122,8 +147,14 @@ fn json_has_places_for_programs() {
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let first = &value[0];
     assert_eq!(first["file"], "dir/main.mtp");
-    assert_eq!((first["line"].as_u64(), first["column"].as_u64()), (Some(2), Some(11)));
-    assert_eq!((first["end_line"].as_u64(), first["end_column"].as_u64()), (Some(2), Some(12)));
+    assert_eq!(
+        (first["line"].as_u64(), first["column"].as_u64()),
+        (Some(2), Some(11))
+    );
+    assert_eq!(
+        (first["end_line"].as_u64(), first["end_column"].as_u64()),
+        (Some(2), Some(12))
+    );
     assert_eq!(first["severity"], "error");
     assert!(first["code"].is_string() && first["message"].is_string() && first["related"].is_array());
 }
@@ -131,8 +162,9 @@ fn json_has_places_for_programs() {
 /// Whatever ends a line elsewhere, findings at it, before it and behind it render.
 #[test]
 fn odd_line_ends_render() {
-    for odd in ["\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}", "\0", "\u{feff}", "é", "\t"]
-    {
+    for odd in [
+        "\r\n", "\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}", "\0", "\u{feff}", "é", "\t",
+    ] {
         for text in [
             format!("§{odd}§ {odd}struct s {{ uint8{odd}x }}{odd}"),
             format!("struct s {{ uint8 x }}{odd}"),

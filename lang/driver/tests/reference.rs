@@ -80,11 +80,21 @@ fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut lines = page.lines().enumerate();
     while let Some((at, fence)) = lines.next() {
-        let Some(words) = fence.trim_start().strip_prefix("```") else { continue };
-        let text: Vec<&str> =
-            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let Some(words) = fence.trim_start().strip_prefix("```") else {
+            continue;
+        };
+        let text: Vec<&str> = lines
+            .by_ref()
+            .map(|(_, line)| line)
+            .take_while(|line| *line != "```")
+            .collect();
         if let Some((kind, fails)) = mark(words, at + 1) {
-            found.push(Block { line: at + 1, kind, fails, text: text.join("\n") + "\n" });
+            found.push(Block {
+                line: at + 1,
+                kind,
+                fails,
+                text: text.join("\n") + "\n",
+            });
         }
     }
     found
@@ -115,8 +125,12 @@ fn verdict(block: &Block, prelude: &str, files: &[(String, String)]) -> Option<S
     let found: BTreeSet<&str> = errors.iter().map(|finding| finding.code).collect();
     let expected: BTreeSet<&str> = block.fails.iter().map(String::as_str).collect();
     let rendered = render(&errors, &compiled.sources, false);
-    (found != expected)
-        .then(|| format!("line {}: expected {expected:?}, found {found:?}\n{rendered}", block.line))
+    (found != expected).then(|| {
+        format!(
+            "line {}: expected {expected:?}, found {found:?}\n{rendered}",
+            block.line
+        )
+    })
 }
 
 #[test]
@@ -130,7 +144,10 @@ fn every_block_compiles_or_fails_as_it_says() {
         _ => None,
     };
     let files: Vec<(String, String)> = blocks.iter().filter_map(file).collect();
-    let wrong: Vec<String> = blocks.iter().filter_map(|block| verdict(block, &prelude, &files)).collect();
+    let wrong: Vec<String> = blocks
+        .iter()
+        .filter_map(|block| verdict(block, &prelude, &files))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(blocks.len() > 50, "only {} blocks were found", blocks.len());
 }
@@ -156,7 +173,12 @@ fn tokens(blocks: &[Block]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for block in blocks.iter().filter(|block| block.fails.is_none()) {
         let lexed = lex(&block.text, 0);
-        all.extend(lexed.tokens.iter().map(|t| block.text[t.start as usize..t.end as usize].to_owned()));
+        all.extend(
+            lexed
+                .tokens
+                .iter()
+                .map(|t| block.text[t.start as usize..t.end as usize].to_owned()),
+        );
     }
     all
 }
@@ -184,7 +206,9 @@ fn examples_use_every_word_of_the_language() {
     for names in hawser_check::vocabulary::vocabulary() {
         names.names.iter().for_each(|name| need(names.kind, name));
     }
-    let listed: BTreeSet<&str> = page.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let listed: BTreeSet<&str> = page
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .collect();
     for constant in hawser_check::vocabulary::constants().filter(|name| !listed.contains(name)) {
         missing.push(format!("the constant `{constant}` is not on the page"));
     }

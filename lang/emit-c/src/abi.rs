@@ -115,7 +115,10 @@ impl RawBuilt {
     #[must_use]
     pub fn within(self, room: usize) -> Built {
         let csum = (self.has_csum != 0).then_some((0, self.csum_at));
-        Built { len: (self.len as usize).min(room), csum }
+        Built {
+            len: (self.len as usize).min(room),
+            csum,
+        }
     }
 }
 

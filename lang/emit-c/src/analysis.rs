@@ -43,11 +43,21 @@ fn summarize(module: &Module, id: FuncId, known: &mut Vec<Option<Summary>>) {
         return;
     }
     let func = &module.funcs[index];
-    let refs = func.params.iter().filter(|p| matches!(p, FuncParam::Ref { .. })).count();
-    known[index] = Some(Summary { writes: vec![false; refs], ..Summary::default() });
+    let refs = func
+        .params
+        .iter()
+        .filter(|p| matches!(p, FuncParam::Ref { .. }))
+        .count();
+    known[index] = Some(Summary {
+        writes: vec![false; refs],
+        ..Summary::default()
+    });
     let mut callees = Callees(Vec::new());
     walk::block(&mut callees, &func.body);
-    callees.0.into_iter().for_each(|callee| summarize(module, callee, known));
+    callees
+        .0
+        .into_iter()
+        .for_each(|callee| summarize(module, callee, known));
 
     let summary = known[index].clone().unwrap_or_default();
     let mut visit = Summarize { known, summary };
@@ -142,7 +152,9 @@ impl Visitor for Summarize<'_> {
     }
 
     fn call(&mut self, func: FuncId, args: &[Arg]) {
-        let Some(callee) = self.known.get(func.0 as usize).and_then(Option::as_ref) else { return };
+        let Some(callee) = self.known.get(func.0 as usize).and_then(Option::as_ref) else {
+            return;
+        };
         self.summary.halts |= callee.halts;
         self.summary.acts |= callee.acts;
         self.summary.emits |= callee.emits;
@@ -152,16 +164,23 @@ impl Visitor for Summarize<'_> {
             Arg::Ref(place) => Some(place),
             Arg::Value(_) => None,
         });
-        let touched: Vec<(Base, bool)> =
-            places.zip(&callee.writes).map(|(place, written)| (place.base, *written)).collect();
-        touched.into_iter().for_each(|(base, written)| self.touch(base, written));
+        let touched: Vec<(Base, bool)> = places
+            .zip(&callee.writes)
+            .map(|(place, written)| (place.base, *written))
+            .collect();
+        touched
+            .into_iter()
+            .for_each(|(base, written)| self.touch(base, written));
     }
 }
 
 /// Whether an expression can be printed as one C expression and evaluated at any time before the next
 /// change: it calls nothing that changes anything, and needs no statements of its own.
 pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
-    let mut plain = Plain { summaries, plain: true };
+    let mut plain = Plain {
+        summaries,
+        plain: true,
+    };
     walk::expr(&mut plain, e);
     plain.plain
 }

@@ -51,7 +51,11 @@ impl Emitter<'_> {
     }
 
     fn chain_name(&self, event: EventId) -> String {
-        format!("chain_{}_{}", crate::names::identifier(&self.module.events[event.0 as usize].name), event.0)
+        format!(
+            "chain_{}_{}",
+            crate::names::identifier(&self.module.events[event.0 as usize].name),
+            event.0
+        )
     }
 
     /// A chain: disarms the timer whose event it is, and goes on by what was found.
@@ -99,9 +103,18 @@ impl Emitter<'_> {
                 || chain.processors.iter().any(|p| p.when == When::Found(id))
                 || context.timers.iter().any(|timer| timer.event == event)
         };
-        let contexts = self.module.contexts.iter().enumerate().filter(keyed).filter(concerned);
+        let contexts = self
+            .module
+            .contexts
+            .iter()
+            .enumerate()
+            .filter(keyed)
+            .filter(concerned);
         let contexts = contexts.map(|(i, _)| Found::Context(ContextId(i as u32)));
-        std::iter::once(Found::Nothing).chain(contexts).chain([Found::Any]).collect()
+        std::iter::once(Found::Nothing)
+            .chain(contexts)
+            .chain([Found::Any])
+            .collect()
     }
 
     /// Whether nothing happens in a case: nothing runs, is disarmed, or has to hold.
@@ -153,7 +166,8 @@ impl Emitter<'_> {
         }
         if let Some(id) = module.scratch {
             let ty = self.structure(id);
-            s.out.line(&format!("{ty} *scratch = ({ty} *)run->memory->scratch;"));
+            s.out
+                .line(&format!("{ty} *scratch = ({ty} *)run->memory->scratch;"));
             s.scratch = Some((At::Pointer("scratch".into()), Ty::Struct(id)));
         }
         self.processors(&mut s, chain, found);
@@ -192,7 +206,8 @@ impl Emitter<'_> {
         s.out.line("uint64_t *due = NULL;");
         for place in &places {
             let at = self.target(s, place).at;
-            s.out.line(&format!("if ({0} != 0 && (!due || {0} < *due))", at.lvalue()));
+            s.out
+                .line(&format!("if ({0} != 0 && (!due || {0} < *due))", at.lvalue()));
             s.out.line(&format!("    due = {};", at.address()));
         }
         s.out.line("if (due)");
@@ -242,7 +257,12 @@ impl Emitter<'_> {
             kinds.push(kind);
         }
         let func = processor.func;
-        let name = self.instance(Instance { func, refs: kinds, found: s.found, slot: s.slot });
+        let name = self.instance(Instance {
+            func,
+            refs: kinds,
+            found: s.found,
+            slot: s.slot,
+        });
         let result = self.func(func).ret.is_some() && summary.halts;
         let tail = if result { ", &(uint64_t){0}" } else { "" };
         let call = format!("{name}(run{}{tail})", texts.concat());
@@ -267,11 +287,19 @@ impl Emitter<'_> {
         let creates = running(chain, found).any(|p| self.summaries[p.func.0 as usize].fresh);
         if let Some(context) = chain.creates.filter(has).filter(|_| creates) {
             let ty = self.structure(module.contexts[context.0 as usize].body);
-            checks.push((context, format!("({ty} *)run->memory->fresh"), "run->created && ".to_owned()));
+            checks.push((
+                context,
+                format!("({ty} *)run->memory->fresh"),
+                "run->created && ".to_owned(),
+            ));
         }
         for context in chain.globals.iter().filter(|id| has(id)) {
             let ty = self.structure(module.contexts[context.0 as usize].body);
-            checks.push((*context, format!("({ty} *)run->memory->globals[{}]", context.0), String::new()));
+            checks.push((
+                *context,
+                format!("({ty} *)run->memory->globals[{}]", context.0),
+                String::new(),
+            ));
         }
         if !checks.is_empty() {
             // Refusals and false assertions are told as they are.
@@ -281,7 +309,8 @@ impl Emitter<'_> {
         }
         for (context, at, condition) in checks {
             let name = self.invariants_name(context);
-            s.out.line(&format!("if ({condition}(broken = {name}(run, {at})) != 0)"));
+            s.out
+                .line(&format!("if ({condition}(broken = {name}(run, {at})) != 0)"));
             s.out.line("    return broken;");
         }
         s.out.line("return run->outcome;");
@@ -296,7 +325,11 @@ impl Emitter<'_> {
         );
         out.open("                          hw_records *out)");
         out.line("hw_event *head = (hw_event *)event;");
-        let wanted = if module.signals.is_empty() { "" } else { ", .wanted = out->wanted" };
+        let wanted = if module.signals.is_empty() {
+            ""
+        } else {
+            ", .wanted = out->wanted"
+        };
         out.line(&format!(
             "hw_run state = {{.now = head->now, .params = params, .at = out->at, .memory = memory, .event = event{wanted}}};"
         ));
@@ -329,9 +362,12 @@ impl Emitter<'_> {
 
 /// The processors of a chain that run on what was found.
 fn running(chain: &Chain, found: Found) -> impl Iterator<Item = &Processor> {
-    chain.processors.iter().filter(move |processor| match processor.when {
-        When::Always => true,
-        When::Found(context) => found == Found::Context(context),
-        When::NotFound => found == Found::Nothing,
-    })
+    chain
+        .processors
+        .iter()
+        .filter(move |processor| match processor.when {
+            When::Always => true,
+            When::Found(context) => found == Found::Context(context),
+            When::NotFound => found == Found::Nothing,
+        })
 }

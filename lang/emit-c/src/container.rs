@@ -32,8 +32,11 @@ impl Emitter<'_> {
                     to = s.keep("uint64_t", &to);
                 }
                 let target = self.target(s, place);
-                let line =
-                    format!("hw_window_slide({}, {to}, {});", target.at.address(), window_shape(&place.ty));
+                let line = format!(
+                    "hw_window_slide({}, {to}, {});",
+                    target.at.address(),
+                    window_shape(&place.ty)
+                );
                 self.guarded(s, &target, |s| s.out.line(&line));
                 wanted.then(|| "true".into())
             }
@@ -82,7 +85,16 @@ impl Emitter<'_> {
                 Some(number::cast(&value, &e.ty, elem))
             }
             Operand::Ref(from) if self.is_nowhere(s, from) => None,
-            Operand::Ref(from) => Some(self.seen(s, &Place { ty: elem.clone(), ..from.clone() }).lvalue()),
+            Operand::Ref(from) => Some(
+                self.seen(
+                    s,
+                    &Place {
+                        ty: elem.clone(),
+                        ..from.clone()
+                    },
+                )
+                .lvalue(),
+            ),
         }
     }
 
@@ -98,7 +110,10 @@ impl Emitter<'_> {
         let changes = matches!(operand, Operand::Value(e) if !self.plain(e));
         let end = (changes && !target.nowhere).then(|| {
             let len = format!("hw_len({}, {cap})", target.at.member("len").lvalue());
-            let len = target.guard.as_ref().map_or(len.clone(), |pointer| format!("{pointer} ? {len} : 0"));
+            let len = target
+                .guard
+                .as_ref()
+                .map_or(len.clone(), |pointer| format!("{pointer} ? {len} : 0"));
             s.keep("uint32_t", &len)
         });
         let mut value = self.element(s, operand, elem);
@@ -134,20 +149,29 @@ impl Emitter<'_> {
         to: Option<&Place>,
         wanted: bool,
     ) -> Option<String> {
-        let Some((cap, stride)) = self.shape(&place.ty) else { return wanted.then(|| "false".into()) };
+        let Some((cap, stride)) = self.shape(&place.ty) else {
+            return wanted.then(|| "false".into());
+        };
         let target = self.target(s, place);
         let ok = self.verdict(s, wanted, "false");
         if target.nowhere {
             return ok;
         }
         let list = target.at.clone();
-        let guard = target.guard.as_ref().map_or(String::new(), |pointer| format!("{pointer} && "));
-        s.out.open(&format!("if ({guard}{} != 0)", list.member("len").lvalue()));
+        let guard = target
+            .guard
+            .as_ref()
+            .map_or(String::new(), |pointer| format!("{pointer} && "));
+        s.out
+            .open(&format!("if ({guard}{} != 0)", list.member("len").lvalue()));
         if let Some(to) = to {
             let first = number::reduce(&list.member(&self.item(&place.ty, "0")).lvalue(), &to.ty);
             self.store(s, to, &first);
         }
-        s.out.line(&format!("hw_list_remove({}, 0, {cap}, {stride});", list.address()));
+        s.out.line(&format!(
+            "hw_list_remove({}, 0, {cap}, {stride});",
+            list.address()
+        ));
         if let Some(ok) = &ok {
             s.out.line(&format!("{ok} = true;"));
         }
@@ -170,7 +194,8 @@ impl Emitter<'_> {
         self.guarded(s, &target, |s| {
             // The element may itself lie in the list that moves: it is kept aside.
             let aside = s.names.take("aside");
-            s.out.line(&format!("{item} {aside} = {};", value.as_deref().unwrap_or(zero)));
+            s.out
+                .line(&format!("{item} {aside} = {};", value.as_deref().unwrap_or(zero)));
             match &ok {
                 Some(ok) => s.out.line(&format!("{ok} = {helper}({list}, &{aside});")),
                 None => s.out.line(&format!("(void){helper}({list}, &{aside});")),
@@ -189,8 +214,10 @@ impl Emitter<'_> {
         let stride = self.layout().stride(elem);
         let item = self.pointed(elem);
         let (in_list, aside) = ("list->items[i]", "(*element)");
-        let (key_there, key_here) =
-            (self.element_field(list, key, in_list), self.element_field(list, key, aside));
+        let (key_there, key_here) = (
+            self.element_field(list, key, in_list),
+            self.element_field(list, key, aside),
+        );
         let mut body = format!(
             "static inline bool {name}({tag} *list, const {item} *element) {{\n    uint32_t i = 0;\n"
         );
@@ -301,7 +328,8 @@ impl Emitter<'_> {
         let empty = self.layout().size(&from.ty) == 0;
         self.guarded(s, &target, |s| {
             let slot = s.names.take("entry");
-            s.out.line(&format!("{entry} *{slot} = hw_list_push({at}, {cap}, {stride});"));
+            s.out
+                .line(&format!("{entry} *{slot} = hw_list_push({at}, {cap}, {stride});"));
             s.out.open(&format!("if ({slot})"));
             s.out.line(&format!("{slot}->tag = {};", member.0));
             if let (Some(value), false) = (&value, empty) {

@@ -94,7 +94,11 @@ impl Emitter<'_> {
     /// A value that shall survive what comes later.
     fn hold(&mut self, s: &mut Scope, e: &Expr, value: String, later_changes: bool) -> String {
         let constant = matches!(e.kind, ExprKind::Const(_) | ExprKind::Param(_));
-        if later_changes && !constant { s.keep(scalar(&e.ty), &value) } else { value }
+        if later_changes && !constant {
+            s.keep(scalar(&e.ty), &value)
+        } else {
+            value
+        }
     }
 
     fn pair(&mut self, s: &mut Scope, a: &Expr, b: &Expr) -> (String, String) {
@@ -148,7 +152,11 @@ impl Emitter<'_> {
         }
         let name = s.names.take("t");
         s.out.line(&format!("bool {name} = {left};"));
-        s.out.open(&if op == "&&" { format!("if ({name})") } else { format!("if (!{name})") });
+        s.out.open(&if op == "&&" {
+            format!("if ({name})")
+        } else {
+            format!("if (!{name})")
+        });
         let right = self.expr(s, b);
         s.out.line(&format!("{name} = {right};"));
         s.out.close("");
@@ -224,7 +232,10 @@ impl Emitter<'_> {
         s.out.line(&format!("uint8_t {bytes}[{}];", room.max(1)));
         s.out.line(&format!("size_t {len} = 0;"));
         self.pack(s, parts, &bytes, &len, room);
-        s.keep("uint64_t", &format!("hw_siphash({}, {}, {bytes}, {len})", keep[0], keep[1]))
+        s.keep(
+            "uint64_t",
+            &format!("hw_siphash({}, {}, {bytes}, {len})", keep[0], keep[1]),
+        )
     }
 
     /// The most bytes that a part of a tuple packs into.
@@ -288,7 +299,8 @@ impl Emitter<'_> {
         let call = self.call(s, func, args);
         if halts && has_result {
             let name = s.names.take("t");
-            s.out.line(&format!("{} {name};", result.as_ref().map_or("uint64_t", scalar)));
+            s.out
+                .line(&format!("{} {name};", result.as_ref().map_or("uint64_t", scalar)));
             self.halting_call(s, &format!("{call}, &{name})"));
         } else if halts {
             self.halting_call(s, &format!("{call})"));
@@ -334,7 +346,12 @@ impl Emitter<'_> {
                 }
             }
         }
-        let name = self.instance(Instance { func, refs: kinds, found: s.found, slot: s.slot });
+        let name = self.instance(Instance {
+            func,
+            refs: kinds,
+            found: s.found,
+            slot: s.slot,
+        });
         let args: String = texts.iter().map(|text| format!(", {text}")).collect();
         format!("{name}(run{args}")
     }
@@ -348,7 +365,10 @@ impl Emitter<'_> {
         written: bool,
         keep: bool,
     ) -> (String, Kind) {
-        let place = &Place { ty: ty.clone(), ..place.clone() };
+        let place = &Place {
+            ty: ty.clone(),
+            ..place.clone()
+        };
         let pointed = self.pointed(ty);
         let (text, kind, constant) = if !written {
             (self.seen_address(s, place), Kind::Plain, "const ")
@@ -358,10 +378,22 @@ impl Emitter<'_> {
             if target.nowhere && view {
                 (self.seen_address(s, place), Kind::View, "const ")
             } else if target.nowhere {
-                ("NULL".into(), if place.base == Base::Fresh { Kind::Unmade } else { Kind::Maybe }, "")
+                (
+                    "NULL".into(),
+                    if place.base == Base::Fresh {
+                        Kind::Unmade
+                    } else {
+                        Kind::Maybe
+                    },
+                    "",
+                )
             } else if let Some(guard) = &target.guard {
                 let address = target.at.address();
-                let text = if address == *guard { address } else { format!("{guard} ? {address} : NULL") };
+                let text = if address == *guard {
+                    address
+                } else {
+                    format!("{guard} ? {address} : NULL")
+                };
                 let unmade = place.steps.is_empty() && self.kind_of(s, place) == Kind::Unmade;
                 (text, if unmade { Kind::Unmade } else { Kind::Maybe }, "")
             } else {
@@ -370,7 +402,8 @@ impl Emitter<'_> {
         };
         let text = if keep && !place.steps.is_empty() {
             let name = s.names.take("place");
-            s.out.line(&format!("{constant}{pointed} *const {name} = {text};"));
+            s.out
+                .line(&format!("{constant}{pointed} *const {name} = {text};"));
             name
         } else {
             text

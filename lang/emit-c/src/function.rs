@@ -60,7 +60,11 @@ impl Emitter<'_> {
         scope.found = instance.found;
         scope.slot = instance.slot;
         scope.ret.clone_from(&func.ret);
-        scope.ending = if summary.halts { Ending::Halting } else { Ending::Plain };
+        scope.ending = if summary.halts {
+            Ending::Halting
+        } else {
+            Ending::Plain
+        };
         let mut params = self.parameters(&mut scope, func, instance, &summary.writes);
         if let (true, Some(ty)) = (summary.halts, &func.ret) {
             params.push(format!("{} *result", scalar(ty)));
@@ -70,7 +74,12 @@ impl Emitter<'_> {
             (Ending::Plain, Some(ty)) => scalar(ty),
             (Ending::Plain, None) => "void",
         };
-        let storage = if self.module.parsers.iter().any(|parser| parser.func == instance.func) {
+        let storage = if self
+            .module
+            .parsers
+            .iter()
+            .any(|parser| parser.func == instance.func)
+        {
             "HW_FLAT static"
         } else if self.inlined[instance.func.0 as usize] {
             "HW_INLINE"
@@ -86,7 +95,13 @@ impl Emitter<'_> {
         self.prologue(&mut scope, summary.fresh, summary.found);
         self.declare_result_cleared(&mut scope, summary.halts && func.ret.is_some());
         self.block(&mut scope, &func.body);
-        if !matches!(func.body.last(), Some(Stmt { kind: StmtKind::Return(_), .. })) {
+        if !matches!(
+            func.body.last(),
+            Some(Stmt {
+                kind: StmtKind::Return(_),
+                ..
+            })
+        ) {
             self.end(&mut scope);
         }
         scope.out.close("");
@@ -118,7 +133,12 @@ impl Emitter<'_> {
                     params.push(format!("{} {name}", scalar(ty)));
                     by_value.push(*offset);
                     let size = self.layout().size(ty);
-                    scope.locals.push(Local { name, ty: ty.clone(), offset: *offset, size });
+                    scope.locals.push(Local {
+                        name,
+                        ty: ty.clone(),
+                        offset: *offset,
+                        size,
+                    });
                 }
                 FuncParam::Ref { name, ty } => {
                     let index = scope.refs.len();
@@ -127,7 +147,12 @@ impl Emitter<'_> {
                     let name = scope.names.take(name);
                     let constant = if written { "" } else { "const " };
                     params.push(format!("{constant}{} *{name}", self.type_of(ty)));
-                    scope.refs.push(Reference { seen: name.clone(), name, ty: ty.clone(), kind });
+                    scope.refs.push(Reference {
+                        seen: name.clone(),
+                        name,
+                        ty: ty.clone(),
+                        kind,
+                    });
                 }
             }
         }
@@ -141,9 +166,17 @@ impl Emitter<'_> {
         for field in func.locals.iter().filter(|f| !by_value.contains(&f.offset)) {
             let name = scope.names.take(&field.name);
             let size = self.layout().size(&field.ty);
-            scope.locals.push(Local { name, ty: field.ty.clone(), offset: field.offset, size });
+            scope.locals.push(Local {
+                name,
+                ty: field.ty.clone(),
+                offset: field.offset,
+                size,
+            });
         }
-        debug_assert!(scope.locals.is_sorted_by_key(|local| local.offset), "frames grow by what is declared");
+        debug_assert!(
+            scope.locals.is_sorted_by_key(|local| local.offset),
+            "frames grow by what is declared"
+        );
         let declared = scope.locals.iter().enumerate().skip(first);
         let declared: Vec<_> = declared.map(|(i, l)| (i, l.offset, l.size, &l.ty)).collect();
         scope.plan = Plan::new(&func.body, &declared);
@@ -156,7 +189,9 @@ impl Emitter<'_> {
         if let (true, Slot::Present(context)) = (uses_fresh, scope.slot) {
             let ty = self.structure(self.module.contexts[context.0 as usize].body);
             let name = scope.names.take("fresh");
-            scope.out.line(&format!("{ty} *{name} = ({ty} *)run->memory->fresh;"));
+            scope
+                .out
+                .line(&format!("{ty} *{name} = ({ty} *)run->memory->fresh;"));
             let body = self.module.contexts[context.0 as usize].body;
             scope.fresh = Some((At::Pointer(name), Ty::Struct(body)));
         }
@@ -166,7 +201,9 @@ impl Emitter<'_> {
                 let ty = self.type_of(&scope.refs[i].ty.clone());
                 let seen = scope.names.take(&format!("{}_seen", scope.refs[i].name));
                 let name = &scope.refs[i].name;
-                scope.out.line(&format!("const {ty} *{seen} = {name} ? {name} : HW_NOTHING;"));
+                scope
+                    .out
+                    .line(&format!("const {ty} *{seen} = {name} ? {name} : HW_NOTHING;"));
                 scope.refs[i].seen = seen;
             }
         }
@@ -203,9 +240,16 @@ impl Emitter<'_> {
 
     /// Declares a pointer to the room for an event in place of the event.
     fn declare_in_place(&mut self, scope: &mut Scope, local: usize) {
-        let Local { name, ty, size, offset } = scope.locals[local].clone();
+        let Local {
+            name,
+            ty,
+            size,
+            offset,
+        } = scope.locals[local].clone();
         let text = self.type_of(&ty);
-        scope.out.line(&format!("{text} *const {name} = hw_event_room(run, {size});"));
+        scope
+            .out
+            .line(&format!("{text} *const {name} = hw_event_room(run, {size});"));
         scope.out.open(&format!("if (!{name})"));
         self.end_run(scope, "HW_OUTCOME(HW_DROPPED, HW_EVENTS)");
         scope.out.close("");
@@ -214,7 +258,11 @@ impl Emitter<'_> {
 
     fn declaration(&mut self, scope: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, .. } = scope.locals[local].clone();
-        let text = if ty.is_scalar() { scalar(&ty).to_owned() } else { self.type_of(&ty) };
+        let text = if ty.is_scalar() {
+            scalar(&ty).to_owned()
+        } else {
+            self.type_of(&ty)
+        };
         // What begins with words and is of odd size, as lists of bytes are, is packed in C.
         let packed = self.layout().align(&ty) == 8 && !self.layout().size(&ty).is_multiple_of(8);
         let align = if packed { "_Alignas(8) " } else { "" };
@@ -233,6 +281,10 @@ impl Emitter<'_> {
 
     /// The type of a pointer to what lies at a place.
     pub(crate) fn pointed(&mut self, ty: &Ty) -> String {
-        if ty.is_scalar() { stored(ty).to_owned() } else { self.type_of(ty) }
+        if ty.is_scalar() {
+            stored(ty).to_owned()
+        } else {
+            self.type_of(ty)
+        }
     }
 }

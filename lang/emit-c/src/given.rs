@@ -26,9 +26,21 @@ impl Given {
             names.iter().map(|field| taken.take(&field.name)).collect()
         };
         Given {
-            fields: module.structs.iter().map(|structure| fields(&structure.fields)).collect(),
-            lying: module.structs.iter().map(|structure| by_offset(&structure.fields)).collect(),
-            options: module.opt_lists.iter().map(|list| all(list.members.iter().map(|m| &m.name))).collect(),
+            fields: module
+                .structs
+                .iter()
+                .map(|structure| fields(&structure.fields))
+                .collect(),
+            lying: module
+                .structs
+                .iter()
+                .map(|structure| by_offset(&structure.fields))
+                .collect(),
+            options: module
+                .opt_lists
+                .iter()
+                .map(|list| all(list.members.iter().map(|m| &m.name)))
+                .collect(),
             blueprints: all(module.blueprints.iter().map(|blueprint| &blueprint.name)),
             rules: all(module.seg_rules.iter().map(|rule| &rule.name)),
         }
@@ -60,7 +72,10 @@ impl Emitter<'_> {
 
     /// What a member of an option list is called.
     pub(crate) fn option_name(&self, list: OptListId, tag: u32) -> String {
-        self.given.options[list.0 as usize].get(tag as usize).cloned().unwrap_or_default()
+        self.given.options[list.0 as usize]
+            .get(tag as usize)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// What a blueprint is called in the names of its functions.

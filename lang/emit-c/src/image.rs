@@ -18,7 +18,9 @@ impl Emitter<'_> {
     /// The variables of a function that are put together where their packets go, by their indices.
     pub(crate) fn images_in_place(&self, s: &Scope, func: &Func) -> Vec<usize> {
         let sent = func.body.iter().enumerate().filter_map(|(at, stmt)| {
-            let StmtKind::Emit(Instr::PktGen { blueprint, bp, .. }) = &stmt.kind else { return None };
+            let StmtKind::Emit(Instr::PktGen { blueprint, bp, .. }) = &stmt.kind else {
+                return None;
+            };
             let body = Ty::Struct(self.module.blueprints[blueprint.0 as usize].body);
             let index = s.locals.iter().position(|local| {
                 (bp.base, bp.steps.is_empty(), bp.offset) == (Base::Local, true, local.offset)
@@ -37,11 +39,18 @@ impl Emitter<'_> {
     fn is_filled_alone(&self, local: &Local, body: &[Stmt], sent: usize) -> bool {
         let look = |stmts: &[Stmt]| {
             let part = local.offset..local.offset + local.size;
-            let mut found = Filling { summaries: &self.summaries, part, mentioned: false, emits: false };
+            let mut found = Filling {
+                summaries: &self.summaries,
+                part,
+                mentioned: false,
+                emits: false,
+            };
             walk::block(&mut found, stmts);
             found
         };
-        let Some(first) = (0..=sent).find(|at| look(&body[*at..=*at]).mentioned) else { return false };
+        let Some(first) = (0..=sent).find(|at| look(&body[*at..=*at]).mentioned) else {
+            return false;
+        };
         !emits(&body[first..sent]) && !look(&body[first..=sent]).emits && !look(&body[sent + 1..]).mentioned
     }
 
@@ -49,7 +58,9 @@ impl Emitter<'_> {
     pub(crate) fn declare_image(&mut self, s: &mut Scope, local: usize, value: &str) {
         let Local { name, ty, size, .. } = s.locals[local].clone();
         let text = self.type_of(&ty);
-        s.out.line(&format!("{text} *const {name} = ({text} *)((hw_packet_rec *)run->at + 1);"));
+        s.out.line(&format!(
+            "{text} *const {name} = ({text} *)((hw_packet_rec *)run->at + 1);"
+        ));
         match value {
             "{0}" if size > LARGE => s.out.line(&format!("hw_zero({name}, sizeof *{name});")),
             "{0}" => s.out.line(&format!("memset({name}, 0, sizeof *{name});")),

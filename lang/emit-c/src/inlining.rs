@@ -19,13 +19,21 @@ const SMALL: usize = 64;
 
 /// By function: whether it becomes part of its callers.
 pub(crate) fn inlined(module: &Module) -> Vec<bool> {
-    let processors: BTreeSet<u32> =
-        module.chains.iter().flat_map(|chain| &chain.processors).map(|processor| processor.func.0).collect();
+    let processors: BTreeSet<u32> = module
+        .chains
+        .iter()
+        .flat_map(|chain| &chain.processors)
+        .map(|processor| processor.func.0)
+        .collect();
     let mut sizes = vec![None; module.funcs.len()];
     (0..module.funcs.len()).for_each(|i| measure(module, FuncId(i as u32), &mut sizes));
     let is_small = |size: &Option<usize>| size.is_some_and(|size| size <= SMALL);
     let is_processor = |i: usize| processors.contains(&(i as u32));
-    sizes.iter().enumerate().map(|(i, size)| is_small(size) || is_processor(i)).collect()
+    sizes
+        .iter()
+        .enumerate()
+        .map(|(i, size)| is_small(size) || is_processor(i))
+        .collect()
 }
 
 /// Measures a function together with the small ones that it calls. No call leads back to its function.
@@ -39,7 +47,9 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
     let mut size = nodes.own;
     for callee in nodes.calls {
         measure(module, callee, sizes);
-        size += sizes[callee.0 as usize].filter(|size| *size <= SMALL).unwrap_or(1);
+        size += sizes[callee.0 as usize]
+            .filter(|size| *size <= SMALL)
+            .unwrap_or(1);
     }
     sizes[index] = Some(size);
 }

@@ -78,7 +78,14 @@ impl Emitter<'_> {
             }
             Instr::DelTxOrderedData { uid } => self.unit(s, "HW_DEL_TX", uid, [None; 3]),
             Instr::DelRxOrderedData { uid } => self.unit(s, "HW_DEL_RX", uid, [None; 3]),
-            Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
+            Instr::PktGen {
+                net,
+                blueprint,
+                bp,
+                rules,
+                queue,
+                rank,
+            } => {
                 self.packet(s, [net, bp], *blueprint, rules, *queue, rank.as_ref());
             }
             Instr::TimerStart { timer, index, dur } => self.timer_start(s, timer, *index, dur),
@@ -87,7 +94,13 @@ impl Emitter<'_> {
             Instr::DelCtx { on } => self.context(s, "HW_DEL_CONTEXT", *on, None),
             Instr::AddId { id } => self.alias(s, "HW_ADD_ID", id),
             Instr::DropId { id } => self.alias(s, "HW_DROP_ID", id),
-            Instr::Notify { on, code, error, id, args } => {
+            Instr::Notify {
+                on,
+                code,
+                error,
+                id,
+                args,
+            } => {
                 self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args);
             }
             Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
@@ -129,9 +142,12 @@ impl Emitter<'_> {
             0 => format!("sizeof(hw_{name}_rec)"),
             tail => format!("sizeof(hw_{name}_rec) + {tail}"),
         };
-        s.out.line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
+        s.out
+            .line(&format!("hw_{name}_rec *{record} = (hw_{name}_rec *)run->at;"));
         s.out.line(&format!("run->at += {len};"));
-        s.out.line(&format!("{record}->header = (hw_record){{{kind}, {on}, 0, {len}}};"));
+        s.out.line(&format!(
+            "{record}->header = (hw_record){{{kind}, {on}, 0, {len}}};"
+        ));
         for (field, zero) in all_fields(name) {
             match fields.iter().find(|(given, _)| given == field) {
                 Some((_, Field::Value(value))) => s.out.line(&format!("{record}->{field} = {value};")),
@@ -149,7 +165,11 @@ impl Emitter<'_> {
         let uid = self.id_field(s, uid, plain);
         let texts = self.values(s, present);
         let names = ["addr", "len", "off"];
-        let named = names.iter().zip(values).filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
+        let named = names
+            .iter()
+            .zip(values)
+            .filter(|(_, value)| value.is_some())
+            .map(|(name, _)| *name);
         let mut fields = vec![("uid", uid)];
         fields.extend(named.zip(texts.into_iter().map(Field::Value)));
         let on = self.subject(s);
@@ -183,9 +203,15 @@ impl Emitter<'_> {
         let bytes = module.structure(blueprint.body).size;
         let args: Vec<&Expr> = rules.iter().take(4).flat_map(|(_, args)| args).take(4).collect();
         let exprs: Vec<&Expr> = rank.into_iter().chain(args.iter().copied()).collect();
-        let mut header =
-            if self.is_nowhere(s, net) { "(hw_net){0}".into() } else { self.seen(s, net).lvalue() };
-        let image = Place { ty: body.clone(), ..bp.clone() };
+        let mut header = if self.is_nowhere(s, net) {
+            "(hw_net){0}".into()
+        } else {
+            self.seen(s, net).lvalue()
+        };
+        let image = Place {
+            ty: body.clone(),
+            ..bp.clone()
+        };
         let mut image_at = self.seen_address(s, &image);
         if exprs.iter().any(|e| !self.plain(e)) {
             header = s.keep("hw_net", &header);
@@ -195,17 +221,32 @@ impl Emitter<'_> {
             image_at = s.keep(&pointer, &image_at).clone();
         }
         let mut texts = self.values(s, exprs);
-        let rank = if rank.is_some() { texts.remove(0) } else { "0".into() };
+        let rank = if rank.is_some() {
+            texts.remove(0)
+        } else {
+            "0".into()
+        };
         let mut fields = vec![("net", header), ("rank", rank)];
-        fields.extend(["args[0]", "args[1]", "args[2]", "args[3]"].into_iter().zip(texts));
+        fields.extend(
+            ["args[0]", "args[1]", "args[2]", "args[3]"]
+                .into_iter()
+                .zip(texts),
+        );
         fields.push(("queue", queue.0.to_string()));
         fields.push(("blueprint", id.0.to_string()));
         fields.push(("rules", rules.len().min(4).to_string()));
         let numbers = rules.iter().map(|(rule, _)| rule.0.to_string());
-        fields.extend(["rule[0]", "rule[1]", "rule[2]", "rule[3]"].into_iter().zip(numbers));
+        fields.extend(
+            ["rule[0]", "rule[1]", "rule[2]", "rule[3]"]
+                .into_iter()
+                .zip(numbers),
+        );
         fields.extend(blueprint.data_at.map(|at| ("data_at", at.to_string())));
         fields.push(("bytes", bytes.to_string()));
-        let fields: Vec<_> = fields.into_iter().map(|(name, value)| (name, Field::Value(value))).collect();
+        let fields: Vec<_> = fields
+            .into_iter()
+            .map(|(name, value)| (name, Field::Value(value)))
+            .collect();
         let on = self.subject(s);
         s.out.open("");
         let record = self.begin(s, "HW_PACKET", on, "packet", &fields, bytes);
@@ -232,8 +273,10 @@ impl Emitter<'_> {
                 false
             }
         };
-        let fields =
-            [("deadline", Field::Value(deadline.to_owned())), ("timer", Field::Value(index.to_string()))];
+        let fields = [
+            ("deadline", Field::Value(deadline.to_owned())),
+            ("timer", Field::Value(index.to_string())),
+        ];
         self.record(s, kind, if fresh { "1" } else { "0" }, "timer", &fields);
     }
 
@@ -244,7 +287,8 @@ impl Emitter<'_> {
         let name = self.type_of(&ty);
         let value = self.initial(&ty);
         s.out.open("");
-        s.out.line(&format!("{name} *made = ({name} *)run->memory->fresh;"));
+        s.out
+            .line(&format!("{name} *made = ({name} *)run->memory->fresh;"));
         s.out.line("const hw_id made_id = hw_id_at(&made->head.id);");
         if value == "{0}" {
             s.out.line("memset(made, 0, sizeof *made);");
@@ -254,8 +298,10 @@ impl Emitter<'_> {
         s.out.line("made->head.id = made_id;");
         s.out.line("run->created = 1;");
         s.out.line("run->subject = run->memory->keyed_type == 0;");
-        let fields =
-            [("id", Field::Value("made_id".into())), ("context", Field::Value(context.0.to_string()))];
+        let fields = [
+            ("id", Field::Value("made_id".into())),
+            ("context", Field::Value(context.0.to_string())),
+        ];
         self.begin(s, "HW_NEW_CONTEXT", "1", "context", &fields, 0);
         s.out.close("");
     }
@@ -264,7 +310,9 @@ impl Emitter<'_> {
     fn context(&mut self, s: &mut Scope, kind: &str, on: Base, id: Option<Field>) {
         let fields = |context: String| {
             let id = id.map(|id| ("id", id));
-            id.into_iter().chain([("context", Field::Value(context))]).collect::<Vec<_>>()
+            id.into_iter()
+                .chain([("context", Field::Value(context))])
+                .collect::<Vec<_>>()
         };
         match (on, s.found, s.slot) {
             (Base::Fresh, _, Slot::Present(context)) => {
@@ -312,7 +360,11 @@ impl Emitter<'_> {
             fields.push(("id", self.id_field(s, id, plain)));
         }
         let values = self.values(s, args);
-        let values: Vec<String> = values.iter().zip(args).map(|(value, e)| widened(value, e)).collect();
+        let values: Vec<String> = values
+            .iter()
+            .zip(args)
+            .map(|(value, e)| widened(value, e))
+            .collect();
         let slots = ["arg[0]", "arg[1]", "arg[2]", "arg[3]"];
         fields.extend(slots.into_iter().zip(values.into_iter().map(Field::Value)));
         let on = self.on(s, on);
@@ -322,11 +374,17 @@ impl Emitter<'_> {
     fn raise(&mut self, s: &mut Scope, event: EventId, from: &Place, target: Option<&Place>) {
         let bytes = self.module.event_size(event) as u32;
         let id = target.map(|place| ("target", self.id_field(s, place, true)));
-        let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..from.clone() };
+        let header = Place {
+            ty: Ty::Struct(hawser_ir::StructId(0)),
+            ..from.clone()
+        };
         let number = self.target(s, &header);
         let line = format!("({})->event = {};", number.at.address(), event.0);
         self.guarded(s, &number, |s| s.out.line(&line));
-        let own = [("event", Field::Value(event.0.to_string())), ("bytes", Field::Value(bytes.to_string()))];
+        let own = [
+            ("event", Field::Value(event.0.to_string())),
+            ("bytes", Field::Value(bytes.to_string())),
+        ];
         let fields: Vec<_> = id.into_iter().chain(own).collect();
         let on = self.subject(s);
         let at = self.seen_address(s, from);
@@ -341,8 +399,10 @@ impl Emitter<'_> {
         let bytes = self.module.structure(structure).size;
         let at = self.seen_address(s, from);
         let on = self.subject(s);
-        let fields =
-            [("signal", Field::Value(signal.to_string())), ("bytes", Field::Value(bytes.to_string()))];
+        let fields = [
+            ("signal", Field::Value(signal.to_string())),
+            ("bytes", Field::Value(bytes.to_string())),
+        ];
         s.out.open("");
         let record = self.begin(s, "HW_SIGNAL", on, "signal", &fields, bytes);
         if bytes > 0 {
@@ -356,8 +416,10 @@ impl Emitter<'_> {
             let value = self.expr(s, e);
             ("value", Field::Value(widened(&value, e)))
         });
-        let fields: Vec<_> =
-            value.into_iter().chain([("queue", Field::Value(queue.0.to_string()))]).collect();
+        let fields: Vec<_> = value
+            .into_iter()
+            .chain([("queue", Field::Value(queue.0.to_string()))])
+            .collect();
         let on = self.subject(s);
         self.record(s, kind, on, "queue", &fields);
     }
@@ -365,12 +427,17 @@ impl Emitter<'_> {
     fn call_extern(&mut self, s: &mut Scope, callee: u32, args: &[Expr]) {
         let values = self.values(s, args);
         let on = self.subject(s);
-        let fields =
-            [("extern_", Field::Value(callee.to_string())), ("args", Field::Value(args.len().to_string()))];
+        let fields = [
+            ("extern_", Field::Value(callee.to_string())),
+            ("args", Field::Value(args.len().to_string())),
+        ];
         s.out.open("");
         let record = self.begin(s, "HW_EXTERN", on, "extern", &fields, args.len() as u32 * 8);
         for (i, (value, e)) in values.iter().zip(args).enumerate() {
-            s.out.line(&format!("((uint64_t *)({record} + 1))[{i}] = {};", widened(value, e)));
+            s.out.line(&format!(
+                "((uint64_t *)({record} + 1))[{i}] = {};",
+                widened(value, e)
+            ));
         }
         s.out.close("");
     }

@@ -37,9 +37,16 @@ impl Plan {
         mentions.of_block(body);
         let mut plan = Plan::default();
         for (index, offset, size, ty) in locals {
-            let variable = Variable { offset: *offset, end: *offset + (*size).max(1), ty };
+            let variable = Variable {
+                offset: *offset,
+                end: *offset + (*size).max(1),
+                ty,
+            };
             if let Some((at, set_whole)) = variable.sink(&mentions, body, false) {
-                plan.before.entry(at).or_default().push(Declared { local: *index, set_whole });
+                plan.before.entry(at).or_default().push(Declared {
+                    local: *index,
+                    set_whole,
+                });
             }
         }
         plan
@@ -61,12 +68,18 @@ struct Mentions {
 impl Mentions {
     /// Notes those of a block and of the blocks inside it; gives the offsets, in order.
     fn of_block(&mut self, block: &[Stmt]) -> Vec<u32> {
-        let Some(first) = block.first() else { return Vec::new() };
+        let Some(first) = block.first() else {
+            return Vec::new();
+        };
         let mut found = Vec::new();
         for (number, stmt) in block.iter().enumerate() {
             let mut offsets = Offsets::default();
             walk::own(&mut offsets, stmt);
-            let inside = stmt.kind.blocks().into_iter().flat_map(|block| self.of_block(block));
+            let inside = stmt
+                .kind
+                .blocks()
+                .into_iter()
+                .flat_map(|block| self.of_block(block));
             let mut all: Vec<u32> = offsets.found.into_iter().chain(inside).collect();
             all.sort_unstable();
             all.dedup();
@@ -144,7 +157,11 @@ impl Variable<'_> {
     }
 
     fn is_in_own(self, stmt: &Stmt) -> bool {
-        let mut mention = Mention { variable: self, reads: false, writes: false };
+        let mut mention = Mention {
+            variable: self,
+            reads: false,
+            writes: false,
+        };
         walk::own(&mut mention, stmt);
         mention.reads || mention.writes
     }
@@ -155,11 +172,17 @@ impl Variable<'_> {
         | StmtKind::Copy(to, _)
         | StmtKind::Init(to)
         | StmtKind::MakeId(to, _)
-        | StmtKind::Extract { dst: to, ok: None, .. }) = &stmt.kind
+        | StmtKind::Extract {
+            dst: to, ok: None, ..
+        }) = &stmt.kind
         else {
             return false;
         };
-        let mut mention = Mention { variable: self, reads: false, writes: false };
+        let mut mention = Mention {
+            variable: self,
+            reads: false,
+            writes: false,
+        };
         walk::own(&mut mention, stmt);
         !mention.reads
             && to.base == Base::Local

@@ -81,7 +81,10 @@ pub(crate) struct Names {
 impl Names {
     /// Names that are taken already.
     pub(crate) fn without(taken: &[&str]) -> Names {
-        Names { taken: taken.iter().map(ToString::to_string).collect(), numbers: HashMap::new() }
+        Names {
+            taken: taken.iter().map(ToString::to_string).collect(),
+            numbers: HashMap::new(),
+        }
     }
 
     /// A name that is free here, as near to the wanted one as C allows; it is taken from now on.
@@ -103,10 +106,20 @@ impl Names {
 
 /// A name as an identifier that means nothing to C, the runtime or generated code.
 pub(crate) fn identifier(wanted: &str) -> String {
-    let mut name: String =
-        wanted.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+    let mut name: String = wanted
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic());
-    let ours = ["hw_", "HW_", "mtp_", "hawser", "pad_", "UINT", "INT", "SIZE_MAX", "NULL", "__"];
+    let ours = [
+        "hw_", "HW_", "mtp_", "hawser", "pad_", "UINT", "INT", "SIZE_MAX", "NULL", "__",
+    ];
     if !starts_well || ours.iter().any(|prefix| name.starts_with(prefix)) {
         name.insert_str(0, "x_");
     }
@@ -140,10 +153,20 @@ pub(crate) fn literal(text: &str) -> String {
 /// A text as it may stand in a C comment: printable ASCII, without the comment's own marks, and without
 /// what would join the next line to it.
 pub(crate) fn comment(text: &str) -> String {
-    let printable = |c: char| if matches!(c, ' '..='~') && c != '\\' { c } else { '_' };
-    let text: String =
-        text.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { printable(c) }).collect();
-    text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    let printable = |c: char| {
+        if matches!(c, ' '..='~') && c != '\\' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let text: String = text
+        .chars()
+        .map(|c| if c == '\n' || c == '\r' { ' ' } else { printable(c) })
+        .collect();
+    text.replace("*/", "* /")
+        .replace("/*", "/ *")
+        .replace("??", "? ?")
 }
 
 #[cfg(test)]
@@ -167,14 +190,20 @@ mod tests {
     #[test]
     fn a_name_is_given_once() {
         let mut names = Names::default();
-        assert_eq!(["x", "x", "x_2", "x"].map(|n| names.take(n)), ["x", "x_2", "x_2_2", "x_3"]);
+        assert_eq!(
+            ["x", "x", "x_2", "x"].map(|n| names.take(n)),
+            ["x", "x_2", "x_2_2", "x_3"]
+        );
     }
 
     #[test]
     fn texts_cannot_leave_their_quotes() {
         assert_eq!(literal("a\"b\\c\nd"), r#""a\"b\\c\012d""#);
         assert_eq!(literal("a??/"), r#""a\?\?/""#);
-        assert_eq!(literal("\r\0\u{e9}1\u{202e}"), r#""\015\000\303\2511\342\200\256""#);
+        assert_eq!(
+            literal("\r\0\u{e9}1\u{202e}"),
+            r#""\015\000\303\2511\342\200\256""#
+        );
         assert_eq!(comment("a */ b"), "a * / b");
         assert_eq!(comment("a??/\nb\\\u{202e}"), "a? ?/ b__");
     }

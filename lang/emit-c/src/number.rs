@@ -20,12 +20,18 @@ pub(crate) fn paren(text: &str) -> String {
         }
         false
     });
-    if loose { format!("({text})") } else { text.to_owned() }
+    if loose {
+        format!("({text})")
+    } else {
+        text.to_owned()
+    }
 }
 
 /// A text without the parentheses around all of it: where C has parentheses of its own.
 pub(crate) fn bare_condition(text: &str) -> &str {
-    let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return text };
+    let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
+        return text;
+    };
     let mut depth = 0i32;
     let together = inner.bytes().all(|b| {
         depth += i32::from(b == b'(') - i32::from(b == b')');
@@ -44,7 +50,11 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
+        Shape {
+            bits: u32::from(bits),
+            signed,
+            circular: matches!(ty, Ty::Seq { .. }),
+        }
     }
 
     /// Bits of the C type that holds it.
@@ -95,7 +105,11 @@ pub(crate) fn wrap(text: &str, ty: &Ty) -> String {
 
 fn mask(bits: u32) -> String {
     let mask = u64::MAX >> (64 - bits.clamp(1, 64));
-    if bits > 32 { format!("UINT64_C({mask:#x})") } else { format!("{mask:#x}u") }
+    if bits > 32 {
+        format!("UINT64_C({mask:#x})")
+    } else {
+        format!("{mask:#x}u")
+    }
 }
 
 /// A constant with its own C type.
@@ -120,7 +134,11 @@ pub(crate) fn constant(value: u64, ty: &Ty) -> String {
 
 /// A constant where C's own rules give it the right type: beside an operand that has it.
 pub(crate) fn bare(value: u64, ty: &Ty) -> String {
-    if *ty != Ty::Bool && value <= 0x7fff_ffff { value.to_string() } else { constant(value, ty) }
+    if *ty != Ty::Bool && value <= 0x7fff_ffff {
+        value.to_string()
+    } else {
+        constant(value, ty)
+    }
 }
 
 /// A value of one type as one of another.
@@ -137,7 +155,11 @@ pub(crate) fn cast(text: &str, from: &Ty, to: &Ty) -> String {
     }
     let fits =
         (b.is_whole() && a.signed == b.signed) || (!a.signed && a.bits < b.bits + u32::from(!b.signed));
-    if fits { format!("({}){}", scalar(to), paren(text)) } else { wrap(text, to) }
+    if fits {
+        format!("({}){}", scalar(to), paren(text))
+    } else {
+        wrap(text, to)
+    }
 }
 
 /// Arithmetic in the type's width; operands are values of the type. `divisor` is the right operand where
@@ -200,14 +222,24 @@ fn amount(b: &str, shape: &Shape, known: Option<u64>) -> String {
     if shape.bits.is_power_of_two() {
         return format!("({} & {})", paren(b), bits - 1);
     }
-    let raw = if shape.signed { format!("hw_low((uint64_t){}, {bits})", paren(b)) } else { paren(b) };
+    let raw = if shape.signed {
+        format!("hw_low((uint64_t){}, {bits})", paren(b))
+    } else {
+        paren(b)
+    };
     format!("({raw} % {bits})")
 }
 
 fn divide(name: &str, op: &str, a: &str, b: &str, ty: &Ty, divisor: Option<u64>) -> String {
     let shape = Shape::of(ty);
     match divisor {
-        Some(0) => return if name == "div" { constant(0, ty) } else { a.to_owned() },
+        Some(0) => {
+            return if name == "div" {
+                constant(0, ty)
+            } else {
+                a.to_owned()
+            };
+        }
         Some(_) if !shape.signed => {
             return wrap_promoted(&format!("{} {op} {}", paren(a), paren(b)), ty);
         }
@@ -286,9 +318,20 @@ pub(crate) fn builtin(function: Builtin, args: &[String], operand: &Ty, result: 
         Builtin::Clz => format!("hw_clz((uint64_t)({args}), {})", shape.bits),
         Builtin::VarintLen => format!("hw_varint_len({args})"),
     };
-    let wide = matches!(Shape::of(result), Shape { bits: 64, signed: false, .. });
+    let wide = matches!(
+        Shape::of(result),
+        Shape {
+            bits: 64,
+            signed: false,
+            ..
+        }
+    );
     let signed_result = matches!(function, Builtin::Min | Builtin::Max) && shape.signed && !shape.circular;
-    if wide && !signed_result { text } else { wrap(&text, result) }
+    if wide && !signed_result {
+        text
+    } else {
+        wrap(&text, result)
+    }
 }
 
 #[cfg(test)]
@@ -311,9 +354,18 @@ mod tests {
             "(uint16_t)((uint32_t)a * (uint32_t)b)"
         );
         assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(64), None), "a + b");
-        let int32 = Ty::Int { bits: 32, signed: true };
-        assert_eq!(binary(BinOp::Add, "a", "b", &int32, None), "(int32_t)((uint32_t)a + (uint32_t)b)");
-        assert_eq!(binary(BinOp::Add, "a", "b", &Ty::uint(24), None), "(uint32_t)((a + b) & 0xffffffu)");
+        let int32 = Ty::Int {
+            bits: 32,
+            signed: true,
+        };
+        assert_eq!(
+            binary(BinOp::Add, "a", "b", &int32, None),
+            "(int32_t)((uint32_t)a + (uint32_t)b)"
+        );
+        assert_eq!(
+            binary(BinOp::Add, "a", "b", &Ty::uint(24), None),
+            "(uint32_t)((a + b) & 0xffffffu)"
+        );
     }
 
     #[test]

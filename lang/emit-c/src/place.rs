@@ -104,7 +104,11 @@ impl Emitter<'_> {
     pub(crate) fn target(&mut self, s: &mut Scope, place: &Place) -> Target {
         let (mut at, ty, mut guard) = self.target_base(s, place);
         if self.is_nowhere(s, place) || self.is_read_only(s, place) {
-            return Target { at, guard: None, nowhere: true };
+            return Target {
+                at,
+                guard: None,
+                nowhere: true,
+            };
         }
         let mut node = Node::Value(ty);
         let mut offset = self.offset(s, place);
@@ -121,7 +125,11 @@ impl Emitter<'_> {
             guard = Some(name);
             (node, offset) = inside(&list_ty, step);
         }
-        Target { at: self.descend(at, &node, offset, &place.ty), guard, nowhere: false }
+        Target {
+            at: self.descend(at, &node, offset, &place.ty),
+            guard,
+            nowhere: false,
+        }
     }
 
     /// A pointer to something to read.
@@ -209,7 +217,11 @@ impl Emitter<'_> {
                 (None, Found::Context(context)) => self.context_pointer(context, "run->memory->keyed"),
                 (None, Found::Any | Found::Nothing) => {
                     let guard = Some("run->memory->keyed".to_owned());
-                    return (At::Pointer("((hw_context *)run->memory->keyed)".into()), Ty::Id, guard);
+                    return (
+                        At::Pointer("((hw_context *)run->memory->keyed)".into()),
+                        Ty::Id,
+                        guard,
+                    );
                 }
             },
             Base::Fresh => match (&s.fresh, s.slot) {
@@ -224,7 +236,10 @@ impl Emitter<'_> {
                 (Some(scratch), _) => scratch.clone(),
                 (None, Some(id)) => {
                     let name = self.structure(id);
-                    (At::Pointer(format!("(({name} *)run->memory->scratch)")), Ty::Struct(id))
+                    (
+                        At::Pointer(format!("(({name} *)run->memory->scratch)")),
+                        Ty::Struct(id),
+                    )
                 }
                 (None, None) => nothing(),
             },
@@ -301,9 +316,12 @@ impl Emitter<'_> {
                 ];
                 pick(at, &fields, offset, suits)
             }
-            Node::Value(Ty::Window { .. }) => {
-                pick(at, &[("head", 0, Ty::uint(64)), ("len", 8, Ty::uint(32))], offset, suits)
-            }
+            Node::Value(Ty::Window { .. }) => pick(
+                at,
+                &[("head", 0, Ty::uint(64)), ("len", 8, Ty::uint(32))],
+                offset,
+                suits,
+            ),
             Node::Value(Ty::List { .. } | Ty::Sorted { .. } | Ty::Options { .. }) => {
                 pick(at, &[("len", 0, Ty::uint(32))], offset, suits)
             }
@@ -372,13 +390,25 @@ impl Emitter<'_> {
         let begun = lying.partition_point(|i| fields[*i].offset <= offset);
         let last = fields[lying[begun.checked_sub(1)?]].offset;
         // Where one takes no bytes, several begin at one offset.
-        let candidates = lying[..begun].iter().rev().take_while(|i| fields[**i].offset == last);
+        let candidates = lying[..begun]
+            .iter()
+            .rev()
+            .take_while(|i| fields[**i].offset == last);
         let covers = |field: &hawser_ir::Field| offset < field.offset + self.layout().size(&field.ty).max(1);
         let covering: Vec<usize> = candidates.copied().filter(|i| covers(&fields[*i])).collect();
         covering.into_iter().rev().find_map(|index| {
             let field = &fields[index];
-            let member = at.member(if self.is_builtin(id) { &field.name } else { &names[index] });
-            self.find(&member, &Node::Value(field.ty.clone()), offset - field.offset, suits)
+            let member = at.member(if self.is_builtin(id) {
+                &field.name
+            } else {
+                &names[index]
+            });
+            self.find(
+                &member,
+                &Node::Value(field.ty.clone()),
+                offset - field.offset,
+                suits,
+            )
         })
     }
 
@@ -396,7 +426,11 @@ impl Emitter<'_> {
         if !self.helper_names.insert(name.clone()) {
             return name;
         }
-        let (constant, missing) = if how == "read" { ("const ", "HW_NOTHING") } else { ("", "NULL") };
+        let (constant, missing) = if how == "read" {
+            ("const ", "HW_NOTHING")
+        } else {
+            ("", "NULL")
+        };
         let cap = step.cap;
         let body = match &step.index {
             Index::At(_) => format!(
@@ -426,7 +460,9 @@ impl Emitter<'_> {
 
     /// A scalar field of a list's element, as a value.
     pub(crate) fn element_field(&mut self, list: &Ty, field: &FieldRef, element: &str) -> String {
-        let (Ty::List { elem, .. } | Ty::Sorted { elem, .. }) = list else { return "0".into() };
+        let (Ty::List { elem, .. } | Ty::Sorted { elem, .. }) = list else {
+            return "0".into();
+        };
         let at = At::Object(element.to_owned());
         let found = self.descend(at, &Node::Value((**elem).clone()), field.offset, &field.ty);
         reduce(&found.lvalue(), &field.ty)

@@ -58,7 +58,9 @@ impl Emitter<'_> {
     }
 
     fn has_tag(&mut self, s: &mut Scope, place: &Place, tag: u32) -> String {
-        let Ty::Options { list, cap } = &place.ty else { return "false".into() };
+        let Ty::Options { list, cap } = &place.ty else {
+            return "false".into();
+        };
         match s.known_option(place, tag) {
             Some(name) => format!("{name} != HW_NOTHING"),
             None if self.is_nowhere(s, place) => "false".into(),
@@ -77,21 +79,41 @@ impl Emitter<'_> {
     ) -> String {
         let stride = self.layout().option_stride(list);
         let index = Index::Tag(tag);
-        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap, offset: OPTION_TAG };
+        let step = Step {
+            index,
+            stride,
+            header: hawser_ir::LIST_HEADER,
+            cap,
+            offset: OPTION_TAG,
+        };
         let list = self.seen_address(s, place);
         let helper = self.element_helper(&place.ty, &step, "read");
         format!("{helper}({list}, {tag})")
     }
 
     fn has_key(&mut self, s: &mut Scope, place: &Place, key: &Expr) -> String {
-        let Ty::Sorted { elem, cap, key: field, .. } = &place.ty else { return "false".into() };
+        let Ty::Sorted {
+            elem,
+            cap,
+            key: field,
+            ..
+        } = &place.ty
+        else {
+            return "false".into();
+        };
         let stride = self.layout().stride(elem);
         let index = Index::Key(Box::new(key.clone()), field.clone());
         if self.is_nowhere(s, place) {
             return "false".into();
         }
         let key = self.expr(s, key);
-        let step = Step { index, stride, header: hawser_ir::LIST_HEADER, cap: *cap, offset: 0 };
+        let step = Step {
+            index,
+            stride,
+            header: hawser_ir::LIST_HEADER,
+            cap: *cap,
+            offset: 0,
+        };
         let list = self.seen_address(s, place);
         let helper = self.element_helper(&place.ty, &step, "read");
         format!("{helper}({list}, {key}) != HW_NOTHING")
@@ -99,7 +121,9 @@ impl Emitter<'_> {
 
     /// The position of the first element whose sort prefix is not below the given values.
     fn first_from(&mut self, s: &mut Scope, place: &Place, prefix: &[Expr]) -> String {
-        let Ty::Sorted { by, .. } = &place.ty else { return "0".into() };
+        let Ty::Sorted { by, .. } = &place.ty else {
+            return "0".into();
+        };
         let by: Vec<FieldRef> = by.iter().take(prefix.len()).cloned().collect();
         let values = self.values(s, prefix.iter().take(by.len()));
         if self.is_nowhere(s, place) {
@@ -118,8 +142,11 @@ impl Emitter<'_> {
             return name;
         }
         let Ty::Sorted { cap, .. } = list else { return name };
-        let params: String =
-            by.iter().enumerate().map(|(i, field)| format!(", {} v{i}", scalar(&field.ty))).collect();
+        let params: String = by
+            .iter()
+            .enumerate()
+            .map(|(i, field)| format!(", {} v{i}", scalar(&field.ty)))
+            .collect();
         let mut body =
             format!("static inline uint64_t {name}(const {tag} *list{params}) {{\n    uint32_t i = 0;\n");
         body += &format!("    for (; i < hw_len(list->len, {cap}); i++) {{\n");
@@ -138,7 +165,9 @@ impl Emitter<'_> {
 
     fn window_query(&mut self, s: &mut Scope, name: &str, place: &Place, x: Option<&Expr>) -> String {
         let shape = window_shape(&place.ty);
-        let x = x.map(|x| self.expr(s, x)).map_or(String::new(), |x| format!(", {x}"));
+        let x = x
+            .map(|x| self.expr(s, x))
+            .map_or(String::new(), |x| format!(", {x}"));
         if self.is_nowhere(s, place) {
             return format!("hw_window_{name}(HW_NOTHING{x}, {shape})");
         }
@@ -154,5 +183,8 @@ pub(crate) fn window_shape(ty: &Ty) -> String {
         _ => (0, Ty::uint(64)),
     };
     let shape = Shape::of(&elem);
-    format!("(hw_shape){{{runs}, {}, {}, {}}}", shape.bits, shape.signed, shape.circular)
+    format!(
+        "(hw_shape){{{runs}, {}, {}, {}}}",
+        shape.bits, shape.signed, shape.circular
+    )
 }

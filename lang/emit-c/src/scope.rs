@@ -231,7 +231,11 @@ impl Scope {
     /// The pointer that keeps the option of a list that starts at a place.
     pub(crate) fn known_option(&self, list: &Place, tag: u32) -> Option<&str> {
         let known = |(at, of, _): &&(u32, u32, String)| (*at, *of) == (list.offset, tag);
-        let found = self.options.iter().filter(|_| list.base == Base::Local).find(known);
+        let found = self
+            .options
+            .iter()
+            .filter(|_| list.base == Base::Local)
+            .find(known);
         found.map(|(_, _, name)| name.as_str())
     }
 
@@ -240,7 +244,14 @@ impl Scope {
         let index = self.index_of(offset)?;
         let Local { name, ty, .. } = self.locals[index].clone();
         let elsewhere = self.in_place == Some(index) || self.images.contains(&index);
-        Some((if elsewhere { At::Pointer(name) } else { At::Object(name) }, ty))
+        Some((
+            if elsewhere {
+                At::Pointer(name)
+            } else {
+                At::Object(name)
+            },
+            ty,
+        ))
     }
 
     /// Where among the variables, which are in the order of their offsets, the one is that holds an

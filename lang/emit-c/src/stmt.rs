@@ -32,13 +32,25 @@ impl Emitter<'_> {
             StmtKind::Copy(to, from) => self.copy(s, to, from),
             StmtKind::Init(place) => self.init(s, place),
             StmtKind::MakeId(place, parts) => self.make_id(s, place, parts),
-            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
+            StmtKind::MakeData {
+                dst,
+                uid,
+                off,
+                len,
+                seg_size,
+            } => {
                 self.make_data(s, dst, uid, [off, len, seg_size]);
             }
             StmtKind::MakeIpv4(place, number) => self.make_ipv4(s, place, number),
             StmtKind::Container { op, ok } => self.container_stmt(s, op, ok.as_ref()),
             StmtKind::If(condition, then, otherwise) => self.branch(s, condition, then, otherwise),
-            StmtKind::For { var, from, to, max, body } => self.count(s, var, [from, to], *max, body),
+            StmtKind::For {
+                var,
+                from,
+                to,
+                max,
+                body,
+            } => self.count(s, var, [from, to], *max, body),
             StmtKind::Break => s.out.line("break;"),
             StmtKind::Continue => s.out.line("continue;"),
             StmtKind::Return(value) => self.give_back(s, value.as_ref()),
@@ -62,7 +74,9 @@ impl Emitter<'_> {
     /// Says where the statement stands in the source, unless the last one stood there too.
     pub(crate) fn mark(&mut self, s: &mut Scope, stmt: &Stmt) {
         let at = (stmt.span.file, self.line_of(stmt.span.file, stmt.span.start));
-        let Some((path, _)) = self.module.files.get(at.0 as usize) else { return };
+        let Some((path, _)) = self.module.files.get(at.0 as usize) else {
+            return;
+        };
         if s.mark == Some(at) {
             // Several lines of C for one of the source: a directive counts on from the last one.
             if self.options.marks != Marks::Directives {
@@ -90,7 +104,15 @@ impl Emitter<'_> {
                     return true;
                 }
                 StmtKind::Copy(_, from) if declared.set_whole && !self.is_nowhere(s, from) => {
-                    let from = self.seen(s, &Place { ty: ty.clone(), ..from.clone() }).lvalue();
+                    let from = self
+                        .seen(
+                            s,
+                            &Place {
+                                ty: ty.clone(),
+                                ..from.clone()
+                            },
+                        )
+                        .lvalue();
                     self.declare(s, declared.local, &from);
                     return true;
                 }
@@ -120,7 +142,11 @@ impl Emitter<'_> {
             let target = self.target(s, place);
             target.guard.is_none() && !target.nowhere
         };
-        let mut text = if sure { self.at_once(s, value) } else { self.assigned(s, value) };
+        let mut text = if sure {
+            self.at_once(s, value)
+        } else {
+            self.assigned(s, value)
+        };
         if !self.plain_place(place) {
             text = s.keep(scalar(&value.ty), &text);
         }
@@ -133,7 +159,14 @@ impl Emitter<'_> {
         let from = if nowhere {
             String::new()
         } else {
-            self.seen(s, &Place { ty: to.ty.clone(), ..from.clone() }).lvalue()
+            self.seen(
+                s,
+                &Place {
+                    ty: to.ty.clone(),
+                    ..from.clone()
+                },
+            )
+            .lvalue()
         };
         let target = self.target(s, to);
         if nowhere {
@@ -174,7 +207,11 @@ impl Emitter<'_> {
     /// A type's initial value, as an initialiser.
     pub(crate) fn initial(&mut self, ty: &Ty) -> String {
         let defaults = self.defaults(ty);
-        if defaults.is_empty() { self.zero(ty).to_owned() } else { format!("{{{}}}", defaults.join(", ")) }
+        if defaults.is_empty() {
+            self.zero(ty).to_owned()
+        } else {
+            format!("{{{}}}", defaults.join(", "))
+        }
     }
 
     /// Whether some field of a type begins with another value than zero.
@@ -190,7 +227,11 @@ impl Emitter<'_> {
         let mut found = Vec::new();
         for (field, name) in fields.iter().zip(names.iter()) {
             if let Ty::Struct(_) = field.ty {
-                found.extend(self.defaults(&field.ty).into_iter().map(|inner| format!(".{name}{}", inner)));
+                found.extend(
+                    self.defaults(&field.ty)
+                        .into_iter()
+                        .map(|inner| format!(".{name}{}", inner)),
+                );
             } else if let Some(value) = field.default.filter(|v| *v != 0) {
                 found.push(format!(".{name} = {}", number::constant(value, &field.ty)));
             }
@@ -215,8 +256,15 @@ impl Emitter<'_> {
     }
 
     fn make_data(&mut self, s: &mut Scope, dst: &Place, uid: &Place, [off, len, seg_size]: [&Expr; 3]) {
-        let kept = [off, len, seg_size].into_iter().all(|e| self.plain(e)).then(|| self.seen_address(s, uid));
-        let uid = if self.is_nowhere(s, uid) { None } else { Some(self.id(s, uid)) };
+        let kept = [off, len, seg_size]
+            .into_iter()
+            .all(|e| self.plain(e))
+            .then(|| self.seen_address(s, uid));
+        let uid = if self.is_nowhere(s, uid) {
+            None
+        } else {
+            Some(self.id(s, uid))
+        };
         let uid = match kept {
             Some(at) if uid.is_some() => format!("hw_put_id(&HERE->uid, {at});"),
             Some(_) | None => {
@@ -291,7 +339,10 @@ impl Emitter<'_> {
         let round = s.names.take("round");
         s.out.line(&format!("{ty} {next} = {};", values[0]));
         s.out.line(&format!("const {ty} {end} = {};", values[1]));
-        let one = Expr { ty: from.ty.clone(), kind: hawser_ir::ExprKind::Const(1) };
+        let one = Expr {
+            ty: from.ty.clone(),
+            kind: hawser_ir::ExprKind::Const(1),
+        };
         let step = number::binary(hawser_ir::BinOp::Add, &next, &self.expr(s, &one), &from.ty, None);
         let less = number::compare(hawser_ir::CmpOp::Lt, &next, &end, &from.ty);
         s.out.open(&format!(
@@ -312,7 +363,8 @@ impl Emitter<'_> {
 
     fn assertion(&mut self, s: &mut Scope, condition: &Expr, index: u32) {
         let holds = self.expr(s, condition);
-        s.out.open(&format!("if (HW_UNLIKELY(!{}))", number::paren(&holds)));
+        s.out
+            .open(&format!("if (HW_UNLIKELY(!{}))", number::paren(&holds)));
         self.end_run(s, &format!("HW_OUTCOME(HW_ASSERT, {index})"));
         s.out.close("");
     }
@@ -322,10 +374,18 @@ impl Emitter<'_> {
         let count = ids.len().min(3);
         let texts: Vec<String> = ids.iter().take(3).map(|place| self.id(s, place)).collect();
         // An id may lie in the header that is about to change.
-        let apart = ids.iter().all(|id| id.base == Base::Local && !overlap(s, id, event));
-        let kept: Vec<String> =
-            if apart { texts } else { texts.iter().map(|text| s.keep("hw_id", text)).collect() };
-        let header = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..event.clone() };
+        let apart = ids
+            .iter()
+            .all(|id| id.base == Base::Local && !overlap(s, id, event));
+        let kept: Vec<String> = if apart {
+            texts
+        } else {
+            texts.iter().map(|text| s.keep("hw_id", text)).collect()
+        };
+        let header = Place {
+            ty: Ty::Struct(hawser_ir::StructId(0)),
+            ..event.clone()
+        };
         let target = self.target(s, &header);
         let pointer = target.at.address();
         self.guarded(s, &target, |s| {

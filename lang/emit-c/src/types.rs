@@ -8,8 +8,12 @@ use hawser_ir::{Field, LIST_HEADER, OptListId, StructId, Ty};
 use crate::emitter::Emitter;
 
 /// The structures that the runtime declares; they are the first of every module.
-const BUILTIN: [(&str, &str); 4] =
-    [("event_t", "hw_event"), ("IPheader", "hw_net"), ("op_t", "hw_op"), ("icmp_t", "hw_icmp")];
+const BUILTIN: [(&str, &str); 4] = [
+    ("event_t", "hw_event"),
+    ("IPheader", "hw_net"),
+    ("op_t", "hw_op"),
+    ("icmp_t", "hw_icmp"),
+];
 
 /// A scalar's type in a variable.
 pub(crate) fn scalar(ty: &Ty) -> &'static str {
@@ -100,8 +104,11 @@ impl Emitter<'_> {
         };
         let name = format!("struct hw_{}", word(ty));
         // Where the last item does not end at a word, what follows the list may begin right behind it.
-        let (first, last) =
-            if size % 8 == 0 { ("_Alignas(8) ", "") } else { ("", " __attribute__((packed))") };
+        let (first, last) = if size % 8 == 0 {
+            ("_Alignas(8) ", "")
+        } else {
+            ("", " __attribute__((packed))")
+        };
         self.declare_once(ty, &name, |_, name| {
             format!(
                 "{name} {{\n    {first}uint32_t len;\n    uint32_t pad;\n    {item} items[{cap}];\n}}{last};\n\
@@ -197,7 +204,9 @@ impl Emitter<'_> {
 
     /// Whether the runtime declares this structure.
     pub(crate) fn is_builtin(&self, id: StructId) -> bool {
-        BUILTIN.get(id.0 as usize).is_some_and(|(name, _)| *name == self.module.structure(id).name)
+        BUILTIN
+            .get(id.0 as usize)
+            .is_some_and(|(name, _)| *name == self.module.structure(id).name)
     }
 
     fn structure_text(&mut self, id: StructId, name: &str) -> String {
@@ -217,8 +226,10 @@ impl Emitter<'_> {
             gap(&mut body, end, field.offset);
             let text = self.type_of(&field.ty);
             body.push(format!("{text} {field_name};{}", note(field)));
-            asserts +=
-                &format!("_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n", field.offset);
+            asserts += &format!(
+                "_Static_assert(offsetof({name}, {field_name}) == {}, \"layout\");\n",
+                field.offset
+            );
             end = field.offset + self.layout().size(&field.ty);
         }
         gap(&mut body, end, structure.size);
@@ -228,7 +239,10 @@ impl Emitter<'_> {
             let align = if i == 0 { align.as_str() } else { "" };
             text += &format!("    {align}{line}\n");
         }
-        text + &format!("}};\n_Static_assert(sizeof({name}) == {}, \"layout\");\n{asserts}", structure.size)
+        text + &format!(
+            "}};\n_Static_assert(sizeof({name}) == {}, \"layout\");\n{asserts}",
+            structure.size
+        )
     }
 
     /// Declares a type when it is first asked for.
@@ -239,7 +253,11 @@ impl Emitter<'_> {
         // Types that differ and have one word (sorted lists by other fields) get a number.
         let tag = name.trim_start_matches("struct ");
         let free = self.declared_tags.insert(tag.to_owned());
-        let name = if free { name.to_owned() } else { format!("{name}_v{}", self.declared.len()) };
+        let name = if free {
+            name.to_owned()
+        } else {
+            format!("{name}_v{}", self.declared.len())
+        };
         let text = text(self, &name);
         self.types.push_str(&text);
         self.types.push('\n');
@@ -250,8 +268,17 @@ impl Emitter<'_> {
     /// Bytes of the largest value that a place can lead to nowhere with.
     pub(crate) fn largest(&self) -> u32 {
         let structs = self.module.structs.iter().map(|s| s.size).max().unwrap_or(0);
-        let declared = self.declared.keys().map(|ty| self.layout().size(ty)).max().unwrap_or(0);
-        structs.max(declared).max(size_of::<hawser_ir::abi::EventHeader>() as u32).next_multiple_of(8) + 8
+        let declared = self
+            .declared
+            .keys()
+            .map(|ty| self.layout().size(ty))
+            .max()
+            .unwrap_or(0);
+        structs
+            .max(declared)
+            .max(size_of::<hawser_ir::abi::EventHeader>() as u32)
+            .next_multiple_of(8)
+            + 8
     }
 }
 

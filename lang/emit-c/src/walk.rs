@@ -47,7 +47,13 @@ pub(crate) fn own(v: &mut dyn Visitor, stmt: &Stmt) {
             parts.iter().for_each(|p| part(v, p));
             place(v, to, Use::Write);
         }
-        StmtKind::MakeData { dst, uid, off, len, seg_size } => {
+        StmtKind::MakeData {
+            dst,
+            uid,
+            off,
+            len,
+            seg_size,
+        } => {
             place(v, uid, Use::Read);
             [off, len, seg_size].into_iter().for_each(|e| expr(v, e));
             place(v, dst, Use::Write);
@@ -151,11 +157,17 @@ pub(crate) fn instruction_values(instr: &Instr) -> Vec<&Expr> {
         | Instr::AddTxData { addr, len, .. }
         | Instr::RxFlushAndNotify { len, addr, .. } => vec![addr, len],
         Instr::TxFlushAndNotify { len, .. } => vec![len],
-        Instr::NewRxOrderedData { size: len, addr, cap: off, .. }
-        | Instr::AddRxDataSeg { addr, len, off, .. } => vec![addr, len, off],
-        Instr::PktGen { rules, rank, .. } => {
-            rank.iter().chain(rules.iter().flat_map(|(_, args)| args)).collect()
+        Instr::NewRxOrderedData {
+            size: len,
+            addr,
+            cap: off,
+            ..
         }
+        | Instr::AddRxDataSeg { addr, len, off, .. } => vec![addr, len, off],
+        Instr::PktGen { rules, rank, .. } => rank
+            .iter()
+            .chain(rules.iter().flat_map(|(_, args)| args))
+            .collect(),
         Instr::TimerStart { dur, .. } => vec![dur],
         Instr::Notify { error, args, .. } => error.iter().chain(args).collect(),
         Instr::SetQueueRate { rate: value, .. } | Instr::SetQueuePrio { prio: value, .. } => vec![value],

@@ -81,7 +81,9 @@ fn both_declarations_agree() {
     let (source, object) = (folder.join("abi_layouts.c"), folder.join("abi_layouts.so"));
     std::fs::write(&source, text).expect("the folder can be written");
     let mut compiler = Command::new("cc");
-    compiler.args(["-std=c11", "-shared", "-fPIC", "-o"]).args([&object, &source]);
+    compiler
+        .args(["-std=c11", "-shared", "-fPIC", "-o"])
+        .args([&object, &source]);
     let out = compiler.output().expect("a C compiler is installed");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     // SAFETY: the library was built just now from our own text; it has no constructors.

@@ -19,7 +19,11 @@ use hawser_ir::{ContextId, EventId, Granularity, Module};
 const ROUNDS: u64 = 60;
 
 /// Trapping checks for undefined behaviour, without optimisation.
-const CHECKED: &[&str] = &["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
+const CHECKED: &[&str] = &[
+    "-O0",
+    "-fsanitize=undefined",
+    "-fsanitize-undefined-trap-on-error",
+];
 
 /// Memory by a seed.
 struct Dice(Rng);
@@ -40,11 +44,25 @@ impl Dice {
             0 => 0,
             1 => dice.below(4),
             2 => dice.below(3) | dice.below(3) << 32,
-            3 => [0, 1, u64::MAX, 1 << 63, 0x7fff_ffff_8000_0000, 0x0001_00ff_7f80_0001]
-                [dice.below(6) as usize],
+            3 => [
+                0,
+                1,
+                u64::MAX,
+                1 << 63,
+                0x7fff_ffff_8000_0000,
+                0x0001_00ff_7f80_0001,
+            ][dice.below(6) as usize],
             _ => dice.roll(),
         };
-        (0..bytes.div_ceil(8)).map(|_| if self.below(8) == 0 { self.below(3) } else { word(self) }).collect()
+        (0..bytes.div_ceil(8))
+            .map(|_| {
+                if self.below(8) == 0 {
+                    self.below(3)
+                } else {
+                    word(self)
+                }
+            })
+            .collect()
     }
 }
 
@@ -53,7 +71,9 @@ fn world(module: &Module, event: EventId, keyed: Option<ContextId>, dice: &mut D
     let mut bytes = dice.words(module.event_size(event));
     // The event's number and how many ids it has stand in the header's third word.
     bytes[2] = (bytes[2] & 0xffff_ffff) | u64::from(event.0) << 32 | dice.below(4) << 48;
-    let creates = module.chains[event.0 as usize].creates.filter(|_| dice.below(4) != 0);
+    let creates = module.chains[event.0 as usize]
+        .creates
+        .filter(|_| dice.below(4) != 0);
     let fresh = creates.map(|context| {
         let mut slot = vec![0; module.context_size(context).div_ceil(8)];
         (0..5).for_each(|i| slot[i] = dice.roll());
@@ -67,22 +87,38 @@ fn world(module: &Module, event: EventId, keyed: Option<ContextId>, dice: &mut D
         event: bytes,
         keyed: keyed.map(|id| (id.0, dice.words(module.context_size(id)))),
         fresh,
-        globals: module.contexts.iter().enumerate().map(|c| global(c, dice)).collect(),
+        globals: module
+            .contexts
+            .iter()
+            .enumerate()
+            .map(|c| global(c, dice))
+            .collect(),
         scratch: dice.words(module.scratch.map_or(0, |id| module.structure(id).size as usize)),
     }
 }
 
 /// Runs a chain by interpretation.
 fn interpret(program: &Interpreter, world: &mut World) -> (hawser_ir::abi::Outcome, Vec<u8>) {
-    let mut globals: Vec<Vec<u8>> = world.globals.iter().map(|g| bytemuck::cast_slice(g).to_vec()).collect();
+    let mut globals: Vec<Vec<u8>> = world
+        .globals
+        .iter()
+        .map(|g| bytemuck::cast_slice(g).to_vec())
+        .collect();
     let mut records = RecordBuf::default();
     let mut regions = Regions {
-        keyed: world.keyed.as_mut().map(|(id, bytes)| (ContextId(*id), bytemuck::cast_slice_mut(bytes))),
+        keyed: world
+            .keyed
+            .as_mut()
+            .map(|(id, bytes)| (ContextId(*id), bytemuck::cast_slice_mut(bytes))),
         fresh: world.fresh.as_mut().map(|bytes| bytemuck::cast_slice_mut(bytes)),
         globals: &mut globals,
         scratch: bytemuck::cast_slice_mut(&mut world.scratch),
     };
-    let outcome = program.react(bytemuck::cast_slice_mut(&mut world.event), &mut regions, &mut records);
+    let outcome = program.react(
+        bytemuck::cast_slice_mut(&mut world.event),
+        &mut regions,
+        &mut records,
+    );
     for (to, from) in world.globals.iter_mut().zip(&globals) {
         bytemuck::cast_slice_mut::<u64, u8>(to).copy_from_slice(from);
     }
@@ -93,8 +129,9 @@ fn compare(name: &str, program: &Interpreter, compiled: &Compiled) {
     let module: &Module = program.module();
     let mut dice = Dice(Rng::with_seed(0x4a77_05e8));
     let kinds = module.contexts.iter().enumerate();
-    let keyed =
-        kinds.filter(|(_, c)| c.granularity != Granularity::Global).map(|(i, _)| Some(ContextId(i as u32)));
+    let keyed = kinds
+        .filter(|(_, c)| c.granularity != Granularity::Global)
+        .map(|(i, _)| Some(ContextId(i as u32)));
     let cases: Vec<Option<ContextId>> = std::iter::once(None).chain(keyed).collect();
     for (index, event) in module.events.iter().enumerate() {
         let id = EventId(index as u32);
@@ -119,9 +156,18 @@ fn chains_in_c_do_what_the_interpreter_does() {
     for path in common::programs() {
         let module = Arc::new(common::module(&path));
         let params = module.params.iter().map(|p| p.default).collect();
-        let Ok(program) = Interpreter::new(Arc::clone(&module), params) else { continue };
-        let folder = path.parent().and_then(|p| p.file_name()).unwrap_or_default().to_string_lossy();
-        let name = format!("{folder}_{}", path.file_stem().unwrap_or_default().to_string_lossy());
+        let Ok(program) = Interpreter::new(Arc::clone(&module), params) else {
+            continue;
+        };
+        let folder = path
+            .parent()
+            .and_then(|p| p.file_name())
+            .unwrap_or_default()
+            .to_string_lossy();
+        let name = format!(
+            "{folder}_{}",
+            path.file_stem().unwrap_or_default().to_string_lossy()
+        );
         let compiled = common::compile(&module, &name, CHECKED);
         compare(&name, &program, &compiled);
     }

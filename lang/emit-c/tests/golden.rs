@@ -16,7 +16,9 @@ use hawser_emit_c::{Marks, Options, emit};
 /// The functions of a program's own: what stands between two headlines of the output.
 fn functions(c: &str) -> &str {
     let start = c.find("/* ---- Functions ---- */").unwrap_or(0);
-    let end = c[start..].find("static uint64_t mtp_react(").map_or(c.len(), |at| start + at);
+    let end = c[start..]
+        .find("static uint64_t mtp_react(")
+        .map_or(c.len(), |at| start + at);
     &c[start..end]
 }
 
@@ -27,11 +29,20 @@ fn small_programs_become_the_c_that_is_kept() {
     for name in ["containers", "control", "instructions", "numbers"] {
         let module = common::module(&folder.join(format!("{name}.mtp")));
         // Messages and marks name a program by the path that it was given.
-        let module =
-            hawser_ir::Module { files: vec![(format!("{name}.mtp"), module.files[0].1.clone())], ..module };
-        let options = Options { marks: Marks::Comments, loadable: false };
+        let module = hawser_ir::Module {
+            files: vec![(format!("{name}.mtp"), module.files[0].1.clone())],
+            ..module
+        };
+        let options = Options {
+            marks: Marks::Comments,
+            loadable: false,
+        };
         let emitted = emit(&module, &options);
-        assert_eq!(emitted.c, emit(&module, &options).c, "{name}: the same module gives the same text");
+        assert_eq!(
+            emitted.c,
+            emit(&module, &options).c,
+            "{name}: the same module gives the same text"
+        );
         common::compile(&module, &format!("golden_{name}"), &["-O2"]);
         let found = functions(&emitted.c);
         let kept = std::fs::read_to_string(folder.join(format!("{name}.c"))).unwrap_or_default();

@@ -26,7 +26,11 @@ const INPUTS: usize = 1500;
 const IMAGES: usize = 300;
 
 /// Trapping checks for undefined behaviour, without optimisation.
-const CHECKED: &[&str] = &["-O0", "-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"];
+const CHECKED: &[&str] = &[
+    "-O0",
+    "-fsanitize=undefined",
+    "-fsanitize-undefined-trap-on-error",
+];
 
 /// Memory and packets by a seed.
 struct Dice(Rng);
@@ -55,7 +59,12 @@ impl Dice {
     }
 
     fn net(&mut self, protocol: u8) -> Net {
-        let mut net = Net { protocol, segs: 1, version: 4, ..NET_ZERO };
+        let mut net = Net {
+            protocol,
+            segs: 1,
+            version: 4,
+            ..NET_ZERO
+        };
         for address in [&mut net.src_ip, &mut net.dst_ip] {
             address.fill_with(|| self.roll() as u8);
             if self.below(2) == 0 {
@@ -82,7 +91,9 @@ impl Pair {
 
     fn image_size(&self, blueprint: u16) -> usize {
         let module = self.module();
-        module.structure(module.blueprints[usize::from(blueprint)].body).size as usize
+        module
+            .structure(module.blueprints[usize::from(blueprint)].body)
+            .size as usize
     }
 
     /// A record of an image, with up to three of the blueprint's rules.
@@ -97,9 +108,18 @@ impl Pair {
             bytes: self.image_size(blueprint) as u32,
             ..PacketRec::zeroed()
         };
-        record.args.fill_with(|| if dice.below(2) == 0 { dice.roll() } else { dice.roll() % 3 });
+        record.args.fill_with(|| {
+            if dice.below(2) == 0 {
+                dice.roll()
+            } else {
+                dice.roll() % 3
+            }
+        });
         let rules = module.seg_rules.iter().enumerate();
-        for (i, _) in rules.filter(|(_, rule)| rule.blueprint.0 == u32::from(blueprint)).take(4) {
+        for (i, _) in rules
+            .filter(|(_, rule)| rule.blueprint.0 == u32::from(blueprint))
+            .take(4)
+        {
             record.rule[usize::from(record.rules)] = i as u16;
             record.rules += 1;
         }
@@ -114,13 +134,23 @@ impl Pair {
         let (mut theirs, mut ours) = (image.to_vec(), image.to_vec());
         let mut first = Vec::new();
         for index in 0..count {
-            let len = if blueprint.data_at.is_none() { 0 } else { dice.below(3) as u32 * 700 };
+            let len = if blueprint.data_at.is_none() {
+                0
+            } else {
+                dice.below(3) as u32 * 700
+            };
             let segment = Segment { index, count, len };
             let (mut expected, mut found) = (vec![0xee; room], vec![0xee; room]);
-            let by = self.interpreter.build(record, cast_slice_mut(&mut theirs), segment, &mut expected);
+            let by = self
+                .interpreter
+                .build(record, cast_slice_mut(&mut theirs), segment, &mut expected);
             let built =
-                self.compiled.build(self.interpreter.params(), record, &mut ours, segment, &mut found);
-            let at = format!("{}: {} packet {segment:?} of {image:x?}", self.name, blueprint.name);
+                self.compiled
+                    .build(self.interpreter.params(), record, &mut ours, segment, &mut found);
+            let at = format!(
+                "{}: {} packet {segment:?} of {image:x?}",
+                self.name, blueprint.name
+            );
             assert_eq!(built, by, "{at}");
             assert_eq!(found, expected, "{at}");
             assert_eq!(ours, theirs, "{at}: image");
@@ -141,7 +171,9 @@ impl Pair {
         let expected = self.interpreter.parse(parser, *input, &mut events);
         let bytes: Vec<u8> = (0..events.len()).flat_map(|i| events.get(i)).copied().collect();
         let expected = expected.map(|()| (bytes, events.len() as u32));
-        let found = self.compiled.parse(self.interpreter.params(), parser, input, most, room);
+        let found = self
+            .compiled
+            .parse(self.interpreter.params(), parser, input, most, room);
         assert_eq!(found, expected, "{}: parser {parser} of {input:x?}", self.name);
         found.map(|(_, count)| count as usize)
     }
@@ -172,10 +204,20 @@ fn pair(path: PathBuf) -> Option<Pair> {
         let module = Arc::new(common::module(&path));
         let params = module.params.iter().map(|p| p.default).collect();
         let interpreter = Interpreter::new(Arc::clone(&module), params).ok()?;
-        let folder = path.parent().and_then(|p| p.file_name()).unwrap_or_default().to_string_lossy();
-        let name = format!("packets_{folder}_{}", path.file_stem().unwrap_or_default().to_string_lossy());
+        let folder = path
+            .parent()
+            .and_then(|p| p.file_name())
+            .unwrap_or_default()
+            .to_string_lossy();
+        let name = format!(
+            "packets_{folder}_{}",
+            path.file_stem().unwrap_or_default().to_string_lossy()
+        );
         let mut blueprints = BTreeSet::new();
-        module.funcs.iter().for_each(|func| sent(&func.body, &mut blueprints));
+        module
+            .funcs
+            .iter()
+            .for_each(|func| sent(&func.body, &mut blueprints));
         let reads = |p: &Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_) | Source::IcmpError);
         let has_packets = !blueprints.is_empty() || module.parsers.iter().any(reads);
         has_packets.then(|| Pair {
@@ -197,12 +239,29 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
     } else if !pair.sent.is_empty() && dice.below(8) != 0 {
         let blueprint = pair.sent[dice.below(pair.sent.len())];
         let image = dice.words(pair.image_size(blueprint));
-        let record = PacketRec { net: *net, rules: 0, ..pair.record(blueprint, dice) };
+        let record = PacketRec {
+            net: *net,
+            rules: 0,
+            ..pair.record(blueprint, dice)
+        };
         let mut header = vec![0; pair.module().blueprints[usize::from(blueprint)].max_len as usize + 64];
-        let payload = vec![7; if record.data_at == u32::MAX { 0 } else { dice.below(20) }];
-        let segment = Segment { index: 0, count: 1, len: payload.len() as u32 };
+        let payload = vec![
+            7;
+            if record.data_at == u32::MAX {
+                0
+            } else {
+                dice.below(20)
+            }
+        ];
+        let segment = Segment {
+            index: 0,
+            count: 1,
+            len: payload.len() as u32,
+        };
         let mut image = image;
-        let built = pair.interpreter.build(&record, cast_slice_mut(&mut image), segment, &mut header);
+        let built = pair
+            .interpreter
+            .build(&record, cast_slice_mut(&mut image), segment, &mut header);
         bytes = header[..built.len].to_vec();
         bytes.extend(payload);
         if let Some((_, at)) = built.csum {
@@ -218,7 +277,11 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
             *byte = [0, 1, 2, 3, 4, 8, 255, dice.roll() as u8][dice.below(8)];
         }
     }
-    let len = if dice.below(6) == 0 { dice.below(bytes.len() + 1) } else { bytes.len() };
+    let len = if dice.below(6) == 0 {
+        dice.below(bytes.len() + 1)
+    } else {
+        bytes.len()
+    };
     bytes.truncate(len);
     bytes
 }
@@ -236,9 +299,10 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
         fields.iter().find_map(|field| {
             at += bits(field)?;
             match field {
-                WireField::Bits { fill: Some(Fill::Crc32 { masked }), .. } => {
-                    Some((at / 8 - 4, masked.clone()))
-                }
+                WireField::Bits {
+                    fill: Some(Fill::Crc32 { masked }),
+                    ..
+                } => Some((at / 8 - 4, masked.clone())),
                 _ => None,
             }
         })
@@ -248,7 +312,11 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
     let blueprint = candidates.get(dice.below(candidates.len()))?;
     let header = blueprint.header.iter().map(bits).sum::<Option<usize>>()? / 8;
     let trailer = blueprint.trailer.iter().map(bits).sum::<Option<usize>>()? / 8;
-    let payload = if blueprint.data_at.is_some() { dice.below(40) } else { 0 };
+    let payload = if blueprint.data_at.is_some() {
+        dice.below(40)
+    } else {
+        0
+    };
     let mut bytes = vec![0; header + payload + trailer];
     bytes.fill_with(|| dice.roll() as u8);
     let (at, masked) = match (crc(&blueprint.header), crc(&blueprint.trailer)) {
@@ -272,13 +340,17 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
 /// CRC-32 (IEEE 802.3), bit by bit.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
+        })
     })
 }
 
 /// Completes an Internet checksum whose field holds the pseudo-header's sum (RFC 1071).
 fn complete(bytes: &mut [u8], at: usize) {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
     let sum: u32 = words.sum();
     let folded = (sum & 0xffff) + (sum >> 16);
     let folded = (folded & 0xffff) + (folded >> 16);
@@ -293,13 +365,35 @@ fn parsers_in_c_do_what_the_interpreter_does() {
         for parser in 0..pair.module().parsers.len() {
             let source = pair.module().parsers[parser].source;
             for _ in 0..INPUTS {
-                let net = dice.net(if let Source::Ip(number) = source { number } else { 17 });
+                let net = dice.net(if let Source::Ip(number) = source {
+                    number
+                } else {
+                    17
+                });
                 let bytes = packet(pair, &net, &mut dice);
-                let cut = if dice.below(2) == 0 { bytes.len() } else { dice.below(bytes.len() + 1) };
+                let cut = if dice.below(2) == 0 {
+                    bytes.len()
+                } else {
+                    dice.below(bytes.len() + 1)
+                };
                 let (head, tail) = (bytes[..cut].to_vec(), bytes[cut..].to_vec());
-                let csum = if dice.below(2) == 0 { Csum::Unverified } else { Csum::Complete };
-                let at = if dice.below(4) == 0 { 0 } else { addr(dice.below(3) as u32, dice.roll() as u32) };
-                let packet = Packet { net: &net, head: &head, tail: &tail, addr: at, csum };
+                let csum = if dice.below(2) == 0 {
+                    Csum::Unverified
+                } else {
+                    Csum::Complete
+                };
+                let at = if dice.below(4) == 0 {
+                    0
+                } else {
+                    addr(dice.below(3) as u32, dice.roll() as u32)
+                };
+                let packet = Packet {
+                    net: &net,
+                    head: &head,
+                    tail: &tail,
+                    addr: at,
+                    csum,
+                };
                 let (mut op, mut icmp) = (Op::zeroed(), Icmp::zeroed());
                 bytes_of_mut(&mut op)
                     .copy_from_slice(&cast_slice(&dice.words(size_of::<Op>()))[..size_of::<Op>()]);
@@ -320,8 +414,16 @@ fn parsers_in_c_do_what_the_interpreter_does() {
         }
     }
     assert!(good > 10_000, "{good} events");
-    let expected = [ParseError::Truncated, ParseError::Checksum, ParseError::Length, ParseError::Frame];
-    assert!(expected.iter().all(|reason| reasons.contains(reason)), "{reasons:?}");
+    let expected = [
+        ParseError::Truncated,
+        ParseError::Checksum,
+        ParseError::Length,
+        ParseError::Frame,
+    ];
+    assert!(
+        expected.iter().all(|reason| reasons.contains(reason)),
+        "{reasons:?}"
+    );
 }
 
 #[test]
@@ -349,7 +451,9 @@ fn coalescing_in_c_is_that_of_the_interpreter() {
             let blueprint = rule.blueprint.0 as u16;
             for _ in 0..IMAGES {
                 let [earlier, later] = [0, 1].map(|_| dice.words(pair.image_size(blueprint)));
-                let expected = pair.interpreter.coalesce(blueprint, cast_slice(&earlier), cast_slice(&later));
+                let expected = pair
+                    .interpreter
+                    .coalesce(blueprint, cast_slice(&earlier), cast_slice(&later));
                 let params = pair.interpreter.params();
                 assert_eq!(
                     pair.compiled.coalesce(params, blueprint, &earlier, &later),
@@ -359,7 +463,11 @@ fn coalescing_in_c_is_that_of_the_interpreter() {
                 );
                 answers[usize::from(expected)] += 1;
             }
-            assert!(!pair.compiled.coalesce(pair.interpreter.params(), u16::MAX, &[], &[]));
+            assert!(
+                !pair
+                    .compiled
+                    .coalesce(pair.interpreter.params(), u16::MAX, &[], &[])
+            );
         }
     }
     assert!(answers.iter().all(|count| *count > 20), "{answers:?}");

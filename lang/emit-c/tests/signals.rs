@@ -28,7 +28,10 @@ deploy { register_ep_chains(d); register_ctx_spec(conn, FLOW); }
 fn module(text: &str) -> Module {
     let loader = Memory::new([("signals.mtp", format!("{HEAD}{text}"))]);
     let compilation = compile_with(&loader, Path::new("signals.mtp"));
-    compilation.module.clone().unwrap_or_else(|| panic!("{}", compilation.render(false)))
+    compilation
+        .module
+        .clone()
+        .unwrap_or_else(|| panic!("{}", compilation.render(false)))
 }
 
 /// An event with `n` = 3 and a context, all else zero.
@@ -36,7 +39,13 @@ fn world(module: &Module) -> World {
     let mut event = vec![0; module.event_size(EventId(0)) / 8];
     event[size_of::<EventHeader>() / 8] = 3;
     let keyed = vec![0; module.context_size(ContextId(0)) / 8];
-    World { event, keyed: Some((0, keyed)), fresh: None, globals: vec![Vec::new()], scratch: Vec::new() }
+    World {
+        event,
+        keyed: Some((0, keyed)),
+        fresh: None,
+        globals: vec![Vec::new()],
+        scratch: Vec::new(),
+    }
 }
 
 /// Runs the chain by the interpreter and by C; gives what was signalled, and the context.
@@ -44,8 +53,16 @@ fn signalled(module: &Module, compiled: &common::Compiled, wanted: u64) -> (Vec<
     let (mut left, mut right) = (world(module), world(module));
     let mut records = RecordBuf::default();
     records.want(wanted);
-    let keyed = left.keyed.as_mut().map(|(_, words)| (ContextId(0), bytemuck::cast_slice_mut(words)));
-    let mut regions = Regions { keyed, fresh: None, globals: &mut [Vec::new()], scratch: &mut [] };
+    let keyed = left
+        .keyed
+        .as_mut()
+        .map(|(_, words)| (ContextId(0), bytemuck::cast_slice_mut(words)));
+    let mut regions = Regions {
+        keyed,
+        fresh: None,
+        globals: &mut [Vec::new()],
+        scratch: &mut [],
+    };
     let interpreter = Interpreter::new(module.clone().into(), Vec::new()).expect("it runs");
     let event = bytemuck::cast_slice_mut(&mut left.event);
     interpreter.react(event, &mut regions, &mut records);
@@ -78,7 +95,10 @@ fn a_mask_chooses_signals_and_changes_nothing_else() {
     let (_, context) = signalled(&module, &compiled, 0);
     assert_eq!(&context[context.len() - 2..], [3, 1]);
     for (wanted, expected) in cases {
-        assert_eq!(signalled(&module, &compiled, wanted), (expected.to_vec(), context.clone()));
+        assert_eq!(
+            signalled(&module, &compiled, wanted),
+            (expected.to_vec(), context.clone())
+        );
     }
 }
 
@@ -95,7 +115,10 @@ fn beyond_the_mask_signals_share_a_bit() {
     for i in [0, 31, 32, 62] {
         assert_eq!(signalled(&module, &compiled, 1 << i).0, [i]);
     }
-    assert_eq!(signalled(&module, &compiled, 1 << 63).0, (63..70).collect::<Vec<_>>());
+    assert_eq!(
+        signalled(&module, &compiled, 1 << 63).0,
+        (63..70).collect::<Vec<_>>()
+    );
 }
 
 /// Calls the chain so often that a call's own cost is the difference of two counts.
@@ -114,24 +137,42 @@ const ROUNDS: u64 = 10_000;
 
 /// Instructions of [`ROUNDS`] runs of a chain; nothing where there is no valgrind.
 fn instructions(text: &str, name: &str) -> Option<u64> {
-    let emitted = emit(&module(text), &Options { marks: Marks::Nothing, loadable: false });
+    let emitted = emit(
+        &module(text),
+        &Options {
+            marks: Marks::Nothing,
+            loadable: false,
+        },
+    );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
     let c = format!("{}\n#define ROUNDS {ROUNDS}\n{DRIVER}", emitted.c);
     std::fs::write(&source, c).expect("the folder can be written");
     let mut compiler = Command::new("cc");
-    let out = compiler.args(["-std=gnu11", "-O2", "-o"]).args([&program, &source]).output();
+    let out = compiler
+        .args(["-std=gnu11", "-O2", "-o"])
+        .args([&program, &source])
+        .output();
     let out = out.expect("a C compiler is installed");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&program);
+    valgrind
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(&program);
     let Ok(out) = valgrind.output() else {
         println!("skipped: valgrind is not installed, so that nothing counts instructions");
         return None;
     };
     let words = String::from_utf8_lossy(&out.stderr);
-    let count = words.lines().find_map(|line| line.split_once("refs:")).map(|(_, count)| count.trim());
-    Some(count.and_then(|count| count.replace(',', "").parse().ok()).expect("callgrind counts"))
+    let count = words
+        .lines()
+        .find_map(|line| line.split_once("refs:"))
+        .map(|(_, count)| count.trim());
+    Some(
+        count
+            .and_then(|count| count.replace(',', "").parse().ok())
+            .expect("callgrind counts"),
+    )
 }
 
 /// A signal without a listener costs three instructions at most, whatever it would carry; and a chain
@@ -143,13 +184,18 @@ fn nobody_pays_for_what_nobody_hears() {
         for field in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             let _ = writeln!(body, "c.{field} = (c.{field} + ev.n) / (c.n + 1);");
             if emits {
-                let _ = writeln!(body, "emit signal(told{{x: c.{field}, y: c.calls / 3, z: ev.n * 7}});");
+                let _ = writeln!(
+                    body,
+                    "emit signal(told{{x: c.{field}, y: c.calls / 3, z: ev.n * 7}});"
+                );
             }
         }
         format!("{told} void act(ask ev, conn c) {{ {body} }}")
     };
     let told = "signal told { uint64 x, y, z; }";
-    let Some(without) = instructions(&text("", false), "signals_none") else { return };
+    let Some(without) = instructions(&text("", false), "signals_none") else {
+        return;
+    };
     let (Some(declared), Some(eight)) = (
         instructions(&text(told, false), "signals_declared"),
         instructions(&text(told, true), "signals_eight"),

@@ -42,14 +42,24 @@ impl<'a> Attached<'a> {
             return Err(compilation.render(false));
         };
         let (before, after) = (&printed.module, Arc::new(module.clone()));
-        before.shares_memory_with(&after).map_err(|what| format!("the attachment changed {what}"))?;
+        before
+            .shares_memory_with(&after)
+            .map_err(|what| format!("the attachment changed {what}"))?;
         if after.params != before.params || after.signals != before.signals {
             return Err("the attachment declares nothing, and yet there is more".to_owned());
         }
         let chains = before.chains.iter().zip(&after.chains);
-        let differs = chains.map(|(before, after)| before.processors != after.processors).collect();
+        let differs = chains
+            .map(|(before, after)| before.processors != after.processors)
+            .collect();
         let builds = before.sent_blueprints();
-        let place = |assert| after.asserts.iter().position(|other| other == assert).map(|at| at as u32);
+        let place = |assert| {
+            after
+                .asserts
+                .iter()
+                .position(|other| other == assert)
+                .map(|at| at as u32)
+        };
         let asserts = before.asserts.iter().map(place).collect::<Option<_>>();
         let asserts = asserts.ok_or("the attachment lost an assertion")?;
         let made = || Interpreter::new(after.clone(), printed.params.clone());
@@ -62,7 +72,16 @@ impl<'a> Attached<'a> {
             c: String::new(),
             symbol: String::new(),
         };
-        Ok(Attached { whole, mixed: Mixed { own, changed: made()?, differs, builds, asserts } })
+        Ok(Attached {
+            whole,
+            mixed: Mixed {
+                own,
+                changed: made()?,
+                differs,
+                builds,
+                asserts,
+            },
+        })
     }
 
     /// Compares both; see [`course::compare`].

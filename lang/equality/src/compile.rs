@@ -21,7 +21,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { level: "0".to_owned(), trap: true }
+        Settings {
+            level: "0".to_owned(),
+            trap: true,
+        }
     }
 }
 
@@ -71,9 +74,23 @@ pub fn printed(name: &str, text: String) -> Result<Printed, String> {
 /// Prints a module as C.
 #[must_use]
 pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) -> Printed {
-    let emitted = hawser_emit_c::emit(&module, &Options { marks: Marks::Nothing, loadable: false });
+    let emitted = hawser_emit_c::emit(
+        &module,
+        &Options {
+            marks: Marks::Nothing,
+            loadable: false,
+        },
+    );
     let (name, params) = (module.name.clone(), interpreter.params().to_vec());
-    Printed { name, text, module, params, interpreter, c: emitted.c, symbol: emitted.symbol }
+    Printed {
+        name,
+        text,
+        module,
+        params,
+        interpreter,
+        c: emitted.c,
+        symbol: emitted.symbol,
+    }
 }
 
 /// Compiles several programs' C into one shared object in `folder`.
@@ -87,7 +104,12 @@ pub fn shared_object(
 ) -> Result<PathBuf, String> {
     let object = folder.join("programs.so");
     let mut command = compiler();
-    command.arg("-shared").arg("-fPIC").args(flags(settings)).arg("-o").arg(&object);
+    command
+        .arg("-shared")
+        .arg("-fPIC")
+        .args(flags(settings))
+        .arg("-o")
+        .arg(&object);
     for (name, c) in programs {
         let source = folder.join(format!("{name}.c"));
         std::fs::write(&source, c).map_err(|error| format!("{}: {error}", source.display()))?;
@@ -105,7 +127,11 @@ pub fn compiler() -> Command {
 
 /// Flags common to all: the emitter promises C11 with GNU extensions, and no warning matters here.
 fn flags(settings: &Settings) -> Vec<String> {
-    let mut flags = vec!["-std=gnu11".to_owned(), "-w".to_owned(), format!("-O{}", settings.level)];
+    let mut flags = vec![
+        "-std=gnu11".to_owned(),
+        "-w".to_owned(),
+        format!("-O{}", settings.level),
+    ];
     if settings.trap {
         flags.push("-fsanitize=undefined".to_owned());
         flags.push("-fsanitize-undefined-trap-on-error".to_owned());
@@ -118,8 +144,9 @@ fn flags(settings: &Settings) -> Vec<String> {
 /// # Errors
 /// The first lines of what it says.
 pub fn run(mut command: Command) -> Result<(), String> {
-    let output =
-        command.output().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
     if output.status.success() {
         return Ok(());
     }

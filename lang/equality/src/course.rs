@@ -26,17 +26,25 @@ pub fn compare(
 ) -> Result<(), (usize, String)> {
     let module = &*printed.module;
     let mut trial = Trial::new(module, &printed.interpreter, other, seed);
-    let packets = Packets { module, left: &printed.interpreter, right: other };
+    let packets = Packets {
+        module,
+        left: &printed.interpreter,
+        right: other,
+    };
     let mut dice = Dice::new(seed, "packets");
     for step in 0..EVENTS {
         progress(step);
         let mut recorded: Vec<RecordBuf> = Vec::new();
-        trial.event(&mut |_, _, _, records| recorded.push(records.clone())).map_err(|text| (step, text))?;
+        trial
+            .event(&mut |_, _, _, records| recorded.push(records.clone()))
+            .map_err(|text| (step, text))?;
         if !crate::native::PACKETS {
             continue;
         }
         for records in &recorded {
-            packets.of_records(&mut dice, records).map_err(|text| (step, text))?;
+            packets
+                .of_records(&mut dice, records)
+                .map_err(|text| (step, text))?;
         }
         let parsed = packets.input(&mut dice).map_err(|text| (step, text))?;
         coverage.count(parsed);

@@ -43,16 +43,22 @@ impl Coverage {
     /// One line for each node, for [`Coverage::absorb`].
     #[must_use]
     pub fn lines(&self) -> String {
-        self.rows.iter().fold(String::new(), |mut text, (name, (programs, count))| {
-            let _ = writeln!(text, "{name} {programs} {count}");
-            text
-        })
+        self.rows
+            .iter()
+            .fold(String::new(), |mut text, (name, (programs, count))| {
+                let _ = writeln!(text, "{name} {programs} {count}");
+                text
+            })
     }
 
     /// The nodes that never occurred.
     #[must_use]
     pub fn missing<'a>(&self, names: &[&'a str]) -> Vec<&'a str> {
-        names.iter().copied().filter(|name| !self.rows.contains_key(*name)).collect()
+        names
+            .iter()
+            .copied()
+            .filter(|name| !self.rows.contains_key(*name))
+            .collect()
     }
 
     /// The table, for people.

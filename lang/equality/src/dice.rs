@@ -29,7 +29,11 @@ impl Dice {
 
     /// A number below `limit`; 0 below 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 { 0 } else { (self.word() % limit as u64) as usize }
+        if limit == 0 {
+            0
+        } else {
+            (self.word() % limit as u64) as usize
+        }
     }
 
     /// True once in `n` times.

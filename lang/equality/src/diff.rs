@@ -29,7 +29,12 @@ pub fn memory(module: &Module, name: &str, body: Option<StructId>, left: &[u8], 
         }
         let end = (start + size).min(left.len());
         if shown.len() < LINES {
-            let _ = writeln!(out, "{path}: {} | {}", value(&left[start..end]), value(&right[start..end]));
+            let _ = writeln!(
+                out,
+                "{path}: {} | {}",
+                value(&left[start..end]),
+                value(&right[start..end])
+            );
         }
         shown.push(path);
     }
@@ -57,7 +62,9 @@ fn value(bytes: &[u8]) -> String {
 fn in_struct(module: &Module, id: StructId, at: usize) -> Option<(String, usize, usize)> {
     let structure = module.structure(id);
     let fields = structure.fields.iter();
-    let field = fields.filter(|f| f.offset as usize <= at).max_by_key(|f| f.offset)?;
+    let field = fields
+        .filter(|f| f.offset as usize <= at)
+        .max_by_key(|f| f.offset)?;
     let start = field.offset as usize;
     let (path, inner, size) = in_value(module, &field.ty, at - start)?;
     Some((format!(".{}{path}", field.name), start + inner, size))
@@ -65,7 +72,10 @@ fn in_struct(module: &Module, id: StructId, at: usize) -> Option<(String, usize,
 
 fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize)> {
     let sizes = member_sizes(module);
-    let layout = Layout { structs: &module.structs, member_size: &sizes };
+    let layout = Layout {
+        structs: &module.structs,
+        member_size: &sizes,
+    };
     let whole = layout.size(ty) as usize;
     if at >= whole {
         return None;
@@ -89,7 +99,15 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
             let stride = layout.option_stride(*list) as usize;
             element(stride, LIST_HEADER as usize, &|at| {
                 let word = at / OPTION_TAG as usize * OPTION_TAG as usize;
-                Some((if at < OPTION_TAG as usize { ".tag".to_owned() } else { format!("+{word}") }, word, 8))
+                Some((
+                    if at < OPTION_TAG as usize {
+                        ".tag".to_owned()
+                    } else {
+                        format!("+{word}")
+                    },
+                    word,
+                    8,
+                ))
             })
         }
         Ty::Window { .. } if at < 8 => Some((".head".to_owned(), 0, 8)),
@@ -97,7 +115,11 @@ fn in_value(module: &Module, ty: &Ty, at: usize) -> Option<(String, usize, usize
         Ty::Window { .. } => {
             let run = (at - WINDOW_HEADER as usize) / 16;
             let (end, word) = if at % 16 < 8 { (".from", 0) } else { (".to", 8) };
-            Some((format!("[{run}]{end}"), WINDOW_HEADER as usize + run * 16 + word, 8))
+            Some((
+                format!("[{run}]{end}"),
+                WINDOW_HEADER as usize + run * 16 + word,
+                8,
+            ))
         }
         Ty::Bool
         | Ty::Int { .. }
@@ -125,10 +147,15 @@ pub fn records(left: &RecordBuf, right: &RecordBuf) -> String {
             (None, None) => break,
             (Some(x), Some(y)) if x.bytes == y.bytes => continue,
             (Some(x), Some(y)) if x.kind == y.kind && x.bytes.len() == y.bytes.len() => {
-                let at = (0..x.bytes.len()).find(|i| x.bytes[*i] != y.bytes[*i]).unwrap_or(0);
+                let at = (0..x.bytes.len())
+                    .find(|i| x.bytes[*i] != y.bytes[*i])
+                    .unwrap_or(0);
                 let word = at / 8 * 8..(at / 8 * 8 + 8).min(x.bytes.len());
                 let (x_word, y_word) = (value(&x.bytes[word.clone()]), value(&y.bytes[word]));
-                format!("{:?} (on {} | {}), from byte {at}: {x_word} | {y_word}", x.kind, x.on, y.on)
+                format!(
+                    "{:?} (on {} | {}), from byte {at}: {x_word} | {y_word}",
+                    x.kind, x.on, y.on
+                )
             }
             (x, y) => format!("{:?} | {:?}", x.map(|r| r.kind), y.map(|r| r.kind)),
         };

@@ -71,12 +71,26 @@ fn main() -> ExitCode {
         }
         "c" => {
             let text = text(&arguments.plan)?;
-            print!("{}", compile::printed(&format!("random{}", arguments.plan.first), text)?.c);
+            print!(
+                "{}",
+                compile::printed(&format!("random{}", arguments.plan.first), text)?.c
+            );
             Ok(())
         }
         "worker" => {
-            let parent::Plan { first, programs, text, settings, .. } = arguments.plan;
-            worker::run(&worker::Batch { first, count: programs, text, settings });
+            let parent::Plan {
+                first,
+                programs,
+                text,
+                settings,
+                ..
+            } = arguments.plan;
+            worker::run(&worker::Batch {
+                first,
+                count: programs,
+                text,
+                settings,
+            });
             Ok(())
         }
         _ => Err(USAGE.to_owned()),
@@ -105,10 +119,21 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     for failure in &findings.failures {
         println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
-        println!("again: cargo run -p hawser-equality -- repeat --first {}\n", failure.seed);
+        println!(
+            "again: cargo run -p hawser-equality -- repeat --first {}\n",
+            failure.seed
+        );
     }
-    println!("{} programs equal, {} not", findings.equal, findings.failures.len());
-    if findings.failures.is_empty() { Ok(()) } else { Err("the sides differ".to_owned()) }
+    println!(
+        "{} programs equal, {} not",
+        findings.equal,
+        findings.failures.len()
+    );
+    if findings.failures.is_empty() {
+        Ok(())
+    } else {
+        Err("the sides differ".to_owned())
+    }
 }
 
 /// The text of a file, or of the first seed's program.
@@ -121,7 +146,11 @@ fn text(plan: &parent::Plan) -> Result<String, String> {
 
 /// One program again; when the sides differ, the smallest that still shows it.
 fn repeat(plan: parent::Plan) -> Result<(), String> {
-    let plan = parent::Plan { programs: 1, jobs: 1, ..plan };
+    let plan = parent::Plan {
+        programs: 1,
+        jobs: 1,
+        ..plan
+    };
     let executable = own_path()?;
     let findings = parent::run(&executable, &plan);
     let Some(failure) = findings.failures.first() else {
@@ -132,7 +161,10 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
     let text = text(&plan)?;
     let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
     let path = folder.join("shrunk.mtp");
-    let smaller = parent::Plan { text: Some(path.clone()), ..plan };
+    let smaller = parent::Plan {
+        text: Some(path.clone()),
+        ..plan
+    };
     let mut last = failure.text.clone();
     let shrunk = shrink::shrink(&text, &mut |text| {
         if compile::printed("shrunk", text.to_owned()).is_err() {
@@ -140,7 +172,10 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
         }
         let written = std::fs::write(&path, text).is_ok();
         let found = parent::run(&executable, &smaller);
-        let differs = found.failures.first().filter(|failure| !failure.text.starts_with("rejected"));
+        let differs = found
+            .failures
+            .first()
+            .filter(|failure| !failure.text.starts_with("rejected"));
         if let Some(failure) = differs {
             last = format!("step {}: {}", failure.step, failure.text);
         }

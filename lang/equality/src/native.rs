@@ -33,7 +33,9 @@ impl Library {
     /// The message of the loader.
     pub fn open(path: &Path) -> Result<Library, String> {
         // SAFETY: the object has no initialisers: it holds generated functions and constants alone.
-        unsafe { libloading::Library::new(path) }.map(Library).map_err(|error| error.to_string())
+        unsafe { libloading::Library::new(path) }
+            .map(Library)
+            .map_err(|error| error.to_string())
     }
 
     /// The program behind a symbol, with the values of its params.
@@ -54,7 +56,11 @@ impl Library {
         if table.abi != ABI {
             return Err(format!("{symbol} has interface {}, not {ABI}", table.abi));
         }
-        Ok(Native { module, params, table })
+        Ok(Native {
+            module,
+            params,
+            table,
+        })
     }
 }
 
@@ -95,7 +101,10 @@ impl Guarded {
     /// The bytes, if nothing was written behind them.
     fn back(&mut self, to: &mut [u8]) {
         let behind = self.words.len() - 4;
-        assert!(self.words[behind..].iter().all(|word| *word == GUARD), "written beyond the end");
+        assert!(
+            self.words[behind..].iter().all(|word| *word == GUARD),
+            "written beyond the end"
+        );
         to.copy_from_slice(self.bytes_mut());
     }
 }
@@ -114,8 +123,10 @@ impl Side for Native<'_> {
         let mut globals: Vec<Guarded> = memory.globals.iter().map(|bytes| Guarded::new(bytes)).collect();
         let mut scratch = Guarded::new(memory.scratch);
         let mut records = Guarded::room(chain.bounds.record_bytes as usize);
-        let starts: Vec<*mut u8> =
-            globals.iter_mut().map(|g| if g.len == 0 { ptr::null_mut() } else { g.start() }).collect();
+        let starts: Vec<*mut u8> = globals
+            .iter_mut()
+            .map(|g| if g.len == 0 { ptr::null_mut() } else { g.start() })
+            .collect();
         let start = |region: &mut Option<Guarded>| region.as_mut().map_or(ptr::null_mut(), Guarded::start);
         let raw = Memory {
             keyed: start(&mut keyed),
@@ -126,8 +137,11 @@ impl Side for Native<'_> {
             pad: 0,
         };
         let first = records.start();
-        let mut raw_records =
-            Records { at: first, end: first.wrapping_add(records.len), wanted: out.wanted() };
+        let mut raw_records = Records {
+            at: first,
+            end: first.wrapping_add(records.len),
+            wanted: out.wanted(),
+        };
         // SAFETY: all regions are as large as the module says and aligned to 8 bytes; the records'
         // room spans what `end` says.
         let ended =
@@ -139,7 +153,10 @@ impl Side for Native<'_> {
         if let (Some(copy), Some(bytes)) = (&mut fresh, &mut memory.fresh) {
             copy.back(bytes);
         }
-        globals.iter_mut().zip(memory.globals.iter_mut()).for_each(|(copy, bytes)| copy.back(bytes));
+        globals
+            .iter_mut()
+            .zip(memory.globals.iter_mut())
+            .for_each(|(copy, bytes)| copy.back(bytes));
         scratch.back(memory.scratch);
         let written = raw_records.at as usize - first as usize;
         let mut bytes = vec![0; records.len];
@@ -151,7 +168,13 @@ impl Side for Native<'_> {
 
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         static NO_NET: Net = NET_ZERO;
-        let nothing = Packet { net: &NO_NET, head: &[], tail: &[], addr: 0, csum: Csum::Complete };
+        let nothing = Packet {
+            net: &NO_NET,
+            head: &[],
+            tail: &[],
+            addr: 0,
+            csum: Csum::Complete,
+        };
         let (no_icmp, no_op): (Icmp, Op) = (bytemuck::Zeroable::zeroed(), bytemuck::Zeroable::zeroed());
         let (packet, icmp, op) = match &input {
             Input::Packet(packet) => (packet, &no_icmp, &no_op),
@@ -161,10 +184,17 @@ impl Side for Native<'_> {
         };
         let raw = RawPacket::of(packet);
         let most = self.module.parsers[parser].max_events;
-        let largest = (0..self.module.events.len()).map(|i| self.module.event_size(EventId(i as u32))).max();
+        let largest = (0..self.module.events.len())
+            .map(|i| self.module.event_size(EventId(i as u32)))
+            .max();
         let mut room = Guarded::room(largest.unwrap_or(0) * most as usize);
         let first = room.start();
-        let mut events = Events { at: first, end: first.wrapping_add(room.len), count: 0, most };
+        let mut events = Events {
+            at: first,
+            end: first.wrapping_add(room.len),
+            count: 0,
+            most,
+        };
         // SAFETY: the parser's index is below their number; packet and views are borrowed for the
         // call and hold what they say; `events` spans the room.
         let error =

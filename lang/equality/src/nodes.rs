@@ -147,6 +147,9 @@ pub const ALL: &[&str] = &[
 
 /// Nodes that no program has, each with its reason.
 pub const EXCEPTIONS: &[(&str, &str)] = &[
-    ("stmt Drop", "only a parser that makes an id out of ids has it: `lang/tests/run/ids.mtp`"),
+    (
+        "stmt Drop",
+        "only a parser that makes an id out of ids has it: `lang/tests/run/ids.mtp`",
+    ),
     ("wire fact HeaderLen", "the language has no word for it"),
 ];

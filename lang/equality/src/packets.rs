@@ -45,7 +45,10 @@ impl Packets<'_> {
         }
         for (packet, image) in &packets {
             let mut packet = *packet;
-            packet.net = hawser_ir::abi::Net { protocol: packet.net.protocol, ..values::net(dice) };
+            packet.net = hawser_ir::abi::Net {
+                protocol: packet.net.protocol,
+                ..values::net(dice)
+            };
             self.build_all(&packet, image)?;
             let mut other = image.clone();
             let (from, to) = (dice.below(other.len()), dice.below(other.len()));
@@ -74,12 +77,24 @@ impl Packets<'_> {
             .data_at
             .map(|at| bytemuck::pod_read_unaligned(&image[at as usize..at as usize + size_of::<Data>()]));
         let (len, size) = data.map_or((0, 0), |data| (data.len, data.seg_size));
-        let count = if size == 0 { 1 } else { len.div_ceil(size).clamp(1, SEGMENTS) };
+        let count = if size == 0 {
+            1
+        } else {
+            len.div_ceil(size).clamp(1, SEGMENTS)
+        };
         let (mut left, mut right) = (image.to_vec(), image.to_vec());
         for index in 0..count {
             let last = index + 1 == count;
-            let here = if last { len.saturating_sub(size * index).min(65000) } else { size };
-            let segment = Segment { index, count, len: here };
+            let here = if last {
+                len.saturating_sub(size * index).min(65000)
+            } else {
+                size
+            };
+            let segment = Segment {
+                index,
+                count,
+                len: here,
+            };
             let room = blueprint.max_len as usize;
             let (mut a, mut b) = (vec![0; room], vec![0; room]);
             let built = self.left.build(packet, &mut left, segment, &mut a);
@@ -114,9 +129,23 @@ impl Packets<'_> {
         let packet_bytes = self.packet(dice, parsers[index].func, &net);
         let cut = dice.below(3) * dice.below(packet_bytes.len() + 1) / 2;
         let (head, tail) = packet_bytes.split_at(packet_bytes.len() - cut);
-        let csum = if dice.one_in(2) { Csum::Complete } else { Csum::Unverified };
-        let addr = if dice.one_in(4) { 0 } else { hawser_ir::abi::addr(dice.below(9) as u32, 0) };
-        let packet = Packet { net: &net, head, tail, addr, csum };
+        let csum = if dice.one_in(2) {
+            Csum::Complete
+        } else {
+            Csum::Unverified
+        };
+        let addr = if dice.one_in(4) {
+            0
+        } else {
+            hawser_ir::abi::addr(dice.below(9) as u32, 0)
+        };
+        let packet = Packet {
+            net: &net,
+            head,
+            tail,
+            addr,
+            csum,
+        };
         let input = match parsers[index].source {
             Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
             Source::IcmpError => Input::Icmp(packet, &icmp),
@@ -195,14 +224,26 @@ impl Packets<'_> {
             bytes: image.len() as u32,
             ..bytemuck::Zeroable::zeroed()
         };
-        let len = if form.data_at.is_some() { after.len() as u32 } else { 0 };
+        let len = if form.data_at.is_some() {
+            after.len() as u32
+        } else {
+            0
+        };
         let mut header = vec![0; form.max_len as usize + 64];
-        let segment = Segment { index: 0, count: 1, len };
+        let segment = Segment {
+            index: 0,
+            count: 1,
+            len,
+        };
         let built = self.left.build(&packet, &mut image, segment, &mut header);
         header.truncate(built.len);
         if let Some((start, at)) = built.csum {
             let at = usize::from(at);
-            let covered: Vec<u8> = header[usize::from(start)..].iter().chain(after).copied().collect();
+            let covered: Vec<u8> = header[usize::from(start)..]
+                .iter()
+                .chain(after)
+                .copied()
+                .collect();
             if let Some(field) = header.get_mut(at..at + 2) {
                 field.copy_from_slice(&(!internet_sum(&covered)).to_be_bytes());
             }
@@ -213,8 +254,9 @@ impl Packets<'_> {
 
 /// The Internet checksum's sum (RFC 1071).
 fn internet_sum(bytes: &[u8]) -> u16 {
-    let words =
-        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
     let mut sum: u64 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

@@ -72,7 +72,9 @@ pub fn run(executable: &Path, plan: &Plan) -> Findings {
             });
         }
     });
-    let mut findings = findings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut findings = findings
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     findings.failures.sort_by_key(|failure| failure.seed);
     findings
 }
@@ -85,7 +87,11 @@ fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, finding
         report.nodes.iter().for_each(|line| all.coverage.absorb(line));
         let mut failures = report.failures;
         let died = report.died.map(|(how, seed, step)| {
-            failures.push(Failure { seed, step, text: how });
+            failures.push(Failure {
+                seed,
+                step,
+                text: how,
+            });
             seed
         });
         let done = died.map_or(count, |seed| seed - first + 1);
@@ -105,9 +111,15 @@ struct Report {
 }
 
 fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
-    let mut report = Report { failures: Vec::new(), nodes: Vec::new(), died: None };
+    let mut report = Report {
+        failures: Vec::new(),
+        nodes: Vec::new(),
+        died: None,
+    };
     let mut command = Command::new(executable);
-    command.arg("worker").args(["--first", &first.to_string(), "--programs", &count.to_string()]);
+    command
+        .arg("worker")
+        .args(["--first", &first.to_string(), "--programs", &count.to_string()]);
     command.args(["--level", &plan.settings.level]);
     if !plan.settings.trap {
         command.arg("--no-trap");
@@ -115,12 +127,19 @@ fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
     if let Some(text) = &plan.text {
         command.arg("--text").arg(text);
     }
-    let child = command.stdout(Stdio::piped()).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let child = command
+        .stdout(Stdio::piped())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut child = match child {
         Ok(child) => child,
         Err(error) => {
-            report.died =
-                Some((format!("cannot start {}: {error}", executable.display()), first + count - 1, 0));
+            report.died = Some((
+                format!("cannot start {}: {error}", executable.display()),
+                first + count - 1,
+                0,
+            ));
             return report;
         }
     };
@@ -134,9 +153,18 @@ fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
     if !ended {
         let (status, words) = said.map_or_else(
             |error| (error.to_string(), String::new()),
-            |output| (output.status.to_string(), String::from_utf8_lossy(&output.stderr).into_owned()),
+            |output| {
+                (
+                    output.status.to_string(),
+                    String::from_utf8_lossy(&output.stderr).into_owned(),
+                )
+            },
         );
-        report.died = Some((format!("the generated code ended the process: {status}\n{words}"), at.0, at.1));
+        report.died = Some((
+            format!("the generated code ended the process: {status}\n{words}"),
+            at.0,
+            at.1,
+        ));
     }
     report
 }
@@ -152,7 +180,11 @@ fn listen(line: &str, report: &mut Report, at: &mut (u64, u64), ended: &mut bool
         "at" => *at = numbers(),
         "differs" | "rejected" => {
             let (seed, step) = numbers();
-            report.failures.push(Failure { seed, step, text: format!("{word}\n") });
+            report.failures.push(Failure {
+                seed,
+                step,
+                text: format!("{word}\n"),
+            });
         }
         "|" => {
             if let Some(failure) = report.failures.last_mut() {

@@ -13,7 +13,9 @@ pub fn shrink(text: &str, fails: &mut dyn FnMut(&str) -> bool) -> String {
         let mut at = lines.len();
         while at > 0 && tries > 0 {
             at -= 1;
-            let Some(end) = lines.get(at).and_then(|_| piece(&lines, at)) else { continue };
+            let Some(end) = lines.get(at).and_then(|_| piece(&lines, at)) else {
+                continue;
+            };
             if end - at < least {
                 continue;
             }
@@ -44,10 +46,17 @@ fn without(lines: &[String], at: usize, end: usize) -> Vec<Vec<String>> {
     let named = |line: &String| {
         let (first, middle) = (format!("{{{name}, "), format!(", {name}, "));
         let (last, only) = (format!(", {name}}}"), format!("{{{name}}}"));
-        line.replace(&only, "{}").replace(&first, "{").replace(&middle, ", ").replace(&last, "}")
+        line.replace(&only, "{}")
+            .replace(&first, "{")
+            .replace(&middle, ", ")
+            .replace(&last, "}")
     };
     let registration = format!("register_ev_parser({name},");
-    let unnamed = alone.iter().filter(|line| !line.contains(&registration)).map(named).collect();
+    let unnamed = alone
+        .iter()
+        .filter(|line| !line.contains(&registration))
+        .map(named)
+        .collect();
     vec![unnamed]
 }
 
@@ -59,7 +68,9 @@ fn piece(lines: &[String], at: usize) -> Option<usize> {
     let mut depth = 0i64;
     for (i, line) in lines.iter().enumerate().skip(at) {
         depth += line.matches('{').count() as i64 - line.matches('}').count() as i64;
-        let goes_on = lines.get(i + 1).is_some_and(|next| next.trim_start().starts_with("else"));
+        let goes_on = lines
+            .get(i + 1)
+            .is_some_and(|next| next.trim_start().starts_with("else"));
         if depth <= 0 && !goes_on {
             return (depth == 0).then_some(i + 1);
         }

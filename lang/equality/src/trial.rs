@@ -73,7 +73,13 @@ impl Memory {
         for ((context, left), right) in module.contexts.iter().zip(&self.globals).zip(&other.globals) {
             text += &diff::memory(module, &context.name, Some(context.body), left, right);
         }
-        text + &diff::memory(module, "scratchpad", module.scratch, &self.scratch, &other.scratch)
+        text + &diff::memory(
+            module,
+            "scratchpad",
+            module.scratch,
+            &self.scratch,
+            &other.scratch,
+        )
     }
 }
 
@@ -151,7 +157,10 @@ impl<'a> Trial<'a> {
             self.spoil();
         }
         let chains = self.module.chains.iter().enumerate();
-        let running: Vec<usize> = chains.filter(|(_, c)| !c.processors.is_empty()).map(|(i, _)| i).collect();
+        let running: Vec<usize> = chains
+            .filter(|(_, c)| !c.processors.is_empty())
+            .map(|(i, _)| i)
+            .collect();
         if running.is_empty() {
             return Ok(());
         }
@@ -177,7 +186,11 @@ impl<'a> Trial<'a> {
         } else {
             values::fill_struct(self.module, &mut self.dice, declared.body, &mut bytes);
         }
-        let ids = if declared.kind == EventKind::Timer { 0 } else { self.dice.below(4) as u8 };
+        let ids = if declared.kind == EventKind::Timer {
+            0
+        } else {
+            self.dice.below(4) as u8
+        };
         let mut id = [Id::NONE; 3];
         for slot in id.iter_mut().take(usize::from(ids)) {
             *slot = values::known_id(&mut self.dice);
@@ -192,7 +205,9 @@ impl<'a> Trial<'a> {
             id,
         };
         set_event_header(&mut bytes, &header);
-        let living: Vec<usize> = (0..self.contexts.len()).filter(|i| self.contexts[*i].is_some()).collect();
+        let living: Vec<usize> = (0..self.contexts.len())
+            .filter(|i| self.contexts[*i].is_some())
+            .collect();
         let carried =
             (declared.kind == EventKind::Timer && !living.is_empty()).then(|| *self.dice.pick(&living));
         (bytes, carried)
@@ -209,18 +224,38 @@ impl<'a> Trial<'a> {
             0 => self.dice.edge(64),
             _ => self.now.wrapping_add(self.dice.word() % 1_000_000),
         };
-        let header = EventHeader { now: self.now, rand: self.dice.word(), ..event_header(&event) };
+        let header = EventHeader {
+            now: self.now,
+            rand: self.dice.word(),
+            ..event_header(&event)
+        };
         set_event_header(&mut event, &header);
         let ids = &header.id[..usize::from(header.ids).min(3)];
         let found = carried.or_else(|| ids.iter().find_map(|id| self.ids.get(id).copied()));
-        let free = ids.iter().find(|id| !id.is_none() && !self.ids.contains_key(id)).copied();
+        let free = ids
+            .iter()
+            .find(|id| !id.is_none() && !self.ids.contains_key(id))
+            .copied();
         let chain = &self.module.chains[usize::from(header.event)];
         let fresh = chain.creates.zip(free).map(|(kind, id)| self.slot(kind, id));
-        let keyed = found.and_then(|i| self.contexts[i].as_ref()).map(|c| (c.kind, c.bytes.clone()));
+        let keyed = found
+            .and_then(|i| self.contexts[i].as_ref())
+            .map(|c| (c.kind, c.bytes.clone()));
         let kind = keyed.as_ref().map(|(kind, _)| *kind);
-        let wanted = if self.dice.one_in(2) { u64::MAX } else { self.dice.word() };
+        let wanted = if self.dice.one_in(2) {
+            u64::MAX
+        } else {
+            self.dice.word()
+        };
         let (globals, scratch) = (self.globals.clone(), self.scratch.clone());
-        let before = Memory { event, keyed, fresh, globals, scratch, wanted };
+        let before = Memory {
+            event,
+            keyed,
+            fresh,
+            globals,
+            scratch,
+            wanted,
+        };
 
         let (mut left, mut right) = (before.clone(), before.clone());
         let (left_outcome, left_records) = left.react(self.left);
@@ -256,10 +291,19 @@ impl<'a> Trial<'a> {
     fn describe(&self, memory: &Memory) -> String {
         let header = event_header(&memory.event);
         let name = &self.module.events[usize::from(header.event)].name;
-        let found =
-            memory.keyed.as_ref().map_or("nothing", |(id, _)| &self.module.contexts[id.0 as usize].name);
-        let slot = if memory.fresh.is_some() { ", a free slot" } else { "" };
-        format!("{name} at {}, found {found}{slot}; interpreter | other\n", header.now)
+        let found = memory
+            .keyed
+            .as_ref()
+            .map_or("nothing", |(id, _)| &self.module.contexts[id.0 as usize].name);
+        let slot = if memory.fresh.is_some() {
+            ", a free slot"
+        } else {
+            ""
+        };
+        format!(
+            "{name} at {}, found {found}{slot}; interpreter | other\n",
+            header.now
+        )
     }
 
     fn note(&mut self, header: &EventHeader, kind: Option<ContextId>, outcome: Outcome, records: &RecordBuf) {
@@ -280,7 +324,9 @@ impl<'a> Trial<'a> {
             Outcome::Assert(_) => 3,
         };
         self.outcomes[slot] += 1;
-        records.iter().for_each(|record| *self.records.entry(record.kind as u8).or_default() += 1);
+        records
+            .iter()
+            .for_each(|record| *self.records.entry(record.kind as u8).or_default() += 1);
     }
 
     /// Adds how chains ended, and which records they left.
@@ -291,7 +337,10 @@ impl<'a> Trial<'a> {
         for (kind, count) in &self.records {
             let name = RecordKind::from_u8(*kind);
             (0..*count).for_each(|_| {
-                coverage.count(format!("record {}", name.map_or("?".into(), |k| format!("{k:?}"))))
+                coverage.count(format!(
+                    "record {}",
+                    name.map_or("?".into(), |k| format!("{k:?}"))
+                ))
             });
         }
     }
@@ -304,7 +353,13 @@ impl<'a> Trial<'a> {
         outcome: Outcome,
         records: &RecordBuf,
     ) -> Vec<Waiting> {
-        let Memory { keyed: found, mut fresh, globals, scratch, .. } = after;
+        let Memory {
+            keyed: found,
+            mut fresh,
+            globals,
+            scratch,
+            ..
+        } = after;
         (self.globals, self.scratch) = (globals, scratch);
         if let (Some(index), Some((kind, bytes))) = (keyed, found) {
             self.contexts[index] = Some(Living { kind, bytes });
@@ -362,12 +417,17 @@ impl<'a> Trial<'a> {
             }
         }
         let lives = |index: &usize| self.contexts[*index].is_some();
-        raised.into_iter().map(|(bytes, carried)| (bytes, carried.filter(lives))).collect()
+        raised
+            .into_iter()
+            .map(|(bytes, carried)| (bytes, carried.filter(lives)))
+            .collect()
     }
 
     /// A new context; where there are too many, an old one goes.
     fn admit(&mut self, kind: ContextId, id: Id, bytes: Vec<u8>) -> usize {
-        let living: Vec<usize> = (0..self.contexts.len()).filter(|i| self.contexts[*i].is_some()).collect();
+        let living: Vec<usize> = (0..self.contexts.len())
+            .filter(|i| self.contexts[*i].is_some())
+            .collect();
         if living.len() >= CONTEXTS {
             self.remove(living[0]);
         }
@@ -389,10 +449,15 @@ impl<'a> Trial<'a> {
         let target = match dice.below(4) {
             0 => Some(&mut self.scratch),
             1 => self.globals.iter_mut().find(|bytes| !bytes.is_empty()),
-            _ if count > 0 => living.into_iter().nth(dice.below(count)).map(|living| &mut living.bytes),
+            _ if count > 0 => living
+                .into_iter()
+                .nth(dice.below(count))
+                .map(|living| &mut living.bytes),
             _ => None,
         };
-        let Some(bytes) = target.filter(|bytes| !bytes.is_empty()) else { return };
+        let Some(bytes) = target.filter(|bytes| !bytes.is_empty()) else {
+            return;
+        };
         let (from, to) = (dice.below(bytes.len()), dice.below(bytes.len() + 1));
         if dice.one_in(3) {
             dice.fill(bytes);

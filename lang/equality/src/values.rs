@@ -8,8 +8,16 @@ use crate::dice::Dice;
 /// For each option list, the size in bytes of its largest member.
 #[must_use]
 pub fn member_sizes(module: &Module) -> Vec<u32> {
-    let size = |m: &hawser_ir::OptKind| module.structure(module.blueprints[m.blueprint.0 as usize].body).size;
-    module.opt_lists.iter().map(|list| list.members.iter().map(size).max().unwrap_or(0)).collect()
+    let size = |m: &hawser_ir::OptKind| {
+        module
+            .structure(module.blueprints[m.blueprint.0 as usize].body)
+            .size
+    };
+    module
+        .opt_lists
+        .iter()
+        .map(|list| list.members.iter().map(size).max().unwrap_or(0))
+        .collect()
 }
 
 /// Ids that events carry: few, so that contexts are found.
@@ -32,14 +40,21 @@ pub fn fill_struct(module: &Module, dice: &mut Dice, structure: StructId, bytes:
 
 fn fill(module: &Module, dice: &mut Dice, ty: &Ty, bytes: &mut [u8]) {
     let sizes = member_sizes(module);
-    let layout = Layout { structs: &module.structs, member_size: &sizes };
+    let layout = Layout {
+        structs: &module.structs,
+        member_size: &sizes,
+    };
     let size = layout.size(ty) as usize;
     match ty {
         Ty::Bool => bytes[0] = u8::from(dice.one_in(2)),
         Ty::Int { bits, signed } | Ty::Enum { bits, signed, .. } => {
             let spare = 64 - u32::from(*bits);
             let value = dice.edge(*bits);
-            let value = if *signed { ((value << spare) as i64 >> spare) as u64 } else { value };
+            let value = if *signed {
+                ((value << spare) as i64 >> spare) as u64
+            } else {
+                value
+            };
             put(bytes, size, value);
         }
         Ty::Seq { bits } => put(bytes, size, dice.edge(*bits)),
@@ -70,9 +85,14 @@ fn put(bytes: &mut [u8], size: usize, value: u64) {
 pub fn fill_image(module: &Module, dice: &mut Dice, structure: StructId, bytes: &mut [u8]) {
     fill_struct(module, dice, structure, bytes);
     let sizes = member_sizes(module);
-    let layout = Layout { structs: &module.structs, member_size: &sizes };
+    let layout = Layout {
+        structs: &module.structs,
+        member_size: &sizes,
+    };
     for field in &module.structure(structure).fields {
-        let Ty::Options { list, cap } = &field.ty else { continue };
+        let Ty::Options { list, cap } = &field.ty else {
+            continue;
+        };
         let members = &module.opt_list(*list).members;
         let len = dice.below(*cap as usize + 1);
         let at = field.offset as usize;
@@ -82,12 +102,21 @@ pub fn fill_image(module: &Module, dice: &mut Dice, structure: StructId, bytes: 
             let entry = at + LIST_HEADER as usize + i * layout.option_stride(*list) as usize;
             put(&mut bytes[entry..], 8, tag as u64);
             let member = module.blueprints[members[tag].blueprint.0 as usize].body;
-            fill_struct(module, dice, member, &mut bytes[entry + hawser_ir::OPTION_TAG as usize..]);
+            fill_struct(
+                module,
+                dice,
+                member,
+                &mut bytes[entry + hawser_ir::OPTION_TAG as usize..],
+            );
         }
     }
     // A count beyond its list gives a header that no parser takes: mostly it is small.
     if !dice.one_in(6) {
-        let counts = module.structure(structure).fields.iter().filter(|f| f.name == "n");
+        let counts = module
+            .structure(structure)
+            .fields
+            .iter()
+            .filter(|f| f.name == "n");
         counts.for_each(|field| put(&mut bytes[field.offset as usize..], 1, dice.clone().word() % 3));
     }
 }
@@ -97,7 +126,9 @@ pub fn address(dice: &mut Dice) -> [u8; 16] {
     match dice.below(4) {
         0 => [0; 16],
         1 => (u128::from(dice.word()) << 64 | u128::from(dice.word())).to_be_bytes(),
-        _ => std::net::Ipv4Addr::from_bits(dice.word() as u32).to_ipv6_mapped().octets(),
+        _ => std::net::Ipv4Addr::from_bits(dice.word() as u32)
+            .to_ipv6_mapped()
+            .octets(),
     }
 }
 
@@ -105,7 +136,9 @@ pub fn address(dice: &mut Dice) -> [u8; 16] {
 pub fn net(dice: &mut Dice) -> Net {
     let v4 = dice.one_in(2);
     let mut address = || match v4 {
-        true => std::net::Ipv4Addr::from_bits(dice.word() as u32).to_ipv6_mapped().octets(),
+        true => std::net::Ipv4Addr::from_bits(dice.word() as u32)
+            .to_ipv6_mapped()
+            .octets(),
         false => (u128::from(dice.word()) << 64 | u128::from(dice.word())).to_be_bytes(),
     };
     let (src_ip, dst_ip) = (address(), address());

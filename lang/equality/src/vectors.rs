@@ -76,7 +76,12 @@ impl Side for Recorder<'_> {
         let vectors = &mut *self.vectors.borrow_mut();
         vectors.call(REACT);
         let number = usize::from(event_header(event).event);
-        let room = self.inner.module().chains.get(number).map_or(0, |chain| chain.bounds.record_bytes);
+        let room = self
+            .inner
+            .module()
+            .chains
+            .get(number)
+            .map_or(0, |chain| chain.bounds.record_bytes);
         vectors.word(memory.keyed.as_ref().map_or(0, |(id, _)| u64::from(id.0) + 1));
         vectors.word(u64::from(memory.fresh.is_some()));
         vectors.word(u64::from(room));
@@ -103,7 +108,9 @@ impl Side for Recorder<'_> {
         vectors.call(PARSE);
         let module = self.inner.module();
         let most = module.parsers[parser].max_events;
-        let largest = (0..module.events.len()).map(|i| module.event_size(EventId(i as u32))).max();
+        let largest = (0..module.events.len())
+            .map(|i| module.event_size(EventId(i as u32)))
+            .max();
         vectors.word(parser as u64);
         vectors.word(u64::from(most));
         vectors.word(u64::from(most) * largest.unwrap_or(0) as u64);
@@ -129,7 +136,9 @@ impl Side for Recorder<'_> {
         vectors.blob(bytemuck::bytes_of(packet));
         vectors.blob(image);
         let numbers = [segment.index, segment.count, segment.len, header.len() as u32];
-        numbers.into_iter().for_each(|number| vectors.word(u64::from(number)));
+        numbers
+            .into_iter()
+            .for_each(|number| vectors.word(u64::from(number)));
         let built = self.inner.build(packet, image, segment, header);
         vectors.word(u64::from(built.csum.is_some()));
         vectors.word(built.csum.map_or(0, |(_, at)| u64::from(at)));
@@ -182,8 +191,14 @@ fn input_views(vectors: &mut Vectors, input: &Input<'_>) {
 /// # Errors
 /// Never for a deterministic interpreter: it is compared with itself on the way.
 pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
-    let recorder = Recorder { inner: &printed.interpreter, vectors: RefCell::default() };
-    recorder.vectors.borrow_mut().blob(bytemuck::cast_slice(&printed.params));
+    let recorder = Recorder {
+        inner: &printed.interpreter,
+        vectors: RefCell::default(),
+    };
+    recorder
+        .vectors
+        .borrow_mut()
+        .blob(bytemuck::cast_slice(&printed.params));
     for seed in 0..courses {
         compare(printed, &recorder, seed, &mut Coverage::default(), &mut |_| {})
             .map_err(|(step, text)| format!("step {step}: {text}"))?;
@@ -201,7 +216,9 @@ pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
 pub fn replay(folder: &Path, printed: &Printed, vectors: &Vectors) -> Result<(), String> {
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
-        std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display())).map(|()| path)
+        std::fs::write(&path, bytes)
+            .map_err(|error| format!("{}: {error}", path.display()))
+            .map(|()| path)
     };
     write("program.c", printed.c.as_bytes())?;
     let harness = write("harness.c", HARNESS.as_bytes())?;

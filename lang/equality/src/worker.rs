@@ -68,7 +68,10 @@ pub fn run(batch: &Batch) {
             }
         }
     }
-    coverage.lines().lines().for_each(|line| say(&format!("node {line}")));
+    coverage
+        .lines()
+        .lines()
+        .for_each(|line| say(&format!("node {line}")));
     say("end");
 }
 
@@ -78,7 +81,10 @@ fn load(
     settings: &Settings,
 ) -> Result<(hawser_temporary::Folder, Library), String> {
     let folder = hawser_temporary::Folder::new().map_err(|error| error.to_string())?;
-    let sources: Vec<(&str, &str)> = programs.iter().map(|(_, p)| (p.name.as_str(), p.c.as_str())).collect();
+    let sources: Vec<(&str, &str)> = programs
+        .iter()
+        .map(|(_, p)| (p.name.as_str(), p.c.as_str()))
+        .collect();
     let object = compile::shared_object(&folder, &sources, settings)?;
     let library = Library::open(&object)?;
     Ok((folder, library))
@@ -103,7 +109,12 @@ fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage,
     match Attached::new(printed, &native, &generate::attachment(seed)) {
         Ok(attached) => {
             if let Err((step, text)) = attached.compare(seed, coverage, &mut progress) {
-                found("differs", seed, Some(step), &format!("with its attachment: {text}"));
+                found(
+                    "differs",
+                    seed,
+                    Some(step),
+                    &format!("with its attachment: {text}"),
+                );
             }
         }
         Err(message) => found("rejected", seed, None, &message),

@@ -13,7 +13,14 @@ use hawser_equality::{nodes, parent};
 const PROGRAMS: u64 = 200;
 
 fn plan(first: u64, programs: u64) -> parent::Plan {
-    parent::Plan { first, programs, batch: 5, jobs: 2, settings: Settings::default(), text: None }
+    parent::Plan {
+        first,
+        programs,
+        batch: 5,
+        jobs: 2,
+        settings: Settings::default(),
+        text: None,
+    }
 }
 
 #[test]
@@ -23,10 +30,17 @@ fn random_programs_do_the_same_as_c() {
     println!("{}", findings.coverage.table());
     for failure in &findings.failures {
         println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
-        println!("again: cargo run -p hawser-equality -- repeat --first {}\n", failure.seed);
+        println!(
+            "again: cargo run -p hawser-equality -- repeat --first {}\n",
+            failure.seed
+        );
     }
     assert_eq!((findings.equal, findings.failures.len()), (PROGRAMS, 0));
-    assert_eq!(findings.coverage.missing(nodes::ALL), [""; 0], "nodes that no program had");
+    assert_eq!(
+        findings.coverage.missing(nodes::ALL),
+        [""; 0],
+        "nodes that no program had"
+    );
 }
 
 /// Programs on which the sides once differed, by seed: 138 (the length of a packed sorted list was not
@@ -77,18 +91,38 @@ fn programs_that_differ_or_die_are_named_by_seed() {
     let folder = hawser_temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
-    let findings = parent::run(executable, &parent::Plan { text: Some(text), ..plan(7, 1) });
+    let findings = parent::run(
+        executable,
+        &parent::Plan {
+            text: Some(text),
+            ..plan(7, 1)
+        },
+    );
     assert_eq!(findings.failures.len(), 1);
     assert_eq!(findings.failures[0].seed, 7);
-    assert!(findings.failures[0].text.starts_with("rejected"), "{}", findings.failures[0].text);
+    assert!(
+        findings.failures[0].text.starts_with("rejected"),
+        "{}",
+        findings.failures[0].text
+    );
     // A process that ends early takes its seed with it.
     let findings = parent::run(Path::new("/bin/false"), &plan(5, 1));
     assert_eq!(findings.failures.len(), 1);
-    assert!(findings.failures[0].text.contains("ended the process"), "{}", findings.failures[0].text);
+    assert!(
+        findings.failures[0].text.contains("ended the process"),
+        "{}",
+        findings.failures[0].text
+    );
 }
 
 #[test]
 fn a_seed_is_a_program_for_ever() {
-    assert_eq!(hawser_equality::generate::program(3), hawser_equality::generate::program(3));
-    assert_ne!(hawser_equality::generate::program(3), hawser_equality::generate::program(4));
+    assert_eq!(
+        hawser_equality::generate::program(3),
+        hawser_equality::generate::program(3)
+    );
+    assert_ne!(
+        hawser_equality::generate::program(3),
+        hawser_equality::generate::program(4)
+    );
 }

@@ -32,8 +32,13 @@ impl<'a> BitReader<'a> {
             return Ok(bytes.iter().fold(0, |value, b| value << 8 | u64::from(*b)));
         }
         let end = self.at + count as usize;
-        let covering = self.bytes.get(self.at / 8..end.div_ceil(8)).ok_or(ParseError::Truncated)?;
-        let value = covering.iter().fold(0u128, |value, b| value << 8 | u128::from(*b));
+        let covering = self
+            .bytes
+            .get(self.at / 8..end.div_ceil(8))
+            .ok_or(ParseError::Truncated)?;
+        let value = covering
+            .iter()
+            .fold(0u128, |value, b| value << 8 | u128::from(*b));
         let spare = end.next_multiple_of(8) - end;
         self.at = end;
         Ok((value >> spare & ((1 << count) - 1)) as u64)
@@ -42,7 +47,10 @@ impl<'a> BitReader<'a> {
     /// The next `count` bytes, from a byte border on.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], ParseError> {
         let start = self.position();
-        let bytes = self.bytes.get(start..start + count).ok_or(ParseError::Truncated)?;
+        let bytes = self
+            .bytes
+            .get(start..start + count)
+            .ok_or(ParseError::Truncated)?;
         self.at = (start + count) * 8;
         Ok(bytes)
     }
@@ -51,7 +59,9 @@ impl<'a> BitReader<'a> {
     pub(crate) fn varint(&mut self) -> Result<u64, ParseError> {
         let first = *self.bytes(1)?.first().ok_or(ParseError::Truncated)?;
         let rest = self.bytes((1 << (first >> 6)) - 1)?;
-        Ok(rest.iter().fold(u64::from(first & 0x3f), |value, b| value << 8 | u64::from(*b)))
+        Ok(rest
+            .iter()
+            .fold(u64::from(first & 0x3f), |value, b| value << 8 | u64::from(*b)))
     }
 
     /// What is left, from a byte border on.

@@ -25,29 +25,43 @@ impl Machine<'_> {
         self.apply_rules(packet, segment);
         if let Some(at) = blueprint.data_at {
             let len_at = std::mem::offset_of!(Data, len);
-            self.memory.write(image.plus(at as usize + len_at), 4, u64::from(segment.len));
+            self.memory
+                .write(image.plus(at as usize + len_at), 4, u64::from(segment.len));
         }
 
         let header_len = self.measure(id, image);
         let data = segment.len as usize;
         let total = header_len + data + trailer_len(blueprint);
-        let facts = Facts { total, header: header_len, data };
+        let facts = Facts {
+            total,
+            header: header_len,
+            data,
+        };
         let room = header.len();
         let mut out = BitWriter::new(header);
         let sum = self.write_header(id, image, facts, &mut out);
 
         let csum = sum.map(|field| {
-            let protocol =
-                if packet.net.protocol == 0 { self.program.prepared.protocol } else { packet.net.protocol };
-            let pseudo =
-                if field.pseudo { pseudo_header(&packet.net, protocol, total) } else { Sum::default() };
+            let protocol = if packet.net.protocol == 0 {
+                self.program.prepared.protocol
+            } else {
+                packet.net.protocol
+            };
+            let pseudo = if field.pseudo {
+                pseudo_header(&packet.net, protocol, total)
+            } else {
+                Sum::default()
+            };
             out.patch(field.at, &pseudo.folded());
             (0, field.at as u16)
         });
         if data == 0 {
             self.write_trailer(id, image, facts, &mut out);
         }
-        Built { len: out.position().min(room), csum }
+        Built {
+            len: out.position().min(room),
+            csum,
+        }
     }
 
     /// Applies the rules in order. All see the image as it was for the previous packet.
@@ -59,8 +73,14 @@ impl Machine<'_> {
         self.memory.previous.extend_from_slice(self.memory.image);
         let mut args = packet.args.iter();
         for index in packet.rule.iter().take(usize::from(packet.rules)) {
-            let Some(rule) = self.module().seg_rules.get(usize::from(*index)) else { continue };
-            for (slot, arg) in self.rule_args.iter_mut().zip(args.by_ref().take(usize::from(rule.args))) {
+            let Some(rule) = self.module().seg_rules.get(usize::from(*index)) else {
+                continue;
+            };
+            for (slot, arg) in self
+                .rule_args
+                .iter_mut()
+                .zip(args.by_ref().take(usize::from(rule.args)))
+            {
                 *slot = *arg;
             }
             self.apply_rule(rule, segment);
@@ -78,7 +98,9 @@ impl Machine<'_> {
             &rule.mid
         };
         let previous = Loc::start(Region::Previous);
-        let Ok(value) = self.eval_over(previous, Facts::default(), value) else { return };
+        let Ok(value) = self.eval_over(previous, Facts::default(), value) else {
+            return;
+        };
         if let Ok(field) = self.locate_from(Loc::start(Region::Image), &rule.field) {
             self.store_at(field, &rule.field.ty, value);
         }
@@ -109,10 +131,20 @@ impl Machine<'_> {
         let mut options = None;
         for field in &blueprint.header {
             match field {
-                WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => {
-                    sum = Some(SumField { at: out.position(), pseudo: *pseudo });
+                WireField::Bits {
+                    fill: Some(Fill::Checksum16 { pseudo }),
+                    ..
+                } => {
+                    sum = Some(SumField {
+                        at: out.position(),
+                        pseudo: *pseudo,
+                    });
                 }
-                WireField::Bits { fill: Some(Fill::HeaderWords), bits, .. } => {
+                WireField::Bits {
+                    fill: Some(Fill::HeaderWords),
+                    bits,
+                    ..
+                } => {
                     words_limit = Some(((1usize << bits.min(&16)) - 1) * WORD);
                 }
                 WireField::Options { list, offset, cap } => options = Some((*list, *offset, *cap)),
@@ -138,7 +170,13 @@ impl Machine<'_> {
 
     fn write_field(&mut self, field: &WireField, image: Loc, facts: Facts, out: &mut BitWriter<'_>) {
         match field {
-            WireField::Bits { offset, ty, bits, fill, .. } => {
+            WireField::Bits {
+                offset,
+                ty,
+                bits,
+                fill,
+                ..
+            } => {
                 let value = match fill {
                     None => self.load_at(image.plus(*offset as usize), ty),
                     Some(Fill::Value(expr)) => self.eval_over(image, facts, expr).unwrap_or(0),
@@ -155,7 +193,11 @@ impl Machine<'_> {
                 out.bytes(self.memory.bytes(image.plus(*offset as usize), *len as usize));
                 out.zeros_to(end);
             }
-            WireField::Nested { blueprint, offset, when } => {
+            WireField::Nested {
+                blueprint,
+                offset,
+                when,
+            } => {
                 if self.is_present(image, when.as_ref()).unwrap_or(false) {
                     let nested = image.plus(*offset as usize);
                     let len = self.measure(*blueprint, nested);
@@ -163,8 +205,17 @@ impl Machine<'_> {
                 }
             }
             WireField::Options { .. } => {}
-            WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty } => {
-                let count = self.load_at(image.plus(*count_at as usize), count_ty).min(u64::from(*cap));
+            WireField::Repeat {
+                blueprint,
+                offset,
+                cap,
+                stride,
+                count_at,
+                count_ty,
+            } => {
+                let count = self
+                    .load_at(image.plus(*count_at as usize), count_ty)
+                    .min(u64::from(*cap));
                 for i in 0..count as usize {
                     let element = image.plus((*offset + LIST_HEADER) as usize + i * *stride as usize);
                     let len = self.measure(*blueprint, element);
@@ -178,7 +229,11 @@ impl Machine<'_> {
     /// which is complete.
     pub(crate) fn write_nested(&mut self, id: BlueprintId, image: Loc, len: usize, out: &mut BitWriter<'_>) {
         let start = out.position();
-        let facts = Facts { total: len, header: len, data: 0 };
+        let facts = Facts {
+            total: len,
+            header: len,
+            data: 0,
+        };
         if let Some(field) = self.write_header(id, image, facts, out) {
             let mut sum = Sum::default();
             sum.add(out.written(start));
@@ -193,12 +248,18 @@ impl Machine<'_> {
         for field in &blueprint.trailer {
             self.write_field(field, image, facts, out);
         }
-        let Some(field) = CrcField::find(blueprint) else { return };
+        let Some(field) = CrcField::find(blueprint) else {
+            return;
+        };
         let mut crc = Crc::new();
         let written = out.written(0);
         let (header, rest) = written.split_at(trailer.min(written.len()));
         field.add_header(&mut crc, header);
-        let covered = if field.in_trailer { field.at / 8 } else { rest.len() };
+        let covered = if field.in_trailer {
+            field.at / 8
+        } else {
+            rest.len()
+        };
         crc.add(&rest[..covered.min(rest.len())]);
         let at = field.at / 8 + if field.in_trailer { trailer } else { 0 };
         out.patch(at, &crc.value().to_be_bytes());

@@ -19,7 +19,9 @@ pub(crate) fn react(
         return Outcome::Done;
     }
     let header = event_header(event);
-    let Some(chain) = program.module.chains.get(usize::from(header.event)) else { return Outcome::Done };
+    let Some(chain) = program.module.chains.get(usize::from(header.event)) else {
+        return Outcome::Done;
+    };
     let mut machine = Machine::new(program);
     machine.setting = Setting {
         now: header.now,
@@ -71,14 +73,18 @@ impl<'a> Machine<'a> {
     /// A timer's own event finds its field zero. Of several timers that raise this event, it is
     /// the earliest one that is due.
     fn disarm(&mut self, event: EventId) {
-        let (Some(context), Some(EventKind::Timer)) =
-            (self.setting.keyed, self.module().events.get(event.0 as usize).map(|e| e.kind))
-        else {
+        let (Some(context), Some(EventKind::Timer)) = (
+            self.setting.keyed,
+            self.module().events.get(event.0 as usize).map(|e| e.kind),
+        ) else {
             return;
         };
         let timers = &self.module().contexts[context.0 as usize].timers;
         let mine = timers.iter().filter(|t| t.event == event);
-        let fields = mine.map(|t| Loc { region: Region::Keyed, at: t.offset as usize });
+        let fields = mine.map(|t| Loc {
+            region: Region::Keyed,
+            at: t.offset as usize,
+        });
         let armed = fields.filter(|loc| self.memory.read(*loc, 8) != 0);
         if let Some(loc) = armed.min_by_key(|loc| self.memory.read(*loc, 8)) {
             self.store_at(loc, &Ty::Timer, 0);
@@ -88,18 +94,29 @@ impl<'a> Machine<'a> {
     /// The first invariant that does not hold, of all contexts that the chain could change.
     fn broken_invariant(&mut self, chain: &'a Chain) -> Option<u32> {
         let keyed = self.setting.keyed.map(|id| (id, Region::Keyed));
-        let fresh = self.setting.fresh.filter(|_| self.setting.created).map(|id| (id, Region::Fresh));
+        let fresh = self
+            .setting
+            .fresh
+            .filter(|_| self.setting.created)
+            .map(|id| (id, Region::Fresh));
         let globals = chain.globals.iter().map(|id| (*id, Region::Global(id.0)));
-        let broken = keyed.into_iter().chain(fresh).chain(globals).find_map(|(id, region)| {
-            self.keyed = region;
-            self.broken_invariant_of(id)
-        });
+        let broken = keyed
+            .into_iter()
+            .chain(fresh)
+            .chain(globals)
+            .find_map(|(id, region)| {
+                self.keyed = region;
+                self.broken_invariant_of(id)
+            });
         self.keyed = Region::Keyed;
         broken
     }
 
     fn broken_invariant_of(&mut self, context: ContextId) -> Option<u32> {
         let invariants = &self.module().contexts[context.0 as usize].invariants;
-        invariants.iter().find(|(expr, _)| self.is_true(expr) == Ok(false)).map(|(_, index)| *index)
+        invariants
+            .iter()
+            .find(|(expr, _)| self.is_true(expr) == Ok(false))
+            .map(|(_, index)| *index)
     }
 }

@@ -52,7 +52,10 @@ fn words(bytes: &[u8]) -> u64 {
         sum += u64::from(u16::from_ne_bytes([pair[0], pair[1]]));
     }
     // A last odd byte is padded with a zero (RFC 1071, 4.1).
-    sum + pairs.remainder().first().map_or(0, |b| u64::from(u16::from_ne_bytes([*b, 0])))
+    sum + pairs
+        .remainder()
+        .first()
+        .map_or(0, |b| u64::from(u16::from_ne_bytes([*b, 0])))
 }
 
 /// Adds the carries back in, down to 16 bits.
@@ -100,7 +103,9 @@ impl Crc {
 
     /// Adds bytes.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |crc, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)]);
+        self.0 = bytes
+            .iter()
+            .fold(self.0, |crc, b| crc >> 8 ^ CRC_TABLE[usize::from(crc as u8 ^ b)]);
     }
 
     /// The remainder so far.
@@ -117,7 +122,11 @@ const CRC_TABLE: [u32; 256] = {
         let mut crc = byte as u32;
         let mut bit = 0;
         while bit < 8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ 0xedb8_8320
+            } else {
+                crc >> 1
+            };
             bit += 1;
         }
         table[byte] = crc;

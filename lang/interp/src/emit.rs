@@ -34,9 +34,14 @@ impl Machine<'_> {
             }
             Instr::DelTxOrderedData { uid } => self.unit(RecordKind::DelTx, uid, None, None, None),
             Instr::DelRxOrderedData { uid } => self.unit(RecordKind::DelRx, uid, None, None, None),
-            Instr::PktGen { net, blueprint, bp, rules, queue, rank } => {
-                self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref())
-            }
+            Instr::PktGen {
+                net,
+                blueprint,
+                bp,
+                rules,
+                queue,
+                rank,
+            } => self.packet(net, *blueprint, bp, rules, *queue, rank.as_ref()),
             Instr::TimerStart { timer, index, dur } => {
                 // Never 0, which means "not armed"; never past the end of time.
                 let deadline = self.setting.now.saturating_add(self.eval(dur)?).max(1);
@@ -53,15 +58,23 @@ impl Machine<'_> {
             }
             Instr::AddId { id } => self.alias(RecordKind::AddId, id),
             Instr::DropId { id } => self.alias(RecordKind::DropId, id),
-            Instr::Notify { on, code, error, id, args } => {
-                self.notify(*on, *code, error.as_ref(), id.as_ref(), args)
-            }
+            Instr::Notify {
+                on,
+                code,
+                error,
+                id,
+                args,
+            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), args),
             Instr::Raise { event, from, target } => self.raise(*event, from, target.as_ref()),
             Instr::Signal { signal, from } => {
                 let (_, structure) = self.module().signals[signal.0 as usize];
                 let bytes = self.module().structure(structure).size;
                 let from = self.locate(from)?;
-                let record = SignalRec { header: RecordHeader::zeroed(), signal: signal.0, bytes };
+                let record = SignalRec {
+                    header: RecordHeader::zeroed(),
+                    signal: signal.0,
+                    bytes,
+                };
                 self.record_with(
                     RecordKind::Signal,
                     self.subject(Base::Keyed),
@@ -87,7 +100,9 @@ impl Machine<'_> {
 
     /// Writes a record followed by `len` bytes of memory; what memory lacks is zero.
     fn record_with<R: bytemuck::Pod>(&mut self, kind: RecordKind, on: u8, record: &R, at: Loc, len: usize) {
-        let Some(records) = self.records.as_deref_mut() else { return };
+        let Some(records) = self.records.as_deref_mut() else {
+            return;
+        };
         let found = self.memory.bytes(at, len);
         if found.len() == len {
             records.push(kind, on, record, found);
@@ -157,7 +172,13 @@ impl Machine<'_> {
                 *arg = self.eval(value)?;
             }
         }
-        self.record_with(RecordKind::Packet, self.subject(Base::Keyed), &record, image, bytes as usize);
+        self.record_with(
+            RecordKind::Packet,
+            self.subject(Base::Keyed),
+            &record,
+            image,
+            bytes as usize,
+        );
         Ok(())
     }
 
@@ -165,8 +186,17 @@ impl Machine<'_> {
     fn timer(&mut self, kind: RecordKind, timer: &Place, index: u32, deadline: u64) -> Result<(), Halt> {
         let loc = self.locate(timer)?;
         self.store_at(loc, &Ty::Timer, deadline);
-        let record = TimerRec { header: RecordHeader::zeroed(), deadline, timer: index, pad: 0 };
-        let on = if loc.region == Region::Fresh { ON_FRESH } else { ON_KEYED };
+        let record = TimerRec {
+            header: RecordHeader::zeroed(),
+            deadline,
+            timer: index,
+            pad: 0,
+        };
+        let on = if loc.region == Region::Fresh {
+            ON_FRESH
+        } else {
+            ON_KEYED
+        };
         self.record(kind, on, &record);
         Ok(())
     }
@@ -178,10 +208,18 @@ impl Machine<'_> {
         }
         let fresh = Loc::start(Region::Fresh);
         let id = self.id(fresh);
-        self.init(fresh, &Ty::Struct(self.module().contexts[context.0 as usize].body));
+        self.init(
+            fresh,
+            &Ty::Struct(self.module().contexts[context.0 as usize].body),
+        );
         self.memory.put(fresh, &id.0);
         self.setting.created = true;
-        let record = ContextRec { header: RecordHeader::zeroed(), id, context: context.0, pad: 0 };
+        let record = ContextRec {
+            header: RecordHeader::zeroed(),
+            id,
+            context: context.0,
+            pad: 0,
+        };
         self.record(RecordKind::NewContext, ON_FRESH, &record);
     }
 
@@ -189,15 +227,28 @@ impl Machine<'_> {
     /// nothing was found.
     fn subject(&self, on: Base) -> u8 {
         let nothing_found = self.setting.keyed.is_none() && self.setting.created;
-        if on == Base::Fresh || nothing_found { ON_FRESH } else { ON_KEYED }
+        if on == Base::Fresh || nothing_found {
+            ON_FRESH
+        } else {
+            ON_KEYED
+        }
     }
 
     /// Instructions on the context itself.
     fn context(&mut self, kind: RecordKind, on: Base, id: Id) {
         let on = self.subject(on);
-        let context = if on == ON_FRESH { self.setting.fresh } else { self.setting.keyed };
+        let context = if on == ON_FRESH {
+            self.setting.fresh
+        } else {
+            self.setting.keyed
+        };
         if let Some(context) = context {
-            let record = ContextRec { header: RecordHeader::zeroed(), id, context: context.0, pad: 0 };
+            let record = ContextRec {
+                header: RecordHeader::zeroed(),
+                id,
+                context: context.0,
+                pad: 0,
+            };
             self.record(kind, on, &record);
         }
     }
@@ -246,14 +297,30 @@ impl Machine<'_> {
         let bytes = self.module().event_size(event) as u32;
         let number = std::mem::offset_of!(EventHeader, event);
         self.memory.write(from.plus(number), 2, u64::from(event.0));
-        let record = RaiseRec { header: RecordHeader::zeroed(), target, event: event.0, bytes };
-        self.record_with(RecordKind::Raise, self.subject(Base::Keyed), &record, from, bytes as usize);
+        let record = RaiseRec {
+            header: RecordHeader::zeroed(),
+            target,
+            event: event.0,
+            bytes,
+        };
+        self.record_with(
+            RecordKind::Raise,
+            self.subject(Base::Keyed),
+            &record,
+            from,
+            bytes as usize,
+        );
         Ok(())
     }
 
     fn queue(&mut self, kind: RecordKind, queue: QueueId, value: Option<&Expr>) -> Result<(), Halt> {
         let value = self.optional(value)?;
-        let record = QueueRec { header: RecordHeader::zeroed(), value, queue: queue.0, pad: 0 };
+        let record = QueueRec {
+            header: RecordHeader::zeroed(),
+            value,
+            queue: queue.0,
+            pad: 0,
+        };
         self.record(kind, self.subject(Base::Keyed), &record);
         Ok(())
     }
@@ -264,7 +331,11 @@ impl Machine<'_> {
             let value = self.eval(arg)?;
             self.spare.extend_from_slice(&value.to_ne_bytes());
         }
-        let record = ExternRec { header: RecordHeader::zeroed(), extern_: callee, args: args.len() as u32 };
+        let record = ExternRec {
+            header: RecordHeader::zeroed(),
+            extern_: callee,
+            args: args.len() as u32,
+        };
         let on = self.subject(Base::Keyed);
         if let Some(records) = self.records.as_deref_mut() {
             records.push(RecordKind::Extern, on, &record, &self.spare);

@@ -66,7 +66,10 @@ impl Machine<'_> {
             ExprKind::Call(function, args) => self.call(*function, args)?,
             ExprKind::RuleArg(index) => self.rule_args.get(usize::from(*index)).copied().unwrap_or(0),
             ExprKind::Wanted(signal) => {
-                let wanted = self.records.as_deref().map_or(0, hawser_ir::buf::RecordBuf::wanted);
+                let wanted = self
+                    .records
+                    .as_deref()
+                    .map_or(0, hawser_ir::buf::RecordBuf::wanted);
                 u64::from(wanted & signal.bit() != 0)
             }
             ExprKind::Wire(fact) => self.wire_fact(*fact),
@@ -83,9 +86,11 @@ impl Machine<'_> {
     /// lies before its cursor (`HeaderLen`), after it (`DataLen`), and both.
     fn wire_fact(&self, fact: WireFact) -> u64 {
         let facts = match (self.blueprint == Loc::NOWHERE, self.cursor) {
-            (true, Some(c)) => {
-                crate::machine::Facts { total: c.end, header: c.at, data: c.end.saturating_sub(c.at) }
-            }
+            (true, Some(c)) => crate::machine::Facts {
+                total: c.end,
+                header: c.at,
+                data: c.end.saturating_sub(c.at),
+            },
             (true, None) | (false, _) => self.facts,
         };
         match fact {
@@ -174,11 +179,15 @@ impl Machine<'_> {
             }
             Query::WindowRunFrom(place, i) => {
                 let i = self.eval(i)?;
-                self.window(place)?.and_then(|w| w.run(&self.memory, i)).map_or(0, |run| run.0)
+                self.window(place)?
+                    .and_then(|w| w.run(&self.memory, i))
+                    .map_or(0, |run| run.0)
             }
             Query::WindowRunTo(place, i) => {
                 let i = self.eval(i)?;
-                self.window(place)?.and_then(|w| w.run(&self.memory, i)).map_or(0, |run| run.1)
+                self.window(place)?
+                    .and_then(|w| w.run(&self.memory, i))
+                    .map_or(0, |run| run.1)
             }
         })
     }
@@ -214,7 +223,9 @@ impl Machine<'_> {
     }
 
     fn has_tag(&self, list: Loc, ty: &Ty, tag: u32) -> bool {
-        let Ty::Options { list: id, cap } = ty else { return false };
+        let Ty::Options { list: id, cap } = ty else {
+            return false;
+        };
         let stride = self.layout().option_stride(*id) as usize;
         self.find_tag(list, *cap, stride, tag).is_some()
     }
@@ -228,7 +239,9 @@ impl Machine<'_> {
             self.values.push(value);
         }
         let list = self.locate(place)?;
-        let Some(sorted) = Sorted::of(&self.layout(), list, &place.ty) else { return Ok(0) };
+        let Some(sorted) = Sorted::of(&self.layout(), list, &place.ty) else {
+            return Ok(0);
+        };
         let len = sorted.len(&self.memory);
         let below = |position: &u64| {
             let compared = sorted

@@ -35,7 +35,10 @@ impl<'a> Machine<'a> {
     /// The phases of [`Machine::extract`]: fields, lengths, fills, checksums, payload.
     fn take_apart(&mut self, blueprint: &'a Blueprint, dst: Loc) -> Result<Cursor<'a>, ParseError> {
         let Cursor { packet, at, end } = self.cursor.ok_or(ParseError::Truncated)?;
-        let head = packet.head.get(at..end.min(packet.head.len())).ok_or(ParseError::Truncated)?;
+        let head = packet
+            .head
+            .get(at..end.min(packet.head.len()))
+            .ok_or(ParseError::Truncated)?;
         let header = self.read_header(blueprint, dst, head)?;
 
         let trailer = trailer_len(blueprint);
@@ -49,7 +52,11 @@ impl<'a> Machine<'a> {
         self.verify_crc(blueprint, dst, &packet, [at, at + header, end - trailer])?;
 
         self.set_data(blueprint, dst, &packet, at + header, data);
-        Ok(Cursor { packet, at: at + header, end: end - trailer })
+        Ok(Cursor {
+            packet,
+            at: at + header,
+            end: end - trailer,
+        })
     }
 
     /// Reads a header and returns its length in bytes.
@@ -77,7 +84,9 @@ impl<'a> Machine<'a> {
             | WireField::Nested { .. }
             | WireField::Repeat { .. } => None,
         });
-        let Some((list, offset, cap)) = options else { return Ok(announced.unwrap_or(fixed)) };
+        let Some((list, offset, cap)) = options else {
+            return Ok(announced.unwrap_or(fixed));
+        };
         let end = match &self.module().opt_list(list).len {
             Some(len) => fixed.saturating_add(self.wire_value(image, Facts::default(), len)? as usize),
             None => limit,
@@ -90,9 +99,12 @@ impl<'a> Machine<'a> {
     /// The header's length in bytes, where a field of it tells.
     fn announced_len(&self, blueprint: &Blueprint, image: Loc) -> Option<usize> {
         blueprint.header.iter().find_map(|field| match field {
-            WireField::Bits { fill: Some(Fill::HeaderWords), offset, ty, .. } => {
-                Some(self.load_at(image.plus(*offset as usize), ty) as usize * WORD)
-            }
+            WireField::Bits {
+                fill: Some(Fill::HeaderWords),
+                offset,
+                ty,
+                ..
+            } => Some(self.load_at(image.plus(*offset as usize), ty) as usize * WORD),
             WireField::Bits { .. }
             | WireField::Varint { .. }
             | WireField::Bytes { .. }
@@ -119,15 +131,27 @@ impl<'a> Machine<'a> {
                 self.memory.write(image.plus(*offset as usize), 8, value);
             }
             WireField::Bytes { offset, len, .. } => {
-                self.memory.put(image.plus(*offset as usize), reader.bytes(*len as usize)?);
+                self.memory
+                    .put(image.plus(*offset as usize), reader.bytes(*len as usize)?);
             }
-            WireField::Nested { blueprint, offset, when } => {
+            WireField::Nested {
+                blueprint,
+                offset,
+                when,
+            } => {
                 if self.is_present(image, when.as_ref())? {
                     self.read_nested(*blueprint, image.plus(*offset as usize), reader)?;
                 }
             }
             WireField::Options { .. } => {}
-            WireField::Repeat { blueprint, offset, cap, stride, count_at, count_ty } => {
+            WireField::Repeat {
+                blueprint,
+                offset,
+                cap,
+                stride,
+                count_at,
+                count_ty,
+            } => {
                 let count = self.load_at(image.plus(*count_at as usize), count_ty);
                 if count > u64::from(*cap) {
                     return Err(ParseError::Frame);
@@ -153,7 +177,15 @@ impl<'a> Machine<'a> {
         let blueprint = self.blueprint(id);
         let bytes = reader.rest();
         let len = self.read_header(blueprint, image, bytes)?;
-        self.verify_values(blueprint, image, Facts { total: len, header: len, data: 0 })?;
+        self.verify_values(
+            blueprint,
+            image,
+            Facts {
+                total: len,
+                header: len,
+                data: 0,
+            },
+        )?;
         if let Some(false) = checksums(blueprint).next().map(|_| {
             let mut sum = Sum::default();
             sum.add(&bytes[..len]);
@@ -180,7 +212,10 @@ impl<'a> Machine<'a> {
         room[..head.len()].copy_from_slice(head);
         room[head.len()..head.len() + tail.len()].copy_from_slice(tail);
         let mut reader = BitReader::new(&bytes[..to - from]);
-        blueprint.trailer.iter().try_for_each(|field| self.read_field(field, image, &mut reader))
+        blueprint
+            .trailer
+            .iter()
+            .try_for_each(|field| self.read_field(field, image, &mut reader))
     }
 
     /// Compares every computed field with what it ought to be.
@@ -191,15 +226,29 @@ impl<'a> Machine<'a> {
         facts: Facts,
     ) -> Result<(), ParseError> {
         for field in blueprint.header.iter().chain(&blueprint.trailer) {
-            let WireField::Bits { offset, ty, bits, fill: Some(Fill::Value(expr)), .. } = field else {
+            let WireField::Bits {
+                offset,
+                ty,
+                bits,
+                fill: Some(Fill::Value(expr)),
+                ..
+            } = field
+            else {
                 continue;
             };
             let found = self.load_at(image.plus(*offset as usize), ty);
-            let width = Shape { bits: u32::from(*bits), ..Shape::of(ty) };
+            let width = Shape {
+                bits: u32::from(*bits),
+                ..Shape::of(ty)
+            };
             let expected = width.fit(reduce(self.wire_value(image, facts, expr)?, ty));
             if found != expected {
                 let constant = matches!(expr.kind, ExprKind::Const(_));
-                return Err(if constant { ParseError::Frame } else { ParseError::Length });
+                return Err(if constant {
+                    ParseError::Frame
+                } else {
+                    ParseError::Length
+                });
             }
         }
         Ok(())
@@ -212,15 +261,25 @@ impl<'a> Machine<'a> {
         packet: &Packet<'_>,
         [at, data, trailer]: [usize; 3],
     ) -> Result<(), ParseError> {
-        let Some(field) = CrcField::find(blueprint) else { return Ok(()) };
+        let Some(field) = CrcField::find(blueprint) else {
+            return Ok(());
+        };
         let mut crc = Crc::new();
         field.add_header(&mut crc, pieces(packet, at, data)[0]);
-        let end = if field.in_trailer { trailer + field.at / 8 } else { trailer + trailer_len(blueprint) };
+        let end = if field.in_trailer {
+            trailer + field.at / 8
+        } else {
+            trailer + trailer_len(blueprint)
+        };
         for piece in pieces(packet, data, end) {
             crc.add(piece);
         }
         let found = crc_in_image(blueprint).map(|(offset, ty)| self.load_at(image.plus(offset), ty));
-        if found == Some(u64::from(crc.value())) { Ok(()) } else { Err(ParseError::Checksum) }
+        if found == Some(u64::from(crc.value())) {
+            Ok(())
+        } else {
+            Err(ParseError::Checksum)
+        }
     }
 
     /// Tells the program where the payload is.
@@ -233,14 +292,27 @@ impl<'a> Machine<'a> {
         len: usize,
     ) {
         let Some(offset) = blueprint.data_at else { return };
-        let addr = if packet.addr == 0 { 0 } else { packet.addr.wrapping_add(at as u64) };
-        let data = Data { uid: hawser_ir::abi::Id::NONE, off: 0, addr, len: len as u32, seg_size: 0 };
-        self.memory.put(image.plus(offset as usize), bytemuck::bytes_of(&data));
+        let addr = if packet.addr == 0 {
+            0
+        } else {
+            packet.addr.wrapping_add(at as u64)
+        };
+        let data = Data {
+            uid: hawser_ir::abi::Id::NONE,
+            off: 0,
+            addr,
+            len: len as u32,
+            seg_size: 0,
+        };
+        self.memory
+            .put(image.plus(offset as usize), bytemuck::bytes_of(&data));
     }
 
     /// Whether a conditional header is there.
     pub(crate) fn is_present(&mut self, image: Loc, when: Option<&Expr>) -> Result<bool, ParseError> {
-        when.map_or(Ok(true), |when| Ok(self.wire_value(image, Facts::default(), when)? != 0))
+        when.map_or(Ok(true), |when| {
+            Ok(self.wire_value(image, Facts::default(), when)? != 0)
+        })
     }
 
     /// A wire expression's value. It calls nothing that could end the parser; if it did, the
@@ -253,7 +325,10 @@ impl<'a> Machine<'a> {
 /// The Internet checksums of a header: whether each includes the pseudo-header.
 fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
     blueprint.header.iter().filter_map(|field| match field {
-        WireField::Bits { fill: Some(Fill::Checksum16 { pseudo }), .. } => Some(*pseudo),
+        WireField::Bits {
+            fill: Some(Fill::Checksum16 { pseudo }),
+            ..
+        } => Some(*pseudo),
         WireField::Bits { .. }
         | WireField::Varint { .. }
         | WireField::Bytes { .. }
@@ -269,8 +344,11 @@ fn verify_sums(blueprint: &Blueprint, packet: &Packet<'_>, at: usize, end: usize
         return Ok(());
     }
     for pseudo in checksums(blueprint) {
-        let mut sum =
-            if pseudo { pseudo_header(packet.net, packet.net.protocol, end - at) } else { Sum::default() };
+        let mut sum = if pseudo {
+            pseudo_header(packet.net, packet.net.protocol, end - at)
+        } else {
+            Sum::default()
+        };
         sum_range(&mut sum, packet, at, end);
         if !sum.is_valid() {
             return Err(ParseError::Checksum);
@@ -281,13 +359,22 @@ fn verify_sums(blueprint: &Blueprint, packet: &Packet<'_>, at: usize, end: usize
 
 /// Where the image holds the CRC-32.
 fn crc_in_image(blueprint: &Blueprint) -> Option<(usize, &hawser_ir::Ty)> {
-    blueprint.header.iter().chain(&blueprint.trailer).find_map(|field| match field {
-        WireField::Bits { fill: Some(Fill::Crc32 { .. }), offset, ty, .. } => Some((*offset as usize, ty)),
-        WireField::Bits { .. }
-        | WireField::Varint { .. }
-        | WireField::Bytes { .. }
-        | WireField::Nested { .. }
-        | WireField::Options { .. }
-        | WireField::Repeat { .. } => None,
-    })
+    blueprint
+        .header
+        .iter()
+        .chain(&blueprint.trailer)
+        .find_map(|field| match field {
+            WireField::Bits {
+                fill: Some(Fill::Crc32 { .. }),
+                offset,
+                ty,
+                ..
+            } => Some((*offset as usize, ty)),
+            WireField::Bits { .. }
+            | WireField::Varint { .. }
+            | WireField::Bytes { .. }
+            | WireField::Nested { .. }
+            | WireField::Options { .. }
+            | WireField::Repeat { .. } => None,
+        })
 }

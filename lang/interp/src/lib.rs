@@ -65,8 +65,14 @@ impl Interpreter {
         }
         let prepared = Prepared::new(&module);
         let typed = module.params.iter().zip(params);
-        let params = typed.map(|(param, value)| number::reduce(value, &param.ty)).collect();
-        Ok(Interpreter { module, params, prepared })
+        let params = typed
+            .map(|(param, value)| number::reduce(value, &param.ty))
+            .collect();
+        Ok(Interpreter {
+            module,
+            params,
+            prepared,
+        })
     }
 
     /// The program.
@@ -111,12 +117,19 @@ impl Interpreter {
     /// program says nothing.
     #[must_use]
     pub fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
-        let Some(rule) = self.module.coalesce.iter().find(|c| c.blueprint.0 == u32::from(blueprint)) else {
+        let Some(rule) = self
+            .module
+            .coalesce
+            .iter()
+            .find(|c| c.blueprint.0 == u32::from(blueprint))
+        else {
             return false;
         };
         let mut machine = Machine::new(self);
         machine.memory.views = [earlier, later];
         let images = [0, 1].map(|i| Loc::start(Region::View(i)));
-        machine.enter(rule.func, &images).is_ok_and(|replaces| replaces != 0)
+        machine
+            .enter(rule.func, &images)
+            .is_ok_and(|replaces| replaces != 0)
     }
 }

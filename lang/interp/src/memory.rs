@@ -39,7 +39,10 @@ pub(crate) struct Loc {
 
 impl Loc {
     /// Reads as zero, ignores writes.
-    pub(crate) const NOWHERE: Loc = Loc { region: Region::Nowhere, at: 0 };
+    pub(crate) const NOWHERE: Loc = Loc {
+        region: Region::Nowhere,
+        at: 0,
+    };
 
     /// The start of a region.
     pub(crate) fn start(region: Region) -> Loc {
@@ -48,7 +51,10 @@ impl Loc {
 
     /// `bytes` further on.
     pub(crate) fn plus(self, bytes: usize) -> Loc {
-        Loc { region: self.region, at: self.at.saturating_add(bytes) }
+        Loc {
+            region: self.region,
+            at: self.at.saturating_add(bytes),
+        }
     }
 }
 
@@ -93,7 +99,10 @@ impl Memory<'_> {
             Region::Event => self.event,
             Region::Keyed => self.keyed,
             Region::Fresh => self.fresh,
-            Region::Global(i) => self.globals.get_mut(i as usize).map_or(&mut [], Vec::as_mut_slice),
+            Region::Global(i) => self
+                .globals
+                .get_mut(i as usize)
+                .map_or(&mut [], Vec::as_mut_slice),
             Region::Scratch => self.scratch,
             Region::Image => self.image,
             Region::Previous => &mut self.previous,
@@ -134,7 +143,9 @@ impl Memory<'_> {
     #[inline]
     pub(crate) fn write(&mut self, loc: Loc, size: usize, value: u64) {
         let all = self.region_mut(loc.region);
-        let Some(room) = all.get_mut(loc.at..loc.at.saturating_add(size)) else { return };
+        let Some(room) = all.get_mut(loc.at..loc.at.saturating_add(size)) else {
+            return;
+        };
         match size {
             1 => room.copy_from_slice(&(value as u8).to_ne_bytes()),
             2 => room.copy_from_slice(&(value as u16).to_ne_bytes()),
@@ -170,7 +181,8 @@ impl Memory<'_> {
         if to.region == from.region {
             let room = self.bytes_mut(to, found).len();
             if room > 0 {
-                self.region_mut(to.region).copy_within(from.at..from.at + room, to.at);
+                self.region_mut(to.region)
+                    .copy_within(from.at..from.at + room, to.at);
             }
         } else {
             self.copy_across(to, from, found);

@@ -19,7 +19,11 @@ impl Shape {
     #[inline]
     pub(crate) fn of(ty: &Ty) -> Shape {
         let (bits, signed) = ty.width().unwrap_or((64, false));
-        Shape { bits: u32::from(bits), signed, circular: matches!(ty, Ty::Seq { .. }) }
+        Shape {
+            bits: u32::from(bits),
+            signed,
+            circular: matches!(ty, Ty::Seq { .. }),
+        }
     }
 
     /// Bytes of the type in memory.
@@ -37,12 +41,20 @@ impl Shape {
     #[inline]
     pub(crate) fn fit(self, value: u64) -> u64 {
         let spare = 64 - self.bits.clamp(1, 64);
-        if self.signed { ((value << spare) as i64 >> spare) as u64 } else { value << spare >> spare }
+        if self.signed {
+            ((value << spare) as i64 >> spare) as u64
+        } else {
+            value << spare >> spare
+        }
     }
 
     /// The value's bits alone, without the extension of its sign.
     fn raw(self, value: u64) -> u64 {
-        Shape { signed: false, ..self }.fit(value)
+        Shape {
+            signed: false,
+            ..self
+        }
+        .fit(value)
     }
 
     /// `a < b` in the type's order.
@@ -61,7 +73,11 @@ impl Shape {
 /// Reduces to a type's width: truncates or extends. `Bool` becomes `value != 0`.
 #[inline]
 pub(crate) fn reduce(value: u64, ty: &Ty) -> u64 {
-    if matches!(ty, Ty::Bool) { u64::from(value != 0) } else { Shape::of(ty).fit(value) }
+    if matches!(ty, Ty::Bool) {
+        u64::from(value != 0)
+    } else {
+        Shape::of(ty).fit(value)
+    }
 }
 
 /// Arithmetic in the type's width.
@@ -150,7 +166,11 @@ pub(crate) fn builtin(function: Builtin, [a, b, c]: [u64; 3], ty: &Ty) -> u64 {
 
 /// The distance between two values; on `seq<W>` the shorter way round.
 fn abs_diff(a: u64, b: u64, shape: Shape) -> u64 {
-    if shape.less(a, b) { shape.raw(b.wrapping_sub(a)) } else { shape.raw(a.wrapping_sub(b)) }
+    if shape.less(a, b) {
+        shape.raw(b.wrapping_sub(a))
+    } else {
+        shape.raw(a.wrapping_sub(b))
+    }
 }
 
 /// `a * b / c` with a 128-bit middle; 0 where `c` is 0.
@@ -175,14 +195,22 @@ fn unwrap(seq: u64, near: u64, bits: u32) -> u64 {
     let up = i128::from(near) + ahead;
     let down = up - turn;
     let fits_up = up <= i128::from(u64::MAX);
-    if fits_up && (ahead <= turn / 2 || down < 0) { up as u64 } else { down as u64 }
+    if fits_up && (ahead <= turn / 2 || down < 0) {
+        up as u64
+    } else {
+        down as u64
+    }
 }
 
 /// The whole part of the cube root, bit by bit from the top.
 fn cbrt(value: u64) -> u64 {
     (0..22).rev().fold(0, |root: u64, bit| {
         let candidate = root | 1 << bit;
-        if u128::from(candidate).pow(3) <= u128::from(value) { candidate } else { root }
+        if u128::from(candidate).pow(3) <= u128::from(value) {
+            candidate
+        } else {
+            root
+        }
     })
 }
 

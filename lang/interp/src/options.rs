@@ -27,7 +27,10 @@ impl<'a> Machine<'a> {
         let mut rest = area;
         let mut count = 0;
         while !rest.is_empty() {
-            let known = selectors.iter().position(|s| selects(s, rest)).map(|tag| (tag, &list.members[tag]));
+            let known = selectors
+                .iter()
+                .position(|s| selects(s, rest))
+                .map(|tag| (tag, &list.members[tag]));
             if known.is_some_and(|(_, member)| member.ends_list) {
                 break;
             }
@@ -84,8 +87,20 @@ impl<'a> Machine<'a> {
         self.memory.write(entry, OPTION_TAG as usize, tag as u64);
         let header = self.read_header(blueprint, image, bytes)?;
         // A frame with a payload takes the rest of its packet.
-        let data = if blueprint.data_at.is_some() { bytes.len() - header } else { 0 };
-        self.verify_values(blueprint, image, Facts { total: header + data, header, data })?;
+        let data = if blueprint.data_at.is_some() {
+            bytes.len() - header
+        } else {
+            0
+        };
+        self.verify_values(
+            blueprint,
+            image,
+            Facts {
+                total: header + data,
+                header,
+                data,
+            },
+        )?;
         if let Some(cursor) = self.cursor {
             let end = cursor.end.min(cursor.packet.head.len());
             self.set_data(blueprint, image, &cursor.packet, end.saturating_sub(data), data);
@@ -108,7 +123,9 @@ impl<'a> Machine<'a> {
         for i in 0..list_len(&self.memory, at, cap) as u32 {
             let entry = self.entry(id, at, i);
             let tag = self.memory.read(entry, OPTION_TAG as usize) as usize;
-            let Some(member) = list.members.get(tag) else { continue };
+            let Some(member) = list.members.get(tag) else {
+                continue;
+            };
             let image = entry.plus(OPTION_TAG as usize);
             let len = self.measure(member.blueprint, image);
             if (out.position() - start + len).next_multiple_of(pad) <= room {
@@ -126,7 +143,9 @@ impl<'a> Machine<'a> {
 
 /// Whether a member's constants are what stands on the wire.
 fn selects(constants: &[Selector], bytes: &[u8]) -> bool {
-    constants.iter().all(|c| BitReader::from_bit(bytes, c.at as usize).bits(c.bits) == Ok(c.value))
+    constants
+        .iter()
+        .all(|c| BitReader::from_bit(bytes, c.at as usize).bits(c.bits) == Ok(c.value))
 }
 
 /// The bytes of an option by its length byte; `None` for a length that cannot be.

@@ -47,14 +47,20 @@ impl<'a> Machine<'a> {
     /// Sets the cursor to the packet's first byte.
     fn receive(&mut self, packet: Packet<'a>) {
         self.memory.views[0] = bytes_of(packet.net);
-        self.cursor = Some(Cursor { packet, at: 0, end: packet.head.len() + packet.tail.len() });
+        self.cursor = Some(Cursor {
+            packet,
+            at: 0,
+            end: packet.head.len() + packet.tail.len(),
+        });
     }
 
     /// Appends an event, unless there are as many as the program declares.
     pub(crate) fn push_event(&mut self, event: EventId, from: &Place) -> Result<(), Halt> {
         let len = self.module().event_size(event);
         let from = self.locate(from)?;
-        let Some((events, limit)) = &mut self.events else { return Ok(()) };
+        let Some((events, limit)) = &mut self.events else {
+            return Ok(());
+        };
         if events.len() >= *limit {
             return Err(Halt::Drop(ParseError::Events));
         }

@@ -59,7 +59,9 @@ impl Machine<'_> {
     pub(crate) fn find_tag(&self, list: Loc, cap: u32, stride: usize, tag: u32) -> Option<u64> {
         let first = list.plus(LIST_HEADER as usize);
         (0..list_len(&self.memory, list, cap)).find(|i| {
-            self.memory.read(first.plus(*i as usize * stride), OPTION_TAG as usize) == u64::from(tag)
+            self.memory
+                .read(first.plus(*i as usize * stride), OPTION_TAG as usize)
+                == u64::from(tag)
         })
     }
 

@@ -36,19 +36,34 @@ pub(crate) struct Selector {
 
 impl Prepared {
     pub(crate) fn new(module: &Module) -> Prepared {
-        let member_size = module.opt_lists.iter().map(|list| largest_member(module, list)).collect();
+        let member_size = module
+            .opt_lists
+            .iter()
+            .map(|list| largest_member(module, list))
+            .collect();
         Prepared {
             member_size,
-            initial: module.structs.iter().map(|s| initial(&module.structs, s)).collect(),
+            initial: module
+                .structs
+                .iter()
+                .map(|s| initial(&module.structs, s))
+                .collect(),
             static_len: module.blueprints.iter().map(static_len).collect(),
-            selectors: module.opt_lists.iter().map(|list| selectors(module, list)).collect(),
+            selectors: module
+                .opt_lists
+                .iter()
+                .map(|list| selectors(module, list))
+                .collect(),
             protocol: protocol(module),
         }
     }
 
     /// Sizes and alignments.
     pub(crate) fn layout<'a>(&'a self, module: &'a Module) -> Layout<'a> {
-        Layout { structs: &module.structs, member_size: &self.member_size }
+        Layout {
+            structs: &module.structs,
+            member_size: &self.member_size,
+        }
     }
 
     /// The initial bytes of a structure; `None` where all are zero.
@@ -69,7 +84,10 @@ impl Prepared {
 
 /// The size in bytes of an option list's largest member.
 fn largest_member(module: &Module, list: &OptList) -> u32 {
-    let sizes = list.members.iter().map(|m| module.structure(blueprint(module, m.blueprint).body).size);
+    let sizes = list
+        .members
+        .iter()
+        .map(|m| module.structure(blueprint(module, m.blueprint).body).size);
     sizes.max().unwrap_or(0)
 }
 
@@ -91,7 +109,11 @@ fn set_defaults(structs: &[Struct], structure: &Struct, at: usize, bytes: &mut [
             set_defaults(structs, &structs[id.0 as usize], at, bytes);
         } else if let Some(value) = field.default {
             let size = Shape::of(&field.ty).size();
-            let native = if cfg!(target_endian = "little") { value } else { value << (64 - 8 * size) };
+            let native = if cfg!(target_endian = "little") {
+                value
+            } else {
+                value << (64 - 8 * size)
+            };
             bytes[at..at + size].copy_from_slice(&native.to_ne_bytes()[..size]);
         }
     }
@@ -122,12 +144,20 @@ fn selectors(module: &Module, list: &OptList) -> Vec<Vec<Selector>> {
         let mut found = Vec::new();
         for field in &blueprint(module, id).header {
             if let WireField::Bits {
-                fill: Some(Fill::Value(Expr { kind: ExprKind::Const(value), .. })),
+                fill:
+                    Some(Fill::Value(Expr {
+                        kind: ExprKind::Const(value),
+                        ..
+                    })),
                 bits,
                 ..
             } = field
             {
-                found.push(Selector { at, bits: u32::from(*bits), value: *value });
+                found.push(Selector {
+                    at,
+                    bits: u32::from(*bits),
+                    value: *value,
+                });
             }
             let Some(bits) = fixed_bits(field) else { break };
             at += bits as u32;

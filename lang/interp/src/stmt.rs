@@ -37,13 +37,22 @@ impl<'a> Machine<'a> {
                 self.init(loc, &place.ty);
             }
             StmtKind::MakeId(place, parts) => self.make_id(place, parts)?,
-            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
+            StmtKind::MakeData {
+                dst,
+                uid,
+                off,
+                len,
+                seg_size,
+            } => {
                 self.make_data(dst, uid, [off, len, seg_size])?;
             }
             StmtKind::MakeIpv4(place, expr) => {
                 let number = self.eval(expr)? as u32;
                 let loc = self.locate(place)?;
-                self.memory.put(loc, &std::net::Ipv4Addr::from_bits(number).to_ipv6_mapped().octets());
+                self.memory.put(
+                    loc,
+                    &std::net::Ipv4Addr::from_bits(number).to_ipv6_mapped().octets(),
+                );
             }
             StmtKind::Container { op, ok } => {
                 let worked = self.container(op)?;
@@ -55,7 +64,13 @@ impl<'a> Machine<'a> {
                 let taken = if self.is_true(condition)? { then } else { otherwise };
                 return self.block(taken);
             }
-            StmtKind::For { var, from, to, max, body } => return self.count(var, from, to, *max, body),
+            StmtKind::For {
+                var,
+                from,
+                to,
+                max,
+                body,
+            } => return self.count(var, from, to, *max, body),
             StmtKind::Break => return Ok(Flow::Break),
             StmtKind::Continue => return Ok(Flow::Continue),
             StmtKind::Return(None) => return Ok(Flow::Return(0)),
@@ -186,13 +201,17 @@ impl<'a> Machine<'a> {
         match op {
             ContainerOp::PushBack(place, operand) => {
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else { return Ok(false) };
+                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                    return Ok(false);
+                };
                 let end = list.len(&self.memory);
                 self.insert(&list, end, element(&place.ty), operand)
             }
             ContainerOp::PopFront(place, to) => {
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else { return Ok(false) };
+                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                    return Ok(false);
+                };
                 if list.len(&self.memory) == 0 {
                     return Ok(false);
                 }
@@ -220,7 +239,9 @@ impl<'a> Machine<'a> {
             ContainerOp::Remove(place, key) => {
                 let key = self.eval(key)?;
                 let loc = self.locate(place)?;
-                let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else { return Ok(false) };
+                let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else {
+                    return Ok(false);
+                };
                 let found = sorted.position(&self.memory, key);
                 if let Some(position) = found {
                     sorted.list.remove(&mut self.memory, position);
@@ -233,7 +254,9 @@ impl<'a> Machine<'a> {
             }
             ContainerOp::WindowUnset(place, a, b) => {
                 let (a, b) = (self.eval(a)?, self.eval(b)?);
-                Ok(self.window(place)?.is_some_and(|w| w.unset(&mut self.memory, a, b)))
+                Ok(self
+                    .window(place)?
+                    .is_some_and(|w| w.unset(&mut self.memory, a, b)))
             }
             ContainerOp::WindowSlide(place, to) => {
                 let to = self.eval(to)?;
@@ -246,11 +269,17 @@ impl<'a> Machine<'a> {
                 let len = self.size(&from.ty);
                 let from = self.locate(from)?;
                 let list = self.locate(place)?;
-                let Some(list) = List::of(&self.layout(), list, &place.ty) else { return Ok(false) };
+                let Some(list) = List::of(&self.layout(), list, &place.ty) else {
+                    return Ok(false);
+                };
                 let end = list.len(&self.memory);
-                let Some(slot) = list.insert(&mut self.memory, end) else { return Ok(false) };
-                self.memory.write(slot, hawser_ir::OPTION_TAG as usize, u64::from(member.0));
-                self.memory.copy(slot.plus(hawser_ir::OPTION_TAG as usize), from, len);
+                let Some(slot) = list.insert(&mut self.memory, end) else {
+                    return Ok(false);
+                };
+                self.memory
+                    .write(slot, hawser_ir::OPTION_TAG as usize, u64::from(member.0));
+                self.memory
+                    .copy(slot.plus(hawser_ir::OPTION_TAG as usize), from, len);
                 Ok(true)
             }
         }
@@ -282,11 +311,16 @@ impl<'a> Machine<'a> {
     /// Inserts an element in order, or replaces the one of equal key; false when full.
     fn put(&mut self, place: &Place, operand: &Operand) -> Result<bool, Halt> {
         let loc = self.locate(place)?;
-        let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else { return Ok(false) };
+        let Some(sorted) = Sorted::of(&self.layout(), loc, &place.ty) else {
+            return Ok(false);
+        };
         // The element may itself lie in the list that moves: keep its bytes aside.
         let ty = element(&place.ty);
         let len = self.size(ty);
-        let aside = Loc { region: Region::Stack, at: self.memory.stack.len() };
+        let aside = Loc {
+            region: Region::Stack,
+            at: self.memory.stack.len(),
+        };
         self.memory.stack.resize(aside.at + len.next_multiple_of(8), 0);
         match operand {
             Operand::Ref(from) => {

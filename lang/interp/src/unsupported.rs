@@ -10,7 +10,10 @@ use crate::wire::{CrcField, trailer_len};
 /// trailer, or a CRC over everything, can be taken apart but not sent.
 pub(crate) fn unsupported(module: &Module) -> Option<String> {
     if let Some(name) = absent_extern(module) {
-        return Some(format!("{}: it calls the extern {name}, which no target provides yet", module.name));
+        return Some(format!(
+            "{}: it calls the extern {name}, which no target provides yet",
+            module.name
+        ));
     }
     let mut sent = None;
     for func in &module.funcs {
@@ -32,7 +35,12 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
 /// a target puts its own in that place.
 fn absent_extern(module: &Module) -> Option<&str> {
     let called = |name: &str| module.funcs.iter().any(|func| func.name == name);
-    module.externs.iter().filter(|ext| ext.pure_).map(|ext| ext.name.as_str()).find(|name| called(name))
+    module
+        .externs
+        .iter()
+        .filter(|ext| ext.pure_)
+        .map(|ext| ext.name.as_str())
+        .find(|name| called(name))
 }
 
 fn can_be_built(module: &Module, id: BlueprintId) -> bool {

@@ -28,7 +28,12 @@ impl<'a> Machine<'a> {
 
 /// Bytes after the payload. The checker lets only fields of fixed length in.
 pub(crate) fn trailer_len(blueprint: &Blueprint) -> usize {
-    blueprint.trailer.iter().filter_map(fixed_bits).sum::<usize>().div_ceil(8)
+    blueprint
+        .trailer
+        .iter()
+        .filter_map(fixed_bits)
+        .sum::<usize>()
+        .div_ceil(8)
 }
 
 /// Sums the bytes [from, to) of a packet, which may reach from its head into its tail.
@@ -63,8 +68,18 @@ impl<'a> CrcField<'a> {
         parts.into_iter().find_map(|(fields, in_trailer)| {
             let mut at = 0;
             for field in fields {
-                if let WireField::Bits { fill: Some(Fill::Crc32 { masked }), bits, .. } = field {
-                    return Some(CrcField { at, bits: usize::from(*bits), in_trailer, masked });
+                if let WireField::Bits {
+                    fill: Some(Fill::Crc32 { masked }),
+                    bits,
+                    ..
+                } = field
+                {
+                    return Some(CrcField {
+                        at,
+                        bits: usize::from(*bits),
+                        in_trailer,
+                        masked,
+                    });
                 }
                 at += fixed_bits(field)?;
             }
@@ -76,7 +91,9 @@ impl<'a> CrcField<'a> {
     pub(crate) fn add_header(&self, crc: &mut Crc, header: &[u8]) {
         let own = |bit: usize| !self.in_trailer && (self.at..self.at + self.bits).contains(&bit);
         let one = |bit: usize| {
-            self.masked.iter().any(|(start, len)| bit.wrapping_sub(*start as usize) < *len as usize)
+            self.masked
+                .iter()
+                .any(|(start, len)| bit.wrapping_sub(*start as usize) < *len as usize)
         };
         for (i, byte) in header.iter().enumerate() {
             let changed = (0..8).fold(*byte, |value, n| {

@@ -21,14 +21,22 @@ fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>
         name: "conn".into(),
         granularity: Granularity::Flow,
         body: tcp.context,
-        timers: vec![Timer { name: "rtx".into(), offset: rtx, event: EventId(0) }],
+        timers: vec![Timer {
+            name: "rtx".into(),
+            offset: rtx,
+            event: EventId(0),
+        }],
         invariants: Vec::new(),
     });
     tcp.module.events[0].kind = kind;
     let body = body(&tcp);
     let frame = tcp.module.structure(tcp.event).size;
     let func = function(&mut tcp.module, "processor", frame, &[], body);
-    tcp.module.chains[0].processors = vec![Processor { func, when, args: Vec::new() }];
+    tcp.module.chains[0].processors = vec![Processor {
+        func,
+        when,
+        args: Vec::new(),
+    }];
     tcp.module.chains[0].creates = Some(CONN);
     tcp
 }
@@ -51,7 +59,10 @@ fn id(bytes: &[u8]) -> Id {
 fn run(tcp: &Tcp, found: bool, count: u64, rtx: u64) -> Ran {
     let module = &tcp.module;
     let mut event = vec![0; module.event_size(EventId(0))];
-    let header = EventHeader { now: NOW, ..event_header(&event) };
+    let header = EventHeader {
+        now: NOW,
+        ..event_header(&event)
+    };
     set_event_header(&mut event, &header);
     let mut keyed = vec![0; module.context_size(CONN)];
     keyed[..40].copy_from_slice(&id(b"key").0);
@@ -67,7 +78,12 @@ fn run(tcp: &Tcp, found: bool, count: u64, rtx: u64) -> Ran {
         scratch: &mut [],
     };
     let outcome = interpreter(module.clone()).react(&mut event, &mut regions, &mut records);
-    Ran { outcome, keyed, fresh, records }
+    Ran {
+        outcome,
+        keyed,
+        fresh,
+        records,
+    }
 }
 
 fn count_of(tcp: &Tcp, context: &[u8]) -> u64 {
@@ -86,7 +102,11 @@ fn rtx(tcp: &Tcp, base: Base) -> Place {
 fn a_timer_is_started_and_stopped() {
     let tcp = program(When::Found(CONN), EventKind::Net, |tcp| {
         let dur = constant(500, Ty::Duration);
-        vec![StmtKind::Emit(Instr::TimerStart { timer: rtx(tcp, Base::Keyed), index: 0, dur })]
+        vec![StmtKind::Emit(Instr::TimerStart {
+            timer: rtx(tcp, Base::Keyed),
+            index: 0,
+            dur,
+        })]
     });
     let ran = run(&tcp, true, 0, 0);
     let record = ran.records.iter().next().unwrap();
@@ -97,14 +117,25 @@ fn a_timer_is_started_and_stopped() {
     let tcp = program(When::Always, EventKind::Net, |tcp| {
         let forever = constant(abi::INF, Ty::Duration);
         vec![
-            StmtKind::Emit(Instr::TimerStop { timer: rtx(tcp, Base::Keyed), index: 0 }),
-            StmtKind::Emit(Instr::TimerStart { timer: rtx(tcp, Base::Keyed), index: 0, dur: forever }),
+            StmtKind::Emit(Instr::TimerStop {
+                timer: rtx(tcp, Base::Keyed),
+                index: 0,
+            }),
+            StmtKind::Emit(Instr::TimerStart {
+                timer: rtx(tcp, Base::Keyed),
+                index: 0,
+                dur: forever,
+            }),
         ]
     });
     let ran = run(&tcp, true, 0, 7);
     let kinds: Vec<_> = ran.records.iter().map(|r| r.kind).collect();
     assert_eq!(kinds, [RecordKind::TimerStop, RecordKind::TimerStart]);
-    assert_eq!(number(&tcp.module, tcp.context, &ran.keyed, "rtx"), u64::MAX, "time has an end");
+    assert_eq!(
+        number(&tcp.module, tcp.context, &ran.keyed, "rtx"),
+        u64::MAX,
+        "time has an end"
+    );
 }
 
 #[test]
@@ -126,7 +157,11 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
         let dur = constant(1, Ty::Duration);
         vec![
             StmtKind::Emit(Instr::NewCtx { context: CONN }),
-            StmtKind::Emit(Instr::TimerStart { timer: rtx(tcp, Base::Fresh), index: 0, dur }),
+            StmtKind::Emit(Instr::TimerStart {
+                timer: rtx(tcp, Base::Fresh),
+                index: 0,
+                dur,
+            }),
             StmtKind::Emit(Instr::Notify {
                 on: Base::Keyed,
                 code: NOTIFY_CLOSED,
@@ -141,12 +176,18 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
     let ran = run(&tcp, false, 0, 0);
     assert_eq!(ran.outcome, Outcome::Done);
     assert_eq!(count_of(&tcp, &ran.fresh), 77);
-    assert_eq!(bytemuck::pod_read_unaligned::<ContextHeader>(&ran.fresh[..40]).id, id(b"new"));
+    assert_eq!(
+        bytemuck::pod_read_unaligned::<ContextHeader>(&ran.fresh[..40]).id,
+        id(b"new")
+    );
     let records: Vec<_> = ran.records.iter().collect();
     // Nothing was found, so that even the notice speaks of the new context.
     assert_eq!(records.iter().map(|r| r.on).collect::<Vec<_>>(), [ON_FRESH; 3]);
     let created = records[0].fixed::<ContextRec>();
-    assert_eq!((records[0].kind, created.id, created.context), (RecordKind::NewContext, id(b"new"), 0));
+    assert_eq!(
+        (records[0].kind, created.id, created.context),
+        (RecordKind::NewContext, id(b"new"), 0)
+    );
     assert_eq!(records[2].fixed::<NotifyRec>().arg, [5, 0, 0, 0]);
     // With a context found, the same processor does not run.
     assert_eq!(run(&tcp, true, 0, 0).records.iter().count(), 0);
@@ -167,9 +208,17 @@ fn ends_keep_what_was_done() {
     for (tcp, outcome, left) in [
         (end_with(|_| StmtKind::Done), Outcome::Stop, 1),
         (end_with(|_| StmtKind::Return(None)), Outcome::Done, 1),
-        (end_with(|_| StmtKind::Refuse(constant(98, uint(32)))), Outcome::Refused(98), 1),
+        (
+            end_with(|_| StmtKind::Refuse(constant(98, uint(32)))),
+            Outcome::Refused(98),
+            1,
+        ),
         (end_with(fails), Outcome::Assert(3), 1),
-        (end_with(|_| StmtKind::Assert(constant(1, Ty::Bool), 3)), Outcome::Done, 2),
+        (
+            end_with(|_| StmtKind::Assert(constant(1, Ty::Bool), 3)),
+            Outcome::Done,
+            2,
+        ),
     ] {
         let ran = run(&tcp, true, 0, 0);
         assert_eq!((ran.outcome, count_of(&tcp, &ran.keyed)), (outcome, left));
@@ -194,8 +243,15 @@ fn a_raised_event_carries_its_ids() {
         let event = place(Base::Local, 0, Ty::Struct(tcp.event));
         vec![
             StmtKind::Init(event.clone()),
-            StmtKind::SetIds { event: event.clone(), ids: vec![place(Base::Keyed, 0, Ty::Id)] },
-            StmtKind::Emit(Instr::Raise { event: EventId(0), from: event.clone(), target: None }),
+            StmtKind::SetIds {
+                event: event.clone(),
+                ids: vec![place(Base::Keyed, 0, Ty::Id)],
+            },
+            StmtKind::Emit(Instr::Raise {
+                event: EventId(0),
+                from: event.clone(),
+                target: None,
+            }),
             StmtKind::Emit(Instr::Raise {
                 event: EventId(0),
                 from: event,
@@ -210,14 +266,20 @@ fn a_raised_event_carries_its_ids() {
     let event = records[0].tail::<RaiseRec>();
     assert_eq!(event.len(), tcp.module.event_size(EventId(0)));
     let header = event_header(event);
-    assert_eq!((header.event, header.ids, header.id), (0, 1, [id(b"key"), Id::NONE, Id::NONE]));
+    assert_eq!(
+        (header.event, header.ids, header.id),
+        (0, 1, [id(b"key"), Id::NONE, Id::NONE])
+    );
 }
 
 /// A helper that ends the chain ends it in the middle of an expression, too.
 #[test]
 fn a_helper_may_end_the_chain() {
     let mut tcp = program(When::Always, EventKind::Net, |tcp| {
-        let call = Expr { ty: uint(32), kind: ExprKind::Call(FuncId(1), vec![]) };
+        let call = Expr {
+            ty: uint(32),
+            kind: ExprKind::Call(FuncId(1), vec![]),
+        };
         vec![StmtKind::Store(count(tcp, Base::Keyed), call)]
     });
     // The parser is function 0; the processor moves from 1 to 2 to make room for its helper.
@@ -254,8 +316,12 @@ fn no_event_makes_it_panic() {
             event[20..22].fill(0);
         }
         let mut keyed = noise(round % 77);
-        let mut regions =
-            Regions { keyed: Some((CONN, &mut keyed)), fresh: None, globals: &mut [], scratch: &mut [] };
+        let mut regions = Regions {
+            keyed: Some((CONN, &mut keyed)),
+            fresh: None,
+            globals: &mut [],
+            scratch: &mut [],
+        };
         program.react(&mut event, &mut regions, &mut RecordBuf::default());
     }
 }

@@ -36,11 +36,24 @@ fn a_header_with_options_is_taken_apart() {
     let (tcp, image) = parse(tcp(), &bytes(SYN), &[], Csum::Unverified).unwrap();
     let read = |name| number(&tcp.module, tcp.header, &image, name);
     let fields = ["sport", "dport", "seq", "ack", "off", "flags", "window", "sum"].map(read);
-    assert_eq!(fields, [0x1234, 80, 0x0102_0304, 0x0a0b_0c0d, 10, 2, 0xfaf0, 0x25dd]);
+    assert_eq!(
+        fields,
+        [0x1234, 80, 0x0102_0304, 0x0a0b_0c0d, 10, 2, 0xfaf0, 0x25dd]
+    );
     let found = options(&tcp.module, tcp.header, &image);
-    assert_eq!(found.iter().map(|o| o.0).collect::<Vec<_>>(), [MSS, WSCALE, TIMESTAMPS]);
-    assert_eq!(found[0].1[..4], [2, 4, 0xb4, 0x05], "kind, length, 1460 in native order");
-    assert_eq!(found[2].1[4..12], [0x1122_3344u32.to_ne_bytes(), 0x5566_7788u32.to_ne_bytes()].concat());
+    assert_eq!(
+        found.iter().map(|o| o.0).collect::<Vec<_>>(),
+        [MSS, WSCALE, TIMESTAMPS]
+    );
+    assert_eq!(
+        found[0].1[..4],
+        [2, 4, 0xb4, 0x05],
+        "kind, length, 1460 in native order"
+    );
+    assert_eq!(
+        found[2].1[4..12],
+        [0x1122_3344u32.to_ne_bytes(), 0x5566_7788u32.to_ne_bytes()].concat()
+    );
     assert_eq!(data(&tcp.module, tcp.header, &image).len, 0);
 }
 
@@ -55,7 +68,10 @@ fn payload_is_found_in_head_and_tail() {
     }
     // Headers must lie in the head.
     let (head, tail) = packet.split_at(19);
-    assert_eq!(parse(tcp(), head, tail, Csum::Unverified).err(), Some(ParseError::Truncated));
+    assert_eq!(
+        parse(tcp(), head, tail, Csum::Unverified).err(),
+        Some(ParseError::Truncated)
+    );
 }
 
 #[test]
@@ -72,16 +88,26 @@ fn the_checksum_is_verified_unless_somebody_did() {
 
 #[test]
 fn the_header_length_is_bounded() {
-    for (offset, expected) in
-        [(0, ParseError::Length), (4, ParseError::Length), (7, ParseError::Length), (15, ParseError::Length)]
-    {
+    for (offset, expected) in [
+        (0, ParseError::Length),
+        (4, ParseError::Length),
+        (7, ParseError::Length),
+        (15, ParseError::Length),
+    ] {
         let mut packet = bytes(HELLO);
         packet[12] = offset << 4;
-        assert_eq!(parse(tcp(), &packet, &[], Csum::Complete).err(), Some(expected), "offset {offset}");
+        assert_eq!(
+            parse(tcp(), &packet, &[], Csum::Complete).err(),
+            Some(expected),
+            "offset {offset}"
+        );
     }
     for len in 0..20 {
         let packet = &bytes(HELLO)[..len];
-        assert_eq!(parse(tcp(), packet, &[], Csum::Complete).err(), Some(ParseError::Truncated));
+        assert_eq!(
+            parse(tcp(), packet, &[], Csum::Complete).err(),
+            Some(ParseError::Truncated)
+        );
     }
 }
 
@@ -92,7 +118,10 @@ fn tags(area: &[u8]) -> Vec<u32> {
     packet.resize(packet.len().next_multiple_of(4), 0);
     packet[12] = ((packet.len() / 4) << 4) as u8;
     let (tcp, image) = parse(tcp(), &packet, &[], Csum::Complete).unwrap();
-    options(&tcp.module, tcp.header, &image).into_iter().map(|o| o.0).collect()
+    options(&tcp.module, tcp.header, &image)
+        .into_iter()
+        .map(|o| o.0)
+        .collect()
 }
 
 #[test]
@@ -117,7 +146,10 @@ fn hostile_options_do_no_harm() {
     assert_eq!(tags(&[1; 40]), Vec::<u32>::new());
     assert_eq!(with(&[&[1; 30], &MSS_1460, &[3, 3, 7]]), [MSS, WSCALE]);
     // What finds no room is ignored.
-    assert_eq!(with(&[&MSS_1460, &MSS_1460, &MSS_1460, &[3, 3, 7]]), [MSS; OPTIONS as usize]);
+    assert_eq!(
+        with(&[&MSS_1460, &MSS_1460, &MSS_1460, &[3, 3, 7]]),
+        [MSS; OPTIONS as usize]
+    );
 }
 
 /// A record for the header alone, and its image with the given fields.
@@ -149,8 +181,23 @@ fn a_header_is_put_together() {
     set_number(&tcp.module, tcp.header, &mut image, "flags", 0x18);
     let program = interpreter(tcp.module);
     let mut header = [0xee; 60];
-    let built = program.build(&record, &mut image, Segment { index: 0, count: 1, len: 5 }, &mut header);
-    assert_eq!(built, Built { len: 20, csum: Some((0, 16)) });
+    let built = program.build(
+        &record,
+        &mut image,
+        Segment {
+            index: 0,
+            count: 1,
+            len: 5,
+        },
+        &mut header,
+    );
+    assert_eq!(
+        built,
+        Built {
+            len: 20,
+            csum: Some((0, 16))
+        }
+    );
     let mut expected = bytes(HELLO)[..20].to_vec();
     expected[16..18].copy_from_slice(&[0xec, 0x5b]); // The pseudo-header's sum.
     assert_eq!(header[..20], expected);
@@ -174,7 +221,16 @@ fn options_are_padded_and_what_does_not_fit_is_left_out() {
     image[entry + 16..entry + 20].copy_from_slice(&0x5566_7788u32.to_ne_bytes());
     let program = interpreter(tcp.module);
     let mut header = [0; 60];
-    let built = program.build(&record, &mut image, Segment { index: 0, count: 1, len: 0 }, &mut header);
+    let built = program.build(
+        &record,
+        &mut image,
+        Segment {
+            index: 0,
+            count: 1,
+            len: 0,
+        },
+        &mut header,
+    );
     assert_eq!(built.len, 36);
     assert_eq!(header[12], 9 << 4);
     assert_eq!(header[20..36], bytes("030307080a1122334455667788000000"));
@@ -183,7 +239,11 @@ fn options_are_padded_and_what_does_not_fit_is_left_out() {
     let net = net_v4();
     let mut packet = packet(&net, &header[..36], &[]);
     packet.csum = Csum::Complete;
-    assert!(program.parse(0, Input::Packet(packet), &mut EventBuf::default()).is_ok());
+    assert!(
+        program
+            .parse(0, Input::Packet(packet), &mut EventBuf::default())
+            .is_ok()
+    );
 }
 
 #[test]
@@ -192,11 +252,20 @@ fn rules_make_a_train_of_packets() {
     let seq = field(&tcp.module, tcp.header, Base::Blueprint, "seq");
     let flags = field(&tcp.module, tcp.header, Base::Blueprint, "flags");
     let data_at = field(&tcp.module, tcp.header, Base::Blueprint, "data").offset;
-    let prev_len =
-        load(place(Base::Blueprint, data_at + std::mem::offset_of!(abi::Data, len) as u32, uint(32)));
-    let after = |e: Expr| Expr { ty: seq.ty.clone(), kind: ExprKind::Cast(Box::new(e)) };
+    let prev_len = load(place(
+        Base::Blueprint,
+        data_at + std::mem::offset_of!(abi::Data, len) as u32,
+        uint(32),
+    ));
+    let after = |e: Expr| Expr {
+        ty: seq.ty.clone(),
+        kind: ExprKind::Cast(Box::new(e)),
+    };
     let next = binary(BinOp::Add, load(seq.clone()), after(prev_len));
-    let arg = Expr { ty: seq.ty.clone(), kind: ExprKind::RuleArg(0) };
+    let arg = Expr {
+        ty: seq.ty.clone(),
+        kind: ExprKind::RuleArg(0),
+    };
     let flag = |n| constant(n, uint(8));
     let rule = |name: &str, field, [first, mid, last, only]: [Expr; 4], args| SegRule {
         name: name.into(),
@@ -210,7 +279,12 @@ fn rules_make_a_train_of_packets() {
     };
     tcp.module.seg_rules = vec![
         rule("s_seq", seq.clone(), [arg.clone(), next.clone(), next, arg], 1),
-        rule("s_flags", flags, [flag(0x80), flag(0x10), flag(0x18), flag(0x99)], 0),
+        rule(
+            "s_flags",
+            flags,
+            [flag(0x80), flag(0x10), flag(0x18), flag(0x99)],
+            0,
+        ),
     ];
     let (mut record, mut image) = record(&tcp, &FIELDS);
     (record.rules, record.rule[1], record.args[0]) = (2, 1, 0xffff_ff00);
@@ -235,7 +309,16 @@ fn too_little_room_is_no_panic() {
     let program = interpreter(tcp.module);
     for room in 0..20 {
         let mut header = vec![0; room];
-        let built = program.build(&record, &mut image, Segment { index: 0, count: 1, len: 0 }, &mut header);
+        let built = program.build(
+            &record,
+            &mut image,
+            Segment {
+                index: 0,
+                count: 1,
+                len: 0,
+            },
+            &mut header,
+        );
         assert!(built.len <= room);
     }
 }
@@ -252,7 +335,11 @@ fn no_bytes_make_it_panic() {
     for round in 0..20_000 {
         let mut packet: Vec<u8> = if round % 2 == 0 { bytes(SYN) } else { Vec::new() };
         packet.resize(rng.usize(..80), 0);
-        let changes = if round % 2 == 0 { rng.usize(..6) } else { packet.len() };
+        let changes = if round % 2 == 0 {
+            rng.usize(..6)
+        } else {
+            packet.len()
+        };
         for _ in 0..changes.min(packet.len()) {
             let at = rng.usize(..packet.len());
             packet[at] = rng.u8(..);
@@ -268,9 +355,27 @@ fn no_bytes_make_it_panic() {
             // Whatever was parsed can be sent; so can an image of noise.
             let (record, _) = record(&tcp, &[]);
             let mut header = [0; 60];
-            program.build(&record, image, Segment { index: 0, count: 1, len: 0 }, &mut header);
+            program.build(
+                &record,
+                image,
+                Segment {
+                    index: 0,
+                    count: 1,
+                    len: 0,
+                },
+                &mut header,
+            );
             image.fill_with(|| rng.u8(..));
-            program.build(&record, image, Segment { index: 1, count: 3, len: 9 }, &mut header);
+            program.build(
+                &record,
+                image,
+                Segment {
+                    index: 1,
+                    count: 3,
+                    len: 9,
+                },
+                &mut header,
+            );
         }
     }
     assert!(parsed > 1000, "{parsed} of the packets were good ones");

@@ -121,9 +121,16 @@ impl EventBuf {
         let end = self.words.used + bytes / 8;
         let mut at = self.words.used;
         while at < end {
-            let number = self.words.all.get(at..).and_then(event_number).filter(|_| bytes.is_multiple_of(8));
-            let size =
-                number.and_then(&size_of).filter(|size| *size >= size_of_header()).unwrap_or(usize::MAX);
+            let number = self
+                .words
+                .all
+                .get(at..)
+                .and_then(event_number)
+                .filter(|_| bytes.is_multiple_of(8));
+            let size = number
+                .and_then(&size_of)
+                .filter(|size| *size >= size_of_header())
+                .unwrap_or(usize::MAX);
             if size > (end - at) * 8 || end > self.words.all.len() {
                 self.starts.truncate(before);
                 return Err(Malformed);
@@ -191,7 +198,10 @@ pub struct RecordBuf {
 impl Default for RecordBuf {
     /// No records, and every signal wanted.
     fn default() -> RecordBuf {
-        RecordBuf { words: Words::default(), wanted: u64::MAX }
+        RecordBuf {
+            words: Words::default(),
+            wanted: u64::MAX,
+        }
     }
 }
 
@@ -230,7 +240,12 @@ impl RecordBuf {
         let room = self.words.take(total / 8);
         room[..size].copy_from_slice(bytes_of(record));
         room[size..size + tail.len()].copy_from_slice(tail);
-        let header = RecordHeader { kind: kind as u8, on, pad: 0, len: total as u32 };
+        let header = RecordHeader {
+            kind: kind as u8,
+            on,
+            pad: 0,
+            len: total as u32,
+        };
         room[..size_of::<RecordHeader>()].copy_from_slice(bytes_of(&header));
     }
 
@@ -273,7 +288,11 @@ impl RecordBuf {
             let header: RecordHeader = pod_read_unaligned(&rest[..size_of::<RecordHeader>()]);
             let (bytes, after) = rest.split_at(header.len as usize);
             rest = after;
-            RecordKind::from_u8(header.kind).map(|kind| Record { kind, on: header.on, bytes })
+            RecordKind::from_u8(header.kind).map(|kind| Record {
+                kind,
+                on: header.on,
+                bytes,
+            })
         })
     }
 }

@@ -19,10 +19,19 @@ impl Module {
             let row = |c: &Context| (c.name.clone(), c.granularity, c.body, c.timers.clone());
             module.contexts.iter().map(row).collect::<Vec<_>>()
         };
-        let parsers =
-            |module: &Module| module.parsers.iter().map(|p| (p.source, p.max_events)).collect::<Vec<_>>();
+        let parsers = |module: &Module| {
+            module
+                .parsers
+                .iter()
+                .map(|p| (p.source, p.max_events))
+                .collect::<Vec<_>>()
+        };
         let rules = |module: &Module| {
-            module.seg_rules.iter().map(|r| (r.name.clone(), r.args, r.blueprint)).collect::<Vec<_>>()
+            module
+                .seg_rules
+                .iter()
+                .map(|r| (r.name.clone(), r.args, r.blueprint))
+                .collect::<Vec<_>>()
         };
         let coalesced = |module: &Module| module.coalesce.iter().map(|c| c.blueprint).collect::<Vec<_>>();
         let same = [
@@ -74,12 +83,28 @@ mod tests {
 
     #[test]
     fn what_lies_in_memory_decides() {
-        let event =
-            |name: &str| Event { name: name.to_owned(), kind: EventKind::Internal, body: StructId(0) };
-        let a = Module { events: vec![event("a")], ..Module::default() };
-        let b = Module { events: vec![event("b")], ..Module::default() };
+        let event = |name: &str| Event {
+            name: name.to_owned(),
+            kind: EventKind::Internal,
+            body: StructId(0),
+        };
+        let a = Module {
+            events: vec![event("a")],
+            ..Module::default()
+        };
+        let b = Module {
+            events: vec![event("b")],
+            ..Module::default()
+        };
         assert_eq!(a.shares_memory_with(&b), Err("events"));
-        let more = Module { signals: vec![("s".to_owned(), StructId(0))], name: "m".to_owned(), ..a.clone() };
-        assert_eq!((a.shares_memory_with(&more), more.shares_memory_with(&a)), (Ok(()), Ok(())));
+        let more = Module {
+            signals: vec![("s".to_owned(), StructId(0))],
+            name: "m".to_owned(),
+            ..a.clone()
+        };
+        assert_eq!(
+            (a.shares_memory_with(&more), more.shares_memory_with(&a)),
+            (Ok(()), Ok(()))
+        );
     }
 }

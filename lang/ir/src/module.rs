@@ -341,18 +341,35 @@ pub struct Blueprint {
 #[derive(Clone, Debug, PartialEq)]
 pub enum WireField {
     /// `bits` bits of the scalar at `offset` of the image.
-    Bits { name: String, offset: u32, ty: Ty, bits: u8, fill: Option<Fill> },
+    Bits {
+        name: String,
+        offset: u32,
+        ty: Ty,
+        bits: u8,
+        fill: Option<Fill>,
+    },
     /// A variable-length integer (RFC 9000, section 16).
     Varint { name: String, offset: u32 },
     /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
     Bytes { name: String, offset: u32, len: u32 },
     /// A nested header, present when the condition holds ([`crate::Base::Blueprint`] is the
     /// outer one).
-    Nested { blueprint: BlueprintId, offset: u32, when: Option<Expr> },
+    Nested {
+        blueprint: BlueprintId,
+        offset: u32,
+        when: Option<Expr>,
+    },
     /// The options: they end the header, wherever they are declared.
     Options { list: OptListId, offset: u32, cap: u32 },
     /// `list<T, N> name count(field);`: `T`'s wire form, as often as another field says.
-    Repeat { blueprint: BlueprintId, offset: u32, cap: u32, stride: u32, count_at: u32, count_ty: Ty },
+    Repeat {
+        blueprint: BlueprintId,
+        offset: u32,
+        cap: u32,
+        stride: u32,
+        count_at: u32,
+        count_ty: Ty,
+    },
 }
 
 #[allow(clippy::large_enum_variant)] // There are few of them, and they are made once.
@@ -526,7 +543,11 @@ impl Module {
         for (name, value) in set {
             let Some(i) = self.params.iter().position(|p| p.name == *name) else {
                 let known: Vec<_> = self.params.iter().map(|p| p.name.as_str()).collect();
-                return Err(format!("no param `{name}`; {} has: {}", self.name, known.join(", ")));
+                return Err(format!(
+                    "no param `{name}`; {} has: {}",
+                    self.name,
+                    known.join(", ")
+                ));
             };
             values[i] = *value;
         }

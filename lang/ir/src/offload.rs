@@ -53,7 +53,11 @@ impl Module {
     #[must_use]
     pub fn offload(&self, blueprint: u16, rules: &[u16]) -> Option<&Offload> {
         self.offloads.iter().find(|known| {
-            let same = known.rules.iter().map(|rule| rule.0).eq(rules.iter().map(|rule| u32::from(*rule)));
+            let same = known
+                .rules
+                .iter()
+                .map(|rule| rule.0)
+                .eq(rules.iter().map(|rule| u32::from(*rule)));
             known.blueprint.0 == u32::from(blueprint) && same
         })
     }

@@ -44,7 +44,12 @@ pub enum Ty {
     /// `list<T, N>`: `{ u32 len; u32 _; T items[N]; }`.
     List { elem: Box<Ty>, cap: u32 },
     /// `sorted_list<T, N, by (a, b), key k>`: laid out like a list, kept in order.
-    Sorted { elem: Box<Ty>, cap: u32, by: Vec<FieldRef>, key: FieldRef },
+    Sorted {
+        elem: Box<Ty>,
+        cap: u32,
+        by: Vec<FieldRef>,
+        key: FieldRef,
+    },
     /// `sliding_wnd<N, T>`: `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`,
     /// half-open runs of set positions, in order, never touching each other.
     Window { runs: u32, elem: Box<Ty> },
@@ -230,7 +235,12 @@ impl Layout<'_> {
     /// alignment. Sets their offsets and returns the size, a multiple of 8.
     pub fn place_closely(&self, header: u32, fields: &mut [Field]) -> u32 {
         let mut order: Vec<&mut Field> = fields.iter_mut().collect();
-        order.sort_by_key(|f| (self.size(&f.ty) > CACHE_LINE, std::cmp::Reverse(self.align(&f.ty))));
+        order.sort_by_key(|f| {
+            (
+                self.size(&f.ty) > CACHE_LINE,
+                std::cmp::Reverse(self.align(&f.ty)),
+            )
+        });
         self.set_offsets(header, order.into_iter()).next_multiple_of(8)
     }
 

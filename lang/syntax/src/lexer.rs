@@ -31,7 +31,13 @@ pub struct Lexed {
 /// Takes a text apart. The text is shorter than 4 GiB ([`crate::parse`] sees to that).
 #[must_use]
 pub fn lex(text: &str, file: u32) -> Lexed {
-    let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, file, out: Lexed::default() };
+    let mut lexer = Lexer {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        file,
+        out: Lexed::default(),
+    };
     lexer.out.tokens.reserve(text.len() / 4 + 1);
     if text.starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
@@ -40,7 +46,11 @@ pub fn lex(text: &str, file: u32) -> Lexed {
         lexer.next();
     }
     let end = text.len() as u32;
-    lexer.out.tokens.push(Token { kind: TokenKind::End, start: end, end });
+    lexer.out.tokens.push(Token {
+        kind: TokenKind::End,
+        start: end,
+        end,
+    });
     lexer.out
 }
 
@@ -54,7 +64,9 @@ pub fn int_value(text: &str) -> Option<u64> {
     let mut value: u64 = 0;
     let mut any = false;
     for c in digits.chars().filter(|c| *c != '_') {
-        value = value.checked_mul(u64::from(radix))?.checked_add(u64::from(c.to_digit(radix)?))?;
+        value = value
+            .checked_mul(u64::from(radix))?
+            .checked_add(u64::from(c.to_digit(radix)?))?;
         any = true;
     }
     any.then_some(value)
@@ -70,8 +82,13 @@ pub fn duration_value(text: &str) -> Option<u64> {
     int_value(digits)?.checked_mul(*nanoseconds)
 }
 
-const UNITS: [(&str, u64); 5] =
-    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
+const UNITS: [(&str, u64); 5] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+];
 
 struct Lexer<'a> {
     text: &'a str,
@@ -87,11 +104,19 @@ impl Lexer<'_> {
     }
 
     fn span(&self, start: usize) -> Span {
-        Span { file: self.file, start: start as u32, end: self.at as u32 }
+        Span {
+            file: self.file,
+            start: start as u32,
+            end: self.at as u32,
+        }
     }
 
     fn push(&mut self, kind: TokenKind, start: usize) {
-        self.out.tokens.push(Token { kind, start: start as u32, end: self.at as u32 });
+        self.out.tokens.push(Token {
+            kind,
+            start: start as u32,
+            end: self.at as u32,
+        });
     }
 
     fn next(&mut self) {
@@ -133,8 +158,16 @@ impl Lexer<'_> {
         self.skip_while(is_word_byte);
         let text = &self.text[start..self.at];
         let hex = text.starts_with("0x") || text.starts_with("0X");
-        let unit = if hex { None } else { text.find(|c: char| c.is_ascii_alphabetic()) };
-        let kind = if unit.is_some() { TokenKind::Duration } else { TokenKind::Int };
+        let unit = if hex {
+            None
+        } else {
+            text.find(|c: char| c.is_ascii_alphabetic())
+        };
+        let kind = if unit.is_some() {
+            TokenKind::Duration
+        } else {
+            TokenKind::Int
+        };
         let fraction = self.peek(0) == b'.' && self.peek(1).is_ascii_digit();
         if fraction {
             self.at += 1;
@@ -160,8 +193,12 @@ impl Lexer<'_> {
         let span = self.span(start);
         let known = UNITS.iter().any(|(name, _)| *name == &text[unit..]);
         self.out.diagnostics.push(if known {
-            Diagnostic::error("E0004", span, "the duration does not fit in 64 bits of nanoseconds")
-                .label("the most is about 584 years")
+            Diagnostic::error(
+                "E0004",
+                span,
+                "the duration does not fit in 64 bits of nanoseconds",
+            )
+            .label("the most is about 584 years")
         } else {
             Diagnostic::error("E0006", span, format!("`{}` is no unit of time", &text[unit..]))
                 .label("expected a number, or a duration in ns, us, ms, s or min")
@@ -203,7 +240,11 @@ impl Lexer<'_> {
         let start = self.at;
         self.skip_while(|byte| byte != b'\n');
         let end = start + self.text[start..self.at].trim_end().len();
-        self.out.comments.push(Comment { start: start as u32, end: end as u32, block: false });
+        self.out.comments.push(Comment {
+            start: start as u32,
+            end: end as u32,
+            block: false,
+        });
     }
 
     fn block_comment(&mut self) {
@@ -220,7 +261,11 @@ impl Lexer<'_> {
             }
         }
         let end = self.at as u32;
-        self.out.comments.push(Comment { start: start as u32, end, block: true });
+        self.out.comments.push(Comment {
+            start: start as u32,
+            end,
+            block: true,
+        });
     }
 
     /// A run of characters that are in no token, as one finding.
@@ -234,7 +279,10 @@ impl Lexer<'_> {
             "E0001",
             self.span(start),
             if first.is_control() {
-                format!("the control character {} is not in the language", first.escape_unicode())
+                format!(
+                    "the control character {} is not in the language",
+                    first.escape_unicode()
+                )
             } else {
                 format!("`{first}` is not a character of the language")
             },

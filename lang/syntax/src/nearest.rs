@@ -37,7 +37,11 @@ fn distance(a: &str, b: &str, limit: usize) -> Option<usize> {
             }
         }
         // What is beyond the limit in two rows stays so.
-        if last[..=b.len()].iter().chain(&row[..=b.len()]).all(|distance| *distance > limit) {
+        if last[..=b.len()]
+            .iter()
+            .chain(&row[..=b.len()])
+            .all(|distance| *distance > limit)
+        {
             return None;
         }
         (before_last, last) = (last, row);

@@ -14,7 +14,14 @@ pub struct Printable<T>(pub T);
 
 impl<T: Display> Display for Printable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping { to: f, one_line: false }, "{}", self.0)
+        write!(
+            Escaping {
+                to: f,
+                one_line: false
+            },
+            "{}",
+            self.0
+        )
     }
 }
 
@@ -24,7 +31,14 @@ pub struct OneLine<T>(pub T);
 
 impl<T: Display> Display for OneLine<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping { to: f, one_line: true }, "{}", self.0)
+        write!(
+            Escaping {
+                to: f,
+                one_line: true
+            },
+            "{}",
+            self.0
+        )
     }
 }
 
@@ -86,13 +100,21 @@ mod tests {
         let expected = "a\\u001b]0;x\\u0007 \\u009b2J\\u007f\\u000d\\u202eé→\\u2067\n\tb";
         assert_eq!(text, expected);
         let lines = "a\nb\r\n\u{85}c\u{2028}d\u{2029}\te";
-        assert_eq!(OneLine(lines).to_string(), "a\\u000ab\\u000d\\u000a\\u0085c\\u2028d\\u2029\te");
-        assert_eq!(Printable(lines).to_string(), "a\nb\\u000d\n\\u0085c\\u2028d\\u2029\te");
+        assert_eq!(
+            OneLine(lines).to_string(),
+            "a\\u000ab\\u000d\\u000a\\u0085c\\u2028d\\u2029\te"
+        );
+        assert_eq!(
+            Printable(lines).to_string(),
+            "a\nb\\u000d\n\\u0085c\\u2028d\\u2029\te"
+        );
     }
 
     #[test]
     fn masked_text_has_the_same_length_and_nothing_that_acts() {
-        for odd in ["\x1b", "\u{7}", "\r", "\u{85}", "\u{9b}", "\u{61c}", "\u{202e}", "\u{2069}"] {
+        for odd in [
+            "\x1b", "\u{7}", "\r", "\u{85}", "\u{9b}", "\u{61c}", "\u{202e}", "\u{2069}",
+        ] {
             let text = format!("a{odd}é\r\n{odd}b");
             let masked = masked(&text);
             assert_eq!(masked.len(), text.len(), "{odd:?}");

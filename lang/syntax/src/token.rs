@@ -79,8 +79,9 @@ pub const ITEM_WORDS: [&str; 21] = [
 ];
 
 /// Words that begin a statement, and the two constants that are keywords.
-pub const STATEMENT_WORDS: [&str; 12] =
-    ["if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false"];
+pub const STATEMENT_WORDS: [&str; 12] = [
+    "if", "else", "for", "break", "continue", "return", "emit", "done", "refuse", "assert", "true", "false",
+];
 
 /// Words that mean something in one place only and are ordinary names elsewhere.
 pub const PLACE_WORDS: [&str; 19] = [
@@ -296,9 +297,17 @@ mod tests {
 
     #[test]
     fn the_lists_of_words_are_of_their_kinds() {
-        assert!(ITEM_WORDS.iter().all(|word| Keyword::from_word(word).is_some_and(Keyword::begins_item)));
+        assert!(
+            ITEM_WORDS
+                .iter()
+                .all(|word| Keyword::from_word(word).is_some_and(Keyword::begins_item))
+        );
         let statements = STATEMENT_WORDS.map(Keyword::from_word);
-        assert!(statements.iter().all(|keyword| keyword.is_some_and(|keyword| !keyword.begins_item())));
+        assert!(
+            statements
+                .iter()
+                .all(|keyword| keyword.is_some_and(|keyword| !keyword.begins_item()))
+        );
         assert!(PLACE_WORDS.iter().all(|word| Keyword::from_word(word).is_none()));
     }
 }

@@ -7,6 +7,18 @@ use hawser_syntax::parse;
 fn stop_and_wait_parses() {
     let (file, findings) = parse(include_str!("../../../examples/stop-and-wait.mtp"), 0);
     assert_eq!(findings, []);
-    assert_eq!(file.items.iter().filter(|item| matches!(item.kind, ItemKind::Event { .. })).count(), 6);
-    assert_eq!(file.items.iter().filter(|item| matches!(item.kind, ItemKind::Func { .. })).count(), 16);
+    assert_eq!(
+        file.items
+            .iter()
+            .filter(|item| matches!(item.kind, ItemKind::Event { .. }))
+            .count(),
+        6
+    );
+    assert_eq!(
+        file.items
+            .iter()
+            .filter(|item| matches!(item.kind, ItemKind::Func { .. }))
+            .count(),
+        16
+    );
 }

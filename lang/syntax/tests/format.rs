@@ -16,8 +16,9 @@ fn root() -> PathBuf {
 fn programs(folder: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut paths: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|ending| ending == "mtp")).collect();
+    let mut paths: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "mtp"))
+        .collect();
     paths.sort();
     paths
 }
@@ -39,7 +40,11 @@ fn tree(text: &str) -> String {
 
 fn check(name: &str, text: &str) -> String {
     let once = format(text).unwrap_or_else(|findings| panic!("{name}: {findings:?}"));
-    assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "{name} is not formatted once and for all");
+    assert_eq!(
+        format(&once).as_deref(),
+        Ok(once.as_str()),
+        "{name} is not formatted once and for all"
+    );
     assert_eq!(tree(text), tree(&once), "{name} changed its meaning");
     assert_eq!(comments(text), comments(&once), "{name} lost a comment");
     once
@@ -54,7 +59,11 @@ fn comments(text: &str) -> Vec<String> {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    lexed.comments.iter().map(|comment| text_of(comment.start, comment.end)).collect()
+    lexed
+        .comments
+        .iter()
+        .map(|comment| text_of(comment.start, comment.end))
+        .collect()
 }
 
 /// `lang/tests/format/x.mtp` becomes `x.formatted`; `UPDATE_EXPECTED=1` writes that anew.
@@ -72,9 +81,14 @@ fn texts_are_formatted_as_expected() {
         }
         let expected = fs::read_to_string(&beside).unwrap_or_default();
         assert_eq!(found, expected, "{}", path.display());
-        let longest =
-            found.lines().map(|line| line.split("//").next().unwrap_or("").trim_end().chars().count());
-        assert!(longest.max().unwrap_or(0) <= hawser_syntax::MAX_COLUMNS, "{}", path.display());
+        let longest = found
+            .lines()
+            .map(|line| line.split("//").next().unwrap_or("").trim_end().chars().count());
+        assert!(
+            longest.max().unwrap_or(0) <= hawser_syntax::MAX_COLUMNS,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -83,7 +97,10 @@ fn programs_keep_their_meaning() {
     for folder in ["examples", "lang/tests/pass", "lang/tests/run"] {
         if root().join(folder).is_dir() {
             for path in programs(folder) {
-                check(&path.display().to_string(), &fs::read_to_string(&path).expect("a text"));
+                check(
+                    &path.display().to_string(),
+                    &fs::read_to_string(&path).expect("a text"),
+                );
             }
         }
     }

@@ -28,25 +28,39 @@ fn shape(expr: &Expr) -> String {
         ExprKind::Path(of, member) => format!("{}::{}", of.name, member.name),
         ExprKind::Index(of, index) => format!("{}[{}]", shape(of), shape(index)),
         ExprKind::Call { callee, types, args } => {
-            let types = if types.is_empty() { String::new() } else { format!("<{}>", types.len()) };
+            let types = if types.is_empty() {
+                String::new()
+            } else {
+                format!("<{}>", types.len())
+            };
             let args: Vec<String> = args
                 .iter()
                 .map(|arg| {
-                    let label = arg.label.as_ref().map_or_else(String::new, |label| label.name.clone() + " ");
+                    let label = arg
+                        .label
+                        .as_ref()
+                        .map_or_else(String::new, |label| label.name.clone() + " ");
                     label + &shape(&arg.value)
                 })
                 .collect();
             format!("{}{types}({})", shape(callee), args.join(", "))
         }
         ExprKind::Struct { name, fields } => {
-            let fields: Vec<String> =
-                fields.iter().map(|(field, value)| format!("{}: {}", field.name, shape(value))).collect();
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|(field, value)| format!("{}: {}", field.name, shape(value)))
+                .collect();
             format!("{}{{{}}}", name.name, fields.join(", "))
         }
         ExprKind::Unary(op, of) => format!("({}{})", unary(*op), shape(of)),
         ExprKind::Binary(op, left, right) => format!("({} {} {})", shape(left), binary(*op), shape(right)),
         ExprKind::Conditional(condition, then, otherwise) => {
-            format!("({} ? {} : {})", shape(condition), shape(then), list(vec![otherwise]))
+            format!(
+                "({} ? {} : {})",
+                shape(condition),
+                shape(then),
+                list(vec![otherwise])
+            )
         }
         ExprKind::Error => "error".to_owned(),
     }
@@ -119,7 +133,10 @@ fn what_only_this_language_has() {
             "pkt_gen(ip, bp, r0(0), queue nic.q0, rank (a + b))",
             "pkt_gen(ip, bp, r0(0), queue nic.q0, rank (a + b))",
         ),
-        ("f(queue, rank, queue.len, rank(1))", "f(queue, rank, queue.len, rank(1))"),
+        (
+            "f(queue, rank, queue.len, rank(1))",
+            "f(queue, rank, queue.len, rank(1))",
+        ),
         ("h.opts[mss].valid()", "h.opts[mss].valid()"),
         (
             "2min + 1s + 200ms + 10us + 5ns",
@@ -143,23 +160,38 @@ fn slips_are_taken_as_meant() {
     ] {
         let (found, findings) = parsed(text);
         assert_eq!(found, expected);
-        assert_eq!(findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), [code]);
+        assert_eq!(
+            findings.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+            [code]
+        );
     }
 }
 
 #[test]
 fn types_keep_their_arguments() {
-    let (file, findings) = parse("struct s { sorted_list<list<seq<32>, 4>, 2 * N, by (a, b), key k> l; }", 0);
+    let (file, findings) = parse(
+        "struct s { sorted_list<list<seq<32>, 4>, 2 * N, by (a, b), key k> l; }",
+        0,
+    );
     assert_eq!(findings, []);
-    let ItemKind::Struct { fields, .. } = &file.items[0].kind else { panic!("no struct") };
-    let [TypeArg::Type(list), TypeArg::Value(length), TypeArg::By(by), TypeArg::Key(key)] =
-        fields[0].ty.args.as_slice()
+    let ItemKind::Struct { fields, .. } = &file.items[0].kind else {
+        panic!("no struct")
+    };
+    let [
+        TypeArg::Type(list),
+        TypeArg::Value(length),
+        TypeArg::By(by),
+        TypeArg::Key(key),
+    ] = fields[0].ty.args.as_slice()
     else {
         panic!("{:?}", fields[0].ty.args)
     };
     assert_eq!((list.name.name.as_str(), list.args.len()), ("list", 2));
     assert_eq!(shape(length), "(2 * N)");
-    assert_eq!(by.iter().map(|name| name.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(
+        by.iter().map(|name| name.name.as_str()).collect::<Vec<_>>(),
+        ["a", "b"]
+    );
     assert_eq!(key.name, "k");
 }
 
@@ -167,25 +199,43 @@ fn types_keep_their_arguments() {
 fn an_else_belongs_to_the_nearest_if() {
     let (file, findings) = parse("void f(e ev) { if (a) if (b) x = 1; else x = 2; }", 0);
     assert_eq!(findings, []);
-    let ItemKind::Func { body, .. } = &file.items[0].kind else { panic!("no function") };
-    let StmtKind::If { then, otherwise, .. } = &body.stmts[0].kind else { panic!("no if") };
+    let ItemKind::Func { body, .. } = &file.items[0].kind else {
+        panic!("no function")
+    };
+    let StmtKind::If { then, otherwise, .. } = &body.stmts[0].kind else {
+        panic!("no if")
+    };
     assert!(otherwise.is_none());
-    assert!(matches!(&then.stmts[0].kind, StmtKind::If { otherwise: Some(_), .. }));
+    assert!(matches!(
+        &then.stmts[0].kind,
+        StmtKind::If {
+            otherwise: Some(_),
+            ..
+        }
+    ));
 }
 
 #[test]
 fn spans_cover_what_they_say() {
     let text = "const uint32 A = (1 + 2) * 3;";
     let (file, _) = parse(text, 7);
-    let ItemKind::Const { value, .. } = &file.items[0].kind else { panic!("no constant") };
+    let ItemKind::Const { value, .. } = &file.items[0].kind else {
+        panic!("no constant")
+    };
     assert_eq!(value.span.file, 7);
-    assert_eq!(&text[value.span.start as usize..value.span.end as usize], "(1 + 2) * 3");
+    assert_eq!(
+        &text[value.span.start as usize..value.span.end as usize],
+        "(1 + 2) * 3"
+    );
     assert_eq!(file.items[0].span.end as usize, text.len());
 }
 
 #[test]
 fn citations_are_kept() {
-    let (file, _) = parse("//= RFC9293 3.10.7.4\nconst uint32 A = 1; //=  RFC6298 2.1 \n// no citation\n", 0);
+    let (file, _) = parse(
+        "//= RFC9293 3.10.7.4\nconst uint32 A = 1; //=  RFC6298 2.1 \n// no citation\n",
+        0,
+    );
     let texts: Vec<&str> = file.citations.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(texts, ["RFC9293 3.10.7.4", "RFC6298 2.1"]);
 }

@@ -40,7 +40,11 @@ impl Destination {
             Target::Name(name) => name,
             Target::ThisHost | Target::Nothing => host.to_ascii_lowercase(),
         };
-        if port == 0 { Err(BadDestination::NoPort) } else { Ok(Destination { host, port }) }
+        if port == 0 {
+            Err(BadDestination::NoPort)
+        } else {
+            Ok(Destination { host, port })
+        }
     }
 
     /// The name or address, without brackets.
@@ -89,7 +93,10 @@ impl FromStr for Destination {
 impl From<SocketAddr> for Destination {
     /// Port 0 becomes 1: neither has a listener.
     fn from(address: SocketAddr) -> Destination {
-        Destination { host: address.ip().to_string(), port: address.port().max(1) }
+        Destination {
+            host: address.ip().to_string(),
+            port: address.port().max(1),
+        }
     }
 }
 
@@ -107,15 +114,18 @@ mod tests {
             ("bücher.example:65535", "xn--bcher-kva.example:65535"),
         ];
         for (text, expected) in cases {
-            assert_eq!(text.parse::<Destination>().map(|to| to.to_string()), Ok(expected.to_owned()));
+            assert_eq!(
+                text.parse::<Destination>().map(|to| to.to_string()),
+                Ok(expected.to_owned())
+            );
         }
     }
 
     #[test]
     fn what_leads_nowhere() {
-        for text in
-            ["", "a", "a:", ":80", "a:0", "a:65536", "a:+1", "::1:80", "[a]:80", "a b..:80", "1.2.3:80"]
-        {
+        for text in [
+            "", "a", "a:", ":80", "a:0", "a:65536", "a:+1", "::1:80", "[a]:80", "a b..:80", "1.2.3:80",
+        ] {
             assert!(text.parse::<Destination>().is_err(), "{text}");
         }
     }

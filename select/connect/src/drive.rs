@@ -90,7 +90,10 @@ impl Driver {
             errors: BTreeMap::new(),
             started: HashMap::new(),
             tell: Some(tell),
-            seat: shared.stage.as_ref().map(|stage| stage.begin(request.destination.to_string())),
+            seat: shared
+                .stage
+                .as_ref()
+                .map(|stage| stage.begin(request.destination.to_string())),
             shared,
             request,
         }
@@ -147,14 +150,22 @@ impl Driver {
         let question = answer.question;
         match &answer.result {
             Ok(records) => {
-                let hints = records.services.services.iter().flat_map(|service| service.hints());
+                let hints = records
+                    .services
+                    .services
+                    .iter()
+                    .flat_map(|service| service.hints());
                 let addresses = records.addresses.iter().copied().chain(hints).collect();
                 self.report(What::Answered { question, addresses });
             }
             Err(error) => {
                 let (failure, why) = (error.failure(), error.to_string());
                 self.questions.push((question, failure, why.clone()));
-                self.report(What::Unanswered { question, failure, why });
+                self.report(What::Unanswered {
+                    question,
+                    failure,
+                    why,
+                });
             }
         }
         let mut events = self.found.answered(answer);
@@ -168,7 +179,9 @@ impl Driver {
     /// Asks for the addresses of the hosts that service records name.
     fn ask_for_others(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        let Some(answers) = &mut self.answers else { return events };
+        let Some(answers) = &mut self.answers else {
+            return events;
+        };
         for host in self.found.other_hosts() {
             // A record's name may be none that a host can have: it has no addresses.
             if let Ok(lookup) = Lookup::addresses(&format!("{host}.")) {
@@ -190,7 +203,14 @@ impl Driver {
             }
             Err(error) => {
                 let why = format!("the attempt broke off: {error}");
-                (error.id(), Err(AttemptError { failure: Failure::Local, is_network: false, why }))
+                (
+                    error.id(),
+                    Err(AttemptError {
+                        failure: Failure::Local,
+                        is_network: false,
+                        why,
+                    }),
+                )
             }
         };
         let id = self.ids.remove(&task)?;
@@ -204,7 +224,11 @@ impl Driver {
             Err(error) => {
                 let failure = error.failure;
                 if let Some(way) = self.describe(id) {
-                    self.report(What::Failed { way, failure, why: error.why.clone() });
+                    self.report(What::Failed {
+                        way,
+                        failure,
+                        why: error.why.clone(),
+                    });
                 }
                 self.errors.insert(id, error);
                 Some(Event::Failed(id, failure))
@@ -214,7 +238,13 @@ impl Driver {
 
     /// The same event, with what is remembered of each candidate.
     fn informed(&self, event: Event) -> Event {
-        let Event::Found { question, mut candidates } = event else { return event };
+        let Event::Found {
+            question,
+            mut candidates,
+        } = event
+        else {
+            return event;
+        };
         let now = self.shared.now();
         let mut state = self.shared.lock();
         for candidate in &mut candidates {
@@ -249,8 +279,15 @@ impl Driver {
     fn start(&mut self, id: CandidateId, is_probe: bool) {
         let Some(way) = self.found.way(id) else { return };
         let (connect, way) = (Arc::clone(&way.connect), way.description.clone());
-        let known = self.race.candidate(id).map_or("unknown", |candidate| word(candidate.known));
-        self.report(if is_probe { What::Probed { way } } else { What::Started { way, known } });
+        let known = self
+            .race
+            .candidate(id)
+            .map_or("unknown", |candidate| word(candidate.known));
+        self.report(if is_probe {
+            What::Probed { way }
+        } else {
+            What::Started { way, known }
+        });
         let task = self.attempts.spawn(async move { connect().await });
         self.ids.insert(task.id(), id);
         self.running.insert(id, task);
@@ -271,13 +308,26 @@ impl Driver {
         let took = self.began.elapsed();
         let (stream, way) = (self.ready.remove(&id), self.describe(id));
         let key = self.race.candidate(id).map(|candidate| self.key(candidate));
-        let (Some(stream), Some(way), Some(key)) = (stream, way, key) else { return };
+        let (Some(stream), Some(way), Some(key)) = (stream, way, key) else {
+            return;
+        };
         let own = took.saturating_sub(self.started.get(&id).copied().unwrap_or_default());
-        self.report(What::Won { way: way.clone(), took: own });
-        let memory = Memory { shared: Arc::clone(&self.shared), key };
+        self.report(What::Won {
+            way: way.clone(),
+            took: own,
+        });
+        let memory = Memory {
+            shared: Arc::clone(&self.shared),
+            key,
+        };
         if let Some(tell) = self.tell.take() {
             // Who has gone meanwhile wants no stream: it is closed.
-            let _ = tell.send(Ok(Connected { stream, way, took, memory }));
+            let _ = tell.send(Ok(Connected {
+                stream,
+                way,
+                took,
+                memory,
+            }));
         }
     }
 
@@ -287,11 +337,21 @@ impl Driver {
             let Some(way) = self.describe(id) else { continue };
             let own = self.errors.remove(&id);
             let why = failure.to_string();
-            ways.push((way, own.unwrap_or(AttemptError { failure, is_network: false, why })));
+            ways.push((
+                way,
+                own.unwrap_or(AttemptError {
+                    failure,
+                    is_network: false,
+                    why,
+                }),
+            ));
         }
         let (to, after) = (self.request.destination.clone(), self.began.elapsed());
         let error = ConnectError::new(to, defeat, ways, std::mem::take(&mut self.questions), after);
-        self.report(What::AllFailed { failure: error.failure, why: error.to_string() });
+        self.report(What::AllFailed {
+            failure: error.failure,
+            why: error.to_string(),
+        });
         if let Some(tell) = self.tell.take() {
             let _ = tell.send(Err(Box::new(error)));
         }
@@ -306,7 +366,10 @@ impl Driver {
             seat.report(&what);
         }
         if let Some(watcher) = &self.request.watcher {
-            watcher(Report { after: self.began.elapsed(), what });
+            watcher(Report {
+                after: self.began.elapsed(),
+                what,
+            });
         }
     }
 }
@@ -354,7 +417,9 @@ async fn next_answer(answers: &mut Option<Answers>) -> Option<Answer> {
 
 /// The next change; none when some were missed, which is no less a reason to think again.
 async fn next_change(changes: &mut Option<broadcast::Receiver<Change>>) -> Option<Change> {
-    let Some(open) = changes else { return pending().await };
+    let Some(open) = changes else {
+        return pending().await;
+    };
     match open.recv().await {
         Ok(change) => Some(change),
         Err(broadcast::error::RecvError::Lagged(_)) => None,

@@ -60,20 +60,35 @@ impl ConnectError {
         let failure = match defeat.why {
             Why::Cancelled => Failure::Cancelled,
             Why::Deadline if ways.is_empty() => Failure::NameServer,
-            Why::Deadline | Why::Exhausted => {
-                most_telling(tried()).or_else(|| most_telling(asked())).unwrap_or(Failure::NotStarted)
-            }
+            Why::Deadline | Why::Exhausted => most_telling(tried())
+                .or_else(|| most_telling(asked()))
+                .unwrap_or(Failure::NotStarted),
         };
-        let mut alike = ways.iter().filter(|(_, error)| error.failure == failure).peekable();
+        let mut alike = ways
+            .iter()
+            .filter(|(_, error)| error.failure == failure)
+            .peekable();
         let is_network = alike.peek().is_some() && alike.all(|(_, error)| error.is_network);
-        ConnectError { destination, failure, is_network, ways, questions, after, not_begun: None }
+        ConnectError {
+            destination,
+            failure,
+            is_network,
+            ways,
+            questions,
+            after,
+            not_begun: None,
+        }
     }
 
     /// Of a policy that leaves nothing to race.
     #[must_use]
     pub fn not_chosen(destination: Destination, why: &PolicyError) -> ConnectError {
         let not_begun = Some(why.to_string());
-        ConnectError { failure: Failure::Prohibited, not_begun, ..ConnectError::cancelled(destination) }
+        ConnectError {
+            failure: Failure::Prohibited,
+            not_begun,
+            ..ConnectError::cancelled(destination)
+        }
     }
 
     /// Of a race that was broken off with its runtime.
@@ -92,25 +107,39 @@ impl ConnectError {
     /// Whether the destination's name was the matter, not the way there.
     #[must_use]
     pub fn is_about_the_name(&self) -> bool {
-        matches!(self.failure, Failure::NoSuchName | Failure::NoRecord | Failure::NameServer)
+        matches!(
+            self.failure,
+            Failure::NoSuchName | Failure::NoRecord | Failure::NameServer
+        )
     }
 
     fn words(&self) -> String {
         if let Some(why) = &self.not_begun {
             return why.clone();
         }
-        let mut words: Vec<String> =
-            self.ways.iter().map(|(way, error)| format!("{way}: {error}")).take(8).collect();
+        let mut words: Vec<String> = self
+            .ways
+            .iter()
+            .map(|(way, error)| format!("{way}: {error}"))
+            .take(8)
+            .collect();
         if words.is_empty() {
             words = self.questions.iter().map(|(_, _, why)| why.clone()).collect();
             words.dedup();
         }
-        if words.is_empty() { self.failure.to_string() } else { words.join("; ") }
+        if words.is_empty() {
+            self.failure.to_string()
+        } else {
+            words.join("; ")
+        }
     }
 }
 
 fn most_telling(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failure> {
-    MOST_TELLING.iter().copied().find(|telling| failures.clone().any(|failure| failure == *telling))
+    MOST_TELLING
+        .iter()
+        .copied()
+        .find(|telling| failures.clone().any(|failure| failure == *telling))
 }
 
 #[cfg(test)]
@@ -119,11 +148,28 @@ mod tests {
 
     fn error(why: Why, ways: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
         let ways = ways.iter().map(|&(failure, is_network)| {
-            let way = Description { transport: "t".into(), remote: "r".into(), interface: "".into() };
-            (way, AttemptError { failure, is_network, why: failure.to_string() })
+            let way = Description {
+                transport: "t".into(),
+                remote: "r".into(),
+                interface: "".into(),
+            };
+            (
+                way,
+                AttemptError {
+                    failure,
+                    is_network,
+                    why: failure.to_string(),
+                },
+            )
         });
-        let questions = questions.iter().map(|&failure| (Question::Ipv6, failure, failure.to_string()));
-        let defeat = Defeat { why, candidates: Vec::new(), questions: Vec::new() };
+        let questions = questions
+            .iter()
+            .map(|&failure| (Question::Ipv6, failure, failure.to_string()));
+        let defeat = Defeat {
+            why,
+            candidates: Vec::new(),
+            questions: Vec::new(),
+        };
         let to = Destination::new("a.example", 443).expect("a destination");
         ConnectError::new(to, &defeat, ways.collect(), questions.collect(), Duration::ZERO)
     }
@@ -137,7 +183,11 @@ mod tests {
         assert_eq!(of(&[(Unreachable, true), (Timeout, false)], &[]), Timeout);
         assert_eq!(of(&[(Unreachable, true)], &[NoRecord]), Unreachable);
         assert_eq!(of(&[], &[NoRecord, NoSuchName]), NoSuchName);
-        assert_eq!(of(&[], &[NoSuchName, NameServer]), NameServer, "the other family may have some");
+        assert_eq!(
+            of(&[], &[NoSuchName, NameServer]),
+            NameServer,
+            "the other family may have some"
+        );
         assert_eq!(error(Why::Deadline, &[], &[]).failure, NameServer);
         assert_eq!(error(Why::Deadline, &[(Deadline, false)], &[]).failure, Deadline);
     }
@@ -145,7 +195,11 @@ mod tests {
     #[test]
     fn a_network_is_unreachable_when_no_way_says_otherwise() {
         let two = |first, second| {
-            error(Why::Exhausted, &[(Failure::Unreachable, first), (Failure::Unreachable, second)], &[])
+            error(
+                Why::Exhausted,
+                &[(Failure::Unreachable, first), (Failure::Unreachable, second)],
+                &[],
+            )
         };
         assert!(two(true, true).is_network && !two(true, false).is_network);
         assert!(!error(Why::Exhausted, &[], &[]).is_network);

@@ -55,7 +55,14 @@ const FIRST_PORT: u16 = 1_024;
 impl Found {
     pub(super) fn new(destination: Destination, kinds: Arc<[Arc<dyn Kind>]>) -> Found {
         let (ways, hints, endpoints) = (Vec::new(), Vec::new(), Vec::new());
-        Found { destination, kinds, ways, hints, known: BTreeMap::new(), endpoints }
+        Found {
+            destination,
+            kinds,
+            ways,
+            hints,
+            known: BTreeMap::new(),
+            endpoints,
+        }
     }
 
     /// The way of a candidate; ids come from here alone.
@@ -66,16 +73,25 @@ impl Found {
     /// Candidates that need no answer.
     pub(super) fn at_once(&mut self) -> Event {
         let kinds = Arc::clone(&self.kinds);
-        let ways: Vec<Way> = kinds.iter().flat_map(|kind| kind.to_destination(&self.destination)).collect();
+        let ways: Vec<Way> = kinds
+            .iter()
+            .flat_map(|kind| kind.to_destination(&self.destination))
+            .collect();
         let candidates = ways.into_iter().filter_map(|way| self.enter(way)).collect();
-        Event::Found { question: None, candidates }
+        Event::Found {
+            question: None,
+            candidates,
+        }
     }
 
     /// What an answer brings.
     pub(super) fn answered(&mut self, answer: Answer) -> Vec<Event> {
         let question = answer.question;
         match answer.result {
-            Err(error) => vec![Event::Missing { question, why: error.failure() }],
+            Err(error) => vec![Event::Missing {
+                question,
+                why: error.failure(),
+            }],
             Ok(records) if question == Question::Service => vec![self.services(&records.services)],
             Ok(records) => self.addresses(&answer.host, question, &records),
         }
@@ -84,7 +100,10 @@ impl Found {
     /// The hosts that the records name beside the destination's own.
     pub(super) fn other_hosts(&self) -> Vec<String> {
         let mut hosts: Vec<String> = Vec::new();
-        let others = self.endpoints.iter().filter(|endpoint| endpoint.host != self.own_host());
+        let others = self
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.host != self.own_host());
         for endpoint in others {
             if !hosts.contains(&endpoint.host) && hosts.len() < MOST_HOSTS {
                 hosts.push(endpoint.host.clone());
@@ -120,7 +139,10 @@ impl Found {
                 }
             }
         }
-        Event::Found { question: Some(Question::Service), candidates }
+        Event::Found {
+            question: Some(Question::Service),
+            candidates,
+        }
     }
 
     /// The endpoints that records name.
@@ -147,36 +169,71 @@ impl Found {
         }
         // The end of aliases offers the service without further words (RFC 9460, 3).
         if let Some(alias) = services.alias.as_ref().filter(|_| is_https) {
-            let rank = hawser_race::Service { encrypted_hello: false, priority: u16::MAX, is_choice: false };
+            let rank = hawser_race::Service {
+                encrypted_hello: false,
+                priority: u16::MAX,
+                is_choice: false,
+            };
             let host = alias.trim_end_matches('.').to_owned();
-            endpoints.push(Endpoint { host, port, service: None, rank: Some(rank) });
+            endpoints.push(Endpoint {
+                host,
+                port,
+                service: None,
+                rank: Some(rank),
+            });
         }
-        let is_choice = endpoints.iter().any(|endpoint| endpoint.host != own || endpoint.port != port);
-        endpoints.iter_mut().filter_map(|endpoint| endpoint.rank.as_mut()).for_each(|rank| {
-            rank.is_choice = is_choice;
-        });
+        let is_choice = endpoints
+            .iter()
+            .any(|endpoint| endpoint.host != own || endpoint.port != port);
+        endpoints
+            .iter_mut()
+            .filter_map(|endpoint| endpoint.rank.as_mut())
+            .for_each(|rank| {
+                rank.is_choice = is_choice;
+            });
         endpoints
     }
 
     fn addresses(&mut self, host: &str, question: Question, records: &Records) -> Vec<Event> {
         let (host, is_ipv6) = (host.trim_end_matches('.').to_owned(), question == Question::Ipv6);
-        self.known.insert((host.clone(), is_ipv6), records.addresses.clone());
+        self.known
+            .insert((host.clone(), is_ipv6), records.addresses.clone());
         let is_denied = |(of, address, _): &&(String, IpAddr, CandidateId)| {
             *of == host && address.is_ipv6() == is_ipv6 && !records.addresses.contains(address)
         };
         let denied: Vec<CandidateId> = self.hints.iter().filter(is_denied).map(|hint| hint.2).collect();
         let (own, port) = (self.own_host().to_owned(), self.destination.port());
-        let mut endpoints: Vec<Endpoint> =
-            self.endpoints.iter().filter(|endpoint| endpoint.host == host).cloned().collect();
+        let mut endpoints: Vec<Endpoint> = self
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.host == host)
+            .cloned()
+            .collect();
         if host == own && !endpoints.iter().any(|endpoint| endpoint.port == port) {
-            endpoints.push(Endpoint { host: own, port, service: None, rank: None });
+            endpoints.push(Endpoint {
+                host: own,
+                port,
+                service: None,
+                rank: None,
+            });
         }
         let mut candidates = Vec::new();
         for endpoint in &endpoints {
-            candidates.extend(self.candidates(&records.addresses, endpoint).into_iter().map(|one| one.1));
+            candidates.extend(
+                self.candidates(&records.addresses, endpoint)
+                    .into_iter()
+                    .map(|one| one.1),
+            );
         }
-        let found = Event::Found { question: Some(question), candidates };
-        if denied.is_empty() { vec![found] } else { vec![Event::Withdrawn(denied), found] }
+        let found = Event::Found {
+            question: Some(question),
+            candidates,
+        };
+        if denied.is_empty() {
+            vec![found]
+        } else {
+            vec![Event::Withdrawn(denied), found]
+        }
     }
 
     /// Candidates for addresses of an endpoint, in the order of RFC 6724, each kind's in turn.
@@ -188,13 +245,18 @@ impl Found {
             let destination = &destinations[index];
             let rank = rfc6724::rank(destination, rfc6724::DEFAULT_TABLE);
             let address = SocketAddr::new(destination.address, endpoint.port);
-            for way in kinds.iter().flat_map(|kind| kind.to_address(address, endpoint.service.as_ref())) {
+            for way in kinds
+                .iter()
+                .flat_map(|kind| kind.to_address(address, endpoint.service.as_ref()))
+            {
                 // This host is reached over no other interface.
                 let interface = &*way.description.interface;
                 if destination.address.is_loopback() && !interface.is_empty() && interface != "lo" {
                     continue;
                 }
-                let Some(mut candidate) = self.enter(way) else { return all };
+                let Some(mut candidate) = self.enter(way) else {
+                    return all;
+                };
                 (candidate.rank, candidate.service) = (rank, endpoint.rank);
                 all.push((destination.address, candidate));
             }
@@ -209,8 +271,11 @@ impl Found {
         }
         let id = CandidateId(self.ways.len() as u32);
         let description = &way.description;
-        let mut candidate =
-            Candidate::new(id, Arc::clone(&description.transport), Arc::clone(&description.remote));
+        let mut candidate = Candidate::new(
+            id,
+            Arc::clone(&description.transport),
+            Arc::clone(&description.remote),
+        );
         candidate.interface = Arc::clone(&description.interface);
         (candidate.family, candidate.priority) = (way.family, way.priority);
         (candidate.security, candidate.handshake) = (way.security, way.handshake);
@@ -231,14 +296,31 @@ mod tests {
 
     fn found() -> Found {
         let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
-        Found::new(Destination::new("www.example", 443).expect("a destination"), kinds.into())
+        Found::new(
+            Destination::new("www.example", 443).expect("a destination"),
+            kinds.into(),
+        )
     }
 
     fn answer(question: Question, addresses: &[&str], services: Vec<Service>) -> Answer {
-        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
-        let services = Services { alias: None, services };
+        let addresses = addresses
+            .iter()
+            .map(|text| text.parse().expect("an address"))
+            .collect();
+        let services = Services {
+            alias: None,
+            services,
+        };
         let host = "www.example".to_owned();
-        Answer { host, question, result: Ok(Records { addresses, services, lives_for: Duration::ZERO }) }
+        Answer {
+            host,
+            question,
+            result: Ok(Records {
+                addresses,
+                services,
+                lives_for: Duration::ZERO,
+            }),
+        }
     }
 
     fn service(target: &str, port: Option<u16>, hint: [u8; 4]) -> Service {
@@ -279,13 +361,25 @@ mod tests {
 
     /// The order that the race has of what an event brings, best first.
     fn ranks(event: &Event) -> Vec<(String, Option<u16>)> {
-        let Event::Found { candidates, .. } = event else { panic!("{event:?}") };
-        let rank = |one: &Candidate| one.service.filter(|service| service.is_choice).map(|it| it.priority);
-        candidates.iter().map(|one| (one.remote.to_string(), rank(one))).collect()
+        let Event::Found { candidates, .. } = event else {
+            panic!("{event:?}")
+        };
+        let rank = |one: &Candidate| {
+            one.service
+                .filter(|service| service.is_choice)
+                .map(|it| it.priority)
+        };
+        candidates
+            .iter()
+            .map(|one| (one.remote.to_string(), rank(one)))
+            .collect()
     }
 
     fn about(host: &str, question: Question, addresses: &[&str]) -> Answer {
-        Answer { host: host.to_owned(), ..answer(question, addresses, Vec::new()) }
+        Answer {
+            host: host.to_owned(),
+            ..answer(question, addresses, Vec::new())
+        }
     }
 
     fn at(remote: &str, priority: Option<u16>) -> (String, Option<u16>) {
@@ -304,13 +398,19 @@ mod tests {
         ];
         services[1].priority = 2;
         let events = found.answered(answer(Question::Service, &[], services));
-        assert_eq!(ranks(&events[0]), [at("192.0.2.3:8443", Some(1)), at("192.0.2.4:8444", Some(2))]);
+        assert_eq!(
+            ranks(&events[0]),
+            [at("192.0.2.3:8443", Some(1)), at("192.0.2.4:8444", Some(2))]
+        );
         assert_eq!(found.other_hosts(), ["pool.example"]);
         let events = found.answered(about("pool.example", Question::Ipv4, &["192.0.2.6"]));
         assert_eq!(events[0], Event::Withdrawn(vec![CandidateId(0)]));
         assert_eq!(ranks(&events[1]), [at("192.0.2.6:8443", Some(1))]);
         let events = found.answered(about("www.example", Question::Ipv4, &["192.0.2.4"]));
-        assert_eq!(ranks(&events[0]), [at("192.0.2.4:8444", Some(2)), at("192.0.2.4:443", None)]);
+        assert_eq!(
+            ranks(&events[0]),
+            [at("192.0.2.4:8444", Some(2)), at("192.0.2.4:443", None)]
+        );
     }
 
     /// RFC 9460, 2.4.2 and 3: an alias leads to another host, with records of its own or without.
@@ -323,9 +423,17 @@ mod tests {
                 alias: Some("pool.example.".to_owned()),
                 services: services.into_iter().collect(),
             };
-            let records = Records { addresses: Vec::new(), services, lives_for: Duration::ZERO };
+            let records = Records {
+                addresses: Vec::new(),
+                services,
+                lives_for: Duration::ZERO,
+            };
             let host = "www.example".to_owned();
-            found.answered(Answer { host, question: Question::Service, result: Ok(records) });
+            found.answered(Answer {
+                host,
+                question: Question::Service,
+                result: Ok(records),
+            });
             assert_eq!(found.other_hosts(), ["pool.example"]);
             let events = found.answered(about("pool.example", Question::Ipv6, &["2001:db8::6"]));
             let mut expected = vec![at("[2001:db8::6]:443", Some(u16::MAX))];
@@ -345,9 +453,16 @@ mod tests {
         };
         for (protocol, expected) in [("h2", vec!["192.0.2.3:9000"]), ("imap", Vec::new())] {
             let destination = Destination::new("www.example", 8_443).expect("one");
-            let request = Request { kinds: [tls(protocol)].into(), ..Request::to(destination.clone()) };
+            let request = Request {
+                kinds: [tls(protocol)].into(),
+                ..Request::to(destination.clone())
+            };
             let asked = lookup(&request).expect("a question");
-            assert_eq!(asked.questions().contains(&Question::Service), !expected.is_empty(), "{protocol}");
+            assert_eq!(
+                asked.questions().contains(&Question::Service),
+                !expected.is_empty(),
+                "{protocol}"
+            );
             let mut found = Found::new(destination, request.kinds);
             let services = vec![service("pool.example.", Some(9_000), [192, 0, 2, 3])];
             let events = found.answered(answer(Question::Service, &[], services));
@@ -384,20 +499,36 @@ mod tests {
 
     #[test]
     fn a_question_without_an_answer_is_told_as_such() {
-        let result = Err(ResolveError::NoSuchName { name: "www.example".to_owned() });
-        let events =
-            found().answered(Answer { host: "www.example".to_owned(), question: Question::Ipv6, result });
+        let result = Err(ResolveError::NoSuchName {
+            name: "www.example".to_owned(),
+        });
+        let events = found().answered(Answer {
+            host: "www.example".to_owned(),
+            question: Question::Ipv6,
+            result,
+        });
         let why = hawser_race::Failure::NoSuchName;
-        assert_eq!(events, [Event::Missing { question: Question::Ipv6, why }]);
+        assert_eq!(
+            events,
+            [Event::Missing {
+                question: Question::Ipv6,
+                why
+            }]
+        );
     }
 
     #[test]
     fn no_interface_leads_to_this_host() {
         let words = ["tcp:eth0", "tcp:lo", "tcp"];
         let kinds = words.map(|word| kinds::Transports::new().parse(word, 0).expect("a kind"));
-        let mut found = Found::new(Destination::new("localhost", 80).expect("a destination"), kinds.into());
+        let mut found = Found::new(
+            Destination::new("localhost", 80).expect("a destination"),
+            kinds.into(),
+        );
         let events = found.answered(about("localhost", Question::Ipv4, &["127.0.0.1"]));
-        let Event::Found { candidates, .. } = &events[0] else { panic!("{events:?}") };
+        let Event::Found { candidates, .. } = &events[0] else {
+            panic!("{events:?}")
+        };
         let interfaces: Vec<&str> = candidates.iter().map(|one| &*one.interface).collect();
         assert_eq!(interfaces, ["lo", ""]);
     }
@@ -405,8 +536,9 @@ mod tests {
     #[test]
     fn ways_are_bounded() {
         let mut found = found();
-        let many: Vec<String> =
-            (0..MOST_WAYS + 50).map(|n| format!("192.0.{}.{}", n / 250, n % 250)).collect();
+        let many: Vec<String> = (0..MOST_WAYS + 50)
+            .map(|n| format!("192.0.{}.{}", n / 250, n % 250))
+            .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         found.answered(answer(Question::Ipv4, &many, Vec::new()));
         assert_eq!(found.ways.len(), MOST_WAYS);

@@ -30,10 +30,24 @@ const EVENTS: [(&str, &[&str]); 9] = [
 ];
 
 /// What the kinds call their transports; the first stands for what has another name.
-const TRANSPORTS: [&str; 8] = ["other", "tcp", "mptcp", "sctp", "quic", "session", "tls/tcp", "tls/mptcp"];
+const TRANSPORTS: [&str; 8] = [
+    "other",
+    "tcp",
+    "mptcp",
+    "sctp",
+    "quic",
+    "session",
+    "tls/tcp",
+    "tls/mptcp",
+];
 
-const VARIABLES: [&str; 5] =
-    ["race.race.age", "race.race.started", "race.race.failed", "race.race.cancelled", "race.race.won"];
+const VARIABLES: [&str; 5] = [
+    "race.race.age",
+    "race.race.started",
+    "race.race.failed",
+    "race.race.cancelled",
+    "race.race.won",
+];
 
 /// What a person is told of events, fields and variables.
 const ABOUT: [(&str, &str); 24] = [
@@ -80,7 +94,11 @@ fn schema() -> Schema {
     };
     let variable = |name: &str| Variable {
         name: name.to_owned(),
-        kind: if name.ends_with("age") { Kind::Duration } else { Kind::Number },
+        kind: if name.ends_with("age") {
+            Kind::Duration
+        } else {
+            Kind::Number
+        },
         access: Access::Observable,
     };
     let about = ABOUT.map(|(name, text)| (format!("race.{name}"), text.to_owned()));
@@ -91,7 +109,10 @@ fn schema() -> Schema {
 
 /// A failure as documents have it: `no-such-name`.
 fn word(failure: Failure) -> String {
-    serde_json::to_value(failure).ok().and_then(|word| Some(word.as_str()?.to_owned())).unwrap_or_default()
+    serde_json::to_value(failure)
+        .ok()
+        .and_then(|word| Some(word.as_str()?.to_owned()))
+        .unwrap_or_default()
 }
 
 /// A report as an event: its number and its fields.
@@ -111,7 +132,10 @@ fn event_of(what: &What) -> (u16, Vec<u64>) {
 
 /// A way's transport, by its place in [`TRANSPORTS`].
 fn transport(way: &Description) -> u64 {
-    TRANSPORTS.iter().position(|name| *name == &*way.transport).unwrap_or(0) as u64
+    TRANSPORTS
+        .iter()
+        .position(|name| *name == &*way.transport)
+        .unwrap_or(0) as u64
 }
 
 /// What is counted of a race.
@@ -141,7 +165,11 @@ impl State for Races {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         let race = self.0.get(&flow.0)?;
-        Some(FlowInfo { kind: "race".to_owned(), label: race.to.clone(), ..FlowInfo::default() })
+        Some(FlowInfo {
+            kind: "race".to_owned(),
+            label: race.to.clone(),
+            ..FlowInfo::default()
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
@@ -171,8 +199,16 @@ impl Stage {
         let ring = bell.clone();
         let waker: Waker = Arc::new(move || ring.notify_one());
         let source = bus.source(Arc::new(schema()), Some(waker));
-        let inner = Mutex::new(Inner { source, races: Races::default(), next: 0 });
-        let stage = Arc::new(Stage { inner, began: Instant::now(), bell: bell.clone() });
+        let inner = Mutex::new(Inner {
+            source,
+            races: Races::default(),
+            next: 0,
+        });
+        let stage = Arc::new(Stage {
+            inner,
+            began: Instant::now(),
+            bell: bell.clone(),
+        });
         tokio::spawn(serve(Arc::downgrade(&stage), bell));
         stage
     }
@@ -183,10 +219,20 @@ impl Stage {
             let mut inner = self.lock();
             inner.next += 1;
             let number = inner.next;
-            inner.races.0.insert(number, Running { began: Instant::now(), to, counts: [0; 4] });
+            inner.races.0.insert(
+                number,
+                Running {
+                    began: Instant::now(),
+                    to,
+                    counts: [0; 4],
+                },
+            );
             number
         };
-        let seat = Seat { stage: self.clone(), number };
+        let seat = Seat {
+            stage: self.clone(),
+            number,
+        };
         seat.publish(0, &[]);
         seat
     }
@@ -204,7 +250,9 @@ impl Stage {
         let now = self.now();
         let Inner { source, races, .. } = &mut *self.lock();
         source.poll(now, races);
-        source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)))
+        source
+            .next_deadline()
+            .map(|at| Duration::from_nanos(at.saturating_sub(now)))
     }
 }
 
@@ -282,12 +330,24 @@ mod tests {
     fn the_tables_are_a_schema() {
         let schema = schema();
         assert_eq!(schema.undescribed(), [""; 0]);
-        assert!(Failure::ALL.iter().enumerate().all(|(at, failure)| *failure as usize == at));
+        assert!(
+            Failure::ALL
+                .iter()
+                .enumerate()
+                .all(|(at, failure)| *failure as usize == at)
+        );
         assert_eq!(word(Failure::NoSuchName), "no-such-name");
         let numbers = ["sctp", "tls/tcp", "pigeon"].map(|name| {
-            transport(&Description { transport: name.into(), remote: "r".into(), interface: "".into() })
+            transport(&Description {
+                transport: name.into(),
+                remote: "r".into(),
+                interface: "".into(),
+            })
         });
         assert_eq!(numbers, [3, 6, 0]);
-        assert_eq!((schema.events().len(), schema.variables().len()), (EVENTS.len(), VARIABLES.len()));
+        assert_eq!(
+            (schema.events().len(), schema.variables().len()),
+            (EVENTS.len(), VARIABLES.len())
+        );
     }
 }

@@ -79,7 +79,9 @@ pub struct Ranked {
 
 impl fmt::Debug for Policies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Policies").field("transports", &self.transports).finish_non_exhaustive()
+        f.debug_struct("Policies")
+            .field("transports", &self.transports)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,7 +90,10 @@ impl Policies {
     /// this process has not.
     #[must_use]
     pub fn options() -> Options {
-        Options { candidates: MOST_CANDIDATES, ..Options::default() }
+        Options {
+            candidates: MOST_CANDIDATES,
+            ..Options::default()
+        }
     }
 
     /// Chooses as this manager ranks, among these transports. `profile` names the wish: each request has
@@ -107,11 +112,22 @@ impl Policies {
             let Some(found) = pib.find(policy::Kind::Profile, profile) else {
                 let profiles = pib.iter().filter(|one| one.kind == policy::Kind::Profile);
                 let known: Vec<&str> = profiles.map(|one| &*one.uid).collect();
-                return Err(PolicyError::NoSuchProfile { name: profile.to_owned(), known: known.join(", ") });
+                return Err(PolicyError::NoSuchProfile {
+                    name: profile.to_owned(),
+                    known: known.join(", "),
+                });
             };
-            (Request::new(found.matches.clone()), manager.names_mut().intern("ip_version")?)
+            (
+                Request::new(found.matches.clone()),
+                manager.names_mut().intern("ip_version")?,
+            )
         };
-        Ok(Policies { manager, transports, wishes, ip_version })
+        Ok(Policies {
+            manager,
+            transports,
+            wishes,
+            ip_version,
+        })
     }
 
     /// The kinds to race for a destination.
@@ -120,7 +136,9 @@ impl Policies {
     /// No candidate can be used, or there are too many.
     pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
         let request = towards(&self.wishes, destination);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64());
         let ranking = {
             // A panic elsewhere leaves nothing half changed in it.
             let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,10 +146,19 @@ impl Policies {
         };
         let chosen = self.usable(&ranking.candidates);
         if chosen.kinds.is_empty() {
-            let mut left: Vec<&str> = ranking.candidates.iter().filter_map(transport).map(|t| &**t).collect();
+            let mut left: Vec<&str> = ranking
+                .candidates
+                .iter()
+                .filter_map(transport)
+                .map(|t| &**t)
+                .collect();
             left.dedup();
             return Err(PolicyError::Nothing {
-                left: if left.is_empty() { "none".to_owned() } else { left.join(", ") },
+                left: if left.is_empty() {
+                    "none".to_owned()
+                } else {
+                    left.join(", ")
+                },
                 here: self.transports.names().collect::<Vec<_>>().join(", "),
             });
         }
@@ -141,7 +168,9 @@ impl Policies {
     fn usable(&self, candidates: &[Candidate]) -> Chosen {
         let (mut kinds, mut ranked) = (Vec::new(), Vec::<Ranked>::new());
         for candidate in candidates {
-            let Some(transport) = transport(candidate) else { continue };
+            let Some(transport) = transport(candidate) else {
+                continue;
+            };
             let place = self.place(candidate);
             let score = (candidate.score.evaluated, candidate.score.rest);
             let class = match ranked.last() {
@@ -149,7 +178,9 @@ impl Policies {
                 Some(last) if last.score == score => last.class,
                 Some(last) => last.class + 1,
             };
-            let Some(place) = self.transports.place(transport, place) else { continue };
+            let Some(place) = self.transports.place(transport, place) else {
+                continue;
+            };
             let one = Ranked {
                 transport: Arc::clone(transport),
                 interface: place.interface.as_deref().unwrap_or_default().into(),
@@ -164,14 +195,19 @@ impl Policies {
             if ranked.iter().any(is_same) {
                 continue;
             }
-            let Some(kind) = self.transports.named(transport, &place, class) else { continue };
+            let Some(kind) = self.transports.named(transport, &place, class) else {
+                continue;
+            };
             kinds.push(kind);
             ranked.push(one);
             if kinds.len() == MOST_KINDS {
                 break;
             }
         }
-        Chosen { kinds: kinds.into(), candidates: ranked }
+        Chosen {
+            kinds: kinds.into(),
+            candidates: ranked,
+        }
     }
 
     fn place(&self, candidate: &Candidate) -> Place {
@@ -182,7 +218,10 @@ impl Policies {
             Some(Value::One(Scalar::Number(6.0))) => Some(Family::Ipv6),
             _ => None,
         };
-        Place { interface: interface.map(|name| name.to_string()), family }
+        Place {
+            interface: interface.map(|name| name.to_string()),
+            family,
+        }
     }
 }
 
@@ -205,7 +244,9 @@ mod tests {
     fn manager(nodes: &str) -> Arc<Mutex<Manager>> {
         let mut manager = Manager::new(Policies::options());
         let pib = policy::shipped::pib(manager.names_mut()).expect("what is shipped is right");
-        let nodes = document::nodes(nodes, Format::Json, "test", manager.names_mut()).expect("nodes").value;
+        let nodes = document::nodes(nodes, Format::Json, "test", manager.names_mut())
+            .expect("nodes")
+            .value;
         let nodes = nodes.into_iter().map(|node| (node, 0.0)).collect();
         let names = manager.names().clone();
         manager.replace(names, pib, nodes, 0.0).expect("there is room");
@@ -214,10 +255,15 @@ mod tests {
 
     fn choose(nodes: &str, profile: &str) -> Vec<String> {
         let policies = Policies::new(manager(nodes), profile, Transports::new()).expect("a profile");
-        let chosen = policies.choose(&"www.example:80".parse().expect("a destination")).expect("kinds");
+        let chosen = policies
+            .choose(&"www.example:80".parse().expect("a destination"))
+            .expect("kinds");
         assert_eq!(chosen.kinds.len(), chosen.candidates.len());
-        let line =
-            |one: &Ranked| format!("{} {} {}", one.class, one.transport, one.interface).trim().to_owned();
+        let line = |one: &Ranked| {
+            format!("{} {} {}", one.class, one.transport, one.interface)
+                .trim()
+                .to_owned()
+        };
         chosen.candidates.iter().map(line).collect()
     }
 

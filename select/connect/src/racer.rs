@@ -55,7 +55,12 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Request { destination, kinds, profile, .. } = self;
+        let Request {
+            destination,
+            kinds,
+            profile,
+            ..
+        } = self;
         f.debug_struct("Request")
             .field("destination", destination)
             .field("kinds", kinds)
@@ -85,7 +90,9 @@ impl Connected {
 
 impl fmt::Debug for Connected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connected").field("way", &self.way).finish_non_exhaustive()
+        f.debug_struct("Connected")
+            .field("way", &self.way)
+            .finish_non_exhaustive()
     }
 }
 
@@ -148,11 +155,20 @@ impl Racer {
         let names = Config::stamp();
         let resolver = Resolver::new(&Config::system()?)?;
         let network = Network::open().await.ok();
-        let name = network.as_ref().map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
+        let name = network
+            .as_ref()
+            .map_or_else(|| surroundings::UNKNOWN.into(), surroundings::name);
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { resolver, names, cache: Cache::new(Limits::default()), network: name }),
+            state: Mutex::new(State {
+                resolver,
+                names,
+                cache: Cache::new(Limits::default()),
+                network: name,
+            }),
             changes: broadcast::channel(MOST_CHANGES).0,
-            epoch: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+            epoch: SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default(),
             opened: Instant::now(),
             stage: process_bus().map(|bus| Stage::new(&bus)),
         });
@@ -160,7 +176,9 @@ impl Racer {
             let shared = Arc::clone(&shared);
             tokio::spawn(follow(network, shared)).abort_handle()
         });
-        Ok(Racer { inner: Arc::new(Inner { shared, watching }) })
+        Ok(Racer {
+            inner: Arc::new(Inner { shared, watching }),
+        })
     }
 
     /// Races for a connection. Dropping the future cancels the race.
@@ -181,7 +199,9 @@ impl Racer {
     /// The addresses of a destination, in the order of RFC 6724; none where it has none, or nobody answers
     /// within `limit`. Call it where there is nothing to race.
     pub async fn addresses(&self, destination: &Destination, limit: Duration) -> Vec<SocketAddr> {
-        let Ok(lookup) = Lookup::addresses(destination.host()) else { return Vec::new() };
+        let Ok(lookup) = Lookup::addresses(destination.host()) else {
+            return Vec::new();
+        };
         let mut answers = self.inner.shared.resolver().lookup(&lookup);
         let mut found = Vec::new();
         let all = async {
@@ -192,7 +212,10 @@ impl Racer {
         // What is found until then is taken.
         let _ = tokio::time::timeout(limit, all).await;
         let port = destination.port();
-        surroundings::ordered(found).into_iter().map(|address| SocketAddr::new(address, port)).collect()
+        surroundings::ordered(found)
+            .into_iter()
+            .map(|address| SocketAddr::new(address, port))
+            .collect()
     }
 
     /// What is remembered of outcomes, to be kept across restarts.

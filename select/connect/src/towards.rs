@@ -23,7 +23,9 @@ pub fn towards(request: &Request, destination: &Destination) -> Request {
     ];
     let all = request.alternatives().iter().map(|wishes| {
         let mut wishes = wishes.clone();
-        known.iter().for_each(|(key, property)| wishes.set(*key, property.clone()));
+        known
+            .iter()
+            .for_each(|(key, property)| wishes.set(*key, property.clone()));
         wishes
     });
     Request::any_of(all.collect())

@@ -102,7 +102,12 @@ impl Duplex for TcpStream {
 
     fn about(&self) -> About {
         let (local, peer) = (self.local_addr().ok(), self.peer_addr().ok());
-        About { transport: "tcp", local, peer, protocol: None }
+        About {
+            transport: "tcp",
+            local,
+            peer,
+            protocol: None,
+        }
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -150,10 +155,18 @@ impl Duplex for PlainStream {
 
     fn features(&self) -> Features {
         let description = self.description();
-        let security = if description.secure { Security::Encrypted } else { Security::None };
+        let security = if description.secure {
+            Security::Encrypted
+        } else {
+            Security::None
+        };
         // One path of several hosts' addresses is what the carriers of those names use.
         let multipath = matches!(description.transport, "mptcp" | "sctp");
-        Features { security, multipath, ..Features::STREAM }
+        Features {
+            security,
+            multipath,
+            ..Features::STREAM
+        }
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -215,7 +228,11 @@ impl Way {
                 remote: address.to_string().into(),
                 interface: interface.unwrap_or_default().into(),
             },
-            family: if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 },
+            family: if address.is_ipv6() {
+                Family::Ipv6
+            } else {
+                Family::Ipv4
+            },
             priority: 0,
             security: Security::None,
             handshake: Handshake::Transport,
@@ -229,7 +246,9 @@ impl Way {
 
 impl fmt::Debug for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Way").field("description", &self.description).finish_non_exhaustive()
+        f.debug_struct("Way")
+            .field("description", &self.description)
+            .finish_non_exhaustive()
     }
 }
 
@@ -248,7 +267,11 @@ pub struct Description {
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} to {}", self.transport, self.remote)?;
-        if self.interface.is_empty() { Ok(()) } else { write!(f, " over {}", self.interface) }
+        if self.interface.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " over {}", self.interface)
+        }
     }
 }
 
@@ -307,7 +330,11 @@ impl AttemptError {
     /// One of this host's own making, of which nothing is to be learnt.
     #[must_use]
     pub fn local(error: &io::Error, what: &str) -> AttemptError {
-        AttemptError { failure: Failure::Local, is_network: false, why: format!("{what}: {error}") }
+        AttemptError {
+            failure: Failure::Local,
+            is_network: false,
+            why: format!("{what}: {error}"),
+        }
     }
 }
 
@@ -326,6 +353,10 @@ impl From<io::Error> for AttemptError {
             Of::TimedOut => (Failure::Timeout, false),
             _ => (Failure::Local, false),
         };
-        AttemptError { failure, is_network, why: error.to_string() }
+        AttemptError {
+            failure,
+            is_network,
+            why: error.to_string(),
+        }
     }
 }

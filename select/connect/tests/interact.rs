@@ -21,7 +21,10 @@ const SOON: Duration = Duration::from_secs(5);
 fn server() -> (Server, SocketAddr) {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+        acceptor: AcceptorConfig {
+            insecure: true,
+            ..AcceptorConfig::default()
+        },
         scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
         quic: vec![],
@@ -44,7 +47,14 @@ fn member(bus: &Bus) -> (Member, Ear) {
     let member = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
     member.subscribe(Wish::new(["*"]), &queue).unwrap();
-    (member, Ear { bus: bus.clone(), signals, seen: Vec::new() })
+    (
+        member,
+        Ear {
+            bus: bus.clone(),
+            signals,
+            seen: Vec::new(),
+        },
+    )
 }
 
 impl Ear {
@@ -72,14 +82,23 @@ impl Ear {
 async fn value(member: &Member, target: Target, name: &str) -> Option<u64> {
     let variables = member.variables(target.source, &name.into()).unwrap();
     let pending = member.probe(target, variables).unwrap();
-    let probe = tokio::task::spawn_blocking(move || pending.wait(SOON)).await.unwrap().unwrap();
+    let probe = tokio::task::spawn_blocking(move || pending.wait(SOON))
+        .await
+        .unwrap()
+        .unwrap();
     probe?.values[0]
 }
 
 async fn flows(member: &Member, source: SourceId) -> Vec<(Target, FlowInfo)> {
     let pending = member.flows(source).unwrap();
-    let flows = tokio::task::spawn_blocking(move || pending.wait(SOON)).await.unwrap().unwrap();
-    flows.into_iter().map(|(flow, info)| (Target { source, flow }, info)).collect()
+    let flows = tokio::task::spawn_blocking(move || pending.wait(SOON))
+        .await
+        .unwrap()
+        .unwrap();
+    flows
+        .into_iter()
+        .map(|(flow, info)| (Target { source, flow }, info))
+        .collect()
 }
 
 /// A session's paths are seen; one that somebody makes a backup is one for both sides, and is active
@@ -89,9 +108,16 @@ async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
     let (watcher, mut ear) = member(&bus);
     let (server, address) = server();
-    let way = || Way::Tcp { peer: address, local: None, options: TcpOptions::default() };
+    let way = || Way::Tcp {
+        peer: address,
+        local: None,
+        options: TcpOptions::default(),
+    };
     let client = connect(ClientConfig {
-        session: Config { security: Security::None, ..Config::default() },
+        session: Config {
+            security: Security::None,
+            ..Config::default()
+        },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         ways: vec![(way(), Candidate::new(0)), (way(), Candidate::new(1))],
@@ -105,7 +131,10 @@ async fn a_session_is_seen_and_steered() {
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
     // Both ends are told of; the client's is the source whose path has the server's address at its end.
     let path = ear.heard("session.path.up").await;
-    let mut ends = [ear.heard("session.opened").await, ear.heard("session.opened").await];
+    let mut ends = [
+        ear.heard("session.opened").await,
+        ear.heard("session.opened").await,
+    ];
     let leads_there = |all: &[(Target, FlowInfo)]| all.iter().any(|(_, info)| info.remote == Some(address));
     if !leads_there(&flows(&watcher, ends[0].source).await) {
         ends.swap(0, 1);
@@ -113,21 +142,51 @@ async fn a_session_is_seen_and_steered() {
     let [opened, other] = ends;
     assert_ne!(opened.source, other.source);
     let all = flows(&watcher, opened.source).await;
-    assert!(all.iter().any(|(target, info)| *target == opened && info.kind == "total"), "{all:?}");
+    assert!(
+        all.iter()
+            .any(|(target, info)| *target == opened && info.kind == "total"),
+        "{all:?}"
+    );
     let (_, info) = all.iter().find(|(_, info)| info.kind == "path").expect("a path");
     assert_eq!((info.remote, info.label.as_str()), (Some(address), "tcp"));
-    let mine = Target { source: opened.source, ..path };
+    let mine = Target {
+        source: opened.source,
+        ..path
+    };
     let acknowledged = value(&watcher, opened, "session.total.acknowledged").await;
-    assert!(acknowledged.is_some_and(|bytes| bytes <= 100_000), "{acknowledged:?}");
-    assert!(value(&watcher, mine, "session.path.sent").await.is_some_and(|bytes| bytes > 0));
+    assert!(
+        acknowledged.is_some_and(|bytes| bytes <= 100_000),
+        "{acknowledged:?}"
+    );
+    assert!(
+        value(&watcher, mine, "session.path.sent")
+            .await
+            .is_some_and(|bytes| bytes > 0)
+    );
 
-    let variable = watcher.variables(mine.source, &"session.path.status".into()).unwrap()[0];
+    let variable = watcher
+        .variables(mine.source, &"session.path.status".into())
+        .unwrap()[0];
     let lease = Duration::from_millis(300).as_nanos() as u64;
-    let backup = Modification { target: mine, variable, set: Some((PathStatus::Backup as u64, lease)) };
+    let backup = Modification {
+        target: mine,
+        variable,
+        set: Some((PathStatus::Backup as u64, lease)),
+    };
     let pending = watcher.modify(&backup, 1).unwrap();
-    let before = tokio::task::spawn_blocking(move || pending.wait(SOON)).await.unwrap().unwrap();
+    let before = tokio::task::spawn_blocking(move || pending.wait(SOON))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(before, Ok(PathStatus::Active as u64));
-    let status = || client.paths().into_iter().filter_map(|(_, info)| info.report).map(|r| r.status).max();
+    let status = || {
+        client
+            .paths()
+            .into_iter()
+            .filter_map(|(_, info)| info.report)
+            .map(|r| r.status)
+            .max()
+    };
     assert_eq!(status(), Some(PathStatus::Backup));
     let until = Instant::now() + SOON;
     while status() != Some(PathStatus::Active) {
@@ -146,8 +205,10 @@ async fn a_race_is_seen() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let racer = Racer::open().await.unwrap();
-    let connected =
-        racer.connect(Request::to(Destination::new("127.0.0.1", to.port()).unwrap())).await.unwrap();
+    let connected = racer
+        .connect(Request::to(Destination::new("127.0.0.1", to.port()).unwrap()))
+        .await
+        .unwrap();
     assert_eq!(&*connected.way.remote, to.to_string());
     let began = ear.heard("race.began").await;
     let won = ear.heard("race.won").await;

@@ -23,7 +23,10 @@ fn folders(name: &str) -> Folders {
     for folder in [&pib, &cib] {
         fs::create_dir_all(folder).expect("the folder for tests can be written");
     }
-    Folders { pib: Some(pib), cib: Some(cib) }
+    Folders {
+        pib: Some(pib),
+        cib: Some(cib),
+    }
 }
 
 fn write(folder: &Option<PathBuf>, name: &str, text: &str) {
@@ -32,7 +35,11 @@ fn write(folder: &Option<PathBuf>, name: &str, text: &str) {
 }
 
 fn said(errors: &[FileError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -48,9 +55,15 @@ fn files_are_what_their_endings_say() {
     fs::create_dir(folders.pib.as_ref().expect("a folder").join("more")).expect("a folder");
     write(&folders.pib, "more/e.policy.json", "[{}, { \"uid\": \"named\" }]");
     write(&folders.cib, "eth0.cib", NODE);
-    write(&folders.cib, "peer.remote", r#"{ "link": true, "match": [{}], "properties": {} }"#);
+    write(
+        &folders.cib,
+        "peer.remote",
+        r#"{ "link": true, "match": [{}], "properties": {} }"#,
+    );
     write(&folders.cib, "extra.toml", "match = [{}]\n");
-    let base = folders.load(Names::default(), &mut Learnt::default(), NOW).expect("they are right");
+    let base = folders
+        .load(Names::default(), &mut Learnt::default(), NOW)
+        .expect("they are right");
     let policies: Vec<_> = base.pib.iter().map(|one| (one.kind.name(), &*one.uid)).collect();
     let expected = [
         ("profile", "c"),
@@ -73,7 +86,9 @@ fn everything_that_is_wrong_is_told_with_its_file() {
     write(&folders.pib, "c.policy", r#"{ "uid": "same" }"#);
     write(&folders.pib, "d.policy", r#"{ "policy_type": "profile" }"#);
     write(&folders.cib, "e.cib", "{");
-    let errors = folders.load(Names::default(), &mut Learnt::default(), NOW).expect_err("they are wrong");
+    let errors = folders
+        .load(Names::default(), &mut Learnt::default(), NOW)
+        .expect_err("they are wrong");
     let said = said(&errors);
     for part in [
         "a.policy: prioriti: a policy has no such key (did you mean `priority`?)",
@@ -83,14 +98,25 @@ fn everything_that_is_wrong_is_told_with_its_file() {
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
-    let missing = Folders { pib: None, cib: Some("/nosuch/folder".into()) };
-    let errors = missing.load(Names::default(), &mut Learnt::default(), NOW).expect_err("it is not there");
-    assert!(errors[0].to_string().starts_with("/nosuch/folder: "), "{}", errors[0]);
+    let missing = Folders {
+        pib: None,
+        cib: Some("/nosuch/folder".into()),
+    };
+    let errors = missing
+        .load(Names::default(), &mut Learnt::default(), NOW)
+        .expect_err("it is not there");
+    assert!(
+        errors[0].to_string().starts_with("/nosuch/folder: "),
+        "{}",
+        errors[0]
+    );
 }
 
 #[test]
 fn without_a_folder_there_is_what_is_shipped() {
-    let base = Folders::default().load(Names::default(), &mut Learnt::default(), NOW).expect("it is right");
+    let base = Folders::default()
+        .load(Names::default(), &mut Learnt::default(), NOW)
+        .expect("it is right");
     assert!(base.pib.iter().any(|policy| &*policy.uid == "session"));
 }
 
@@ -101,7 +127,11 @@ fn an_unsaid_end_counts_from_the_files_first_word() {
     let mut learnt = Learnt::default();
     let mut since = |text: &str, now: f64| {
         write(&folders.cib, "a.cib", text);
-        folders.load(Names::default(), &mut learnt, now).expect("it is right").nodes[0].1
+        folders
+            .load(Names::default(), &mut learnt, now)
+            .expect("it is right")
+            .nodes[0]
+            .1
     };
     assert_eq!(since("{ \"root\": true }", 1.0), 1.0);
     assert_eq!(since("{ \"root\": true }", 2.0), 1.0);
@@ -111,13 +141,18 @@ fn an_unsaid_end_counts_from_the_files_first_word() {
 /// The score of the best candidate under what is in force.
 fn in_force(manager: &Mutex<Manager>) -> (f64, usize) {
     let mut manager = manager.lock().expect("nobody panicked");
-    let request = document::request("{}", Format::Json, manager.names_mut()).expect("a request").value;
+    let request = document::request("{}", Format::Json, manager.names_mut())
+        .expect("a request")
+        .value;
     let ranking = manager.select(&request, NOW).expect("few candidates");
     (ranking.candidates[0].score.rest, ranking.candidates.len())
 }
 
 async fn next(watch: &mut Watch) -> Event {
-    tokio::time::timeout(Duration::from_secs(10), watch.next()).await.expect("in time").expect("it can watch")
+    tokio::time::timeout(Duration::from_secs(10), watch.next())
+        .await
+        .expect("in time")
+        .expect("it can watch")
 }
 
 #[tokio::test]
@@ -129,12 +164,25 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_says_so() {
     assert_eq!(in_force(&manager), (1.0, 1));
 
     write(&folders.pib, "one.policy", &policy(2));
-    assert!(matches!(next(&mut watch).await, Event::Loaded { policies: 1, nodes: 0, .. }));
+    assert!(matches!(
+        next(&mut watch).await,
+        Event::Loaded {
+            policies: 1,
+            nodes: 0,
+            ..
+        }
+    ));
     assert_eq!(in_force(&manager), (2.0, 1));
 
     write(&folders.pib, "one.policy", r#"{ "uid": "one", "propertys": {} }"#);
-    let Event::Refused(errors) = next(&mut watch).await else { panic!("it is wrong") };
-    assert!(said(&errors).contains("propertys: a policy has no such key"), "{}", said(&errors));
+    let Event::Refused(errors) = next(&mut watch).await else {
+        panic!("it is wrong")
+    };
+    assert!(
+        said(&errors).contains("propertys: a policy has no such key"),
+        "{}",
+        said(&errors)
+    );
     assert_eq!(in_force(&manager), (2.0, 1), "the last good one is in force");
 
     // Good news of another file does not go in as long as one is bad.
@@ -143,7 +191,14 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_says_so() {
     assert_eq!(in_force(&manager), (2.0, 1));
 
     write(&folders.pib, "one.policy", &policy(3));
-    assert!(matches!(next(&mut watch).await, Event::Loaded { policies: 1, nodes: 1, .. }));
+    assert!(matches!(
+        next(&mut watch).await,
+        Event::Loaded {
+            policies: 1,
+            nodes: 1,
+            ..
+        }
+    ));
     assert_eq!(in_force(&manager), (3.0, 2));
 
     fs::remove_file(folders.cib.as_ref().expect("a folder").join("eth0.cib")).expect("it is there");
@@ -159,12 +214,22 @@ async fn files_that_are_moved_into_place_and_new_folders_are_noticed() {
     let pib = folders.pib.clone().expect("a folder");
     fs::write(pib.join(".one.new"), policy(4)).expect("it can be written");
     fs::rename(pib.join(".one.new"), pib.join("one.policy")).expect("it can be moved");
-    assert!(matches!(next(&mut watch).await, Event::Loaded { policies: 1, .. }));
+    assert!(matches!(
+        next(&mut watch).await,
+        Event::Loaded { policies: 1, .. }
+    ));
     assert_eq!(in_force(&manager), (4.0, 1));
 
     fs::create_dir(pib.join("more")).expect("a folder");
-    write(&folders.pib, "more/two.policy", r#"{ "properties": { "mtu": { "value": 1, "score": 1 } } }"#);
-    assert!(matches!(next(&mut watch).await, Event::Loaded { policies: 2, .. }));
+    write(
+        &folders.pib,
+        "more/two.policy",
+        r#"{ "properties": { "mtu": { "value": 1, "score": 1 } } }"#,
+    );
+    assert!(matches!(
+        next(&mut watch).await,
+        Event::Loaded { policies: 2, .. }
+    ));
     assert_eq!(in_force(&manager), (5.0, 1));
     write(&folders.pib, "more/two.policy", "{");
     assert!(matches!(next(&mut watch).await, Event::Refused(_)));
@@ -175,6 +240,8 @@ async fn files_that_are_bad_from_the_first_are_no_beginning() {
     let folders = folders("first");
     write(&folders.pib, "one.policy", "{");
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
-    let Err(WatchError::Files(errors)) = Watch::open(folders, manager) else { panic!("it is wrong") };
+    let Err(WatchError::Files(errors)) = Watch::open(folders, manager) else {
+        panic!("it is wrong")
+    };
     assert_eq!(errors.len(), 1);
 }

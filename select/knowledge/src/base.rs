@@ -63,7 +63,9 @@ pub(super) struct Put {
 
 /// Now, in seconds since 1970.
 pub(super) fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
 }
 
 impl Base {
@@ -123,7 +125,12 @@ impl Base {
     /// Takes in what was kept before this process began.
     pub(super) fn recall(&self, records: Vec<Record>, network: &str, now: f64) {
         let mut known = self.known();
-        for Record { origin, network: of, node } in records {
+        for Record {
+            origin,
+            network: of,
+            node,
+        } in records
+        {
             // Outcomes of another network say nothing of this one.
             if origin == Origin::Race && of.as_deref() != Some(network) {
                 continue;
@@ -163,12 +170,19 @@ impl Base {
             return Err(wrong);
         }
         if nodes.is_empty() {
-            return Err(vec![finding("", "it is empty", Some("a node, or a list of nodes"))]);
+            return Err(vec![finding(
+                "",
+                "it is empty",
+                Some("a node, or a list of nodes"),
+            )]);
         }
         *manager.names_mut() = names;
         drop(manager);
         match self.apply(&mut known, Origin::Controller, &[], nodes, now) {
-            Ok(nodes) => Ok(Put { nodes, warnings: read.warnings }),
+            Ok(nodes) => Ok(Put {
+                nodes,
+                warnings: read.warnings,
+            }),
             Err(limit) => Err(vec![finding("", &limit.to_string(), None)]),
         }
     }
@@ -195,12 +209,20 @@ impl Base {
         let known = self.known();
         let manager = self.manager();
         let of_node = |(node, until): (&Node, Option<f64>)| match known.entries.get(&node.uid) {
-            Some(entry) => {
-                Known { uid: node.uid.clone(), origin: entry.origin, until, node: entry.json.clone() }
-            }
+            Some(entry) => Known {
+                uid: node.uid.clone(),
+                origin: entry.origin,
+                until,
+                node: entry.json.clone(),
+            },
             None => {
                 let json = Arc::new(node_json(node, manager.names()));
-                Known { uid: node.uid.clone(), origin: Origin::File, until, node: json }
+                Known {
+                    uid: node.uid.clone(),
+                    origin: Origin::File,
+                    until,
+                    node: json,
+                }
             }
         };
         manager.cib().iter(now).map(of_node).collect()
@@ -209,28 +231,46 @@ impl Base {
     /// A node that is true now.
     pub(super) fn node(&self, uid: &str, now: f64) -> Option<Node> {
         let manager = self.manager();
-        manager.cib().iter(now).map(|(node, _)| node).find(|node| &*node.uid == uid).cloned()
+        manager
+            .cib()
+            .iter(now)
+            .map(|(node, _)| node)
+            .find(|node| &*node.uid == uid)
+            .cloned()
     }
 
     /// Names of a source's nodes.
     pub(super) fn names_of(&self, origin: Origin) -> Vec<Arc<str>> {
         let known = self.known();
-        known.entries.iter().filter(|(_, entry)| entry.origin == origin).map(|(uid, _)| uid.clone()).collect()
+        known
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.origin == origin)
+            .map(|(uid, _)| uid.clone())
+            .collect()
     }
 
     /// Files were read again: what nodes say of candidates takes effect beside the new policies.
     pub(super) fn reapply(&self, now: f64) {
         let known = self.known();
-        let policies: Vec<&Policy> =
-            known.entries.values().filter_map(|entry| entry.policy.as_ref()).collect();
+        let policies: Vec<&Policy> = known
+            .entries
+            .values()
+            .filter_map(|entry| entry.policy.as_ref())
+            .collect();
         if policies.is_empty() {
             return;
         }
         let result = self.manager().revise(now, |_, pib| {
-            policies.into_iter().try_for_each(|policy| pib.insert(policy.clone()).map(drop))
+            policies
+                .into_iter()
+                .try_for_each(|policy| pib.insert(policy.clone()).map(drop))
         });
         if let Err(limit) = result {
-            self.tell(Event::Trouble(Trouble::Limit { origin: Origin::Race, limit }));
+            self.tell(Event::Trouble(Trouble::Limit {
+                origin: Origin::Race,
+                limit,
+            }));
         }
     }
 
@@ -238,12 +278,23 @@ impl Base {
     pub(super) fn expire(&self, now: f64) -> Option<f64> {
         let mut known = self.known();
         let ended = |entry: &Entry| entry.until.is_some_and(|until| until < now);
-        let over: Vec<Arc<str>> =
-            known.entries.iter().filter(|(_, entry)| ended(entry)).map(|(uid, _)| uid.clone()).collect();
+        let over: Vec<Arc<str>> = known
+            .entries
+            .iter()
+            .filter(|(_, entry)| ended(entry))
+            .map(|(uid, _)| uid.clone())
+            .collect();
         if !over.is_empty() {
-            self.remove(&mut known, &over, now, |uid, origin| Event::Expired { uid, origin });
+            self.remove(&mut known, &over, now, |uid, origin| Event::Expired {
+                uid,
+                origin,
+            });
         }
-        known.entries.values().filter_map(|entry| entry.until).min_by(f64::total_cmp)
+        known
+            .entries
+            .values()
+            .filter_map(|entry| entry.until)
+            .min_by(f64::total_cmp)
     }
 
     fn remove(&self, known: &mut Learnt, gone: &[Arc<str>], now: f64, event: fn(Arc<str>, Origin) -> Event) {
@@ -256,7 +307,9 @@ impl Base {
             Ok(())
         });
         for uid in gone {
-            let Some(entry) = known.entries.remove(uid) else { continue };
+            let Some(entry) = known.entries.remove(uid) else {
+                continue;
+            };
             if let Some(store) = self.store.as_ref().filter(|_| entry.origin.is_kept()) {
                 store.forget(uid);
             }
@@ -273,8 +326,11 @@ impl Base {
         nodes: Vec<Node>,
         now: f64,
     ) -> Result<Vec<Known>, Limit> {
-        let gone: Vec<Arc<str>> =
-            gone.iter().filter(|uid| known.entries.contains_key(*uid)).cloned().collect();
+        let gone: Vec<Arc<str>> = gone
+            .iter()
+            .filter(|uid| known.entries.contains_key(*uid))
+            .cloned()
+            .collect();
         if !gone.is_empty() {
             self.remove(known, &gone, now, |uid, origin| Event::Deleted { uid, origin });
         }
@@ -285,7 +341,13 @@ impl Base {
         let nodes: Vec<Node> = nodes.into_iter().map(|node| timed(node, now)).collect();
         let policies: Vec<Option<Policy>> = nodes
             .iter()
-            .map(|node| if origin == Origin::Race { races::policy(node) } else { None })
+            .map(|node| {
+                if origin == Origin::Race {
+                    races::policy(node)
+                } else {
+                    None
+                }
+            })
             .collect();
         let mut manager = self.manager();
         manager.revise(now, |cib, pib| {
@@ -297,8 +359,10 @@ impl Base {
             }
             Ok(())
         })?;
-        let documents: Vec<Arc<Value>> =
-            nodes.iter().map(|node| Arc::new(node_json(node, manager.names()))).collect();
+        let documents: Vec<Arc<Value>> = nodes
+            .iter()
+            .map(|node| Arc::new(node_json(node, manager.names())))
+            .collect();
         drop(manager);
         let mut all = Vec::with_capacity(nodes.len());
         for ((node, policy), json) in nodes.into_iter().zip(policies).zip(documents) {
@@ -310,11 +374,30 @@ impl Base {
             known.next += 1;
             if let Some(store) = self.store.as_ref().filter(|_| origin.is_kept()) {
                 let network = (origin == Origin::Race).then(|| known.network.to_string());
-                store.keep(&node.uid, &Record { origin, network, node: (*json).clone() }, until);
+                store.keep(
+                    &node.uid,
+                    &Record {
+                        origin,
+                        network,
+                        node: (*json).clone(),
+                    },
+                    until,
+                );
             }
-            let entry = Entry { origin, until, order, json: json.clone(), policy };
+            let entry = Entry {
+                origin,
+                until,
+                order,
+                json: json.clone(),
+                policy,
+            };
             known.entries.insert(node.uid.clone(), entry);
-            let new = Known { uid: node.uid, origin, until, node: json };
+            let new = Known {
+                uid: node.uid,
+                origin,
+                until,
+                node: json,
+            };
             self.tell(Event::Put(new.clone()));
             all.push(new);
         }
@@ -333,13 +416,21 @@ impl Base {
             .map(|(uid, entry)| (entry.order, uid.clone()))
             .collect();
         let replaced = nodes.len() - new;
-        let Some(much) = (held.len() + replaced + new).checked_sub(origin.most()).filter(|much| *much > 0)
+        let Some(much) = (held.len() + replaced + new)
+            .checked_sub(origin.most())
+            .filter(|much| *much > 0)
         else {
             return Ok(());
         };
         if !origin.forgets() || much > held.len() {
-            let place = nodes.first().map_or_else(String::new, |node| node.uid.to_string());
-            return Err(Limit { what: "nodes of this source", limit: origin.most(), place });
+            let place = nodes
+                .first()
+                .map_or_else(String::new, |node| node.uid.to_string());
+            return Err(Limit {
+                what: "nodes of this source",
+                limit: origin.most(),
+                place,
+            });
         }
         held.sort_unstable();
         let oldest: Vec<Arc<str>> = held.into_iter().take(much).map(|(_, uid)| uid).collect();
@@ -355,8 +446,16 @@ const UNNAMED: &str = "\0";
 fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
     let wrong = |message: &str, hint| Some(finding("uid", &format!("{}: {message}", node.uid), hint));
     if let Some(place) = node.uid.strip_prefix(UNNAMED) {
-        let path = if place.is_empty() { "uid".to_owned() } else { format!("{place}.uid") };
-        return Some(finding(&path, "it has no name", Some("by it the node is replaced and deleted")));
+        let path = if place.is_empty() {
+            "uid".to_owned()
+        } else {
+            format!("{place}.uid")
+        };
+        return Some(finding(
+            &path,
+            "it has no name",
+            Some("by it the node is replaced and deleted"),
+        ));
     }
     if node.uid.len() > UID_BYTES || node.uid.chars().any(char::is_control) {
         let message = format!("a name has at most {UID_BYTES} bytes, and no control characters");
@@ -376,13 +475,21 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
         && time < now
     {
         let message = format!("{}: it ended at {time}, and now is {now:.0}", node.uid);
-        return Some(finding("expire", &message, Some("seconds since 1970; -1 for no end")));
+        return Some(finding(
+            "expire",
+            &message,
+            Some("seconds since 1970; -1 for no end"),
+        ));
     }
     None
 }
 
 fn finding(path: &str, message: &str, hint: Option<&str>) -> Finding {
-    Finding { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
+    Finding {
+        path: path.into(),
+        message: message.into(),
+        hint: hint.map(Into::into),
+    }
 }
 
 /// With an end where it says none: the list, the store and the CIB agree on it then.

@@ -59,7 +59,8 @@ impl Origin {
     /// Whose name this may be, among those that have names of their own.
     pub(super) fn of_name(uid: &str) -> Option<Origin> {
         let all = [Origin::Interface, Origin::Race, Origin::Session];
-        all.into_iter().find(|origin| origin.prefix().is_some_and(|prefix| uid.starts_with(prefix)))
+        all.into_iter()
+            .find(|origin| origin.prefix().is_some_and(|prefix| uid.starts_with(prefix)))
     }
 }
 
@@ -143,11 +144,17 @@ impl Event {
     pub fn to_json(&self) -> Value {
         let texts = |errors: &[FileError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
         match self {
-            Event::Loaded { policies, nodes, warnings } => {
+            Event::Loaded {
+                policies,
+                nodes,
+                warnings,
+            } => {
                 json!({ "event": "loaded", "policies": policies, "nodes": nodes, "warnings": texts(warnings) })
             }
             Event::Refused(errors) => json!({ "event": "refused", "errors": texts(errors) }),
-            Event::Put(Known { origin, until, node, .. }) => {
+            Event::Put(Known {
+                origin, until, node, ..
+            }) => {
                 json!({ "event": "put", "source": origin, "until": until, "node": &**node })
             }
             Event::Deleted { uid, origin } => json!({ "event": "deleted", "source": origin, "uid": &**uid }),

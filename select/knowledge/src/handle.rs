@@ -110,7 +110,9 @@ impl Knowledge {
         let base = Base::new(manager, store.as_ref().map(Store::queue));
         let links = Arc::new(Links::default());
         let network = Network::open().await;
-        let name = network.as_ref().map_or_else(|_| surroundings::UNKNOWN.into(), surroundings::name);
+        let name = network
+            .as_ref()
+            .map_or_else(|_| surroundings::UNKNOWN.into(), surroundings::name);
         base.set_network(Arc::clone(&name));
         let mut source = interfaces::Source::new(Arc::clone(&base), Arc::clone(&links));
         if let Ok(network) = &network {
@@ -125,10 +127,15 @@ impl Knowledge {
             races,
             sessions: Arc::clone(&sessions),
             store,
-            racer: Mutex::new(Remembered { kept: outcomes_kept.remove(RACES), racer: None }),
+            racer: Mutex::new(Remembered {
+                kept: outcomes_kept.remove(RACES),
+                racer: None,
+            }),
             tasks: Mutex::default(),
         };
-        let knowledge = Knowledge { inner: Arc::new(inner) };
+        let knowledge = Knowledge {
+            inner: Arc::new(inner),
+        };
         knowledge.run(files(watch, Arc::clone(&base)));
         knowledge.run(expire(Arc::clone(&base)));
         knowledge.run(races::follow(outcomes, Arc::clone(&base), Arc::clone(&links)));
@@ -203,7 +210,10 @@ impl Knowledge {
         let Some(queue) = self.queue() else { return };
         let is_first = {
             let mut remembered = self.remembered();
-            let kept = remembered.kept.take().and_then(|text| serde_json::from_str::<Snapshot>(&text).ok());
+            let kept = remembered
+                .kept
+                .take()
+                .and_then(|text| serde_json::from_str::<Snapshot>(&text).ok());
             if let Some(snapshot) = kept {
                 racer.restore(snapshot);
             }
@@ -277,7 +287,11 @@ impl Knowledge {
 
     fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(task).abort_handle();
-        self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+        self.inner
+            .tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(task);
     }
 }
 
@@ -298,9 +312,17 @@ fn keep(queue: &Queue, snapshot: &Snapshot) {
 async fn files(mut watch: Watch, base: Arc<Base>) {
     loop {
         match watch.next().await {
-            Ok(policy::Event::Loaded { policies, nodes, warnings }) => {
+            Ok(policy::Event::Loaded {
+                policies,
+                nodes,
+                warnings,
+            }) => {
                 base.reapply(now());
-                base.tell(Event::Loaded { policies, nodes, warnings });
+                base.tell(Event::Loaded {
+                    policies,
+                    nodes,
+                    warnings,
+                });
             }
             Ok(policy::Event::Refused(errors)) => base.tell(Event::Refused(errors)),
             Err(error) => return base.tell(Event::Trouble(Trouble::Files(error.to_string()))),

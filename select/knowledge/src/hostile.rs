@@ -16,7 +16,11 @@ pub fn lines(data: &[u8]) {
     const NOW: f64 = 1_700_000_000.0;
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));
     let base = Base::new(manager, None);
-    for line in data.split(|byte| *byte == b'\n').filter(|line| line.len() <= LINE).take(64) {
+    for line in data
+        .split(|byte| *byte == b'\n')
+        .filter(|line| line.len() <= LINE)
+        .take(64)
+    {
         match parse(line) {
             Ok(Command::Put(document)) => match base.put(&document, NOW) {
                 Ok(put) => assert!(!put.nodes.is_empty()),
@@ -37,7 +41,9 @@ pub fn lines(data: &[u8]) {
         let all = base.list(NOW);
         assert!(all.len() <= super::Origin::Controller.most());
         if let Some(known) = all.last() {
-            let again = base.put(&known.node.to_string(), NOW).expect("it was read before");
+            let again = base
+                .put(&known.node.to_string(), NOW)
+                .expect("it was read before");
             assert_eq!(again.nodes[0].node, known.node);
         }
     }
@@ -60,7 +66,9 @@ mod tests {
         ];
         let mut seed = 1u64;
         let mut random = |below: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % below
         };
         for _ in 0..3_000 {

@@ -76,7 +76,11 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(base: Arc<Base>, links: Arc<Links>) -> Source {
-        Source { base, links, told: BTreeMap::new() }
+        Source {
+            base,
+            links,
+            told: BTreeMap::new(),
+        }
     }
 
     /// Tells what there is now, as far as it is another than before. With an interface goes what was
@@ -89,8 +93,10 @@ impl Source {
             .collect();
         *self.links.0.lock().unwrap_or_else(PoisonError::into_inner) = attachments;
         let now = now();
-        let lost =
-            self.told.iter().filter(|(uid, node)| wanted.get(*uid).is_none_or(|new| has_moved(node, new)));
+        let lost = self
+            .told
+            .iter()
+            .filter(|(uid, node)| wanted.get(*uid).is_none_or(|new| has_moved(node, new)));
         let lost: Vec<Arc<str>> = lost.map(|(uid, _)| uid.clone()).collect();
         for origin in [Origin::Race, Origin::Session] {
             let of_lost = |uid: &Arc<str>| {
@@ -101,8 +107,12 @@ impl Source {
             let gone: Vec<Arc<str>> = self.base.names_of(origin).into_iter().filter(of_lost).collect();
             self.base.learn(origin, &gone, Vec::new(), now);
         }
-        let gone: Vec<Arc<str>> =
-            self.told.keys().filter(|uid| !wanted.contains_key(*uid)).cloned().collect();
+        let gone: Vec<Arc<str>> = self
+            .told
+            .keys()
+            .filter(|uid| !wanted.contains_key(*uid))
+            .cloned()
+            .collect();
         let new: Vec<Node> = wanted
             .iter()
             .filter(|(uid, node)| self.told.get(*uid) != Some(node))
@@ -128,7 +138,10 @@ const PREFIX: &str = "interface/";
 /// Whether an interface has lost an address since.
 fn has_moved(before: &Node, after: &Node) -> bool {
     let addresses = |node: &Node| -> Vec<Scalar> {
-        let values = node.alternatives.iter().filter_map(|one| one.find(keys::LOCAL_IP));
+        let values = node
+            .alternatives
+            .iter()
+            .filter_map(|one| one.find(keys::LOCAL_IP));
         values.flat_map(|property| members(&property.value)).collect()
     };
     let after = addresses(after);
@@ -149,7 +162,9 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
     if !interface.is_up || interface.kind == Kind::Loopback {
         return None;
     }
-    let families = [4u8, 6].into_iter().filter_map(|version| family(&attachment.addresses, version));
+    let families = [4u8, 6]
+        .into_iter()
+        .filter_map(|version| family(&attachment.addresses, version));
     let wired = match interface.kind {
         _ if is_wireless(&interface.name, interface.index) => Some(false),
         Kind::Wifi | Kind::Cellular => Some(false),
@@ -168,7 +183,10 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
                 (keys::LOCAL_IP, fact(addresses)),
                 (key("ip_version"), fact(number(version))),
                 (key("interface_wired"), wired),
-                (key("mtu"), Property::new(mtu.map_or(Value::Any, |mtu| Value::Range(least, mtu)))),
+                (
+                    key("mtu"),
+                    Property::new(mtu.map_or(Value::Any, |mtu| Value::Range(least, mtu))),
+                ),
             ];
             open.chain(own).collect()
         })
@@ -193,9 +211,16 @@ fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
     };
-    let wide: Vec<&IpAddr> = all.iter().copied().filter(|address| !is_narrow(address)).collect();
+    let wide: Vec<&IpAddr> = all
+        .iter()
+        .copied()
+        .filter(|address| !is_narrow(address))
+        .collect();
     let chosen = if wide.is_empty() { all } else { wide };
-    let texts = chosen.into_iter().take(MOST_ADDRESSES).map(|one| Scalar::Text(one.to_string().into()));
+    let texts = chosen
+        .into_iter()
+        .take(MOST_ADDRESSES)
+        .map(|one| Scalar::Text(one.to_string().into()));
     Some((version, Value::of(texts.collect())?))
 }
 
@@ -205,7 +230,10 @@ fn is_wireless(name: &str, index: u32) -> bool {
     let folder = Path::new("/sys/class/net").join(name);
     let number = std::fs::read_to_string(folder.join("ifindex"));
     let is_ours = number.is_ok_and(|number| number.trim().parse() == Ok(index));
-    is_ours && ["wireless", "phy80211"].iter().any(|part| folder.join(part).exists())
+    is_ours
+        && ["wireless", "phy80211"]
+            .iter()
+            .any(|part| folder.join(part).exists())
 }
 
 #[cfg(test)]
@@ -216,9 +244,21 @@ mod tests {
     use hawser_session_driver::document::Interface;
 
     fn attachment(name: &str, addresses: &[&str]) -> Attachment {
-        let interface = Interface { name: name.into(), index: 7, is_up: true, kind: Kind::of_name(name) };
-        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
-        Attachment { interface, mtu: Some(1_500), addresses }
+        let interface = Interface {
+            name: name.into(),
+            index: 7,
+            is_up: true,
+            kind: Kind::of_name(name),
+        };
+        let addresses = addresses
+            .iter()
+            .map(|text| text.parse().expect("an address"))
+            .collect();
+        Attachment {
+            interface,
+            mtu: Some(1_500),
+            addresses,
+        }
     }
 
     fn written(attachment: &Attachment, is_wireless: bool) -> serde_json::Value {
@@ -236,14 +276,23 @@ mod tests {
         );
         let rows = json["properties"][0].as_array().expect("a choice of two");
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0]["local_ip"]["value"], serde_json::json!(["192.0.2.1", "192.0.2.2"]));
-        assert_eq!(rows[1]["local_ip"]["value"], "2001:db8::1", "the link's own address is of no use");
+        assert_eq!(
+            rows[0]["local_ip"]["value"],
+            serde_json::json!(["192.0.2.1", "192.0.2.2"])
+        );
+        assert_eq!(
+            rows[1]["local_ip"]["value"], "2001:db8::1",
+            "the link's own address is of no use"
+        );
         assert_eq!(
             (&rows[0]["ip_version"]["value"], &rows[1]["ip_version"]["value"]),
             (&4.into(), &6.into())
         );
         for row in rows {
-            assert_eq!(row["interface"], serde_json::json!({ "value": "eth0", "precedence": 2 }));
+            assert_eq!(
+                row["interface"],
+                serde_json::json!({ "value": "eth0", "precedence": 2 })
+            );
             assert_eq!(row["security"], serde_json::json!({}));
             assert_eq!(row["mtu"]["value"]["end"], 1_500);
             assert_eq!(row["interface_wired"]["value"], true);
@@ -255,7 +304,11 @@ mod tests {
     fn what_is_not_usable_is_no_node() {
         let mut down = attachment("eth0", &["192.0.2.1"]);
         down.interface.is_up = false;
-        let cases = [down, attachment("eth0", &[]), attachment("lo", &["127.0.0.1", "::1"])];
+        let cases = [
+            down,
+            attachment("eth0", &[]),
+            attachment("lo", &["127.0.0.1", "::1"]),
+        ];
         for case in cases {
             assert_eq!(node(&case, |_, _| false), None, "{case:?}");
         }
@@ -267,15 +320,20 @@ mod tests {
             written(&attachment(name, &["192.0.2.1"]), kernel)["properties"]["interface_wired"].clone()
         };
         assert_eq!(of("wlan0", false)["value"], false);
-        assert_eq!(of("eth0", true)["value"], false, "the kernel knows better than the name");
+        assert_eq!(
+            of("eth0", true)["value"],
+            false,
+            "the kernel knows better than the name"
+        );
         assert_eq!(of("tun7", false), serde_json::json!({}), "nobody knows");
     }
 
     /// However many addresses there are, an interface makes two rows.
     #[test]
     fn addresses_do_not_multiply_rows() {
-        let many: Vec<String> =
-            (1..=200).flat_map(|n| [format!("10.0.0.{n}"), format!("2001:db8::{n:x}")]).collect();
+        let many: Vec<String> = (1..=200)
+            .flat_map(|n| [format!("10.0.0.{n}"), format!("2001:db8::{n:x}")])
+            .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let node = node(&attachment("eth0", &many), |_, _| false).expect("it can be used");
         assert_eq!(node.alternatives.len(), 2);

@@ -43,7 +43,9 @@ pub(super) struct Outcome {
 /// Takes outcomes out of what races tell. What only says something of this host, and what was given up
 /// because another way was quicker, is none.
 pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
-    let asked = to.filter(|to| to.address().is_none()).map(|to| (to.host().into(), to.port()));
+    let asked = to
+        .filter(|to| to.address().is_none())
+        .map(|to| (to.host().into(), to.port()));
     Arc::new(move |report| {
         let (way, won) = match report.what {
             What::Won { way, .. } => (way, true),
@@ -51,7 +53,11 @@ pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) ->
             _ => return,
         };
         // A full queue: this outcome is not learnt.
-        let _ = queue.try_send(Outcome { way, asked: asked.clone(), won });
+        let _ = queue.try_send(Outcome {
+            way,
+            asked: asked.clone(),
+            won,
+        });
     })
 }
 
@@ -59,15 +65,27 @@ pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) ->
 pub(super) fn nodes(outcome: &Outcome, interface: &str, now: f64) -> Vec<Node> {
     let Ok(remote) = outcome.way.remote.parse::<SocketAddr>() else {
         // A relay connects onwards: the name is all that there is.
-        return outcome.asked.iter().map(|asked| by_name(outcome, interface, asked, None, now)).collect();
+        return outcome
+            .asked
+            .iter()
+            .map(|asked| by_name(outcome, interface, asked, None, now))
+            .collect();
     };
     let whom = vec![
-        (key("remote_ip"), fact(text(remote.ip().to_canonical().to_string()))),
+        (
+            key("remote_ip"),
+            fact(text(remote.ip().to_canonical().to_string())),
+        ),
         (key("port"), fact(number(remote.port()))),
         (key("ip_version"), fact(number(version(remote.ip())))),
     ];
     let mut all = vec![node(outcome, interface, &remote.to_string(), whom, now)];
-    all.extend(outcome.asked.as_ref().map(|asked| by_name(outcome, interface, asked, Some(remote), now)));
+    all.extend(
+        outcome
+            .asked
+            .as_ref()
+            .map(|asked| by_name(outcome, interface, asked, Some(remote), now)),
+    );
     all
 }
 
@@ -78,9 +96,17 @@ fn by_name(
     by: Option<SocketAddr>,
     now: f64,
 ) -> Node {
-    let mut whom = vec![(key("remote_name"), fact(text(name))), (key("port"), fact(number(*port)))];
+    let mut whom = vec![
+        (key("remote_name"), fact(text(name))),
+        (key("port"), fact(number(*port))),
+    ];
     // Which of the name's addresses it was.
-    whom.extend(by.map(|by| (key("remote_ip"), Property::new(text(by.ip().to_canonical().to_string())))));
+    whom.extend(by.map(|by| {
+        (
+            key("remote_ip"),
+            Property::new(text(by.ip().to_canonical().to_string())),
+        )
+    }));
     node(outcome, interface, &format!("{name}:{port}"), whom, now)
 }
 
@@ -96,7 +122,13 @@ fn node(
     let common = [
         (keys::INTERFACE, fact(text(interface))),
         (keys::TRANSPORT, fact(text(&transport))),
-        (key("__he_candidate_success"), Property { score, ..Property::new(truth(outcome.won)) }),
+        (
+            key("__he_candidate_success"),
+            Property {
+                score,
+                ..Property::new(truth(outcome.won))
+            },
+        ),
         (key("__cached"), Property::new(number(1))),
     ];
     Node {
@@ -120,7 +152,9 @@ fn version(address: IpAddr) -> u8 {
 /// A candidate that won rises by being compared; one that failed sinks by its score, and counts as not
 /// compared: else it would still stand before all that nothing is known of.
 pub(super) fn policy(node: &Node) -> Option<Policy> {
-    let [outcome] = &*node.alternatives else { return None };
+    let [outcome] = &*node.alternatives else {
+        return None;
+    };
     let score = outcome.find(key("__he_candidate_success"))?.score;
     let transport = text_of(outcome, "transport")?;
     let whom = match text_of(outcome, "remote_name") {
@@ -132,9 +166,20 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
         (keys::TRANSPORT, text(&transport)),
         (key("remote_endpoint"), text(whom)),
     ];
-    let matches: Properties = matches.map(|(key, value)| (key, Property::new(value))).into_iter().collect();
-    let precedence = if score > 0.0 { Precedence::Optional } else { Precedence::Base };
-    let verdict = Property { score, precedence, ..Property::new(text(transport)) };
+    let matches: Properties = matches
+        .map(|(key, value)| (key, Property::new(value)))
+        .into_iter()
+        .collect();
+    let precedence = if score > 0.0 {
+        Precedence::Optional
+    } else {
+        Precedence::Base
+    };
+    let verdict = Property {
+        score,
+        precedence,
+        ..Property::new(text(transport))
+    };
     let shown = Property::new(truth(score > 0.0));
     let properties = [(keys::TRANSPORT, verdict), (key("__he_candidate_success"), shown)];
     Some(Policy {
@@ -152,7 +197,9 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
 /// one connected.
 fn is_outdone(new: &Node, known: &Node) -> bool {
     let of = |node: &Node| {
-        let [outcome] = &*node.alternatives else { return None };
+        let [outcome] = &*node.alternatives else {
+            return None;
+        };
         let won = outcome.find(key("__he_candidate_success"))?.score > 0.0;
         text_of(outcome, "remote_name")?;
         Some((won, text_of(outcome, "remote_ip")))
@@ -176,14 +223,21 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
             // Where the system chose the interface, its routes say which; what is not there is no
             // interface to remember anything of.
             let interface = named.or_else(|| links.towards(remote?.ip()));
-            for node in interface.iter().flat_map(|interface| nodes(&outcome, interface, now)) {
+            for node in interface
+                .iter()
+                .flat_map(|interface| nodes(&outcome, interface, now))
+            {
                 let known = new.get(&node.uid).cloned().or_else(|| base.node(&node.uid, now));
                 if !known.is_some_and(|known| is_outdone(&node, &known)) {
                     new.insert(node.uid.clone(), node);
                 }
             }
             taken += 1;
-            next = if taken < BATCH { queue.try_recv().ok() } else { None };
+            next = if taken < BATCH {
+                queue.try_recv().ok()
+            } else {
+                None
+            };
         }
         base.learn(Origin::Race, &[], new.into_values().collect(), now);
         // Rankings are made anew after each change: not more often than this.

@@ -79,17 +79,25 @@ fn figures(paths: &[PathInfo], holder: impl Fn(&PathInfo) -> Option<String>) -> 
     let mut all: BTreeMap<String, Figures> = BTreeMap::new();
     let mut resent: BTreeMap<String, u64> = BTreeMap::new();
     for path in paths {
-        let Some(statistics) = path.report.map(|report| report.statistics) else { continue };
+        let Some(statistics) = path.report.map(|report| report.statistics) else {
+            continue;
+        };
         // A transport that does not know its round trip has measured nothing.
         if statistics.srtt.is_zero() {
             continue;
         }
         let Some(interface) = holder(path) else { continue };
         let rtt = statistics.srtt.as_secs_f64() * 1e3;
-        let figures = all.entry(interface.clone()).or_insert(Figures { rtt, ..Figures::default() });
+        let figures = all.entry(interface.clone()).or_insert(Figures {
+            rtt,
+            ..Figures::default()
+        });
         figures.rtt = figures.rtt.min(rtt);
         figures.capacity += statistics.rate as f64 * 8.0 / 1e6;
-        figures.sent = figures.sent.saturating_add(statistics.acked).saturating_add(statistics.retransmitted);
+        figures.sent = figures
+            .sent
+            .saturating_add(statistics.acked)
+            .saturating_add(statistics.retransmitted);
         let again = resent.entry(interface).or_default();
         *again = again.saturating_add(statistics.retransmitted);
     }
@@ -118,7 +126,11 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
         priority: 0.0,
         expire: Expiry::At((now + LIFETIME).round()),
         description: "".into(),
-        matches: [Properties::from_iter([(keys::INTERFACE, Property::new(text(interface)))])].into(),
+        matches: [Properties::from_iter([(
+            keys::INTERFACE,
+            Property::new(text(interface)),
+        )])]
+        .into(),
         alternatives: [properties].into(),
     }
 }
@@ -126,7 +138,10 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
 /// What is so, whatever somebody wishes: an optional figure would give way to a wish for another, and the
 /// interface would be ranked as if it fulfilled that.
 fn measured(figure: f64) -> Property {
-    Property { precedence: Precedence::Immutable, ..Property::new(number(figure)) }
+    Property {
+        precedence: Precedence::Immutable,
+        ..Property::new(number(figure))
+    }
 }
 
 /// Asks for as long as there is somebody to tell.
@@ -139,7 +154,10 @@ pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<
         let paths = followed.paths();
         let holder = |path: &PathInfo| {
             let description = &path.description;
-            description.interface.clone().or_else(|| links.holder(description.local.ip()))
+            description
+                .interface
+                .clone()
+                .or_else(|| links.holder(description.local.ip()))
         };
         let now = now();
         told.retain(|_, (_, since)| now - *since < LIFETIME);
@@ -177,7 +195,13 @@ mod tests {
             alpn: None,
         };
         let srtt = Duration::from_millis(srtt_ms);
-        let statistics = Statistics { srtt, rate, acked, retransmitted, ..Statistics::default() };
+        let statistics = Statistics {
+            srtt,
+            rate,
+            acked,
+            retransmitted,
+            ..Statistics::default()
+        };
         let report = hawser_session_driver::PathReport {
             carrier: hawser_session_driver::CarrierId(0),
             state: hawser_session_driver::PathState::Live,
@@ -204,14 +228,34 @@ mod tests {
             path("wwan0", 0, 9, 9, 9),
         ];
         let all = figures(&paths, |path| path.description.interface.clone());
-        assert_eq!(all["eth0"], Figures { rtt: 12.0, capacity: 15.0, loss: 0.0125, sent: 2_000 });
-        assert_eq!(all["wlan0"], Figures { rtt: 40.0, ..Figures::default() });
+        assert_eq!(
+            all["eth0"],
+            Figures {
+                rtt: 12.0,
+                capacity: 15.0,
+                loss: 0.0125,
+                sent: 2_000
+            }
+        );
+        assert_eq!(
+            all["wlan0"],
+            Figures {
+                rtt: 40.0,
+                ..Figures::default()
+            }
+        );
         assert_eq!(all.len(), 2, "what has no round trip has measured nothing");
-        let json = node_json(&node("eth0", &all["eth0"], 1_000.0), &hawser_policy::Names::default());
+        let json = node_json(
+            &node("eth0", &all["eth0"], 1_000.0),
+            &hawser_policy::Names::default(),
+        );
         assert_eq!(json["properties"]["capacity"]["value"], 15);
         assert_eq!(json["properties"]["loss"]["value"], 0.0125);
         assert_eq!((&json["link"], &json["expire"]), (&true.into(), &1_010.into()));
-        let json = node_json(&node("wlan0", &all["wlan0"], 1_000.0), &hawser_policy::Names::default());
+        let json = node_json(
+            &node("wlan0", &all["wlan0"], 1_000.0),
+            &hawser_policy::Names::default(),
+        );
         let rtt = serde_json::json!({ "rtt": { "value": 40, "precedence": 2 } });
         assert_eq!(json["properties"], rtt, "nothing is made up");
     }
@@ -230,14 +274,22 @@ mod tests {
         ]"#;
         let json = hawser_policy::document::Format::Json;
         let roots = hawser_policy::document::nodes(interfaces, json, "test", &mut names).expect("nodes");
-        let rtt = |rtt| Figures { rtt, ..Figures::default() };
-        let learnt = [node("slow0", &rtt(900.0), 1_000.0), node("fast0", &rtt(12.0), 1_000.0)];
+        let rtt = |rtt| Figures {
+            rtt,
+            ..Figures::default()
+        };
+        let learnt = [
+            node("slow0", &rtt(900.0), 1_000.0),
+            node("fast0", &rtt(12.0), 1_000.0),
+        ];
         for node in roots.value.into_iter().chain(learnt) {
             cib.insert(node, 1_000.0).expect("there is room");
         }
         let request = r#"{ "transport": { "value": "TCP" }, "security": { "value": false },
             "low_latency": { "value": true } }"#;
-        let request = hawser_policy::document::request(request, json, &mut names).expect("a request").value;
+        let request = hawser_policy::document::request(request, json, &mut names)
+            .expect("a request")
+            .value;
         let rows = cib.rows(1_000.0).expect("few rows");
         let ranking = hawser_policy::rank(&request, &pib, &rows, &names, &Default::default());
         let ranking = ranking.expect("few candidates");
@@ -247,16 +299,37 @@ mod tests {
             .filter_map(|candidate| candidate.properties.find(keys::INTERFACE))
             .map(|interface| interface.value.clone())
             .collect();
-        assert_eq!(interfaces, ["fast0", "new0", "slow0"].map(text), "{:?}", ranking.candidates);
+        assert_eq!(
+            interfaces,
+            ["fast0", "new0", "slow0"].map(text),
+            "{:?}",
+            ranking.candidates
+        );
     }
 
     #[test]
     fn small_changes_are_no_news() {
-        let before = Figures { rtt: 20.0, capacity: 10.0, loss: 0.0, sent: 1_000 };
-        assert!(!Figures { rtt: 21.5, capacity: 10.8, sent: 2_000, ..before }.differs(&before));
+        let before = Figures {
+            rtt: 20.0,
+            capacity: 10.0,
+            loss: 0.0,
+            sent: 1_000,
+        };
+        assert!(
+            !Figures {
+                rtt: 21.5,
+                capacity: 10.8,
+                sent: 2_000,
+                ..before
+            }
+            .differs(&before)
+        );
         for new in [
             Figures { rtt: 23.0, ..before },
-            Figures { capacity: 8.0, ..before },
+            Figures {
+                capacity: 8.0,
+                ..before
+            },
             Figures { loss: 0.01, ..before },
         ] {
             assert!(new.differs(&before), "{new:?}");

@@ -16,8 +16,11 @@ use tokio::io::AsyncWriteExt;
 
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
-const TESTS: &[Test] =
-    tests![interfaces_are_known_and_go_at_once, races_are_learnt_from, sessions_measure_their_paths,];
+const TESTS: &[Test] = tests![
+    interfaces_are_known_and_go_at_once,
+    races_are_learnt_from,
+    sessions_measure_their_paths,
+];
 
 const FILE: &str = r#"
     host = [{ name = "client" }, { name = "server" }]
@@ -40,7 +43,9 @@ fn main() -> ExitCode {
 /// Runs in a host, on a runtime of its own.
 fn inside<T: Send>(lab: &Lab, host: &str, work: impl AsyncFnOnce() -> TestResult<T> + Send) -> TestResult<T> {
     lab.host(host)?.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(work())
     })?
 }
@@ -79,7 +84,10 @@ fn interfaces_are_known_and_go_at_once() -> TestResult {
         }
         assert_eq!(named(&knowledge, "interface/lo"), None);
         wire.down()?;
-        let gone = Event::Deleted { uid: Arc::from("interface/eth0"), origin: Origin::Interface };
+        let gone = Event::Deleted {
+            uid: Arc::from("interface/eth0"),
+            origin: Origin::Interface,
+        };
         let wait = async { while events.next().await != Some(gone.clone()) {} };
         tokio::time::timeout(Duration::from_secs(2), wait).await?;
         assert_eq!(named(&knowledge, "interface/eth0"), None);
@@ -91,7 +99,9 @@ fn interfaces_are_known_and_go_at_once() -> TestResult {
 
 fn races_are_learnt_from() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
-    let listener = lab.host("server")?.run(|| std::net::TcpListener::bind("0.0.0.0:8080"))??;
+    let listener = lab
+        .host("server")?
+        .run(|| std::net::TcpListener::bind("0.0.0.0:8080"))??;
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             drop(stream)
@@ -113,7 +123,12 @@ fn races_are_learnt_from() -> TestResult {
                 let _ = tokio::time::timeout(Duration::from_secs(2), racer.connect(request)).await;
             }
             let uid = format!("/TCP/{server}:{port}");
-            let of_port = || knowledge.list().into_iter().find(|known| known.uid.ends_with(&uid));
+            let of_port = || {
+                knowledge
+                    .list()
+                    .into_iter()
+                    .find(|known| known.uid.ends_with(&uid))
+            };
             let known = until("an outcome", of_port).await?;
             let said = &known.node["properties"]["__he_candidate_success"];
             assert_eq!(
@@ -125,7 +140,10 @@ fn races_are_learnt_from() -> TestResult {
         // What was learnt over an interface goes with it.
         wire.down()?;
         until("nothing of eth0", || {
-            let left = knowledge.list().into_iter().any(|known| known.uid.starts_with("race/eth0/"));
+            let left = knowledge
+                .list()
+                .into_iter()
+                .any(|known| known.uid.starts_with("race/eth0/"));
             (!left).then_some(())
         })
         .await
@@ -139,10 +157,15 @@ fn sessions_measure_their_paths() -> TestResult {
     let (ready, is_ready) = std::sync::mpsc::channel::<SocketAddr>();
     std::thread::spawn(move || -> TestResult {
         handle.enter()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(async {
             let server = Server::open(ServerConfig {
-                acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+                acceptor: AcceptorConfig {
+                    insecure: true,
+                    ..AcceptorConfig::default()
+                },
                 scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
                 tcp: vec![("0.0.0.0:0".parse()?, TcpOptions::default())],
                 quic: vec![],
@@ -158,9 +181,16 @@ fn sessions_measure_their_paths() -> TestResult {
     let port = is_ready.recv_timeout(Duration::from_secs(5))?.port();
     inside(&lab, "client", async || {
         let knowledge = Knowledge::open(Settings::default()).await?;
-        let way = Way::Tcp { peer: (server, port).into(), local: None, options: TcpOptions::default() };
+        let way = Way::Tcp {
+            peer: (server, port).into(),
+            local: None,
+            options: TcpOptions::default(),
+        };
         let session = connect(ClientConfig {
-            session: Config { security: Security::None, ..Config::default() },
+            session: Config {
+                security: Security::None,
+                ..Config::default()
+            },
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("it comes with Hawser")?,
             ways: vec![(way, Candidate::new(0))],
@@ -170,11 +200,16 @@ fn sessions_measure_their_paths() -> TestResult {
         let mut stream = session.open()?;
         stream.write_all(&vec![7; 200_000]).await?;
         let of_session = || {
-            let known = knowledge.list().into_iter().find(|known| known.origin == Origin::Session)?;
+            let known = knowledge
+                .list()
+                .into_iter()
+                .find(|known| known.origin == Origin::Session)?;
             known.node["properties"]["capacity"].is_object().then_some(known)
         };
         let known = until("a path is measured", of_session).await?;
-        let rtt = known.node["properties"]["rtt"]["value"].as_f64().ok_or("a round trip")?;
+        let rtt = known.node["properties"]["rtt"]["value"]
+            .as_f64()
+            .ok_or("a round trip")?;
         // 10 ms or 20 ms by the link, and what acknowledging costs.
         assert!((9.0..200.0).contains(&rtt), "{rtt} ms");
         assert!(known.until.is_some(), "it ends soon");

@@ -11,7 +11,9 @@ use crate::{Cib, Names, Options, Pib, rank};
 /// When a promise is broken.
 pub fn documents(data: &[u8]) {
     let [how, data @ ..] = data else { return };
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     let format = if how & 1 == 0 { Format::Json } else { Format::Toml };
     let mut parts = text.splitn(3, "\n%\n");
     let mut part = || parts.next().unwrap_or("{}");
@@ -22,11 +24,20 @@ pub fn documents(data: &[u8]) {
         Err(findings) => assert!((1..=crate::limits::FINDINGS).contains(&findings.len())),
     }
     if let Ok(read) = document::nodes(part(), format, "n", &mut names) {
-        read.value.into_iter().for_each(|node| drop(cib.insert(node, 0.0)));
+        read.value
+            .into_iter()
+            .for_each(|node| drop(cib.insert(node, 0.0)));
     }
-    let Ok(request) = document::request(part(), format, &mut names) else { return };
-    let Ok(rows) = cib.rows(f64::from(*how)) else { return };
-    let told = Options { explain: true, ..Options::default() };
+    let Ok(request) = document::request(part(), format, &mut names) else {
+        return;
+    };
+    let Ok(rows) = cib.rows(f64::from(*how)) else {
+        return;
+    };
+    let told = Options {
+        explain: true,
+        ..Options::default()
+    };
     let plain = rank(&request.value, &pib, &rows, &names, &Options::default());
     let told = rank(&request.value, &pib, &rows, &names, &told);
     let (Ok(plain), Ok(told)) = (&plain, &told) else {

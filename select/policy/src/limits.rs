@@ -56,7 +56,11 @@ pub struct Limit {
 
 impl Limit {
     pub(crate) fn new(what: &'static str, limit: usize, place: impl Into<String>) -> Self {
-        Self { what, limit, place: place.into() }
+        Self {
+            what,
+            limit,
+            place: place.into(),
+        }
     }
 }
 

@@ -36,7 +36,10 @@ pub struct Manager {
 impl Manager {
     /// Without policies and knowledge.
     pub fn new(options: Options) -> Self {
-        Self { options, ..Self::default() }
+        Self {
+            options,
+            ..Self::default()
+        }
     }
 
     /// The names that its documents are read with.
@@ -198,7 +201,9 @@ mod tests {
     }
 
     fn request(manager: &mut Manager) -> Request {
-        document::request(REQUEST, Format::Json, manager.names_mut()).expect("a request").value
+        document::request(REQUEST, Format::Json, manager.names_mut())
+            .expect("a request")
+            .value
     }
 
     fn interface(uid: &str, expire: &str) -> String {
@@ -212,12 +217,23 @@ mod tests {
     fn a_remembered_ranking_ends_with_the_node_that_it_rests_on() {
         let mut manager = manager();
         let request = request(&mut manager);
-        for (uid, expire) in [("eth0", r#", "expire": 1100"#), ("wlan0", ""), ("lo", r#", "expire": -1"#)] {
+        for (uid, expire) in [
+            ("eth0", r#", "expire": 1100"#),
+            ("wlan0", ""),
+            ("lo", r#", "expire": -1"#),
+        ] {
             let node = node(&mut manager, &interface(uid, expire));
             manager.learn(node, 1000.0).expect("there is room");
         }
         // The bare request, and a row for each node that is true then; 600 s are what is unsaid.
-        let cases = [(1000.0, 4), (1100.0, 4), (1100.5, 3), (1600.0, 3), (1600.5, 2), (1e9, 2)];
+        let cases = [
+            (1000.0, 4),
+            (1100.0, 4),
+            (1100.5, 3),
+            (1600.0, 3),
+            (1600.5, 2),
+            (1e9, 2),
+        ];
         for (now, candidates) in cases {
             let ranking = manager.select(&request, now).expect("few candidates");
             assert_eq!(ranking.candidates.len(), candidates, "at {now}");
@@ -233,11 +249,23 @@ mod tests {
         let before = manager.select(&request, 0.0).expect("few");
         let text = r#"{ "uid": "p", "properties": { "rtt": { "value": 1, "score": 3 } } }"#;
         let read = document::policies(text, Format::Json, "p", None, manager.names_mut()).expect("one");
-        manager.change_policies(|pib| pib.insert(read.value[0].clone())).expect("there is room");
+        manager
+            .change_policies(|pib| pib.insert(read.value[0].clone()))
+            .expect("there is room");
         let after = manager.select(&request, 0.0).expect("few");
-        assert_eq!((before.candidates[0].score.rest, after.candidates[0].score.rest), (0.0, 3.0));
-        manager.change_policies(|pib| Ok(pib.remove(Kind::Policy, "P"))).expect("there is room");
-        assert_eq!(manager.select(&request, 0.0).expect("few").candidates[0].score.rest, 0.0);
+        assert_eq!(
+            (before.candidates[0].score.rest, after.candidates[0].score.rest),
+            (0.0, 3.0)
+        );
+        manager
+            .change_policies(|pib| Ok(pib.remove(Kind::Policy, "P")))
+            .expect("there is room");
+        assert_eq!(
+            manager.select(&request, 0.0).expect("few").candidates[0]
+                .score
+                .rest,
+            0.0
+        );
     }
 
     #[test]
@@ -245,7 +273,10 @@ mod tests {
         let mut manager = manager();
         let nodes = ["a", "b"].map(|uid| node(&mut manager, &interface(uid, "")));
         let all = |cib: &mut Cib, _: &mut Pib| {
-            nodes.clone().into_iter().try_for_each(|node| cib.insert(node, 0.0).map(drop))
+            nodes
+                .clone()
+                .into_iter()
+                .try_for_each(|node| cib.insert(node, 0.0).map(drop))
         };
         manager.revise(0.0, all).expect("there is room");
         assert_eq!(manager.cib().iter(0.0).count(), 2);
@@ -257,7 +288,11 @@ mod tests {
         let request = request(&mut manager);
         assert_eq!(manager.select(&request, 0.0).expect("few").candidates.len(), 3);
         manager.revise(0.0, |cib, _| Ok(cib.remove("a"))).expect("less");
-        assert_eq!(manager.select(&request, 0.0).expect("few").candidates.len(), 2, "it is ranked anew");
+        assert_eq!(
+            manager.select(&request, 0.0).expect("few").candidates.len(),
+            2,
+            "it is ranked anew"
+        );
     }
 
     #[test]
@@ -268,7 +303,9 @@ mod tests {
         for round in ["a", "b"] {
             let given = node(&mut manager, &interface(round, ""));
             let names = manager.names().clone();
-            manager.replace(names, Pib::default(), vec![(given, 0.0)], 0.0).expect("there is room");
+            manager
+                .replace(names, Pib::default(), vec![(given, 0.0)], 0.0)
+                .expect("there is room");
             let uids: Vec<&str> = manager.cib().iter(0.0).map(|(node, _)| &*node.uid).collect();
             assert_eq!(uids, ["learnt", round]);
         }

@@ -109,7 +109,10 @@ pub struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        let mut names = Self { keys: BTreeMap::new(), texts: Vec::new() };
+        let mut names = Self {
+            keys: BTreeMap::new(),
+            texts: Vec::new(),
+        };
         for name in KNOWN {
             names.insert((*name).into());
         }
@@ -160,7 +163,9 @@ fn normal(name: &str) -> String {
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let far = if name.len() >= 8 { 2 } else { 1 };
-    let near = KNOWN.iter().map(|known| (strsim::damerau_levenshtein(&name, known), *known));
+    let near = KNOWN
+        .iter()
+        .map(|known| (strsim::damerau_levenshtein(&name, known), *known));
     let near = near.filter(|(distance, known)| *distance <= far && name.len().min(known.len()) >= 6);
     near.min().map(|(_, known)| known)
 }
@@ -205,7 +210,9 @@ mod tests {
     #[test]
     fn names_are_not_without_end() {
         let mut names = Names::default();
-        let limit = (0..).find_map(|n| names.intern(&format!("own/{n}")).err()).expect("a limit");
+        let limit = (0..)
+            .find_map(|n| names.intern(&format!("own/{n}")).err())
+            .expect("a limit");
         assert_eq!(limit.limit, limits::NAMES);
     }
 }

@@ -65,9 +65,15 @@ impl Pib {
     /// # Errors
     /// There are too many; nothing has changed then.
     pub fn insert(&mut self, policy: Policy) -> Result<Option<Arc<Policy>>, Limit> {
-        let held = self.iter().map(|held| if is_same(held, &policy) { 0 } else { held.weight() });
+        let held = self
+            .iter()
+            .map(|held| if is_same(held, &policy) { 0 } else { held.weight() });
         if held.sum::<usize>() + policy.weight() > limits::PROPERTIES {
-            return Err(Limit::new("properties in the PIB", limits::PROPERTIES, &*policy.uid));
+            return Err(Limit::new(
+                "properties in the PIB",
+                limits::PROPERTIES,
+                &*policy.uid,
+            ));
         }
         let list = self.list_mut(policy.kind);
         let old = list.iter().position(|held| held.uid == policy.uid);
@@ -89,7 +95,10 @@ impl Pib {
 
     /// An entry by its name.
     pub fn find(&self, kind: Kind, uid: &str) -> Option<&Policy> {
-        self.list(kind).iter().find(|held| held.uid.eq_ignore_ascii_case(uid)).map(|held| &**held)
+        self.list(kind)
+            .iter()
+            .find(|held| held.uid.eq_ignore_ascii_case(uid))
+            .map(|held| &**held)
     }
 
     /// All entries: profiles, then policies, each in the order in which they apply.
@@ -154,10 +163,16 @@ mod tests {
         for (uid, priority) in [("last", 9.0), ("first", 1.0), ("middle", 5.0)] {
             pib.insert(policy(uid, priority)).expect("there is room");
         }
-        assert_eq!(pib.remove(Kind::Policy, "last").map(|policy| policy.uid.clone()), Some("last".into()));
+        assert_eq!(
+            pib.remove(Kind::Policy, "last").map(|policy| policy.uid.clone()),
+            Some("last".into())
+        );
         assert_eq!(order(&pib), ["first", "middle"]);
         // A newer version takes the place of the older, and of no other.
-        let old = pib.insert(policy("first", 7.0)).expect("there is room").expect("it was there");
+        let old = pib
+            .insert(policy("first", 7.0))
+            .expect("there is room")
+            .expect("it was there");
         assert_eq!((&*old.uid, old.priority), ("first", 1.0));
         assert_eq!(order(&pib), ["middle", "first"]);
         assert_eq!(pib.remove(Kind::Policy, "last"), None);
@@ -167,7 +182,12 @@ mod tests {
     #[test]
     fn entries_are_not_without_end() {
         let mut pib = Pib::default();
-        let limit = (0..).find_map(|n| pib.insert(policy(&n.to_string(), 0.0)).err()).expect("a limit");
-        assert_eq!((limit.limit, order(&pib).len()), (limits::POLICIES, limits::POLICIES));
+        let limit = (0..)
+            .find_map(|n| pib.insert(policy(&n.to_string(), 0.0)).err())
+            .expect("a limit");
+        assert_eq!(
+            (limit.limit, order(&pib).len()),
+            (limits::POLICIES, limits::POLICIES)
+        );
     }
 }

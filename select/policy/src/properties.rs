@@ -87,7 +87,11 @@ impl Properties {
                 let mine = &mut self.entries[place].1;
                 match mine.update(property) {
                     Some(_) => Ok(()),
-                    None => Err(Conflict { key, mine: mine.clone(), theirs: property.clone() }),
+                    None => Err(Conflict {
+                        key,
+                        mine: mine.clone(),
+                        theirs: property.clone(),
+                    }),
                 }
             }
         }
@@ -112,7 +116,11 @@ impl Properties {
                 Some((mine, property)) if mine == key => match property.merge(theirs) {
                     Some(how) => tell(*key, Some(how)),
                     None => {
-                        return Err(Conflict { key: *key, mine: property.clone(), theirs: theirs.clone() });
+                        return Err(Conflict {
+                            key: *key,
+                            mine: property.clone(),
+                            theirs: theirs.clone(),
+                        });
                     }
                 },
                 _ => {
@@ -135,7 +143,8 @@ impl Properties {
     pub fn cover(&self, wanted: &Properties) -> bool {
         self.bits & wanted.bits == wanted.bits
             && wanted.entries.iter().all(|(key, property)| {
-                self.find(*key).is_some_and(|mine| mine.value.overlaps(&property.value))
+                self.find(*key)
+                    .is_some_and(|mine| mine.value.overlaps(&property.value))
             })
     }
 
@@ -151,9 +160,16 @@ impl Properties {
 
     /// The sums by which candidates are ordered.
     pub fn score(&self) -> Score {
-        let mut score = Score { evaluated: 0.0, rest: 0.0 };
+        let mut score = Score {
+            evaluated: 0.0,
+            rest: 0.0,
+        };
         for (_, property) in &self.entries {
-            let sum = if property.evaluated { &mut score.evaluated } else { &mut score.rest };
+            let sum = if property.evaluated {
+                &mut score.evaluated
+            } else {
+                &mut score.rest
+            };
             *sum += property.score;
         }
         score
@@ -168,7 +184,9 @@ impl FromIterator<(Key, Property)> for Properties {
     /// Of two with one name the later counts.
     fn from_iter<T: IntoIterator<Item = (Key, Property)>>(entries: T) -> Self {
         let mut all = Self::default();
-        entries.into_iter().for_each(|(key, property)| all.set(key, property));
+        entries
+            .into_iter()
+            .for_each(|(key, property)| all.set(key, property));
         all
     }
 }

@@ -44,7 +44,13 @@ pub enum Merge {
 impl Property {
     /// An optional property without score.
     pub fn new(value: Value) -> Self {
-        Self { value, precedence: Precedence::Optional, score: 0.0, evaluated: false, banned: Arc::default() }
+        Self {
+            value,
+            precedence: Precedence::Optional,
+            score: 0.0,
+            evaluated: false,
+            banned: Arc::default(),
+        }
     }
 
     /// Merges `other` onto this. A base property merges the other way round: this is what counts, and
@@ -57,7 +63,9 @@ impl Property {
         }
         self.evaluated = false;
         self.ban(&other.banned);
-        let Some(value) = other.value.overlap(&self.value) else { return Some(Merge::Kept) };
+        let Some(value) = other.value.overlap(&self.value) else {
+            return Some(Merge::Kept);
+        };
         self.value = value;
         self.score += other.score;
         Some(Merge::Agreed)
@@ -97,7 +105,11 @@ impl Property {
             self.banned = others.clone();
             return;
         }
-        let new: Vec<Value> = others.iter().filter(|value| !self.banned.contains(value)).cloned().collect();
+        let new: Vec<Value> = others
+            .iter()
+            .filter(|value| !self.banned.contains(value))
+            .cloned()
+            .collect();
         if !new.is_empty() {
             self.banned = self.banned.iter().cloned().chain(new).collect();
         }
@@ -111,7 +123,11 @@ mod tests {
     use crate::value::Scalar;
 
     fn property(value: f64, precedence: Precedence, score: f64) -> Property {
-        Property { precedence, score, ..Property::new(Value::One(Scalar::Number(value))) }
+        Property {
+            precedence,
+            score,
+            ..Property::new(Value::One(Scalar::Number(value)))
+        }
     }
 
     /// NEAT's rules (doc/NEAT_properties.md, "Update"), every pair of precedences: what happens when
@@ -132,7 +148,11 @@ mod tests {
         for (mine, theirs, expected) in rows {
             let mut merged = property(10.0, mine, 1.0);
             let what = merged.merge(&property(20.0, theirs, 2.0));
-            assert_eq!(what.map(|what| (what, merged.score)), expected, "{mine:?} {theirs:?}");
+            assert_eq!(
+                what.map(|what| (what, merged.score)),
+                expected,
+                "{mine:?} {theirs:?}"
+            );
             let compared = expected.is_some() && theirs != Base;
             assert_eq!(merged.evaluated, compared, "{mine:?} {theirs:?}");
         }

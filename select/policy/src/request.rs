@@ -23,8 +23,13 @@ impl Request {
     /// A request that any of these fulfils; there has to be one.
     pub fn any_of(alternatives: Vec<Properties>) -> Self {
         let mut hasher = DefaultHasher::new();
-        alternatives.iter().for_each(|properties| digest(properties, &mut hasher));
-        Self { fingerprint: hasher.finish(), alternatives: alternatives.into() }
+        alternatives
+            .iter()
+            .for_each(|properties| digest(properties, &mut hasher));
+        Self {
+            fingerprint: hasher.finish(),
+            alternatives: alternatives.into(),
+        }
     }
 
     /// The alternatives.

@@ -13,19 +13,63 @@ use crate::pib::{Kind, Pib};
 
 /// Every document: its name, what it is, and its text (TOML).
 pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
-    ("defaults", Kind::Profile, include_str!("../shipped/defaults.profile.toml")),
-    ("low_latency", Kind::Profile, include_str!("../shipped/low_latency.profile.toml")),
-    ("reliable", Kind::Profile, include_str!("../shipped/reliable.profile.toml")),
+    (
+        "defaults",
+        Kind::Profile,
+        include_str!("../shipped/defaults.profile.toml"),
+    ),
+    (
+        "low_latency",
+        Kind::Profile,
+        include_str!("../shipped/low_latency.profile.toml"),
+    ),
+    (
+        "reliable",
+        Kind::Profile,
+        include_str!("../shipped/reliable.profile.toml"),
+    ),
     ("tcp", Kind::Policy, include_str!("../shipped/tcp.policy.toml")),
-    ("tls_tcp", Kind::Policy, include_str!("../shipped/tls_tcp.policy.toml")),
-    ("mptcp", Kind::Policy, include_str!("../shipped/mptcp.policy.toml")),
-    ("mptcp_plain", Kind::Policy, include_str!("../shipped/mptcp_plain.policy.toml")),
-    ("tls_mptcp", Kind::Policy, include_str!("../shipped/tls_mptcp.policy.toml")),
+    (
+        "tls_tcp",
+        Kind::Policy,
+        include_str!("../shipped/tls_tcp.policy.toml"),
+    ),
+    (
+        "mptcp",
+        Kind::Policy,
+        include_str!("../shipped/mptcp.policy.toml"),
+    ),
+    (
+        "mptcp_plain",
+        Kind::Policy,
+        include_str!("../shipped/mptcp_plain.policy.toml"),
+    ),
+    (
+        "tls_mptcp",
+        Kind::Policy,
+        include_str!("../shipped/tls_mptcp.policy.toml"),
+    ),
     ("quic", Kind::Policy, include_str!("../shipped/quic.policy.toml")),
-    ("sctp_udp", Kind::Policy, include_str!("../shipped/sctp_udp.policy.toml")),
-    ("program", Kind::Policy, include_str!("../shipped/program.policy.toml")),
-    ("session", Kind::Policy, include_str!("../shipped/session.policy.toml")),
-    ("metered", Kind::Policy, include_str!("../shipped/metered.policy.toml")),
+    (
+        "sctp_udp",
+        Kind::Policy,
+        include_str!("../shipped/sctp_udp.policy.toml"),
+    ),
+    (
+        "program",
+        Kind::Policy,
+        include_str!("../shipped/program.policy.toml"),
+    ),
+    (
+        "session",
+        Kind::Policy,
+        include_str!("../shipped/session.policy.toml"),
+    ),
+    (
+        "metered",
+        Kind::Policy,
+        include_str!("../shipped/metered.policy.toml"),
+    ),
 ];
 
 /// Why what is shipped could not be taken in: never, unless `names` are full.
@@ -48,7 +92,11 @@ pub fn pib(names: &mut Names) -> Result<Pib, ShippedError> {
     for (name, kind, text) in DOCUMENTS {
         let read = document::policies(text, Format::Toml, name, Some(*kind), names);
         let read = read.map_err(|findings| {
-            let unsaid = Finding { path: String::new(), message: "it is wrong".into(), hint: None };
+            let unsaid = Finding {
+                path: String::new(),
+                message: "it is wrong".into(),
+                hint: None,
+            };
             ShippedError::Document(name, findings.into_iter().next().unwrap_or(unsaid))
         })?;
         for policy in read.value {
@@ -68,14 +116,22 @@ mod tests {
     fn ranked(request: &str) -> (Ranking, Names) {
         let mut names = Names::default();
         let pib = pib(&mut names).expect("what is shipped is right");
-        let request = document::request(request, Format::Json, &mut names).expect("a request").value;
-        (rank(&request, &pib, &Rows::default(), &names, &Options::default()).expect("few"), names)
+        let request = document::request(request, Format::Json, &mut names)
+            .expect("a request")
+            .value;
+        (
+            rank(&request, &pib, &Rows::default(), &names, &Options::default()).expect("few"),
+            names,
+        )
     }
 
     fn transports(request: &str) -> Vec<String> {
         let (ranking, _) = ranked(request);
         let transport = |candidate: &crate::Candidate| match candidate.properties.find(keys::TRANSPORT) {
-            Some(crate::Property { value: Value::One(Scalar::Text(text)), .. }) => text.to_string(),
+            Some(crate::Property {
+                value: Value::One(Scalar::Text(text)),
+                ..
+            }) => text.to_string(),
             other => panic!("{other:?}"),
         };
         ranking.candidates.iter().map(transport).collect()
@@ -123,7 +179,10 @@ mod tests {
                 r#"{ "multistreaming": { "value": true, "precedence": 2 }, "security": { "value": true, "precedence": 2 } }"#,
                 &["session", "QUIC"],
             ),
-            (r#"{ "transport_type": { "value": "message", "precedence": 2 } }"#, &["SCTP/UDP"]),
+            (
+                r#"{ "transport_type": { "value": "message", "precedence": 2 } }"#,
+                &["SCTP/UDP"],
+            ),
             (
                 r#"{ "seamless_handover": { "value": true, "precedence": 2 }, "transport": { "value": "TCP", "precedence": 2 } }"#,
                 &[],

@@ -97,7 +97,9 @@ pub(crate) enum Form {
 
 /// What `name` is.
 pub(crate) fn form(name: &str) -> Form {
-    let Some(parts) = parts(name) else { return Form::Other };
+    let Some(parts) = parts(name) else {
+        return Form::Other;
+    };
     match (parts, number(name)) {
         ([_, _, ..], Some(_)) => Form::Option,
         ([level, option], None) if !level.is_empty() && !option.is_empty() => Form::Unknown,
@@ -108,7 +110,8 @@ pub(crate) fn form(name: &str) -> Form {
 /// Whether `name` is a socket option by numbers, as [`number`] makes it.
 pub(crate) fn is_numbered(name: &str) -> bool {
     name.strip_prefix("so/").is_some_and(|rest| {
-        rest.split_once('/').is_some_and(|(level, option)| parse(level).is_some() && parse(option).is_some())
+        rest.split_once('/')
+            .is_some_and(|(level, option)| parse(level).is_some() && parse(option).is_some())
     })
 }
 
@@ -120,9 +123,15 @@ pub(crate) fn is_unknown(name: &str) -> bool {
 /// `so/LEVEL/OPTION` by numbers; nothing for what is no socket option, or none that is known.
 pub(crate) fn number(name: &str) -> Option<String> {
     let [level, option] = parts(name)?;
-    let known = OPTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(option));
+    let known = OPTIONS
+        .iter()
+        .find(|(known, ..)| known.eq_ignore_ascii_case(option));
     let named_level = || LEVELS.iter().find(|(known, _)| known.eq_ignore_ascii_case(level));
-    let (level, option) = match (parse(level).or_else(|| Some(named_level()?.1)), parse(option), known) {
+    let (level, option) = match (
+        parse(level).or_else(|| Some(named_level()?.1)),
+        parse(option),
+        known,
+    ) {
         (Some(level), Some(option), _) => (level, option),
         (Some(_), None, Some((_, own, option))) => (*own, *option),
         _ => return None,
@@ -134,12 +143,18 @@ pub(crate) fn number(name: &str) -> Option<String> {
 pub fn name(numbered: &str) -> Option<&'static str> {
     let [level, option] = parts(numbered)?;
     let (level, option) = (parse(level)?, parse(option)?);
-    OPTIONS.iter().find(|(_, of, number)| (*of, *number) == (level, option)).map(|(name, ..)| *name)
+    OPTIONS
+        .iter()
+        .find(|(_, of, number)| (*of, *number) == (level, option))
+        .map(|(name, ..)| *name)
 }
 
 /// Level and option of what begins with `SO/`; empty ones when it has not three parts.
 fn parts(name: &str) -> Option<[&str; 2]> {
-    let rest = name.get(..3).filter(|start| start.eq_ignore_ascii_case("so/")).map(|_| &name[3..])?;
+    let rest = name
+        .get(..3)
+        .filter(|start| start.eq_ignore_ascii_case("so/"))
+        .map(|_| &name[3..])?;
     let mut parts = rest.split('/');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(level), Some(option), None) => Some([level, option]),
@@ -148,7 +163,11 @@ fn parts(name: &str) -> Option<[&str; 2]> {
 }
 
 fn parse(number: &str) -> Option<u32> {
-    number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
+    number
+        .bytes()
+        .all(|digit| digit.is_ascii_digit())
+        .then(|| number.parse().ok())
+        .flatten()
 }
 
 #[cfg(test)]

@@ -72,9 +72,13 @@ impl Value {
             (Value::Set(members), Value::One(one)) | (Value::One(one), Value::Set(members)) => {
                 members.contains(one).then(|| Value::One(one.clone()))
             }
-            (Value::Set(members), Value::Set(others)) => {
-                Value::of(members.iter().filter(|member| others.contains(member)).cloned().collect())
-            }
+            (Value::Set(members), Value::Set(others)) => Value::of(
+                members
+                    .iter()
+                    .filter(|member| others.contains(member))
+                    .cloned()
+                    .collect(),
+            ),
             (Value::Set(members), Value::Range(start, end))
             | (Value::Range(start, end), Value::Set(members)) => {
                 let within = |member: &&Scalar| is_within(member, *start, *end);
@@ -115,9 +119,13 @@ impl Value {
         match self {
             Value::Any => (!matches!(banned, Value::Any)).then_some(Value::Any),
             Value::One(one) => (!banned.allows(one)).then(|| self.clone()),
-            Value::Set(members) => {
-                Value::of(members.iter().filter(|member| !banned.allows(member)).cloned().collect())
-            }
+            Value::Set(members) => Value::of(
+                members
+                    .iter()
+                    .filter(|member| !banned.allows(member))
+                    .cloned()
+                    .collect(),
+            ),
             Value::Range(start, end) => {
                 let whole = match banned {
                     Value::Any => true,
@@ -155,7 +163,8 @@ impl PartialEq for Value {
 }
 
 fn is_within(one: &Scalar, start: f64, end: f64) -> bool {
-    one.number().is_some_and(|number| start <= number && number <= end)
+    one.number()
+        .is_some_and(|number| start <= number && number <= end)
 }
 
 impl fmt::Display for Scalar {
@@ -205,13 +214,29 @@ mod tests {
             (Value::Any, Value::One(t("TCP")), Some(Value::One(t("TCP")))),
             (Value::One(t("TCP")), Value::One(t("tcp")), None),
             (Value::One(t("")), Value::One(t("")), Some(Value::One(t("")))),
-            (Value::One(Scalar::Bool(true)), Value::One(n(1.0)), Some(Value::One(n(1.0)))),
+            (
+                Value::One(Scalar::Bool(true)),
+                Value::One(n(1.0)),
+                Some(Value::One(n(1.0))),
+            ),
             (Value::One(Scalar::Bool(true)), Value::One(t("true")), None),
-            (Value::Range(50.0, 1000.0), Value::One(n(100.0)), Some(Value::One(n(100.0)))),
+            (
+                Value::Range(50.0, 1000.0),
+                Value::One(n(100.0)),
+                Some(Value::One(n(100.0))),
+            ),
             (Value::Range(50.0, 1000.0), Value::One(n(9000.0)), None),
             (Value::Range(50.0, 1000.0), Value::One(t("x")), None),
-            (Value::Range(0.0, 5.0), Value::Range(5.0, 9.0), Some(Value::One(n(5.0)))),
-            (Value::Range(0.0, 6.0), Value::Range(5.0, 9.0), Some(Value::Range(5.0, 6.0))),
+            (
+                Value::Range(0.0, 5.0),
+                Value::Range(5.0, 9.0),
+                Some(Value::One(n(5.0))),
+            ),
+            (
+                Value::Range(0.0, 6.0),
+                Value::Range(5.0, 9.0),
+                Some(Value::Range(5.0, 6.0)),
+            ),
             (Value::Range(0.0, 4.0), Value::Range(5.0, 9.0), None),
             (
                 Value::Range(1.0, f64::INFINITY),
@@ -225,27 +250,52 @@ mod tests {
             ),
             // NEAT's manager takes the next two for a match, with an empty set, or fails on the text.
             (Value::Range(5.0, 9.0), set(&[n(1.0), n(2.0)]), None),
-            (Value::Range(5.0, 9.0), set(&[n(6.0), t("foo")]), Some(Value::One(n(6.0)))),
-            (set(&[t("a"), t("b")]), set(&[t("b"), t("c")]), Some(Value::One(t("b")))),
+            (
+                Value::Range(5.0, 9.0),
+                set(&[n(6.0), t("foo")]),
+                Some(Value::One(n(6.0))),
+            ),
+            (
+                set(&[t("a"), t("b")]),
+                set(&[t("b"), t("c")]),
+                Some(Value::One(t("b"))),
+            ),
             (set(&[t("a"), t("b")]), set(&[t("c"), t("d")]), None),
-            (set(&[t("a"), t("b")]), Value::One(t("a")), Some(Value::One(t("a")))),
+            (
+                set(&[t("a"), t("b")]),
+                Value::One(t("a")),
+                Some(Value::One(t("a"))),
+            ),
             // A list of one is that one.
-            (set(&[n(1500.0)]), Value::Range(1000.0, 2000.0), Some(Value::One(n(1500.0)))),
+            (
+                set(&[n(1500.0)]),
+                Value::Range(1000.0, 2000.0),
+                Some(Value::One(n(1500.0))),
+            ),
         ];
         for (left, right, both) in rows {
             assert_eq!(left.overlap(&right), both, "{left} and {right}");
             assert_eq!(right.overlap(&left), both, "{right} and {left}");
-            assert_eq!((left.overlaps(&right), right.overlaps(&left)), (both.is_some(), both.is_some()));
+            assert_eq!(
+                (left.overlaps(&right), right.overlaps(&left)),
+                (both.is_some(), both.is_some())
+            );
         }
     }
 
     #[test]
     fn what_is_banned_is_taken_away() {
         let transports = set(&[t("TCP"), t("UDP"), t("SCTP")]);
-        assert_eq!(transports.without(&Value::One(t("UDP"))), Some(set(&[t("TCP"), t("SCTP")])));
+        assert_eq!(
+            transports.without(&Value::One(t("UDP"))),
+            Some(set(&[t("TCP"), t("SCTP")]))
+        );
         assert_eq!(Value::One(t("UDP")).without(&transports), None);
         assert_eq!(Value::Any.without(&Value::One(t("UDP"))), Some(Value::Any));
         assert_eq!(Value::Range(1.0, 2.0).without(&Value::Range(0.0, 3.0)), None);
-        assert_eq!(Value::Range(1.0, 2.0).without(&Value::One(n(1.0))), Some(Value::Range(1.0, 2.0)));
+        assert_eq!(
+            Value::Range(1.0, 2.0).without(&Value::One(n(1.0))),
+            Some(Value::Range(1.0, 2.0))
+        );
     }
 }

@@ -20,7 +20,10 @@ pub fn key(name: &'static str) -> Key {
 
 /// What is so, whatever anybody wishes.
 pub fn fact(value: Value) -> Property {
-    Property { precedence: Precedence::Immutable, ..Property::new(value) }
+    Property {
+        precedence: Precedence::Immutable,
+        ..Property::new(value)
+    }
 }
 
 /// A text.

@@ -43,7 +43,11 @@ fn read(text: &str, format: Format, what: &str) -> Result<Vec<Finding>, Vec<Find
 }
 
 fn format(path: &Path) -> Format {
-    if path.extension().is_some_and(|ending| ending == "toml") { Format::Toml } else { Format::Json }
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        Format::Toml
+    } else {
+        Format::Json
+    }
 }
 
 #[test]
@@ -57,7 +61,10 @@ fn findings_are_what_is_expected() {
             Ok(warnings) => ("warning", warnings),
             Err(errors) => ("error", errors),
         };
-        let found: String = findings.iter().map(|finding| format!("{severity} {finding}\n")).collect();
+        let found: String = findings
+            .iter()
+            .map(|finding| format!("{severity} {finding}\n"))
+            .collect();
         let expected = path.with_file_name(format!("{}.expected", name(&path)));
         let expected = fs::read_to_string(expected).expect("what is expected");
         if found != expected {
@@ -73,7 +80,9 @@ fn json_and_toml_mean_the_same() {
     let [json, toml] = ["neat.policy.json", "neat.policy.toml"].map(|name| {
         let path = folder.join(name);
         let text = fs::read_to_string(&path).expect("a readable file");
-        document::policies(&text, format(&path), "x", None, &mut Names::default()).expect("policies").value
+        document::policies(&text, format(&path), "x", None, &mut Names::default())
+            .expect("policies")
+            .value
     });
     assert_eq!(json, toml);
 }
@@ -116,7 +125,10 @@ fn schema_and_reader_have_the_same_keys() {
         "policy" => (json!({ key: null }), "policies"),
         "node" => (json!({ key: null }), "nodes"),
         "property" => (json!({ "mtu": { key: null } }), "request"),
-        _ => (json!({ "mtu": { "value": { key: 1, "start": 0, "end": 1 } } }), "request"),
+        _ => (
+            json!({ "mtu": { "value": { key: 1, "start": 0, "end": 1 } } }),
+            "request",
+        ),
     };
     for what in ["policy", "node", "property", "range"] {
         let keys = schema["$defs"][what]["properties"].as_object().expect("keys");
@@ -124,18 +136,32 @@ fn schema_and_reader_have_the_same_keys() {
             let (document, how) = wrap(what, key);
             let text = document.to_string();
             let findings = read(&text, Format::Json, how).err().unwrap_or_default();
-            let unknown = findings.iter().any(|finding| finding.message.contains("no such key"));
-            assert!(!unknown, "{what}.{key} is in the schema, and the reader does not know it");
+            let unknown = findings
+                .iter()
+                .any(|finding| finding.message.contains("no such key"));
+            assert!(
+                !unknown,
+                "{what}.{key} is in the schema, and the reader does not know it"
+            );
         }
         let (document, how) = wrap(what, "nosuch");
         let findings = read(&document.to_string(), Format::Json, how).expect_err("there is no such key");
-        assert!(findings.iter().any(|finding| finding.message.contains("no such key")), "{what}");
+        assert!(
+            findings
+                .iter()
+                .any(|finding| finding.message.contains("no such key")),
+            "{what}"
+        );
     }
 }
 
 fn limit_of(text: &str, what: &str) -> String {
     let findings = read(text, Format::Json, what).expect_err("it is too much");
-    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    findings
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Products, depths and sizes meet an error that names the limit.
@@ -146,19 +172,30 @@ fn hostile_documents_meet_limits() {
     assert!(limit_of(&product, "policies").contains("more than 256 alternatives"));
     let product = format!(
         r#"[{{ {} }}]"#,
-        (0..60).map(|n| format!(r#""a/{n}": [{{}}, {{}}]"#)).collect::<Vec<_>>().join(",")
+        (0..60)
+            .map(|n| format!(r#""a/{n}": [{{}}, {{}}]"#))
+            .collect::<Vec<_>>()
+            .join(",")
     );
     assert!(limit_of(&product, "request").contains("more than 256 alternatives"));
     let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
     assert!(limit_of(&deep, "request").contains("16 levels"));
     let deeper = "[".repeat(100_000);
     assert!(limit_of(&deeper, "request").contains("recursion"));
-    let long = format!(r#"{{ "application_name": {{ "value": "{}" }} }}"#, "x".repeat(2000));
+    let long = format!(
+        r#"{{ "application_name": {{ "value": "{}" }} }}"#,
+        "x".repeat(2000)
+    );
     assert!(limit_of(&long, "request").contains("at most 1024 bytes"));
     let large = format!("[{}]", "{},".repeat(400_000));
     assert!(limit_of(&large, "request").contains("more than 1048576 bytes"));
-    let wide =
-        format!("{{ {} }}", (0..300).map(|n| format!(r#""a/{n}": {{}}"#)).collect::<Vec<_>>().join(","));
+    let wide = format!(
+        "{{ {} }}",
+        (0..300)
+            .map(|n| format!(r#""a/{n}": {{}}"#))
+            .collect::<Vec<_>>()
+            .join(",")
+    );
     assert!(limit_of(&wide, "request").contains("more than 256 properties"));
     let many = format!("[{}]", vec!["3"; 1000].join(","));
     assert_eq!(read(&many, Format::Json, "nodes").expect_err("numbers").len(), 64);
@@ -184,21 +221,44 @@ fn hostile_graphs_meet_limits() {
     let every = |n: usize| json!({ "uid": n.to_string(), "link": true, "expire": -1, "match": [{}] });
     let knot: Vec<Value> = std::iter::once(root.clone()).chain((0..40).map(every)).collect();
     let limit = cib(&knot).rows(0.0).expect_err("too many ways");
-    assert!(["rows of the CIB", "nodes in a chain of links"].contains(&limit.what), "{limit}");
+    assert!(
+        ["rows of the CIB", "nodes in a chain of links"].contains(&limit.what),
+        "{limit}"
+    );
     // A chain.
     let chain: Vec<Value> = std::iter::once(root.clone())
-        .chain((0..40).map(|n| link(n, &if n == 0 { "root".to_owned() } else { (n - 1).to_string() })))
+        .chain((0..40).map(|n| {
+            link(
+                n,
+                &if n == 0 {
+                    "root".to_owned()
+                } else {
+                    (n - 1).to_string()
+                },
+            )
+        }))
         .collect();
-    assert_eq!(cib(&chain).rows(0.0).expect_err("too long").what, "nodes in a chain of links");
+    assert_eq!(
+        cib(&chain).rows(0.0).expect_err("too long").what,
+        "nodes in a chain of links"
+    );
     // A product of alternatives along a chain.
     let two = json!([[{ "mtu": { "value": 1 } }, { "rtt": { "value": 2 } }]]);
     let mut product = chain[..14].to_vec();
-    product.iter_mut().for_each(|node| node["properties"] = two.clone());
-    assert_eq!(cib(&product).rows(0.0).expect_err("too many").what, "rows of the CIB");
+    product
+        .iter_mut()
+        .for_each(|node| node["properties"] = two.clone());
+    assert_eq!(
+        cib(&product).rows(0.0).expect_err("too many").what,
+        "rows of the CIB"
+    );
     // Rows beside rows.
     let beside = |n: usize| json!({ "uid": format!("b{n}"), "root": true, "expire": -1, "match": [{}] });
     let beside: Vec<Value> = (0..70).map(beside).collect();
-    assert_eq!(cib(&beside).rows(0.0).expect_err("too many").what, "rows of the CIB");
+    assert_eq!(
+        cib(&beside).rows(0.0).expect_err("too many").what,
+        "rows of the CIB"
+    );
 }
 
 /// Policies that double the candidates, each.
@@ -209,9 +269,12 @@ fn hostile_policies_meet_limits() {
     for n in 0..40 {
         let text = json!({ "uid": n.to_string(), "properties": [[{ format!("a/{n}"): {} }, { format!("b/{n}"): {} }]] });
         let read = document::policies(&text.to_string(), Format::Json, "x", None, &mut names).expect("one");
-        pib.insert(read.value.into_iter().next().expect("one")).expect("there is room");
+        pib.insert(read.value.into_iter().next().expect("one"))
+            .expect("there is room");
     }
-    let request = document::request("{}", Format::Json, &mut names).expect("a request").value;
+    let request = document::request("{}", Format::Json, &mut names)
+        .expect("a request")
+        .value;
     let limit = rank(&request, &pib, &Rows::default(), &names, &Options::default()).expect_err("too many");
     assert_eq!((limit.what, limit.place.as_str()), ("candidates under way", "12"));
 }

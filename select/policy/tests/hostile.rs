@@ -16,8 +16,9 @@ impl Dice {
     }
 
     fn scalar(&mut self) -> String {
-        const WORDS: &[&str] =
-            &["\"TCP\"", "\"UDP\"", "1", "1500", "true", "false", "-0.0", "1e308", "\"\"", "\"a@b\"", "0.1"];
+        const WORDS: &[&str] = &[
+            "\"TCP\"", "\"UDP\"", "1", "1500", "true", "false", "-0.0", "1e308", "\"\"", "\"a@b\"", "0.1",
+        ];
         self.of(WORDS).to_owned()
     }
 
@@ -27,7 +28,10 @@ impl Dice {
             1 => format!("[{}, {}]", self.scalar(), self.scalar()),
             2 => {
                 let end = self.of(&["5", "\"Inf\"", "1500"]);
-                format!(r#"{{ "start": {}, "end": {end} }}"#, self.of(&["-1", "\"-inf\"", "1"]))
+                format!(
+                    r#"{{ "start": {}, "end": {end} }}"#,
+                    self.of(&["-1", "\"-inf\"", "1"])
+                )
             }
             _ => self.scalar(),
         }
@@ -48,15 +52,22 @@ impl Dice {
             "SO/A/B",
         ];
         let property = |dice: &mut Self| {
-            let banned =
-                if dice.below(4) == 0 { format!(r#", "banned": [{}]"#, dice.value()) } else { "".into() };
+            let banned = if dice.below(4) == 0 {
+                format!(r#", "banned": [{}]"#, dice.value())
+            } else {
+                "".into()
+            };
             let (score, precedence) = (dice.of(&["0", "1", "-2.5", "1e9"]), dice.below(3));
             let value = dice.value();
             format!(r#"{{ "value": {value}, "score": {score}, "precedence": {precedence}{banned} }}"#)
         };
         let one = |dice: &mut Self| {
             let said = property(dice);
-            let said = if dice.below(6) == 0 { format!("[{said}, {}]", property(dice)) } else { said };
+            let said = if dice.below(6) == 0 {
+                format!("[{said}, {}]", property(dice))
+            } else {
+                said
+            };
             format!(r#""{}": {said}"#, dice.of(NAMES))
         };
         let mut seen = std::collections::BTreeMap::new();
@@ -71,7 +82,12 @@ impl Dice {
         match self.below(3) {
             0 => self.properties(),
             1 => format!("[[{}, {}]]", self.properties(), self.properties()),
-            _ => format!("[{}, [{}, {}]]", self.properties(), self.properties(), self.properties()),
+            _ => format!(
+                "[{}, [{}, {}]]",
+                self.properties(),
+                self.properties(),
+                self.properties()
+            ),
         }
     }
 

@@ -21,13 +21,22 @@ fn json_of(path: &Path) -> Value {
 /// Every case: its name and what it says.
 fn cases() -> Vec<(String, Value)> {
     let names = fs::read_dir(folder()).expect("the folder is there");
-    let names = names.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let names = names.map(|entry| {
+        entry
+            .expect("an entry")
+            .file_name()
+            .into_string()
+            .expect("a name")
+    });
     let mut names: Vec<String> = names
         .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
         .filter(|name| !name.ends_with(".expected") && !name.ends_with(".neat"))
         .collect();
     names.sort();
-    names.into_iter().map(|name| (name.clone(), json_of(&folder().join(format!("{name}.json"))))).collect()
+    names
+        .into_iter()
+        .map(|name| (name.clone(), json_of(&folder().join(format!("{name}.json")))))
+        .collect()
 }
 
 fn ranked(case: &Value, options: Options) -> (Ranking, Names) {
@@ -57,7 +66,10 @@ fn ranked(case: &Value, options: Options) -> (Ranking, Names) {
     let request = document::request(&case["request"].to_string(), Format::Json, &mut names);
     let request = request.expect("a request").value;
     let rows = cib.rows(now).expect("few rows");
-    (rank(&request, &pib, &rows, &names, &options).expect("few candidates"), names)
+    (
+        rank(&request, &pib, &rows, &names, &options).expect("few candidates"),
+        names,
+    )
 }
 
 /// What was ranked, as the files of expectations have it: sets sorted, and equals in order.
@@ -82,7 +94,10 @@ fn normal(rows: &Value) -> Value {
         assert!(score(&pair[0]) >= score(&pair[1]), "the best are first: {pair:?}");
     }
     rows.sort_by(|one, other| {
-        score(other).partial_cmp(&score(one)).expect("numbers").then(one.to_string().cmp(&other.to_string()))
+        score(other)
+            .partial_cmp(&score(one))
+            .expect("numbers")
+            .then(one.to_string().cmp(&other.to_string()))
     });
     Value::Array(rows)
 }
@@ -96,7 +111,10 @@ fn sorted(value: &Value) -> Value {
             Value::Array(items)
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        Value::Object(members) => members.iter().map(|(key, member)| (key.clone(), sorted(member))).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, member)| (key.clone(), sorted(member)))
+            .collect(),
         other => other.clone(),
     }
 }
@@ -124,7 +142,10 @@ fn rankings_are_those_of_neat() {
         let expected = json_of(&folder().join(format!("{name}.expected.json")));
         let expected = with_sets_sorted(normal(&expected));
         if found != expected {
-            wrong.push(format!("{name}: {}\nexpected {expected}\nfound    {found}", case["about"]));
+            wrong.push(format!(
+                "{name}: {}\nexpected {expected}\nfound    {found}",
+                case["about"]
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -137,12 +158,25 @@ fn departures_are_named_and_real() {
     let departures = cases.iter().filter(|(name, _)| name.starts_with("departs-"));
     let mut count = 0;
     for (name, case) in departures {
-        assert!(case["departs"].as_str().is_some_and(|why| why.len() > 20), "{name} says why");
+        assert!(
+            case["departs"].as_str().is_some_and(|why| why.len() > 20),
+            "{name} says why"
+        );
         let neat = json_of(&folder().join(format!("{name}.neat.json")));
-        assert_ne!(neat, json_of(&folder().join(format!("{name}.expected.json"))), "{name}");
+        assert_ne!(
+            neat,
+            json_of(&folder().join(format!("{name}.expected.json"))),
+            "{name}"
+        );
         count += 1;
     }
-    assert_eq!(count, cases.iter().filter(|(_, case)| !case["departs"].is_null()).count());
+    assert_eq!(
+        count,
+        cases
+            .iter()
+            .filter(|(_, case)| !case["departs"].is_null())
+            .count()
+    );
     assert!(count >= 10, "{count}");
 }
 
@@ -151,7 +185,13 @@ fn departures_are_named_and_real() {
 fn explanations_are_whole() {
     for (name, case) in cases() {
         let (plain, names) = ranked(&case, Options::default());
-        let (told, _) = ranked(&case, Options { explain: true, ..Options::default() });
+        let (told, _) = ranked(
+            &case,
+            Options {
+                explain: true,
+                ..Options::default()
+            },
+        );
         assert_eq!(described(&plain, &names), described(&told, &names), "{name}");
         for candidate in &told.candidates {
             for (key, property) in candidate.properties.iter() {
@@ -164,6 +204,12 @@ fn explanations_are_whole() {
                 assert_eq!(last.as_ref(), Some(property), "{name}: {}", names.text(key));
             }
         }
-        assert!(plain.candidates.iter().all(|candidate| candidate.steps().is_empty()), "{name}");
+        assert!(
+            plain
+                .candidates
+                .iter()
+                .all(|candidate| candidate.steps().is_empty()),
+            "{name}"
+        );
     }
 }

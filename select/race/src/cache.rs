@@ -172,7 +172,11 @@ impl Cache {
     /// An empty one.
     #[must_use]
     pub fn new(limits: Limits) -> Cache {
-        Cache { limits, entries: BTreeMap::new(), silent: 0 }
+        Cache {
+            limits,
+            entries: BTreeMap::new(),
+            silent: 0,
+        }
     }
 
     /// How many entries there are, expired ones that nothing has displaced yet among them.
@@ -208,19 +212,33 @@ impl Cache {
 
     fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Duration) -> Entry {
         let limits = &self.limits;
-        let longer = before.and_then(|entry| entry.retry).map(|retry| retry.interval.saturating_mul(2));
+        let longer = before
+            .and_then(|entry| entry.retry)
+            .map(|retry| retry.interval.saturating_mul(2));
         let interval = longer.unwrap_or(limits.first_retry).min(limits.longest_retry);
-        let retry = Some(Retry { at: now.saturating_add(interval), interval });
+        let retry = Some(Retry {
+            at: now.saturating_add(interval),
+            interval,
+        });
         let (lifetime, retry) = match outcome {
             Outcome::Won { .. } => (limits.outcome, None),
             // Without the winner's entry beside it, a loser's would only make the race wait.
-            Outcome::Lost { had_a_head_start, after } => {
-                (limits.outcome.saturating_sub(after), retry.filter(|_| had_a_head_start))
-            }
+            Outcome::Lost {
+                had_a_head_start,
+                after,
+            } => (
+                limits.outcome.saturating_sub(after),
+                retry.filter(|_| had_a_head_start),
+            ),
             Outcome::Failed(why) if why.is_block() => (limits.outcome.saturating_add(interval), retry),
             Outcome::Failed(_) => (limits.failure, None),
         };
-        Entry { outcome, at: now, until: now.saturating_add(lifetime), retry }
+        Entry {
+            outcome,
+            at: now,
+            until: now.saturating_add(lifetime),
+            retry,
+        }
     }
 
     fn make_room(&mut self, now: Duration) {
@@ -234,7 +252,9 @@ impl Cache {
                 .entries
                 .iter()
                 .min_by_key(|(_, entry)| (entry.until, matches!(entry.outcome, Outcome::Won { .. })));
-            let Some(key) = first.map(|(key, _)| key.clone()) else { return };
+            let Some(key) = first.map(|(key, _)| key.clone()) else {
+                return;
+            };
             self.entries.remove(&key);
         }
     }
@@ -242,7 +262,9 @@ impl Cache {
     /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
     /// recorded an outcome or the time of the next try has come.
     pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
-        let Some(entry) = self.entries.get_mut(key) else { return self.of_network(key, now) };
+        let Some(entry) = self.entries.get_mut(key) else {
+            return self.of_network(key, now);
+        };
         if entry.until <= now {
             self.entries.remove(key);
             return self.of_network(key, now);
@@ -270,7 +292,12 @@ impl Cache {
                 && other.interface == key.interface;
             is_same && now < entry.until
         };
-        let kin: Vec<&mut Entry> = self.entries.iter_mut().filter(is_kin).map(|(_, entry)| entry).collect();
+        let kin: Vec<&mut Entry> = self
+            .entries
+            .iter_mut()
+            .filter(is_kin)
+            .map(|(_, entry)| entry)
+            .collect();
         // An answer, even a refusal, came through.
         let answers = |entry: &&mut Entry| match entry.outcome {
             Outcome::Won { .. } => true,
@@ -282,14 +309,18 @@ impl Cache {
             return Knowledge::Unknown;
         }
         let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
-        Knowledge::Blocked { probe: turns.max() == Some(1) }
+        Knowledge::Blocked {
+            probe: turns.max() == Some(1),
+        }
     }
 
     /// Those of a network, at most `most`, that it is time to try in the background; each is given
     /// out once. For callers with a timer: a race asks for its own ([`crate::Action::Probe`]).
     pub fn take_due(&mut self, network: &str, now: Duration, most: usize) -> Vec<Key> {
-        let mine =
-            self.entries.iter_mut().filter(|(key, entry)| *key.network == *network && now < entry.until);
+        let mine = self
+            .entries
+            .iter_mut()
+            .filter(|(key, entry)| *key.network == *network && now < entry.until);
         mine.filter(|(_, entry)| entry.retry.is_some_and(|retry| retry.at <= now))
             .take(most)
             .filter_map(|(key, entry)| entry.take_turn(now).then(|| key.clone()))
@@ -321,7 +352,9 @@ impl Cache {
 impl Entry {
     /// Whether it is time to try it; if so, the next time is later.
     fn take_turn(&mut self, now: Duration) -> bool {
-        let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else { return false };
+        let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else {
+            return false;
+        };
         retry.at = now.saturating_add(retry.interval);
         true
     }

@@ -100,7 +100,11 @@ impl Candidate {
     /// A candidate of class 0, of which nothing is known, that is connected when its transport is.
     pub fn new(id: CandidateId, transport: impl Into<Arc<str>>, remote: impl Into<Arc<str>>) -> Candidate {
         let remote = remote.into();
-        let family = if remote.starts_with('[') { Family::Ipv6 } else { Family::Ipv4 };
+        let family = if remote.starts_with('[') {
+            Family::Ipv6
+        } else {
+            Family::Ipv4
+        };
         Candidate {
             id,
             transport: transport.into(),

@@ -85,12 +85,18 @@ impl Failure {
     /// background, because only silence, not the peer, spoke.
     #[must_use]
     pub const fn is_block(self) -> bool {
-        matches!(self, Failure::Unreachable | Failure::Prohibited | Failure::Timeout)
+        matches!(
+            self,
+            Failure::Unreachable | Failure::Prohibited | Failure::Timeout
+        )
     }
 
     /// Whether the peer itself, or somebody in its place, said no.
     #[must_use]
     pub const fn is_answer(self) -> bool {
-        matches!(self, Failure::Refused | Failure::Reset | Failure::Security | Failure::Protocol)
+        matches!(
+            self,
+            Failure::Refused | Failure::Reset | Failure::Security | Failure::Protocol
+        )
     }
 }

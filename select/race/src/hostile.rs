@@ -27,7 +27,10 @@ pub fn race(data: &[u8]) {
     };
     let [ipv4, ipv6, service] = [(); 3].map(|()| u16::from(bytes.next() % 3));
     let questions = Questions { ipv4, ipv6, service };
-    let limits = Limits { entries: 8, ..Limits::default() };
+    let limits = Limits {
+        entries: 8,
+        ..Limits::default()
+    };
     let mut judge = Judge {
         race: Race::new(profile.clone(), request.clone(), questions, Duration::ZERO),
         cache: Cache::new(limits),
@@ -45,7 +48,9 @@ pub fn race(data: &[u8]) {
     }
     // Left alone, it ends by its clock: each wake-up starts, ends or expires something.
     for _ in 0..4 * Race::MOST_CANDIDATES + 8 {
-        let Some(wake) = judge.wake.take().filter(|_| !judge.race.is_over()) else { break };
+        let Some(wake) = judge.wake.take().filter(|_| !judge.race.is_over()) else {
+            break;
+        };
         judge.now = judge.now.max(wake);
         judge.tell(Event::Wake);
     }
@@ -86,7 +91,9 @@ impl Judge {
             7 => Event::Failed(id, failure(bytes.next())),
             8 if bytes.next() < 8 => Event::Cancelled,
             8 if bytes.next() < 32 => Event::Asked(Question::Ipv6),
-            8 => Event::NetworkChanged { gone: (kind > 127).then(|| interface(kind).into()) },
+            8 => Event::NetworkChanged {
+                gone: (kind > 127).then(|| interface(kind).into()),
+            },
             _ => Event::Wake,
         }
     }
@@ -94,8 +101,11 @@ impl Judge {
     fn candidate(&mut self, bytes: &mut Bytes<'_>) -> Candidate {
         let number = bytes.next();
         let transport = ["t", "q", "s"][usize::from(number % 3)];
-        let mut made =
-            Candidate::new(CandidateId(u32::from(number % 16)), transport, format!("{}", number % 8));
+        let mut made = Candidate::new(
+            CandidateId(u32::from(number % 16)),
+            transport,
+            format!("{}", number % 8),
+        );
         let bits = bytes.next();
         made.family = if bits & 1 == 0 { Family::Ipv4 } else { Family::Ipv6 };
         made.interface = interface(bits).into();
@@ -111,7 +121,9 @@ impl Judge {
             is_choice: service & 2 == 0,
         });
         made.known = match bytes.next() % 6 {
-            0 => Knowledge::Won { took: Duration::from_millis(u64::from(number)) },
+            0 => Knowledge::Won {
+                took: Duration::from_millis(u64::from(number)),
+            },
             1 => Knowledge::Blocked { probe: true },
             2 => Knowledge::Lost { probe: number > 127 },
             _ => self.cache.consult(&Key::of(&"net".into(), &made), self.now),
@@ -144,23 +156,42 @@ impl Judge {
             }
         }
         assert!(self.ends <= 1, "{} ends", self.ends);
-        assert!(self.open.len() <= Race::MOST_CANDIDATES, "{} are open", self.open.len());
+        assert!(
+            self.open.len() <= Race::MOST_CANDIDATES,
+            "{} are open",
+            self.open.len()
+        );
     }
 
     fn begin(&mut self, id: CandidateId) {
         let candidate = self.race.candidate(id).expect("it was given");
-        assert!(candidate.security >= self.request.security, "{id:?} is not secure enough");
+        assert!(
+            candidate.security >= self.request.security,
+            "{id:?} is not secure enough"
+        );
         let may_be_connectionless = self.request.connectionless != Connectionless::Never;
-        assert!(may_be_connectionless || candidate.handshake != Handshake::Connectionless, "{id:?}");
+        assert!(
+            may_be_connectionless || candidate.handshake != Handshake::Connectionless,
+            "{id:?}"
+        );
         assert!(self.open.insert(id), "{id:?} is started twice at once");
     }
 
     fn record(&mut self, id: CandidateId, outcome: Outcome) {
         let candidate = self.race.candidate(id).expect("it was given");
-        self.cache.record(Key::of(&"net".into(), candidate), outcome, self.now);
-        assert!(self.cache.len() <= self.limits.entries, "{} entries", self.cache.len());
+        self.cache
+            .record(Key::of(&"net".into(), candidate), outcome, self.now);
+        assert!(
+            self.cache.len() <= self.limits.entries,
+            "{} entries",
+            self.cache.len()
+        );
         let again = Cache::restore(self.limits, self.cache.snapshot(self.now), self.now);
-        assert_eq!(again.snapshot(self.now), self.cache.snapshot(self.now), "a snapshot is the cache");
+        assert_eq!(
+            again.snapshot(self.now),
+            self.cache.snapshot(self.now),
+            "a snapshot is the cache"
+        );
     }
 }
 
@@ -173,11 +204,21 @@ fn interface(byte: u8) -> &'static str {
 }
 
 fn question(byte: u8) -> Option<Question> {
-    [None, Some(Question::Ipv4), Some(Question::Ipv6), Some(Question::Service)][usize::from(byte % 4)]
+    [
+        None,
+        Some(Question::Ipv4),
+        Some(Question::Ipv6),
+        Some(Question::Service),
+    ][usize::from(byte % 4)]
 }
 
 fn failure(byte: u8) -> Failure {
-    [Failure::Refused, Failure::Timeout, Failure::Security, Failure::Local][usize::from(byte % 4)]
+    [
+        Failure::Refused,
+        Failure::Timeout,
+        Failure::Security,
+        Failure::Local,
+    ][usize::from(byte % 4)]
 }
 
 /// Bytes that end in noughts.
@@ -185,7 +226,9 @@ struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
     fn next(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        let Some((&first, rest)) = self.0.split_first() else {
+            return 0;
+        };
         self.0 = rest;
         first
     }

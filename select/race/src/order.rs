@@ -44,7 +44,10 @@ pub(crate) fn arrange<'a>(
     let is_untried =
         |candidate: &&Candidate| matches!(candidate.known, Knowledge::Unknown) && !candidate.is_last_resort;
     let untried = waiting.iter().map(|&index| all(index)).filter(is_untried);
-    let untried = untried.map(|candidate| candidate.priority).min().unwrap_or(u16::MAX);
+    let untried = untried
+        .map(|candidate| candidate.priority)
+        .min()
+        .unwrap_or(u16::MAX);
     let group = |candidate: &Candidate| group(candidate, profile, untried);
     waiting.sort_by_cached_key(|&index| {
         let candidate = all(index);
@@ -52,7 +55,14 @@ pub(crate) fn arrange<'a>(
         let round_trip = candidate.round_trip.filter(|_| ranks).unwrap_or(Duration::MAX);
         let unused = ranks && !matches!(candidate.known, Knowledge::Won { .. });
         let rank = if ranks { candidate.rank } else { 0 };
-        (group(candidate), candidate.priority, rank, round_trip, unused, index)
+        (
+            group(candidate),
+            candidate.priority,
+            rank,
+            round_trip,
+            unused,
+            index,
+        )
     });
     let (Interleave::Families { first } | Interleave::TransportsAndFamilies { first }) = profile.interleave
     else {
@@ -60,8 +70,17 @@ pub(crate) fn arrange<'a>(
     };
     for run in waiting.chunk_by_mut(|&a, &b| group(all(a)) == group(all(b))) {
         let own = group(all(run[0]));
-        let before: Vec<usize> = started.iter().copied().filter(|&index| group(all(index)) == own).collect();
-        mix(run, &before, |index| combination(all(index), profile.interleave), usize::from(first.max(1)));
+        let before: Vec<usize> = started
+            .iter()
+            .copied()
+            .filter(|&index| group(all(index)) == own)
+            .collect();
+        mix(
+            run,
+            &before,
+            |index| combination(all(index), profile.interleave),
+            usize::from(first.max(1)),
+        );
     }
     if profile.order == Order::Addresses {
         let endpoint = |index: usize| {
@@ -123,7 +142,10 @@ type Combination = (Option<Arc<str>>, Family);
 
 fn combination(candidate: &Candidate, interleave: Interleave) -> Combination {
     let by_transport = matches!(interleave, Interleave::TransportsAndFamilies { .. });
-    (by_transport.then(|| Arc::clone(&candidate.transport)), candidate.family)
+    (
+        by_transport.then(|| Arc::clone(&candidate.transport)),
+        candidate.family,
+    )
 }
 
 /// Lets combinations take turns: `first` of the first one, then one of each. `before` took theirs.
@@ -132,13 +154,19 @@ fn mix(run: &mut [usize], before: &[usize], combination: impl Fn(usize) -> Combi
         return;
     }
     let mut turns: Vec<(Combination, Vec<usize>)> = Vec::new();
-    for (&index, is_waiting) in before.iter().map(|index| (index, false)).chain(run.iter().map(|i| (i, true)))
+    for (&index, is_waiting) in before
+        .iter()
+        .map(|index| (index, false))
+        .chain(run.iter().map(|i| (i, true)))
     {
         let own = combination(index);
-        let at = turns.iter().position(|(other, _)| *other == own).unwrap_or_else(|| {
-            turns.push((own, Vec::new()));
-            turns.len() - 1
-        });
+        let at = turns
+            .iter()
+            .position(|(other, _)| *other == own)
+            .unwrap_or_else(|| {
+                turns.push((own, Vec::new()));
+                turns.len() - 1
+            });
         if is_waiting {
             turns[at].1.push(index);
         }
@@ -179,14 +207,22 @@ mod tests {
     fn candidates(text: &str) -> Vec<Candidate> {
         let one = |(index, word): (usize, &str)| {
             let (transport, family) = word.split_at(1);
-            let remote = if family.starts_with('6') { format!("[{index}]") } else { index.to_string() };
+            let remote = if family.starts_with('6') {
+                format!("[{index}]")
+            } else {
+                index.to_string()
+            };
             let mut candidate = Candidate::new(CandidateId(index as u32), transport, remote);
             // The draft's order: one protocol before the other, IPv6 before IPv4.
             candidate.priority = u16::from(transport == "t");
             candidate.rank = u16::from(family.starts_with('4'));
             if let Some((_, priority)) = family.split_once('/') {
                 let priority = priority.parse().expect("a priority");
-                candidate.service = Some(Service { encrypted_hello: false, priority, is_choice: false });
+                candidate.service = Some(Service {
+                    encrypted_hello: false,
+                    priority,
+                    is_choice: false,
+                });
             }
             candidate
         };
@@ -217,16 +253,34 @@ mod tests {
     /// RFC 8305, section 4: the First Address Family Count.
     #[test]
     fn families_take_turns_after_the_first() {
-        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t6 t4 t4", &[]), ["t6", "t4", "t6", "t4", "t6"]);
-        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
-        assert_eq!(arranged(&two, "t6 t6 t6 t4 t4", &[]), ["t6", "t6", "t4", "t6", "t4"]);
+        assert_eq!(
+            arranged(&Profile::RFC8305, "t6 t6 t6 t4 t4", &[]),
+            ["t6", "t4", "t6", "t4", "t6"]
+        );
+        let two = Profile {
+            interleave: Interleave::Families { first: 2 },
+            ..Profile::RFC8305
+        };
+        assert_eq!(
+            arranged(&two, "t6 t6 t6 t4 t4", &[]),
+            ["t6", "t6", "t4", "t6", "t4"]
+        );
     }
 
     #[test]
     fn turns_go_on_from_what_was_started() {
-        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[2]), ["t6", "t4", "t6"]);
-        assert_eq!(arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[0]), ["t4", "t6", "t4"]);
-        let two = Profile { interleave: Interleave::Families { first: 2 }, ..Profile::RFC8305 };
+        assert_eq!(
+            arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[2]),
+            ["t6", "t4", "t6"]
+        );
+        assert_eq!(
+            arranged(&Profile::RFC8305, "t6 t6 t4 t4", &[0]),
+            ["t4", "t6", "t4"]
+        );
+        let two = Profile {
+            interleave: Interleave::Families { first: 2 },
+            ..Profile::RFC8305
+        };
         assert_eq!(arranged(&two, "t6 t6 t4 t4", &[0]), ["t6", "t4", "t4"]);
     }
 
@@ -235,7 +289,11 @@ mod tests {
     fn classes_of_the_policy_take_turns() {
         let order = arranged(&Profile::RFC8305, "q6 q6 q4 t6 t6 t4", &[]);
         assert_eq!(order, ["q6", "t6", "q4", "t4", "q6", "t6"]);
-        assert_eq!(arranged(&Profile::RFC8305, "q6 q4 t6 t4", &[0]), ["t6", "q4", "t4"], "it goes on");
+        assert_eq!(
+            arranged(&Profile::RFC8305, "q6 q4 t6 t4", &[0]),
+            ["t6", "q4", "t4"],
+            "it goes on"
+        );
         assert_eq!(arranged(&Profile::RFC8305, "q6 q4 t6 t4", &[0, 2]), ["q4", "t4"]);
     }
 
@@ -253,6 +311,9 @@ mod tests {
 
     #[test]
     fn neat_keeps_the_order_of_its_policy() {
-        assert_eq!(arranged(&Profile::NEAT, "t4 q4 q6 t6", &[]), ["q4", "q6", "t4", "t6"]);
+        assert_eq!(
+            arranged(&Profile::NEAT, "t4 q4 q6 t6", &[]),
+            ["q4", "q6", "t4", "t6"]
+        );
     }
 }

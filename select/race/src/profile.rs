@@ -166,11 +166,18 @@ impl Profile {
         interleave: Interleave::Nothing,
         spacing: Spacing::Priority { step_ms: 10 },
         resolution_delay_ms: 100,
-        awaited: Awaited { ipv4: true, ipv6: true, service: true },
+        awaited: Awaited {
+            ipv4: true,
+            ipv6: true,
+            service: true,
+        },
         failure_starts_next: true,
         losers_are_cancelled: true,
         success: Success::Handshake,
-        head_start: Some(HeadStart { least_ms: 100, most_ms: 2000 }),
+        head_start: Some(HeadStart {
+            least_ms: 100,
+            most_ms: 2000,
+        }),
         last_resort_delay_ms: 2000,
         attempt_limit_ms: 30_000,
     };
@@ -200,8 +207,15 @@ impl Profile {
         interleave: Interleave::Families { first: 1 },
         spacing: Spacing::Fixed { delay_ms: 250 },
         resolution_delay_ms: 50,
-        awaited: Awaited { ipv4: false, ipv6: true, service: false },
-        head_start: Some(HeadStart { least_ms: 250, most_ms: 2000 }),
+        awaited: Awaited {
+            ipv4: false,
+            ipv6: true,
+            service: false,
+        },
+        head_start: Some(HeadStart {
+            least_ms: 250,
+            most_ms: 2000,
+        }),
         ..Profile::NEAT
     };
 
@@ -213,14 +227,26 @@ impl Profile {
         name: Cow::Borrowed("v3"),
         order: Order::Services,
         interleave: Interleave::TransportsAndFamilies { first: 1 },
-        spacing: Spacing::Predicted { fallback_ms: 250, least_ms: 100, most_ms: 2000 },
-        awaited: Awaited { ipv4: false, ipv6: true, service: true },
+        spacing: Spacing::Predicted {
+            fallback_ms: 250,
+            least_ms: 100,
+            most_ms: 2000,
+        },
+        awaited: Awaited {
+            ipv4: false,
+            ipv6: true,
+            service: true,
+        },
         ..Profile::RFC8305
     };
 
     /// All that come with Hawser.
-    pub const ALL: [Profile; 4] =
-        [Profile::NEAT, Profile::NEAT_ORIGINAL, Profile::RFC8305, Profile::VERSION3];
+    pub const ALL: [Profile; 4] = [
+        Profile::NEAT,
+        Profile::NEAT_ORIGINAL,
+        Profile::RFC8305,
+        Profile::VERSION3,
+    ];
 
     /// The profile of this name: `neat`, `neat-original`, `rfc8305`, `v3`.
     #[must_use]
@@ -237,7 +263,12 @@ impl Profile {
         let time = "at most 3600000 (an hour)";
         let floor = "at least 10 (RFC 8305, section 5)";
         let mut fields = vec![
-            ("resolution-delay-ms", self.resolution_delay_ms, self.resolution_delay_ms <= LONGEST_MS, time),
+            (
+                "resolution-delay-ms",
+                self.resolution_delay_ms,
+                self.resolution_delay_ms <= LONGEST_MS,
+                time,
+            ),
             (
                 "last-resort-delay-ms",
                 self.last_resort_delay_ms,
@@ -256,19 +287,38 @@ impl Profile {
                 fields.push(("spacing.priority.step-ms", step_ms, step_ms <= LONGEST_MS, time));
             }
             Spacing::Fixed { delay_ms } => {
-                fields.push(("spacing.fixed.delay-ms", delay_ms, delay_ms >= LEAST_DELAY_MS, floor));
+                fields.push((
+                    "spacing.fixed.delay-ms",
+                    delay_ms,
+                    delay_ms >= LEAST_DELAY_MS,
+                    floor,
+                ));
                 fields.push(("spacing.fixed.delay-ms", delay_ms, delay_ms <= LONGEST_MS, time));
             }
-            Spacing::Predicted { fallback_ms, least_ms, most_ms } => {
+            Spacing::Predicted {
+                fallback_ms,
+                least_ms,
+                most_ms,
+            } => {
                 let between = "between least-ms and most-ms";
                 let is_between = (least_ms..=most_ms).contains(&fallback_ms);
-                fields.push(("spacing.predicted.least-ms", least_ms, least_ms >= LEAST_DELAY_MS, floor));
+                fields.push((
+                    "spacing.predicted.least-ms",
+                    least_ms,
+                    least_ms >= LEAST_DELAY_MS,
+                    floor,
+                ));
                 fields.push(("spacing.predicted.most-ms", most_ms, most_ms <= LONGEST_MS, time));
                 fields.push(("spacing.predicted.fallback-ms", fallback_ms, is_between, between));
             }
         }
         if let Some(HeadStart { least_ms, most_ms }) = self.head_start {
-            fields.push(("head-start.least-ms", least_ms, least_ms <= most_ms, "at most most-ms"));
+            fields.push((
+                "head-start.least-ms",
+                least_ms,
+                least_ms <= most_ms,
+                "at most most-ms",
+            ));
             fields.push(("head-start.most-ms", most_ms, most_ms <= LONGEST_MS, time));
         }
         if let Interleave::Families { first } | Interleave::TransportsAndFamilies { first } = self.interleave
@@ -277,9 +327,12 @@ impl Profile {
         }
         match fields.into_iter().find(|(_, _, is_good, _)| !is_good) {
             None => Ok(()),
-            Some((field, found, _, expected)) => {
-                Err(ProfileError { profile: self.name.to_string(), field, found, expected })
-            }
+            Some((field, found, _, expected)) => Err(ProfileError {
+                profile: self.name.to_string(),
+                field,
+                found,
+                expected,
+            }),
         }
     }
 
@@ -296,7 +349,8 @@ impl HeadStart {
     /// How long one is left alone that took so long when it won.
     pub(crate) fn of(self, took: Duration) -> Duration {
         let most = milliseconds(self.most_ms);
-        took.saturating_mul(2).clamp(milliseconds(self.least_ms).min(most), most)
+        took.saturating_mul(2)
+            .clamp(milliseconds(self.least_ms).min(most), most)
     }
 }
 
@@ -309,11 +363,17 @@ impl Spacing {
                 milliseconds(step_ms).saturating_mul(next.saturating_sub(last).into())
             }
             Spacing::Fixed { delay_ms } => milliseconds(delay_ms),
-            Spacing::Predicted { fallback_ms, least_ms, most_ms } => match round_trip {
+            Spacing::Predicted {
+                fallback_ms,
+                least_ms,
+                most_ms,
+            } => match round_trip {
                 None => milliseconds(fallback_ms),
                 Some(round_trip) => {
                     let most = milliseconds(most_ms);
-                    round_trip.saturating_mul(3).clamp(milliseconds(least_ms).min(most), most)
+                    round_trip
+                        .saturating_mul(3)
+                        .clamp(milliseconds(least_ms).min(most), most)
                 }
             },
         }
@@ -340,26 +400,56 @@ mod tests {
     #[test]
     fn profiles_are_data() {
         let text = serde_json::to_string(&Profile::VERSION3).expect("a profile");
-        assert_eq!(serde_json::from_str::<Profile>(&text).expect("the same"), Profile::VERSION3);
+        assert_eq!(
+            serde_json::from_str::<Profile>(&text).expect("the same"),
+            Profile::VERSION3
+        );
         assert!(serde_json::from_str::<Profile>(&text.replace("attempt-limit-ms", "attempt-limit")).is_err());
     }
 
     #[test]
     fn senseless_numbers_are_refused() {
         let wrong = [
-            Profile { spacing: Spacing::Fixed { delay_ms: 9 }, ..Profile::RFC8305 },
-            Profile { spacing: Spacing::Fixed { delay_ms: u32::MAX }, ..Profile::RFC8305 },
             Profile {
-                spacing: Spacing::Predicted { fallback_ms: 250, least_ms: 300, most_ms: 200 },
+                spacing: Spacing::Fixed { delay_ms: 9 },
+                ..Profile::RFC8305
+            },
+            Profile {
+                spacing: Spacing::Fixed { delay_ms: u32::MAX },
+                ..Profile::RFC8305
+            },
+            Profile {
+                spacing: Spacing::Predicted {
+                    fallback_ms: 250,
+                    least_ms: 300,
+                    most_ms: 200,
+                },
                 ..Profile::VERSION3
             },
-            Profile { interleave: Interleave::Families { first: 0 }, ..Profile::RFC8305 },
-            Profile { attempt_limit_ms: 0, ..Profile::NEAT },
-            Profile { head_start: Some(HeadStart { least_ms: 2, most_ms: 1 }), ..Profile::NEAT },
+            Profile {
+                interleave: Interleave::Families { first: 0 },
+                ..Profile::RFC8305
+            },
+            Profile {
+                attempt_limit_ms: 0,
+                ..Profile::NEAT
+            },
+            Profile {
+                head_start: Some(HeadStart {
+                    least_ms: 2,
+                    most_ms: 1,
+                }),
+                ..Profile::NEAT
+            },
         ];
         for profile in wrong {
             let error = profile.check().expect_err("a senseless number");
-            assert!(error.to_string().starts_with(&format!("profile `{}`", profile.name)), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("profile `{}`", profile.name)),
+                "{error}"
+            );
         }
     }
 
@@ -367,9 +457,19 @@ mod tests {
     /// second); bounds of RFC 8305, 5.
     #[test]
     fn delays_follow_the_round_trip() {
-        let Spacing::Predicted { .. } = Profile::VERSION3.spacing else { panic!("it predicts") };
-        let after = |ms| Profile::VERSION3.spacing.after(0, Some(Duration::from_millis(ms)), 0).as_millis();
-        assert_eq!([after(100), after(1), after(40), after(5000)], [300, 100, 120, 2000]);
+        let Spacing::Predicted { .. } = Profile::VERSION3.spacing else {
+            panic!("it predicts")
+        };
+        let after = |ms| {
+            Profile::VERSION3
+                .spacing
+                .after(0, Some(Duration::from_millis(ms)), 0)
+                .as_millis()
+        };
+        assert_eq!(
+            [after(100), after(1), after(40), after(5000)],
+            [300, 100, 120, 2000]
+        );
         assert_eq!(Profile::VERSION3.spacing.after(0, None, 0).as_millis(), 250);
         assert_eq!(Profile::NEAT.spacing.after(1, None, 4).as_millis(), 30);
     }

@@ -28,7 +28,13 @@ impl Source {
     #[must_use]
     pub fn new(address: IpAddr) -> Source {
         let prefix_length = if address.is_ipv6() { 64 } else { 32 };
-        Source { address, prefix_length, is_deprecated: false, is_care_of: false, is_encapsulated: false }
+        Source {
+            address,
+            prefix_length,
+            is_deprecated: false,
+            is_care_of: false,
+            is_encapsulated: false,
+        }
     }
 }
 
@@ -55,7 +61,12 @@ pub struct Row {
 }
 
 const fn row(prefix: Ipv6Addr, length: u8, precedence: u8, label: u8) -> Row {
-    Row { prefix, length, precedence, label }
+    Row {
+        prefix,
+        length,
+        precedence,
+        label,
+    }
 }
 
 /// The default policy table (2.1).
@@ -207,23 +218,41 @@ mod tests {
                 ..Source::new(address)
             }
         });
-        Destination { address: address.parse().expect("an address"), source }
+        Destination {
+            address: address.parse().expect("an address"),
+            source,
+        }
     }
 
     /// Each line in the order that the RFC gives, with the source that it names: section 10.2; the
     /// last three by hand from rules 1, 7 and 6 (unique local addresses after IPv4).
     const EXAMPLES: &[[&str; 2]] = &[
-        ["2001:db8:1::1 from 2001:db8:1::2", "198.51.100.121 from 169.254.13.78"],
+        [
+            "2001:db8:1::1 from 2001:db8:1::2",
+            "198.51.100.121 from 169.254.13.78",
+        ],
         ["198.51.100.121 from 198.51.100.117", "2001:db8:1::1 from fe80::1"],
         ["2001:db8:1::1 from 2001:db8:1::2", "10.1.2.3 from 10.1.2.4"],
         ["fe80::1 from fe80::2", "2001:db8:1::1 from 2001:db8:1::2"],
         ["2001:db8:1::1 from 2001:db8:3::1", "fe80::1 from fe80::2+c"],
         ["2001:db8:1::1 from 2001:db8:1::2", "fe80::1 from fe80::2+d"],
-        ["2001:db8:1::1 from 2001:db8:1::2", "2001:db8:3ffe::1 from 2001:db8:3f44::2"],
-        ["2002:c633:6401::1 from 2002:c633:6401::2", "2001:db8:1::1 from 2002:c633:6401::2"],
-        ["2001:db8:1::1 from 2001:db8:1::2", "2002:c633:6401::1 from 2002:c633:6401::2"],
+        [
+            "2001:db8:1::1 from 2001:db8:1::2",
+            "2001:db8:3ffe::1 from 2001:db8:3f44::2",
+        ],
+        [
+            "2002:c633:6401::1 from 2002:c633:6401::2",
+            "2001:db8:1::1 from 2002:c633:6401::2",
+        ],
+        [
+            "2001:db8:1::1 from 2001:db8:1::2",
+            "2002:c633:6401::1 from 2002:c633:6401::2",
+        ],
         ["198.51.100.121 from 198.51.100.117", "2001:db8:1::1 from nowhere"],
-        ["2001:db8:1::1 from 2001:db8:1::2", "2001:db8:2::1 from 2001:db8:2::2+t"],
+        [
+            "2001:db8:1::1 from 2001:db8:1::2",
+            "2001:db8:2::1 from 2001:db8:2::2+t",
+        ],
         ["198.51.100.121 from 198.51.100.117", "fd00::1 from fd00::2"],
     ];
 
@@ -232,7 +261,11 @@ mod tests {
         for example in EXAMPLES {
             let [first, second] = example.map(destination);
             assert_eq!(order(&[first, second], DEFAULT_TABLE), [0, 1], "{example:?}");
-            assert_eq!(order(&[second, first], DEFAULT_TABLE), [1, 0], "{example:?}, turned round");
+            assert_eq!(
+                order(&[second, first], DEFAULT_TABLE),
+                [1, 0],
+                "{example:?}, turned round"
+            );
         }
     }
 
@@ -244,14 +277,21 @@ mod tests {
             let expected: &[u16] = if number == 6 { &[0, 0] } else { &[0, 1] };
             assert_eq!(ranks, expected, "{example:?}");
             let [first, second] = example.map(|text| rank(&destination(text), DEFAULT_TABLE));
-            assert_eq!(first.cmp(&second), expected[0].cmp(&expected[1]), "{example:?}, one at a time");
+            assert_eq!(
+                first.cmp(&second),
+                expected[0].cmp(&expected[1]),
+                "{example:?}, one at a time"
+            );
         }
     }
 
     #[test]
     fn what_ties_stays_as_given() {
-        let given =
-            ["192.0.2.9 from 198.51.100.1", "192.0.2.1 from 198.51.100.1", "192.0.2.5 from 198.51.100.1"];
+        let given = [
+            "192.0.2.9 from 198.51.100.1",
+            "192.0.2.1 from 198.51.100.1",
+            "192.0.2.5 from 198.51.100.1",
+        ];
         assert_eq!(order(&given.map(destination), DEFAULT_TABLE), [0, 1, 2]);
         assert_eq!(ranks(&given.map(destination), DEFAULT_TABLE), [0, 0, 0]);
     }
@@ -262,7 +302,11 @@ mod tests {
         let table: Vec<Row> = DEFAULT_TABLE
             .iter()
             .map(|&row| Row {
-                precedence: if row.length == 96 && row.label == 4 { 100 } else { row.precedence },
+                precedence: if row.length == 96 && row.label == 4 {
+                    100
+                } else {
+                    row.precedence
+                },
                 ..row
             })
             .collect();
@@ -276,6 +320,9 @@ mod tests {
         let mapped = destination("::ffff:169.254.1.1 from ::ffff:169.254.1.2");
         assert_eq!(scope(mapped.address), LINK_LOCAL);
         assert_eq!(policy(mapped.address, DEFAULT_TABLE), (35, 4));
-        assert_eq!(scope("ff05::1".parse().expect("site-local multicast")), SITE_LOCAL);
+        assert_eq!(
+            scope("ff05::1".parse().expect("site-local multicast")),
+            SITE_LOCAL
+        );
     }
 }

@@ -54,19 +54,30 @@ fn judge(profile: &Profile, world: &World, is_exact: bool, case: &str) -> bool {
     let gap = longest_gap(profile, world);
     let mut best: Option<u64> = None;
     for one in world.candidates.iter().filter(|one| world.can(one)) {
-        let Fate::Connects { after, handshake } = one.fate else { continue };
+        let Fate::Connects { after, handshake } = one.fate else {
+            continue;
+        };
         let id = one.candidate.id;
-        let start = *silent.starts.get(&id).unwrap_or_else(|| panic!("{case}: {id:?} is never tried"));
+        let start = *silent
+            .starts
+            .get(&id)
+            .unwrap_or_else(|| panic!("{case}: {id:?} is never tried"));
         let others = world.candidates.len() as u64 - 1;
         let limit = one.found + u64::from(profile.resolution_delay_ms) + others * gap;
-        assert!(start <= limit, "{case}: {id:?} starts at {start}, by the profile at {limit} at the latest");
+        assert!(
+            start <= limit,
+            "{case}: {id:?} starts at {start}, by the profile at {limit} at the latest"
+        );
         best = Some(best.unwrap_or(u64::MAX).min(start + after + handshake));
     }
     match (best, raced.won) {
         (None, None) => {}
         (Some(best), Some((id, at))) => {
             let bound = best + if is_exact { 0 } else { world.setbacks(gap) };
-            assert!(at <= bound, "{case}: {id:?} won at {at}, {bound} is the latest, one alone at {best}");
+            assert!(
+                at <= bound,
+                "{case}: {id:?} won at {at}, {bound} is the latest, one alone at {best}"
+            );
         }
         // It was connected before its interface went.
         (None, Some(_)) if world.gone.is_some() => {}
@@ -77,14 +88,27 @@ fn judge(profile: &Profile, world: &World, is_exact: bool, case: &str) -> bool {
 
 /// The longest time between two starts in this world, in milliseconds.
 fn longest_gap(profile: &Profile, world: &World) -> u64 {
-    let classes = world.candidates.iter().map(|one| u64::from(one.candidate.priority)).max().unwrap_or(0);
+    let classes = world
+        .candidates
+        .iter()
+        .map(|one| u64::from(one.candidate.priority))
+        .max()
+        .unwrap_or(0);
     let spacing = match profile.spacing {
         Spacing::Priority { step_ms } => u64::from(step_ms) * (classes + 1),
         Spacing::Fixed { delay_ms } => delay_ms.into(),
         Spacing::Predicted { most_ms, .. } => most_ms.into(),
     };
-    let cached = world.candidates.iter().any(|one| matches!(one.candidate.known, Knowledge::Won { .. }));
-    spacing.max(profile.head_start.filter(|_| cached).map_or(0, |HeadStart { most_ms, .. }| most_ms.into()))
+    let cached = world
+        .candidates
+        .iter()
+        .any(|one| matches!(one.candidate.known, Knowledge::Won { .. }));
+    spacing.max(
+        profile
+            .head_start
+            .filter(|_| cached)
+            .map_or(0, |HeadStart { most_ms, .. }| most_ms.into()),
+    )
 }
 
 /// What an attempt comes to, in milliseconds after its start.
@@ -132,10 +156,23 @@ impl World {
     fn new(kind: usize, seed: u64) -> World {
         let mut dice = Dice(seed * 1000 + kind as u64);
         let slow = kind == 4;
-        let mut answered = || if slow { dice.below(3000) } else { 5 + dice.below(60) };
-        let times =
-            [(Question::Ipv6, answered()), (Question::Ipv4, answered()), (Question::Service, answered())];
-        let mut world = World { candidates: Vec::new(), missing: Vec::new(), gone: None };
+        let mut answered = || {
+            if slow {
+                dice.below(3000)
+            } else {
+                5 + dice.below(60)
+            }
+        };
+        let times = [
+            (Question::Ipv6, answered()),
+            (Question::Ipv4, answered()),
+            (Question::Service, answered()),
+        ];
+        let mut world = World {
+            candidates: Vec::new(),
+            missing: Vec::new(),
+            gone: None,
+        };
         let count = 2 + dice.below(5);
         for number in 0..count {
             world.candidates.push(one(number as u32, &times, &mut dice));
@@ -164,14 +201,23 @@ impl World {
             };
             let silent_or_unreachable = match dice.below(2) {
                 0 => Fate::Silent,
-                _ => Fate::Fails { after: dice.below(40), why: Failure::Unreachable },
+                _ => Fate::Fails {
+                    after: dice.below(40),
+                    why: Failure::Unreachable,
+                },
             };
             let after = dice.below(200);
-            let refused =
-                Fate::Fails { after, why: [Failure::Refused, Failure::Reset][dice.below(2) as usize] };
+            let refused = Fate::Fails {
+                after,
+                why: [Failure::Refused, Failure::Reset][dice.below(2) as usize],
+            };
             let known = [
-                Knowledge::Won { took: Duration::from_millis(dice.below(3000)) },
-                Knowledge::Blocked { probe: dice.below(2) == 0 },
+                Knowledge::Won {
+                    took: Duration::from_millis(dice.below(3000)),
+                },
+                Knowledge::Blocked {
+                    probe: dice.below(2) == 0,
+                },
                 Knowledge::Failed,
                 Knowledge::Lost { probe: false },
             ];
@@ -186,7 +232,11 @@ impl World {
                 3 | 4 => one.fate = refused,
                 _ => {
                     let (handshake, why) = (dice.below(200), Failure::Protocol);
-                    one.fate = Fate::Disappoints { after, handshake, why };
+                    one.fate = Fate::Disappoints {
+                        after,
+                        handshake,
+                        why,
+                    };
                     one.candidate.handshake = Handshake::Secure;
                 }
             }
@@ -204,31 +254,58 @@ impl World {
 
     /// Whether a candidate can connect, whenever it is started.
     fn can(&self, one: &One) -> bool {
-        let stays = self.gone.is_none_or(|(_, gone)| *one.candidate.interface != *gone);
+        let stays = self
+            .gone
+            .is_none_or(|(_, gone)| *one.candidate.interface != *gone);
         stays && matches!(one.fate, Fate::Connects { .. })
     }
 
     /// Races in this world; or in the same where nobody answers.
     fn play(&self, profile: &Profile, silent: bool, case: &str) -> Played {
         let mut queue = Queue::default();
-        for (question, at) in
-            self.candidates.iter().map(|one| (one.question, one.found)).collect::<BTreeSet<_>>()
+        for (question, at) in self
+            .candidates
+            .iter()
+            .map(|one| (one.question, one.found))
+            .collect::<BTreeSet<_>>()
         {
             let own = self.candidates.iter().filter(|one| one.question == question);
             let candidates = own.map(|one| one.candidate.clone()).collect();
-            queue.add(at, Event::Found { question: Some(question), candidates });
+            queue.add(
+                at,
+                Event::Found {
+                    question: Some(question),
+                    candidates,
+                },
+            );
         }
         for &(at, question) in &self.missing {
-            queue.add(at, Event::Missing { question, why: Failure::NoRecord });
+            queue.add(
+                at,
+                Event::Missing {
+                    question,
+                    why: Failure::NoRecord,
+                },
+            );
         }
         if let Some((at, gone)) = self.gone {
-            queue.add(at, Event::NetworkChanged { gone: Some(gone.into()) });
+            queue.add(
+                at,
+                Event::NetworkChanged {
+                    gone: Some(gone.into()),
+                },
+            );
         }
-        let request = Request { security: Security::None, ..Request::default() };
+        let request = Request {
+            security: Security::None,
+            ..Request::default()
+        };
         let mut race = Race::new(profile.clone(), request, Questions::ALL, Duration::ZERO);
         let (mut played, mut wake, mut open, mut ends) = (Played::default(), None, BTreeSet::new(), 0);
         for _ in 0..10_000 {
-            let Some((now, event)) = queue.next(&mut wake) else { break };
+            let Some((now, event)) = queue.next(&mut wake) else {
+                break;
+            };
             for action in race.on(event, Duration::from_millis(now)) {
                 match action {
                     Action::Start(id) | Action::Probe(id) => {
@@ -259,7 +336,9 @@ impl World {
     }
 
     fn attempt(&self, id: CandidateId, now: u64, queue: &mut Queue) {
-        let Some(one) = self.candidates.iter().find(|one| one.candidate.id == id) else { return };
+        let Some(one) = self.candidates.iter().find(|one| one.candidate.id == id) else {
+            return;
+        };
         let is_secure = one.candidate.handshake == Handshake::Secure;
         match one.fate {
             Fate::Connects { after, handshake } => {
@@ -269,7 +348,11 @@ impl World {
                 }
             }
             Fate::Fails { after, why } => queue.add(now + after, Event::Failed(id, why)),
-            Fate::Disappoints { after, handshake, why } => {
+            Fate::Disappoints {
+                after,
+                handshake,
+                why,
+            } => {
                 queue.add(now + after, Event::Connected(id));
                 queue.add(now + after + handshake, Event::Failed(id, why));
             }
@@ -297,9 +380,21 @@ fn one(number: u32, times: &[(Question, u64)], dice: &mut Dice) -> One {
     candidate.interface = ["wlan", "wwan"][dice.below(2) as usize].into();
     candidate.round_trip = (dice.below(2) == 0).then(|| Duration::from_millis(dice.below(900)));
     let is_secure = dice.below(2) == 0;
-    candidate.handshake = if is_secure { Handshake::Secure } else { Handshake::Transport };
+    candidate.handshake = if is_secure {
+        Handshake::Secure
+    } else {
+        Handshake::Transport
+    };
     let handshake = if is_secure { dice.below(150) } else { 0 };
-    One { candidate, fate: Fate::Connects { after: 1 + dice.below(300), handshake }, found, question }
+    One {
+        candidate,
+        fate: Fate::Connects {
+            after: 1 + dice.below(300),
+            handshake,
+        },
+        found,
+        question,
+    }
 }
 
 /// Events by time; those of one time in the order in which they were put in.

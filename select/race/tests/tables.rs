@@ -18,19 +18,33 @@ const LEAST_CASES: usize = 60;
 fn races_go_as_the_tables_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables");
     let (mut cases, mut wrong) = (0, Vec::new());
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).expect("the tables").flatten().map(|e| e.path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the tables")
+        .flatten()
+        .map(|e| e.path())
+        .collect();
     files.sort();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "txt")) {
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "txt"))
+    {
         let text = std::fs::read_to_string(file).expect("a table");
         for case in text.split("\n== ").skip(1) {
             cases += 1;
             if let Err(error) = Case::default().play(case) {
-                wrong.push(format!("{}: {error}", file.file_name().unwrap_or_default().to_string_lossy()));
+                wrong.push(format!(
+                    "{}: {error}",
+                    file.file_name().unwrap_or_default().to_string_lossy()
+                ));
             }
         }
     }
-    assert!(wrong.is_empty(), "{} of {cases} cases:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {cases} cases:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
     assert!(cases >= LEAST_CASES, "{cases} cases");
     println!("{cases} cases");
 }
@@ -51,11 +65,15 @@ type Outcomes<T = ()> = Result<T, String>;
 impl Case {
     fn play(mut self, text: &str) -> Outcomes {
         let (title, lines) = text.split_once('\n').unwrap_or((text, ""));
-        for line in lines.lines().map(|line| line.split(" #").next().unwrap_or_default().trim()) {
+        for line in lines
+            .lines()
+            .map(|line| line.split(" #").next().unwrap_or_default().trim())
+        {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            self.line(line).map_err(|error| format!("{title}: `{line}`: {error}"))?;
+            self.line(line)
+                .map_err(|error| format!("{title}: `{line}`: {error}"))?;
         }
         if self.ended > 1 {
             return Err(format!("{title}: {} ends", self.ended));
@@ -122,7 +140,12 @@ impl Case {
         }
         let (profile, request, questions) = (self.profile.clone(), self.request.clone(), self.questions);
         let race = self.race.get_or_insert_with(|| {
-            Race::new(profile.unwrap_or(Profile::RFC8305), request, questions, Duration::ZERO)
+            Race::new(
+                profile.unwrap_or(Profile::RFC8305),
+                request,
+                questions,
+                Duration::ZERO,
+            )
         });
         let actions = race.on(event, Duration::from_millis(now));
         let mut told = Vec::new();
@@ -133,8 +156,11 @@ impl Case {
             self.ended += usize::from(matches!(action, Action::Won(_) | Action::AllFailed(_)));
             told.push(self.words_of(action));
         }
-        let expected: Vec<&str> =
-            expected.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "-").collect();
+        let expected: Vec<&str> = expected
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty() && *word != "-")
+            .collect();
         if !expected.iter().any(|word| word.starts_with("wake")) {
             told.retain(|word| !word.starts_with("wake"));
         }
@@ -150,14 +176,20 @@ impl Case {
             ["found", rest @ ..] => {
                 let kind = rest.first().and_then(|word| question(word));
                 let names = &rest[usize::from(kind.is_some())..];
-                let candidates =
-                    names.iter().map(|name| self.named(name).cloned()).collect::<Outcomes<_>>()?;
-                Event::Found { question: kind, candidates }
+                let candidates = names
+                    .iter()
+                    .map(|name| self.named(name).cloned())
+                    .collect::<Outcomes<_>>()?;
+                Event::Found {
+                    question: kind,
+                    candidates,
+                }
             }
             ["asked", kind] => Event::Asked(question(kind).ok_or("no such question")?),
-            ["missing", kind, why] => {
-                Event::Missing { question: question(kind).ok_or("no such question")?, why: failure(why)? }
-            }
+            ["missing", kind, why] => Event::Missing {
+                question: question(kind).ok_or("no such question")?,
+                why: failure(why)?,
+            },
             ["withdraw", names @ ..] => {
                 Event::Withdrawn(names.iter().map(|name| id(name)).collect::<Outcomes<_>>()?)
             }
@@ -165,7 +197,9 @@ impl Case {
             ["established", name] => Event::Established(id(name)?),
             ["failed", name, why] => Event::Failed(id(name)?, failure(why)?),
             ["network"] => Event::NetworkChanged { gone: None },
-            ["network", gone] => Event::NetworkChanged { gone: Some((*gone).into()) },
+            ["network", gone] => Event::NetworkChanged {
+                gone: Some((*gone).into()),
+            },
             ["cancel"] => Event::Cancelled,
             ["wake"] => Event::Wake,
             _ => return Err("no such event".to_owned()),
@@ -174,12 +208,16 @@ impl Case {
 
     fn named(&self, name: &str) -> Outcomes<&Candidate> {
         let found = self.candidates.iter().find(|(other, _)| other == name);
-        found.map(|(_, candidate)| candidate).ok_or_else(|| format!("no candidate `{name}`"))
+        found
+            .map(|(_, candidate)| candidate)
+            .ok_or_else(|| format!("no candidate `{name}`"))
     }
 
     fn words_of(&self, action: &Action) -> String {
         let name = |id: &CandidateId| {
-            self.candidates.get(id.0 as usize).map_or("?".to_owned(), |(name, _)| name.clone())
+            self.candidates
+                .get(id.0 as usize)
+                .map_or("?".to_owned(), |(name, _)| name.clone())
         };
         match action {
             Action::Start(id) => format!("start {}", name(id)),
@@ -191,7 +229,11 @@ impl Case {
                 format!("record {} won {}", name(id), took.as_millis())
             }
             Action::Record(id, Outcome::Lost { had_a_head_start, .. }) => {
-                format!("record {} lost{}", name(id), if *had_a_head_start { " early" } else { "" })
+                format!(
+                    "record {} lost{}",
+                    name(id),
+                    if *had_a_head_start { " early" } else { "" }
+                )
             }
             Action::Record(id, Outcome::Failed(why)) => format!("record {} {}", name(id), word(*why)),
             Action::AllFailed(defeat) => {
@@ -200,8 +242,10 @@ impl Case {
                     Why::Deadline => "deadline",
                     Why::Cancelled => "cancelled",
                 };
-                let candidates =
-                    defeat.candidates.iter().map(|(id, why)| format!("{}:{}", name(id), word(*why)));
+                let candidates = defeat
+                    .candidates
+                    .iter()
+                    .map(|(id, why)| format!("{}:{}", name(id), word(*why)));
                 let questions = defeat.questions.iter().map(|(kind, why)| {
                     let kind = match kind {
                         Question::Ipv4 => "A",
@@ -231,16 +275,25 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
             ("rank", value) => made.rank = number(value)?,
             ("rtt", value) => made.round_trip = Some(milliseconds(value)?),
             ("svc", value) => {
-                made.service =
-                    Some(Service { encrypted_hello: false, priority: number(value)?, is_choice: false });
+                made.service = Some(Service {
+                    encrypted_hello: false,
+                    priority: number(value)?,
+                    is_choice: false,
+                });
             }
             ("choice", value) => {
-                made.service =
-                    Some(Service { encrypted_hello: false, priority: number(value)?, is_choice: true });
+                made.service = Some(Service {
+                    encrypted_hello: false,
+                    priority: number(value)?,
+                    is_choice: true,
+                });
             }
             ("ech", value) => {
-                made.service =
-                    Some(Service { encrypted_hello: true, priority: number(value)?, is_choice: false })
+                made.service = Some(Service {
+                    encrypted_hello: true,
+                    priority: number(value)?,
+                    is_choice: false,
+                })
             }
             ("if", value) => made.interface = value.into(),
             ("to", value) => made.remote = value.into(),
@@ -257,10 +310,16 @@ fn candidate(number: usize, transport: &str, family: &str, traits: &[&str]) -> O
 
 fn knowledge(text: &str) -> Outcomes<Knowledge> {
     Ok(match text.split_once(':').unwrap_or((text, "")) {
-        ("won", took) => Knowledge::Won { took: milliseconds(took)? },
-        ("lost", probe) => Knowledge::Lost { probe: probe == "due" },
+        ("won", took) => Knowledge::Won {
+            took: milliseconds(took)?,
+        },
+        ("lost", probe) => Knowledge::Lost {
+            probe: probe == "due",
+        },
         ("failed", _) => Knowledge::Failed,
-        ("blocked", probe) => Knowledge::Blocked { probe: probe == "due" },
+        ("blocked", probe) => Knowledge::Blocked {
+            probe: probe == "due",
+        },
         _ => return Err(format!("no knowledge `{text}`")),
     })
 }
@@ -274,7 +333,10 @@ fn failure(text: &str) -> Outcomes<Failure> {
 }
 
 fn word(failure: Failure) -> String {
-    serde_json::to_string(&failure).unwrap_or_default().trim_matches('"').to_owned()
+    serde_json::to_string(&failure)
+        .unwrap_or_default()
+        .trim_matches('"')
+        .to_owned()
 }
 
 fn question(text: &str) -> Option<Question> {
@@ -287,5 +349,7 @@ fn question(text: &str) -> Option<Question> {
 }
 
 fn milliseconds(text: &str) -> Outcomes<Duration> {
-    text.parse().map(Duration::from_millis).map_err(|_| format!("no milliseconds in `{text}`"))
+    text.parse()
+        .map(Duration::from_millis)
+        .map_err(|_| format!("no milliseconds in `{text}`"))
 }

@@ -84,10 +84,15 @@ impl Config {
     /// # Errors
     /// What is not understood.
     pub fn parse(resolv_conf: &str, hosts: &str) -> Result<Config, ConfigError> {
-        let names_servers = resolv_conf.lines().any(|line| line.trim_start().starts_with("nameserver"));
+        let names_servers = resolv_conf
+            .lines()
+            .any(|line| line.trim_start().starts_with("nameserver"));
         let resolv_conf = format!("{resolv_conf}{}", if names_servers { "" } else { NOBODY_NAMED });
-        let (mut servers, mut options) = parse_resolv_conf(resolv_conf)
-            .map_err(|error| ConfigError::Text { what: "resolv.conf", why: error.to_string() })?;
+        let (mut servers, mut options) =
+            parse_resolv_conf(resolv_conf).map_err(|error| ConfigError::Text {
+                what: "resolv.conf",
+                why: error.to_string(),
+            })?;
         if !servers.search.is_empty() {
             // The host's own domain is searched only when no list is given.
             servers.domain = None;
@@ -100,7 +105,11 @@ impl Config {
         options.attempts = options.attempts.saturating_sub(1);
         options.cache_size = KEPT;
         options.use_hosts_file = ResolveHosts::Never;
-        let config = Config { servers, options, hosts: hosts.to_owned() };
+        let config = Config {
+            servers,
+            options,
+            hosts: hosts.to_owned(),
+        };
         config.hosts_table()?;
         Ok(config)
     }
@@ -111,12 +120,27 @@ impl Config {
     /// # Errors
     /// When there is no such server.
     pub fn from_source(mut self, source: IpAddr) -> Result<Config, ConfigError> {
-        let all: Vec<String> = self.servers.name_servers.iter().map(|server| server.ip.to_string()).collect();
-        self.servers.name_servers.retain(|server| server.ip.is_ipv4() == source.is_ipv4());
+        let all: Vec<String> = self
+            .servers
+            .name_servers
+            .iter()
+            .map(|server| server.ip.to_string())
+            .collect();
+        self.servers
+            .name_servers
+            .retain(|server| server.ip.is_ipv4() == source.is_ipv4());
         if self.servers.name_servers.is_empty() {
-            return Err(ConfigError::NoServer { source_address: source, servers: all.join(", ") });
+            return Err(ConfigError::NoServer {
+                source_address: source,
+                servers: all.join(", "),
+            });
         }
-        for connection in self.servers.name_servers.iter_mut().flat_map(|server| &mut server.connections) {
+        for connection in self
+            .servers
+            .name_servers
+            .iter_mut()
+            .flat_map(|server| &mut server.connections)
+        {
             connection.bind_addr = Some(SocketAddr::new(source, 0));
         }
         Ok(self)
@@ -131,16 +155,26 @@ impl Config {
     /// list.
     #[must_use]
     pub fn longest(&self) -> Duration {
-        let attempts = u32::try_from(self.options.attempts).unwrap_or(u32::MAX).saturating_add(1);
-        let names = u32::try_from(self.servers.search.len()).unwrap_or(u32::MAX).saturating_add(1);
-        self.options.timeout.saturating_mul(attempts).saturating_mul(names)
+        let attempts = u32::try_from(self.options.attempts)
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        let names = u32::try_from(self.servers.search.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        self.options
+            .timeout
+            .saturating_mul(attempts)
+            .saturating_mul(names)
     }
 
     pub(crate) fn hosts_table(&self) -> Result<Hosts, ConfigError> {
         let mut hosts = Hosts::default();
         hosts
             .read_hosts_conf(self.hosts.as_bytes())
-            .map_err(|error| ConfigError::Text { what: "hosts", why: error.to_string() })?;
+            .map_err(|error| ConfigError::Text {
+                what: "hosts",
+                why: error.to_string(),
+            })?;
         Ok(hosts)
     }
 }
@@ -165,10 +199,19 @@ mod tests {
         let servers: Vec<String> = config.servers().map(|ip| ip.to_string()).collect();
         assert_eq!(servers, ["192.0.2.1", "2001:db8::1"]);
         assert_eq!(
-            config.servers.search.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            config
+                .servers
+                .search
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
             ["a.example", "b.example"]
         );
-        assert_eq!((config.options.ndots, config.options.attempts), (2, 3), "three after the first");
+        assert_eq!(
+            (config.options.ndots, config.options.attempts),
+            (2, 3),
+            "three after the first"
+        );
         assert_eq!(config.options.timeout, Duration::from_secs(3));
         assert_eq!(config.longest(), Duration::from_secs(3 * 4 * 3));
     }
@@ -178,15 +221,22 @@ mod tests {
     #[test]
     fn a_file_without_servers_names_this_host() {
         let config = Config::parse("# nothing\n", "").expect("a configuration");
-        assert_eq!(config.servers().collect::<Vec<_>>(), [IpAddr::from([127, 0, 0, 1])]);
+        assert_eq!(
+            config.servers().collect::<Vec<_>>(),
+            [IpAddr::from([127, 0, 0, 1])]
+        );
     }
 
     #[test]
     fn questions_are_asked_from_an_address_of_the_same_family() {
         let config = Config::parse("nameserver 192.0.2.1\nnameserver 2001:db8::1\n", "").expect("one");
-        let from = config.from_source(IpAddr::from([198, 51, 100, 7])).expect("a server");
+        let from = config
+            .from_source(IpAddr::from([198, 51, 100, 7]))
+            .expect("a server");
         assert_eq!(from.servers().collect::<Vec<_>>(), [IpAddr::from([192, 0, 2, 1])]);
-        let none = from.from_source("2001:db8::7".parse().expect("an address")).expect_err("no server");
+        let none = from
+            .from_source("2001:db8::7".parse().expect("an address"))
+            .expect_err("no server");
         assert!(none.to_string().contains("there are 192.0.2.1"), "{none}");
     }
 }

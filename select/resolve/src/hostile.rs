@@ -15,15 +15,23 @@ pub fn answer(data: &[u8]) {
         && let Ok(Target::Name(name)) = Target::parse(text)
     {
         assert!(name.is_ascii() && name.len() <= 255, "{name}");
-        assert_eq!(Target::parse(&name), Ok(Target::Name(name.clone())), "a name stays what it is");
+        assert_eq!(
+            Target::parse(&name),
+            Ok(Target::Name(name.clone())),
+            "a name stays what it is"
+        );
     }
-    let Ok(message) = Message::from_vec(data) else { return };
+    let Ok(message) = Message::from_vec(data) else {
+        return;
+    };
     let records = message.answers.iter().filter_map(|record| match &record.data {
         RData::HTTPS(https) => Some(&https.0),
         RData::SVCB(svcb) => Some(svcb),
         _ => None,
     });
-    let Understood::Services(services) = understand(&Name::root(), records) else { return };
+    let Understood::Services(services) = understand(&Name::root(), records) else {
+        return;
+    };
     assert!(services.len() <= MOST_SERVICES);
     assert!(services.is_sorted_by_key(|service| service.priority));
     for service in services {

@@ -25,7 +25,10 @@ impl Prefix {
             return None;
         }
         let rest = 128 - length;
-        Some(Prefix { address: Ipv6Addr::from_bits(address.to_bits() >> rest << rest), length })
+        Some(Prefix {
+            address: Ipv6Addr::from_bits(address.to_bits() >> rest << rest),
+            length,
+        })
     }
 
     /// The octets of the IPv4 address in one of its addresses: the four behind the prefix, without the
@@ -39,7 +42,9 @@ impl Prefix {
     #[must_use]
     pub fn embed(self, address: Ipv4Addr) -> Ipv6Addr {
         let mut octets = self.address.octets();
-        self.places().zip(address.octets()).for_each(|(place, octet)| octets[place] = octet);
+        self.places()
+            .zip(address.octets())
+            .for_each(|(place, octet)| octets[place] = octet);
         octets.into()
     }
 
@@ -52,7 +57,10 @@ impl Prefix {
         }
         let octets = address.octets();
         let mut inner = [0; 4];
-        inner.iter_mut().zip(self.places()).for_each(|(octet, place)| *octet = octets[place]);
+        inner
+            .iter_mut()
+            .zip(self.places())
+            .for_each(|(octet, place)| *octet = octets[place]);
         Some(inner.into())
     }
 }
@@ -68,8 +76,14 @@ pub(crate) fn prefixes(answer: &[IpAddr]) -> Vec<Prefix> {
     let mut found = Vec::new();
     for address in answer {
         let IpAddr::V6(address) = *address else { continue };
-        let fits = |prefix: &Prefix| prefix.extract(address).is_some_and(|inner| WELL_KNOWN.contains(&inner));
-        let all = Prefix::LENGTHS.iter().filter_map(|&length| Prefix::of(address, length));
+        let fits = |prefix: &Prefix| {
+            prefix
+                .extract(address)
+                .is_some_and(|inner| WELL_KNOWN.contains(&inner))
+        };
+        let all = Prefix::LENGTHS
+            .iter()
+            .filter_map(|&length| Prefix::of(address, length));
         for prefix in all.filter(fits) {
             if !found.contains(&prefix) {
                 found.push(prefix);
@@ -107,7 +121,11 @@ mod tests {
             assert_eq!(prefix.extract(ip("2600::1")), None);
         }
         assert_eq!(Prefix::of(ip("2001:db8::"), 33), None);
-        assert_eq!(Prefix::of(ip("2001:db8:0:0:100::"), 64), None, "bits 64 to 71 are zero");
+        assert_eq!(
+            Prefix::of(ip("2001:db8:0:0:100::"), 64),
+            None,
+            "bits 64 to 71 are zero"
+        );
     }
 
     #[test]
@@ -118,7 +136,11 @@ mod tests {
                 assert_eq!(prefixes(&[prefix.embed(known).into()]), [prefix]);
             }
         }
-        let both = ["64:ff9b::c000:aa", "64:ff9b::c000:ab", "2001:db8:122:344::192.0.0.170"];
+        let both = [
+            "64:ff9b::c000:aa",
+            "64:ff9b::c000:ab",
+            "2001:db8:122:344::192.0.0.170",
+        ];
         let found = prefixes(&both.map(|text| ip(text).into()));
         let expected = ["64:ff9b::", "2001:db8:122:344::"].map(|text| Prefix::of(ip(text), 96).expect("one"));
         assert_eq!(found, expected);

@@ -45,7 +45,13 @@ impl Lookup {
     pub fn addresses(host: &str) -> Result<Lookup, BadName> {
         let questions = vec![Question::Ipv6, Question::Ipv4];
         let target = Target::parse(host)?;
-        Ok(Lookup { host: host.to_owned(), target, service: None, is_translated: false, questions })
+        Ok(Lookup {
+            host: host.to_owned(),
+            target,
+            service: None,
+            is_translated: false,
+            questions,
+        })
     }
 
     /// Addresses of both families, and HTTPS records of the origin at this port (RFC 9460, 9.1).
@@ -61,7 +67,13 @@ impl Lookup {
         };
         // Hints come with the service: it is asked for first (version 3, hostname resolution).
         let questions = vec![Question::Service, Question::Ipv6, Question::Ipv4];
-        Ok(Lookup { host: host.to_owned(), target, service, is_translated: false, questions })
+        Ok(Lookup {
+            host: host.to_owned(),
+            target,
+            service,
+            is_translated: false,
+            questions,
+        })
     }
 
     /// Where it is for an IPv4 address, the IPv6 addresses as well by which the network's translators reach
@@ -117,7 +129,9 @@ pub struct Resolver {
 
 impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver").field("options", self.inner.options()).finish_non_exhaustive()
+        f.debug_struct("Resolver")
+            .field("options", self.inner.options())
+            .finish_non_exhaustive()
     }
 }
 
@@ -131,26 +145,37 @@ impl Resolver {
         let mut builder =
             TokioResolver::builder_with_config(config.servers.clone(), TokioRuntimeProvider::default());
         *builder.options_mut() = config.options.clone();
-        let inner = builder
-            .build()
-            .map_err(|error| ConfigError::Text { what: "resolv.conf", why: error.to_string() })?;
-        Ok(Resolver { inner, hosts: Arc::new(config.hosts_table()?) })
+        let inner = builder.build().map_err(|error| ConfigError::Text {
+            what: "resolv.conf",
+            why: error.to_string(),
+        })?;
+        Ok(Resolver {
+            inner,
+            hosts: Arc::new(config.hosts_table()?),
+        })
     }
 
     /// Asks all questions of a lookup at once. Call it within a runtime of tokio with time and I/O.
     #[must_use]
     pub fn lookup(&self, lookup: &Lookup) -> Answers {
-        let mut answers = Answers { questions: JoinSet::new() };
+        let mut answers = Answers {
+            questions: JoinSet::new(),
+        };
         answers.also(self, lookup);
         answers
     }
 
     async fn answer(&self, lookup: &Lookup, question: Question) -> Result<Records, ResolveError> {
         let local = |text: &str, all: &[IpAddr]| match of_family(all, question) {
-            addresses if addresses.is_empty() => {
-                Err(ResolveError::NoRecord { name: text.to_owned(), question })
-            }
-            addresses => Ok(Records { addresses, services: Services::default(), lives_for: FOR_EVER }),
+            addresses if addresses.is_empty() => Err(ResolveError::NoRecord {
+                name: text.to_owned(),
+                question,
+            }),
+            addresses => Ok(Records {
+                addresses,
+                services: Services::default(),
+                lives_for: FOR_EVER,
+            }),
         };
         match (&lookup.target, question) {
             (Target::Address(IpAddr::V4(address)), Question::Ipv6) if lookup.is_translated => {
@@ -158,7 +183,9 @@ impl Resolver {
             }
             (Target::Address(address), _) => local(&address.to_string(), &[*address]),
             (Target::ThisHost, _) => local("localhost", &Target::LOOPBACK),
-            (Target::Nothing, _) => Err(ResolveError::NoSuchName { name: "invalid".to_owned() }),
+            (Target::Nothing, _) => Err(ResolveError::NoSuchName {
+                name: "invalid".to_owned(),
+            }),
             (Target::Name(name), Question::Ipv4 | Question::Ipv6) => match self.in_hosts(name) {
                 Some(addresses) => local(name, &addresses),
                 None => self.addresses(name, question).await,
@@ -181,7 +208,11 @@ impl Resolver {
     }
 
     async fn addresses(&self, name: &str, question: Question) -> Result<Records, ResolveError> {
-        let kind = if question == Question::Ipv4 { RecordType::A } else { RecordType::AAAA };
+        let kind = if question == Question::Ipv4 {
+            RecordType::A
+        } else {
+            RecordType::AAAA
+        };
         let found = match self.ask(name, kind).await {
             Ok(found) => found,
             Err(error) => {
@@ -192,8 +223,15 @@ impl Resolver {
         let all: Vec<IpAddr> = addresses_of(&found).collect();
         let addresses = of_family(&all, question);
         match addresses.is_empty() {
-            true => Err(ResolveError::NoRecord { name: name.to_owned(), question }),
-            false => Ok(Records { addresses, services: Services::default(), lives_for: lives_for(&found) }),
+            true => Err(ResolveError::NoRecord {
+                name: name.to_owned(),
+                question,
+            }),
+            false => Ok(Records {
+                addresses,
+                services: Services::default(),
+                lives_for: lives_for(&found),
+            }),
         }
     }
 
@@ -212,7 +250,9 @@ impl Resolver {
     /// The loop of aliases behind an answer, if there is one. A server that knows that there is no record
     /// says so with its SOA (RFC 2308, 2.2); aliases that never end come without.
     async fn alias_loop(&self, name: &str, error: &NetError) -> Option<ResolveError> {
-        let NetError::Dns(DnsError::NoRecordsFound(none)) = error else { return None };
+        let NetError::Dns(DnsError::NoRecordsFound(none)) = error else {
+            return None;
+        };
         if none.soa.is_some() || none.response_code != ResponseCode::NoError {
             return None;
         }
@@ -229,24 +269,40 @@ impl Resolver {
                 break;
             }
         }
-        Some(ResolveError::AliasLoop { name: name.to_owned(), chain: chain.join(" → ") })
+        Some(ResolveError::AliasLoop {
+            name: name.to_owned(),
+            chain: chain.join(" → "),
+        })
     }
 
     /// The addresses by which the network's translators reach this one.
     async fn translated(&self, address: Ipv4Addr) -> Result<Records, ResolveError> {
         let prefixes = self.nat64().await?;
-        let addresses: Vec<IpAddr> = prefixes.iter().map(|prefix| prefix.embed(address).into()).collect();
+        let addresses: Vec<IpAddr> = prefixes
+            .iter()
+            .map(|prefix| prefix.embed(address).into())
+            .collect();
         match addresses.is_empty() {
-            true => Err(ResolveError::NoRecord { name: address.to_string(), question: Question::Ipv6 }),
+            true => Err(ResolveError::NoRecord {
+                name: address.to_string(),
+                question: Question::Ipv6,
+            }),
             // The resolver keeps the prefixes as long as they live.
-            false => Ok(Records { addresses, services: Services::default(), lives_for: Duration::ZERO }),
+            false => Ok(Records {
+                addresses,
+                services: Services::default(),
+                lives_for: Duration::ZERO,
+            }),
         }
     }
 
     /// Services, by way of aliases.
     async fn services(&self, name: &str) -> Result<Records, ResolveError> {
         let question = Question::Service;
-        let none = || ResolveError::NoRecord { name: name.to_owned(), question };
+        let none = || ResolveError::NoRecord {
+            name: name.to_owned(),
+            question,
+        };
         let (mut at, mut alias, mut lives) = (name.to_owned(), None, FOR_EVER);
         let mut chain = vec![format!("{}.", name.trim_end_matches('.'))];
         loop {
@@ -263,8 +319,10 @@ impl Resolver {
                 _ => None,
             });
             // A chain of CNAMEs ends at the owner of the records.
-            let owner =
-                found.answers().last().map_or_else(|| found.query().name().clone(), |last| last.name.clone());
+            let owner = found
+                .answers()
+                .last()
+                .map_or_else(|| found.query().name().clone(), |last| last.name.clone());
             match understand(&owner, records) {
                 Understood::Alias(target) => {
                     at = target.to_ascii().to_ascii_lowercase();
@@ -284,14 +342,25 @@ impl Resolver {
                 }
                 Understood::Services(services) => {
                     let services = Services { alias, services };
-                    return Ok(Records { addresses: Vec::new(), services, lives_for: lives });
+                    return Ok(Records {
+                        addresses: Vec::new(),
+                        services,
+                        lives_for: lives,
+                    });
                 }
             }
         }
         match alias {
             Some(_) => {
-                let services = Services { alias, services: Vec::new() };
-                Ok(Records { addresses: Vec::new(), services, lives_for: lives })
+                let services = Services {
+                    alias,
+                    services: Vec::new(),
+                };
+                Ok(Records {
+                    addresses: Vec::new(),
+                    services,
+                    lives_for: lives,
+                })
             }
             None => Err(none()),
         }
@@ -316,7 +385,12 @@ fn of_family(addresses: &[IpAddr], question: Question) -> Vec<IpAddr> {
         Question::Ipv6 => address.is_ipv6(),
         Question::Service => false,
     };
-    addresses.iter().copied().filter(is_wanted).take(MOST_ADDRESSES).collect()
+    addresses
+        .iter()
+        .copied()
+        .filter(is_wanted)
+        .take(MOST_ADDRESSES)
+        .collect()
 }
 
 fn lives_for(found: &Found) -> Duration {
@@ -336,7 +410,11 @@ impl Answers {
             let (resolver, lookup) = (resolver.clone(), lookup.clone());
             self.questions.spawn(async move {
                 let result = resolver.answer(&lookup, question).await;
-                Answer { host: lookup.host, question, result }
+                Answer {
+                    host: lookup.host,
+                    question,
+                    result,
+                }
             });
         }
     }

@@ -88,7 +88,11 @@ pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVC
 
 /// A record, unless it is inconsistent or asks for what we do not understand.
 fn service(owner: &Name, record: &SVCB) -> Option<Service> {
-    let target = if record.target_name.is_root() { owner } else { &record.target_name };
+    let target = if record.target_name.is_root() {
+        owner
+    } else {
+        &record.target_name
+    };
     let mut made = Service {
         priority: record.svc_priority,
         target: target.to_ascii().to_ascii_lowercase(),
@@ -104,7 +108,13 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
             SvcParamValue::Mandatory(keys) if keys.0.iter().all(|key| is_understood(*key)) => {}
             SvcParamValue::Mandatory(_) => return None,
             SvcParamValue::Alpn(alpn) => {
-                made.alpn = alpn.0.iter().filter(|one| !one.is_empty()).take(MOST_VALUES).cloned().collect();
+                made.alpn = alpn
+                    .0
+                    .iter()
+                    .filter(|one| !one.is_empty())
+                    .take(MOST_VALUES)
+                    .cloned()
+                    .collect();
             }
             SvcParamValue::NoDefaultAlpn => made.no_default_alpn = true,
             SvcParamValue::Port(0) => return None,
@@ -172,7 +182,10 @@ mod tests {
             record(
                 16,
                 "foo.example.org.",
-                vec![alpn(&["h2", "h3-19"]), (SvcParamKey::Port, SvcParamValue::Port(53))],
+                vec![
+                    alpn(&["h2", "h3-19"]),
+                    (SvcParamKey::Port, SvcParamValue::Port(53)),
+                ],
             ),
             record(
                 1,
@@ -181,7 +194,10 @@ mod tests {
                     alpn(&["h3"]),
                     (SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn),
                     (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(hints4))),
-                    (SvcParamKey::EchConfigList, SvcParamValue::EchConfigList(EchConfigList(vec![1, 2]))),
+                    (
+                        SvcParamKey::EchConfigList,
+                        SvcParamValue::EchConfigList(EchConfigList(vec![1, 2])),
+                    ),
                     (SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(hints6))),
                     (SvcParamKey::Key(667), SvcParamValue::Unknown(Unknown(vec![1]))),
                 ],
@@ -189,12 +205,18 @@ mod tests {
         ]);
         assert_eq!(made.len(), 2);
         assert_eq!((made[0].priority, made[0].target.as_str()), (1, "example.com."));
-        assert_eq!((made[1].priority, made[1].target.as_str()), (16, "foo.example.org."));
+        assert_eq!(
+            (made[1].priority, made[1].target.as_str()),
+            (16, "foo.example.org.")
+        );
         assert_eq!(
             made[0].hints().map(|ip| ip.to_string()).collect::<Vec<_>>(),
             ["2001:db8::1", "192.0.2.1"]
         );
-        assert_eq!((made[1].port, made[0].ech.as_deref()), (Some(53), Some(&[1, 2][..])));
+        assert_eq!(
+            (made[1].port, made[0].ech.as_deref()),
+            (Some(53), Some(&[1, 2][..]))
+        );
         assert!(made[0].speaks("h3", "http/1.1") && !made[0].speaks("http/1.1", "http/1.1"));
         assert!(made[1].speaks("h2", "http/1.1") && made[1].speaks("http/1.1", "http/1.1"));
     }
@@ -204,16 +226,27 @@ mod tests {
     #[test]
     fn records_beyond_us_are_left_out() {
         let mandatory = |keys: &[SvcParamKey]| {
-            (SvcParamKey::Mandatory, SvcParamValue::Mandatory(Mandatory(keys.to_vec())))
+            (
+                SvcParamKey::Mandatory,
+                SvcParamValue::Mandatory(Mandatory(keys.to_vec())),
+            )
         };
         let none = services(&[
             record(1, ".", vec![mandatory(&[SvcParamKey::Key(667)])]),
             record(1, ".", vec![mandatory(&[SvcParamKey::EchConfigList])]),
-            record(1, ".", vec![(SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn)]),
+            record(
+                1,
+                ".",
+                vec![(SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn)],
+            ),
             record(1, ".", vec![(SvcParamKey::Port, SvcParamValue::Port(0))]),
         ]);
         assert_eq!(none, []);
-        let one = services(&[record(1, ".", vec![mandatory(&[SvcParamKey::Alpn]), alpn(&["h3"])])]);
+        let one = services(&[record(
+            1,
+            ".",
+            vec![mandatory(&[SvcParamKey::Alpn]), alpn(&["h3"])],
+        )]);
         assert_eq!(one.len(), 1);
     }
 
@@ -226,15 +259,24 @@ mod tests {
         let understood = understand(&owner, [&service, &alias].into_iter());
         assert_eq!(understood, Understood::Alias(name("pool.svc.example.")));
         let nothing = record(0, ".", vec![]);
-        assert_eq!(understand(&owner, std::iter::once(&nothing)), Understood::Unavailable);
+        assert_eq!(
+            understand(&owner, std::iter::once(&nothing)),
+            Understood::Unavailable
+        );
     }
 
     #[test]
     fn an_answer_is_bounded() {
         let addresses: Vec<A> = (0..100).map(|n| A::new(192, 0, 2, n)).collect();
         let hint = (SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(addresses)));
-        let records: Vec<SVCB> = (1..200).rev().map(|n| record(n, ".", vec![hint.clone()])).collect();
+        let records: Vec<SVCB> = (1..200)
+            .rev()
+            .map(|n| record(n, ".", vec![hint.clone()]))
+            .collect();
         let made = services(&records);
-        assert_eq!((made.len(), made[0].priority, made[0].ipv4_hints.len()), (16, 1, 16));
+        assert_eq!(
+            (made.len(), made[0].priority, made[0].ipv4_hints.len()),
+            (16, 1, 16)
+        );
     }
 }

@@ -34,7 +34,10 @@ impl Target {
     /// When it is neither an address nor a name: empty, too long, with a zone or an escape, or with a number for
     /// its last label, which old resolvers take for an address and new ones do not (RFC 1123, 2.1).
     pub fn parse(text: &str) -> Result<Target, BadName> {
-        let bad = |why: &str| BadName { text: text.chars().take(300).collect(), why: why.to_owned() };
+        let bad = |why: &str| BadName {
+            text: text.chars().take(300).collect(),
+            why: why.to_owned(),
+        };
         let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if let Ok(address) = inner.unwrap_or(text).parse::<IpAddr>() {
             return match inner.is_some() && address.is_ipv4() {
@@ -43,7 +46,9 @@ impl Target {
             };
         }
         if text.contains('%') {
-            return Err(bad("zones of addresses are not understood; bind to the interface instead"));
+            return Err(bad(
+                "zones of addresses are not understood; bind to the interface instead",
+            ));
         }
         if text.contains([':', '[', ']']) {
             return Err(bad("it looks like an IPv6 address, and is none"));
@@ -136,7 +141,10 @@ mod tests {
             &longest,
         ] {
             let error = Target::parse(text).expect_err(text);
-            assert!(error.to_string().starts_with(&format!("`{text}` is no host: ")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("`{text}` is no host: ")),
+                "{error}"
+            );
         }
     }
 }

@@ -28,9 +28,19 @@ fn arbitrary_answers_are_survived() {
 
 #[test]
 fn arbitrary_names_are_survived() {
-    for text in
-        ["xn--", "xn--a", "\u{ad}", "a\u{3002}b", "ß.example", "%00", "a b", "\\065", "*.x", "-.x", "a\\.b"]
-    {
+    for text in [
+        "xn--",
+        "xn--a",
+        "\u{ad}",
+        "a\u{3002}b",
+        "ß.example",
+        "%00",
+        "a b",
+        "\\065",
+        "*.x",
+        "-.x",
+        "a\\.b",
+    ] {
         answer(text.as_bytes());
     }
 }

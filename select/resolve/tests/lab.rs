@@ -72,7 +72,9 @@ fn main() -> ExitCode {
 fn in_client(work: impl AsyncFnOnce() -> TestResult + Send) -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     lab.host("client")?.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(work())
     })?
 }
@@ -107,15 +109,26 @@ fn each_question_is_answered_apart() -> TestResult {
         let mut answers = resolver.lookup(&Lookup::https("www.example", 443)?);
         let first = answers.next().await.ok_or("no answer")?;
         assert_eq!(first.question, Question::Service);
-        assert!((30..150).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+        assert!(
+            (30..150).contains(&start.elapsed().as_millis()),
+            "{:?}",
+            start.elapsed()
+        );
         let second = answers.next().await.ok_or("no second answer")?;
         assert_eq!(second.question, Question::Ipv4);
-        assert!((200..400).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+        assert!(
+            (200..400).contains(&start.elapsed().as_millis()),
+            "{:?}",
+            start.elapsed()
+        );
         let records = second.result?;
         let mut addresses = texts(&records);
         addresses.sort();
         assert_eq!(addresses, ["10.77.0.2", "192.0.2.7"]);
-        assert!(records.lives_for <= Duration::from_secs(1), "the script's answers are not kept");
+        assert!(
+            records.lives_for <= Duration::from_secs(1),
+            "the script's answers are not kept"
+        );
         let third = tokio::time::timeout(Duration::from_millis(300), answers.next()).await;
         assert!(third.is_err(), "IPv6 stays silent: {third:?}");
         Ok(())
@@ -127,8 +140,13 @@ fn services_are_told_in_their_order() -> TestResult {
         let resolver = Resolver::new(&Config::system()?)?;
         let services = only(&resolver, "www.example", Question::Service).await??.services;
         assert_eq!(services.alias, None);
-        let [first, second] = &services.services[..] else { return Err(format!("{services:?}").into()) };
-        assert_eq!((first.priority, first.target.as_str(), first.port), (1, "www.example.", None));
+        let [first, second] = &services.services[..] else {
+            return Err(format!("{services:?}").into());
+        };
+        assert_eq!(
+            (first.priority, first.target.as_str(), first.port),
+            (1, "www.example.", None)
+        );
         assert_eq!(first.alpn, ["h3", "h2"]);
         let hints: Vec<String> = first.hints().map(|ip| ip.to_string()).collect();
         assert_eq!(hints, ["fd77::2", "10.77.0.2"]);
@@ -136,9 +154,17 @@ fn services_are_told_in_their_order() -> TestResult {
             (second.priority, second.target.as_str(), second.port),
             (2, "backup.example.", Some(8443))
         );
-        let other = all(&resolver, &Lookup::https("www.example", 8443)?.only(&[Question::Service])).await;
+        let other = all(
+            &resolver,
+            &Lookup::https("www.example", 8443)?.only(&[Question::Service]),
+        )
+        .await;
         let records = other.into_iter().next().ok_or("no answer")?.result?;
-        assert_eq!(records.services.services[0].alpn, ["h2"], "RFC 9460, 9.1: another port has another name");
+        assert_eq!(
+            records.services.services[0].alpn,
+            ["h2"],
+            "RFC 9460, 9.1: another port has another name"
+        );
         Ok(())
     })
 }
@@ -146,14 +172,26 @@ fn services_are_told_in_their_order() -> TestResult {
 fn aliases_are_followed() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
-        let services = only(&resolver, "alias.example", Question::Service).await??.services;
+        let services = only(&resolver, "alias.example", Question::Service)
+            .await??
+            .services;
         assert_eq!(services.alias.as_deref(), Some("pool.example."));
         assert_eq!(services.services[0].target, "pool.example.");
-        let bare = only(&resolver, "bare.example", Question::Service).await??.services;
-        assert_eq!((bare.alias.as_deref(), bare.services.len()), (Some("quiet.example."), 0));
+        let bare = only(&resolver, "bare.example", Question::Service)
+            .await??
+            .services;
+        assert_eq!(
+            (bare.alias.as_deref(), bare.services.len()),
+            (Some("quiet.example."), 0)
+        );
         let start = Instant::now();
-        let round = only(&resolver, "round.example", Question::Service).await?.expect_err("it has no end");
-        assert!(round.to_string().ends_with(": round.example. → round.example."), "{round}");
+        let round = only(&resolver, "round.example", Question::Service)
+            .await?
+            .expect_err("it has no end");
+        assert!(
+            round.to_string().ends_with(": round.example. → round.example."),
+            "{round}"
+        );
         assert!(start.elapsed() < Duration::from_secs(1));
         Ok(())
     })
@@ -166,8 +204,11 @@ fn serve_circle(socket: &std::net::UdpSocket) {
     while let Ok((length, from)) = socket.recv_from(&mut buffer) {
         let question = &buffer[12..length];
         let end = question.iter().position(|byte| *byte == 0).unwrap_or_default() + 5;
-        let target: &[u8] =
-            if question.starts_with(b"\x01a") { b"\x01b\x04loop\0" } else { b"\x01a\x04loop\0" };
+        let target: &[u8] = if question.starts_with(b"\x01a") {
+            b"\x01b\x04loop\0"
+        } else {
+            b"\x01a\x04loop\0"
+        };
         let header = [buffer[0], buffer[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
         let record = b"\xc0\x0c\0\x05\0\x01\0\0\0\0\0\x08";
         let answer = [&header[..], &question[..end], record, target].concat();
@@ -180,10 +221,15 @@ fn aliases_in_a_circle_are_named() -> TestResult {
     in_client(async || {
         let socket = std::net::UdpSocket::bind("127.0.0.9:53")?;
         std::thread::spawn(move || serve_circle(&socket));
-        let resolver =
-            Resolver::new(&Config::parse("nameserver 127.0.0.9\noptions timeout:1 attempts:1\n", "")?)?;
+        let resolver = Resolver::new(&Config::parse(
+            "nameserver 127.0.0.9\noptions timeout:1 attempts:1\n",
+            "",
+        )?)?;
         for (name, question) in [("a.loop", Question::Ipv4), ("b.loop", Question::Ipv6)] {
-            let error = only(&resolver, name, question).await?.expect_err("it has no end").to_string();
+            let error = only(&resolver, name, question)
+                .await?
+                .expect_err("it has no end")
+                .to_string();
             let is_circle = error.contains("a.loop. → b.loop. → a.loop.")
                 || error.contains("b.loop. → a.loop. → b.loop.");
             assert!(is_circle && error.contains(name), "{error}");
@@ -196,21 +242,39 @@ fn failures_have_their_class() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::parse(IMPATIENT, "")?)?;
         let cases = [
-            ("nowhere.example", Question::Ipv4, "there is no name `nowhere.example`"),
-            ("quiet.example", Question::Ipv6, "`quiet.example` has no IPv6 addresses"),
-            ("quiet.example", Question::Service, "`quiet.example` has no service records"),
+            (
+                "nowhere.example",
+                Question::Ipv4,
+                "there is no name `nowhere.example`",
+            ),
+            (
+                "quiet.example",
+                Question::Ipv6,
+                "`quiet.example` has no IPv6 addresses",
+            ),
+            (
+                "quiet.example",
+                Question::Service,
+                "`quiet.example` has no service records",
+            ),
             ("x.invalid", Question::Ipv4, "there is no name `invalid`"),
         ];
         for (name, question, expected) in cases {
             let error = only(&resolver, name, question).await?.expect_err(name);
             assert_eq!(error.to_string(), expected);
         }
-        let failed = only(&resolver, "broken.example", Question::Ipv4).await?.expect_err("it fails");
+        let failed = only(&resolver, "broken.example", Question::Ipv4)
+            .await?
+            .expect_err("it fails");
         assert!(matches!(failed, ResolveError::Server { .. }), "{failed:?}");
-        let refused = only(&resolver, "broken.example", Question::Ipv6).await?.expect_err("it refuses");
+        let refused = only(&resolver, "broken.example", Question::Ipv6)
+            .await?
+            .expect_err("it refuses");
         assert!(matches!(refused, ResolveError::Server { .. }), "{refused:?}");
         let start = Instant::now();
-        let silent = only(&resolver, "broken.example", Question::Service).await?.expect_err("it is silent");
+        let silent = only(&resolver, "broken.example", Question::Service)
+            .await?
+            .expect_err("it is silent");
         assert!(matches!(silent, ResolveError::Timeout { .. }), "{silent:?}");
         let took = start.elapsed();
         assert!(
@@ -225,14 +289,29 @@ fn the_hosts_file_is_honoured() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
         let start = Instant::now();
-        assert_eq!(texts(&only(&resolver, "server", Question::Ipv4).await??), ["10.77.0.2"]);
-        assert_eq!(texts(&only(&resolver, "server", Question::Ipv6).await??), ["fd77::2"]);
-        let none = only(&resolver, "server", Question::Service).await?.expect_err("a file has no services");
+        assert_eq!(
+            texts(&only(&resolver, "server", Question::Ipv4).await??),
+            ["10.77.0.2"]
+        );
+        assert_eq!(
+            texts(&only(&resolver, "server", Question::Ipv6).await??),
+            ["fd77::2"]
+        );
+        let none = only(&resolver, "server", Question::Service)
+            .await?
+            .expect_err("a file has no services");
         assert!(matches!(none, ResolveError::NoRecord { .. }), "{none:?}");
-        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() < Duration::from_millis(500),
+            "{:?}",
+            start.elapsed()
+        );
         // Who is in the file with one family has that one alone.
         let one = Resolver::new(&Config::parse(IMPATIENT, "192.0.2.1 www.example\n")?)?;
-        assert_eq!(texts(&only(&one, "WWW.example", Question::Ipv4).await??), ["192.0.2.1"]);
+        assert_eq!(
+            texts(&only(&one, "WWW.example", Question::Ipv4).await??),
+            ["192.0.2.1"]
+        );
         assert!(only(&one, "www.example", Question::Ipv6).await?.is_err());
         Ok(())
     })
@@ -242,9 +321,15 @@ fn the_search_list_is_honoured() -> TestResult {
     in_client(async || {
         let text = format!("search nothing.example example\n{IMPATIENT}");
         let resolver = Resolver::new(&Config::parse(&text, "")?)?;
-        assert_eq!(texts(&only(&resolver, "quiet", Question::Ipv4).await??), ["192.0.2.9"]);
+        assert_eq!(
+            texts(&only(&resolver, "quiet", Question::Ipv4).await??),
+            ["192.0.2.9"]
+        );
         let absolute = only(&resolver, "quiet.", Question::Ipv4).await?;
-        assert!(matches!(absolute, Err(ResolveError::NoSuchName { .. })), "{absolute:?}");
+        assert!(
+            matches!(absolute, Err(ResolveError::NoSuchName { .. })),
+            "{absolute:?}"
+        );
         Ok(())
     })
 }
@@ -275,11 +360,18 @@ fn questions_leave_from_their_address() -> TestResult {
     in_client(async || {
         let config = Config::parse(IMPATIENT, "")?;
         let local = Resolver::new(&config.clone().from_source(IpAddr::from([127, 0, 0, 7]))?)?;
-        assert_eq!(texts(&only(&local, "quiet.example", Question::Ipv4).await??), ["192.0.2.9"]);
+        assert_eq!(
+            texts(&only(&local, "quiet.example", Question::Ipv4).await??),
+            ["192.0.2.9"]
+        );
         let strange = Resolver::new(&config.from_source(IpAddr::from([203, 0, 113, 1]))?)?;
-        let error =
-            only(&strange, "quiet.example", Question::Ipv4).await?.expect_err("nobody has that address");
-        assert!(matches!(error, ResolveError::Other { .. } | ResolveError::Timeout { .. }), "{error:?}");
+        let error = only(&strange, "quiet.example", Question::Ipv4)
+            .await?
+            .expect_err("nobody has that address");
+        assert!(
+            matches!(error, ResolveError::Other { .. } | ResolveError::Timeout { .. }),
+            "{error:?}"
+        );
         Ok(())
     })
 }
@@ -308,5 +400,10 @@ fn dropping_cancels() -> TestResult {
 fn sockets() -> TestResult<usize> {
     let table = std::fs::read_to_string("/proc/thread-self/net/udp")?;
     let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
-    Ok(table.lines().skip(1).filter_map(local).filter(|address| !address.ends_with(":0035")).count())
+    Ok(table
+        .lines()
+        .skip(1)
+        .filter_map(local)
+        .filter(|address| !address.ends_with(":0035"))
+        .count())
 }

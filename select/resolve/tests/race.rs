@@ -60,9 +60,13 @@ fn race_to(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration)> {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     lab.link("hole")?.silence(true)?;
     // IPv4 alone: IPv6 is refused.
-    let _listener = lab.host("server")?.run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
+    let _listener = lab
+        .host("server")?
+        .run(|| std::net::TcpListener::bind(("0.0.0.0", PORT)))??;
     lab.host("client")?.run(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         runtime.block_on(drive(name, profile))
     })?
 }
@@ -106,10 +110,18 @@ fn told(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Ev
     let question = answer.question;
     let records = match answer.result {
         Ok(records) => records,
-        Err(error) => return Event::Missing { question, why: error.failure() },
+        Err(error) => {
+            return Event::Missing {
+                question,
+                why: error.failure(),
+            };
+        }
     };
     let mut candidate = |address: IpAddr, service: Option<Service>| {
-        let (id, to) = (CandidateId(addresses.len() as u32), SocketAddr::new(address, PORT));
+        let (id, to) = (
+            CandidateId(addresses.len() as u32),
+            SocketAddr::new(address, PORT),
+        );
         addresses.insert(id, to);
         let mut made = Candidate::new(id, "tcp", to.to_string());
         made.service = service;
@@ -117,16 +129,31 @@ fn told(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Ev
     };
     let mut candidates = Vec::new();
     for service in &records.services.services {
-        let described = Service { encrypted_hello: false, priority: service.priority, is_choice: false };
+        let described = Service {
+            encrypted_hello: false,
+            priority: service.priority,
+            is_choice: false,
+        };
         candidates.extend(service.hints().map(|address| candidate(address, Some(described))));
     }
-    candidates.extend(records.addresses.into_iter().map(|address| candidate(address, None)));
-    Event::Found { question: Some(question), candidates }
+    candidates.extend(
+        records
+            .addresses
+            .into_iter()
+            .map(|address| candidate(address, None)),
+    );
+    Event::Found {
+        question: Some(question),
+        candidates,
+    }
 }
 
 fn a_hint_connects_before_the_addresses_are_known() -> TestResult {
     let (address, took) = race_to("hint.example", Profile::VERSION3)?;
-    assert!(address.is_ipv4(), "IPv6 is refused, and IPv4 follows at once: {address}");
+    assert!(
+        address.is_ipv4(),
+        "IPv6 is refused, and IPv4 follows at once: {address}"
+    );
     assert!((30..200).contains(&took.as_millis()), "{took:?}: A takes 400 ms");
     Ok(())
 }

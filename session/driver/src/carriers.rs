@@ -73,7 +73,11 @@ impl Strand {
 
     /// Bytes of data that it takes now.
     pub(super) fn room(&self) -> usize {
-        if self.hungry { QUEUE.saturating_sub(self.queued) } else { 0 }
+        if self.hungry {
+            QUEUE.saturating_sub(self.queued)
+        } else {
+            0
+        }
     }
 
     /// Ends it when everything is written and its peer has ended it, or after too long.
@@ -142,7 +146,10 @@ impl Strand {
                 Turn::Idle => {}
             }
         }
-        let is_late = self.ending.as_mut().is_some_and(|late| late.as_mut().poll(cx).is_ready());
+        let is_late = self
+            .ending
+            .as_mut()
+            .is_some_and(|late| late.as_mut().poll(cx).is_ready());
         if is_late {
             self.carrier.abort();
         }
@@ -174,13 +181,23 @@ mod tests {
         peer.write_all(b"what crosses the end").await.unwrap();
         strand.finish();
         let ended = tokio::spawn(async move {
-            poll_fn(|cx| if strand.end(cx) { Poll::Ready(()) } else { Poll::Pending }).await
+            poll_fn(|cx| {
+                if strand.end(cx) {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await
         });
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         let mut got = Vec::new();
         peer.read_to_end(&mut got).await.expect("no reset");
         assert_eq!(got.len(), LENGTH);
         drop(peer);
-        tokio::time::timeout(FINISHING, ended).await.expect("both ends have ended").unwrap();
+        tokio::time::timeout(FINISHING, ended)
+            .await
+            .expect("both ends have ended")
+            .unwrap();
     }
 }

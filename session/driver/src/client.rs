@@ -84,7 +84,13 @@ pub fn connect(config: ClientConfig) -> io::Result<Session> {
 
 /// Begins a session, or what `fallback` allows instead. `awaits`: more ways may be found.
 pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> io::Result<Session> {
-    let ClientConfig { mut session, name, scheduler, ways, tls } = config;
+    let ClientConfig {
+        mut session,
+        name,
+        scheduler,
+        ways,
+        tls,
+    } = config;
     let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if ways.is_empty() {
         return Err(invalid("a session needs at least one way to its server"));
@@ -118,35 +124,46 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> i
         let mut inner = shared.lock();
         inner.ways = ways;
         inner.fallback = fallback;
-        inner.offers = tls.as_ref().is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
+        inner.offers = tls
+            .as_ref()
+            .is_some_and(|(tls, _)| !tls.config.alpn_protocols.is_empty());
     }
     tokio::spawn(Driver::new(shared.clone(), Some(connector(tls)), None));
-    Ok(Session { shared: Handle::new(shared) })
+    Ok(Session {
+        shared: Handle::new(shared),
+    })
 }
 
 /// Opens carriers. QUIC connections of one way share a socket.
 fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
-    Box::new(move |Wanted { candidate, mut way, elsewhere, small }| {
-        let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
-        Box::pin(async move {
-            if let Some(elsewhere) = elsewhere {
-                way = way.led_to(elsewhere.address);
-                tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
-            }
-            match &mut way {
-                Way::Tcp { options, .. } if small => {
-                    options.max_segment.get_or_insert(SMALL_SEGMENT);
+    Box::new(
+        move |Wanted {
+                  candidate,
+                  mut way,
+                  elsewhere,
+                  small,
+              }| {
+            let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
+            Box::pin(async move {
+                if let Some(elsewhere) = elsewhere {
+                    way = way.led_to(elsewhere.address);
+                    tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
                 }
-                Way::Mtp { options, .. } if small => {
-                    options.max_segment.get_or_insert(SMALL_SEGMENT as u16);
+                match &mut way {
+                    Way::Tcp { options, .. } if small => {
+                        options.max_segment.get_or_insert(SMALL_SEGMENT);
+                    }
+                    Way::Mtp { options, .. } if small => {
+                        options.max_segment.get_or_insert(SMALL_SEGMENT as u16);
+                    }
+                    _ => {}
                 }
-                _ => {}
-            }
-            let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
-            opened.map_err(|error| by_way(&way, &error))
-        })
-    })
+                let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
+                opened.map_err(|error| by_way(&way, &error))
+            })
+        },
+    )
 }
 
 impl Way {
@@ -154,10 +171,25 @@ impl Way {
     fn led_to(self, to: SocketAddr) -> Self {
         let fits = |local: &SocketAddr| local.is_ipv4() == to.is_ipv4();
         match self {
-            Self::Tcp { local, options, .. } => Self::Tcp { peer: to, local: local.filter(fits), options },
-            Self::Quic { local, options, .. } => Self::Quic { peer: to, local: local.filter(fits), options },
-            Self::Mtp { stack, options, .. } => Self::Mtp { peer: to, stack, options },
-            Self::Sctp { options, .. } => Self::Sctp { peers: vec![to], options },
+            Self::Tcp { local, options, .. } => Self::Tcp {
+                peer: to,
+                local: local.filter(fits),
+                options,
+            },
+            Self::Quic { local, options, .. } => Self::Quic {
+                peer: to,
+                local: local.filter(fits),
+                options,
+            },
+            Self::Mtp { stack, options, .. } => Self::Mtp {
+                peer: to,
+                stack,
+                options,
+            },
+            Self::Sctp { options, .. } => Self::Sctp {
+                peers: vec![to],
+                options,
+            },
         }
     }
 }
@@ -168,7 +200,10 @@ fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClie
         return Ok((tls, usual));
     }
     let server = ServerName::try_from(name.clone()).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{name:?} is no name of a server"))
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{name:?} is no name of a server"),
+        )
     })?;
     Ok((TlsClient { name: server, ..tls }, name))
 }
@@ -176,9 +211,10 @@ fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClie
 /// The carriers' errors name the peer already.
 fn by_way(way: &Way, error: &io::Error) -> io::Error {
     let (transport, interface) = match way {
-        Way::Tcp { options, .. } => {
-            (if options.mptcp { "mptcp" } else { "tcp" }, options.interface.as_deref())
-        }
+        Way::Tcp { options, .. } => (
+            if options.mptcp { "mptcp" } else { "tcp" },
+            options.interface.as_deref(),
+        ),
         Way::Quic { options, .. } => ("quic", options.interface.as_deref()),
         Way::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
         Way::Sctp { .. } => ("sctp", None),
@@ -236,7 +272,10 @@ async fn open_by(
         }
         Way::Sctp { peers, options } => {
             if tls.is_some() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "SCTP has no security"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "SCTP has no security",
+                ));
             }
             Box::new(Stack::open(None)?.connect(peers, &[], options).await?)
         }

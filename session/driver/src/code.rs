@@ -86,7 +86,9 @@ impl Code {
             stream.write_all(&[GREETING, &message].concat()).await?;
             let answer: [u8; MESSAGE] = self.next(session, &mut stream).await?;
             let key = exchange.finish(&answer).map_err(|_| CodeError::Protocol)?;
-            stream.write_all(&confirmation(&key, CLIENT, &binding).finalize().into_bytes()).await?;
+            stream
+                .write_all(&confirmation(&key, CLIENT, &binding).finalize().into_bytes())
+                .await?;
             let proof: [u8; CONFIRMATION] = self.next(session, &mut stream).await?;
             let right = confirmation(&key, SERVER, &binding).verify_slice(&proof);
             right.map_err(|_| CodeError::Wrong)?;
@@ -137,8 +139,14 @@ impl FromStr for Code {
     fn from_str(text: &str) -> Result<Code, CodeSyntax> {
         let code = text.trim().to_ascii_lowercase().replace(' ', "-");
         let fits = CODE_LENGTH.contains(&code.len());
-        let is_plain = code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if fits && is_plain { Ok(Code(code)) } else { Err(CodeSyntax) }
+        let is_plain = code
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if fits && is_plain {
+            Ok(Code(code))
+        } else {
+            Err(CodeSyntax)
+        }
     }
 }
 
@@ -202,7 +210,10 @@ pub struct Gate {
 impl Gate {
     /// Takes [`MAX_GUESSES`] wrong codes, and then no more.
     pub fn new(code: Code) -> Gate {
-        Gate { code, left: Mutex::new(MAX_GUESSES) }
+        Gate {
+            code,
+            left: Mutex::new(MAX_GUESSES),
+        }
     }
 
     /// Wrong codes that are still taken. At 0 nobody is admitted any more.
@@ -246,7 +257,9 @@ impl Gate {
         // The client proves first: without this side's confirmation nobody can tell a right code from a wrong
         // one, so whoever leaves before has not guessed.
         self.judge(|| confirmation(&key, CLIENT, &binding).verify_slice(&proof).is_ok())?;
-        stream.write_all(&confirmation(&key, SERVER, &binding).finalize().into_bytes()).await?;
+        stream
+            .write_all(&confirmation(&key, SERVER, &binding).finalize().into_bytes())
+            .await?;
         Ok(stream.shutdown().await?)
     }
 
@@ -265,7 +278,9 @@ impl Gate {
 }
 
 async fn in_time<T>(exchange: impl Future<Output = Result<T, CodeError>>) -> Result<T, CodeError> {
-    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.unwrap_or(Err(CodeError::Late))
+    tokio::time::timeout(EXCHANGE_TIMEOUT, exchange)
+        .await
+        .unwrap_or(Err(CodeError::Late))
 }
 
 fn binding(session: &Session) -> Result<[u8; 32], CodeError> {

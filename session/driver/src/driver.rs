@@ -142,7 +142,13 @@ impl Driver {
             }
         }
         while let Some(Poll::Ready(Some(arrival))) = self.arrivals.as_mut().map(|new| new.poll_recv(cx)) {
-            let Arrival { id, backup, carrier, answer, rest } = arrival;
+            let Arrival {
+                id,
+                backup,
+                carrier,
+                answer,
+                rest,
+            } = arrival;
             let mut inner = self.shared.lock();
             let now = self.shared.now();
             let mut strand = Strand::new(id, carrier);
@@ -216,12 +222,23 @@ impl Driver {
         while let Some(instruction) = inner.session.poll() {
             any = true;
             match instruction {
-                Instruction::Connect { carrier, candidate, small } => {
+                Instruction::Connect {
+                    carrier,
+                    candidate,
+                    small,
+                } => {
                     let elsewhere = inner.session.home_of(carrier);
-                    let elsewhere =
-                        elsewhere.map(|(address, name)| Elsewhere { address, name: name.to_owned() });
+                    let elsewhere = elsewhere.map(|(address, name)| Elsewhere {
+                        address,
+                        name: name.to_owned(),
+                    });
                     if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
-                        let wanted = Wanted { candidate, way: way.clone(), elsewhere, small };
+                        let wanted = Wanted {
+                            candidate,
+                            way: way.clone(),
+                            elsewhere,
+                            small,
+                        };
                         self.opening.push((carrier, small, connector(wanted)));
                     }
                 }
@@ -247,7 +264,15 @@ impl Driver {
                         let inner = &mut *inner;
                         let describe = |carrier| inner.infos.get(&carrier).map(describe);
                         let (session, now) = (&mut inner.session, shared.now());
-                        publish(source, &notice, &mut View { session, now, describe: &describe });
+                        publish(
+                            source,
+                            &notice,
+                            &mut View {
+                                session,
+                                now,
+                                describe: &describe,
+                            },
+                        );
                     }
                     inner.take_notice(notice);
                 }
@@ -258,16 +283,24 @@ impl Driver {
 
     /// Takes orders of the interactive layer. Whether there were any.
     fn interact(&mut self) -> bool {
-        let Some(source) = &mut self.source else { return false };
+        let Some(source) = &mut self.source else {
+            return false;
+        };
         let (mut inner, now) = (self.shared.lock(), self.shared.now());
         let inner = &mut *inner;
         let describe = |carrier| inner.infos.get(&carrier).map(describe);
-        let mut view = View { session: &mut inner.session, now, describe: &describe };
+        let mut view = View {
+            session: &mut inner.session,
+            now,
+            describe: &describe,
+        };
         source.poll(now.as_nanos() as u64, &mut view)
     }
 
     fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
-        self.strands.iter_mut().find(|strand| strand.id == id && !strand.is_finishing())
+        self.strands
+            .iter_mut()
+            .find(|strand| strand.id == id && !strand.is_finishing())
     }
 
     /// The session's own clock: whether its time came, and to be woken when it comes next.
@@ -276,7 +309,11 @@ impl Driver {
         loop {
             let now = self.shared.now();
             let next = self.shared.lock().session.next_timeout(now);
-            let watched = self.source.as_ref().and_then(Source::next_deadline).map(Duration::from_nanos);
+            let watched = self
+                .source
+                .as_ref()
+                .and_then(Source::next_deadline)
+                .map(Duration::from_nanos);
             let next = [next, watched].into_iter().flatten().min();
             let Some(next) = next else { return fired };
             if watched.is_some_and(|watched| watched <= now) {
@@ -318,8 +355,16 @@ fn join(bus: &Bus, shared: &Arc<Shared>) -> Source {
 
 /// What a carrier is, for people.
 fn describe(info: &PathInfo) -> FlowInfo {
-    let Description { local, peer, interface, transport, .. } = &info.description;
-    let on = interface.as_deref().map_or_else(String::new, |name| format!(" on {name}"));
+    let Description {
+        local,
+        peer,
+        interface,
+        transport,
+        ..
+    } = &info.description;
+    let on = interface
+        .as_deref()
+        .map_or_else(String::new, |name| format!(" on {name}"));
     FlowInfo {
         local: Some(*local),
         remote: Some(*peer),
@@ -375,9 +420,10 @@ fn judge(inner: &mut Inner, description: &Description) -> Verdict {
         None if !inner.offers => Verdict::Hawser,
         None => Verdict::Neither("the server chose none of the protocols that were offered (ALPN)".into()),
         Some(_) if is_open => Verdict::Plain,
-        Some(_) => {
-            Verdict::Neither(format!("the server speaks {} here, and not Hawser", protocol(description)))
-        }
+        Some(_) => Verdict::Neither(format!(
+            "the server speaks {} here, and not Hawser",
+            protocol(description)
+        )),
     };
     if is_open && matches!(verdict, Verdict::Hawser) {
         inner.fallback = Fallback::Refused;
@@ -418,7 +464,9 @@ impl Driver {
             }
         };
         if is_late {
-            self.strands.drain(..).for_each(|mut strand| strand.carrier.abort());
+            self.strands
+                .drain(..)
+                .for_each(|mut strand| strand.carrier.abort());
             inner.closed.get_or_insert((GIVEN_UP, false));
             inner.wake_all();
         }
@@ -453,15 +501,30 @@ mod tests {
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut driver = Driver::new(shared.clone(), None, Some(arrivals));
         (driver.orphan, driver.bereft) = (Patience::new(SHORT), Patience::new(SHORT));
-        (driver, Session { shared: Handle::new(shared) }, sender, answer)
+        (
+            driver,
+            Session {
+                shared: Handle::new(shared),
+            },
+            sender,
+            answer,
+        )
     }
 
     fn arrival(id: u32, carrier: Box<Mute>, answer: Bytes) -> Arrival {
-        Arrival { id: CarrierId(id), backup: false, carrier, answer, rest: Bytes::new() }
+        Arrival {
+            id: CarrierId(id),
+            backup: false,
+            carrier,
+            answer,
+            rest: Bytes::new(),
+        }
     }
 
     async fn soon(driver: Driver) {
-        tokio::time::timeout(Duration::from_secs(2), driver).await.expect("it is over");
+        tokio::time::timeout(Duration::from_secs(2), driver)
+            .await
+            .expect("it is over");
     }
 
     #[tokio::test]
@@ -475,7 +538,9 @@ mod tests {
         drop((stream, session));
         soon(driver).await;
         assert!(aborted.load(Ordering::Relaxed), "its carrier is cut");
-        tokio::time::timeout(SHORT, end.come()).await.expect("whoever waits for its end is told");
+        tokio::time::timeout(SHORT, end.come())
+            .await
+            .expect("whoever waits for its end is told");
     }
 
     #[tokio::test]

@@ -155,7 +155,11 @@ impl Session {
             // Accounts that cannot be written now may be read wrongly later; the session is over.
             let _ = tokio::time::timeout(SETTLING, settled.changed()).await;
         }
-        if ended == code { Ok(()) } else { Err(self.shared.lock().ended(ended)) }
+        if ended == code {
+            Ok(())
+        } else {
+            Err(self.shared.lock().ended(ended))
+        }
     }
 
     /// The application has accepted it: it outlives its carriers from now on.

@@ -66,7 +66,12 @@ impl Ledger {
             asks_again: None,
         };
         let accounts = meters.into_iter().map(account).collect();
-        let mut ledger = Self { file, accounts, session: None, settled: watch::Sender::new(()) };
+        let mut ledger = Self {
+            file,
+            accounts,
+            session: None,
+            settled: watch::Sender::new(()),
+        };
         ledger.reserve(|_| true)?;
         Ok(ledger)
     }
@@ -80,7 +85,10 @@ impl Ledger {
                     "{} bytes went over {} since {}, or are set aside: it is not used",
                     account.used, account.meter.key, account.since
                 );
-                warnings.push(Warning { path: account.meter.place.clone(), message });
+                warnings.push(Warning {
+                    path: account.meter.place.clone(),
+                    message,
+                });
             }
             limits.insert(account.meter.path, account.reserved);
             account.unknown = 0;
@@ -98,12 +106,18 @@ impl Ledger {
     fn reserve(&mut self, of: impl Fn(&Account) -> bool) -> io::Result<()> {
         let mut asking: Vec<&mut Account> = self.accounts.iter_mut().filter(|account| of(account)).collect();
         let asked_at = Instant::now();
-        asking.iter_mut().for_each(|account| account.asks_again = Some(asked_at + PAUSE));
+        asking
+            .iter_mut()
+            .for_each(|account| account.asks_again = Some(asked_at + PAUSE));
         let meters: Vec<&Meter> = asking.iter().map(|account| &account.meter).collect();
         let slices = self.file.reserve(&meters, share)?;
         for (account, Slice { bytes, used, since }) in asking.into_iter().zip(slices) {
             // What an earlier period has left is used, but not given back to this one.
-            let kept = if account.since == since { account.reserved } else { 0 };
+            let kept = if account.since == since {
+                account.reserved
+            } else {
+                0
+            };
             (account.reserved, account.since, account.used) = (kept + bytes, since, used);
             account.unknown += bytes;
             if bytes > 0 {
@@ -116,7 +130,11 @@ impl Ledger {
     /// What the session has left, as far as it is known.
     fn left(&self) -> Option<Quotas> {
         let (session, end) = self.session.as_ref()?;
-        Some(session.upgrade().map_or_else(|| end.quotas(), |session| session.lock().session.quotas()))
+        Some(
+            session
+                .upgrade()
+                .map_or_else(|| end.quotas(), |session| session.lock().session.quotas()),
+        )
     }
 }
 
@@ -137,12 +155,21 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         let left = self.left();
         let of_account = |account: &Account| {
-            let known =
-                left.as_ref().map_or(Some(account.reserved), |left| left.get(&account.meter.path).copied());
-            let bytes = known.unwrap_or(0).saturating_add(account.unknown).min(account.reserved);
+            let known = left.as_ref().map_or(Some(account.reserved), |left| {
+                left.get(&account.meter.path).copied()
+            });
+            let bytes = known
+                .unwrap_or(0)
+                .saturating_add(account.unknown)
+                .min(account.reserved);
             (account.meter.clone(), account.since.clone(), bytes)
         };
-        let rest: Vec<_> = self.accounts.iter().map(of_account).filter(|(_, _, bytes)| *bytes > 0).collect();
+        let rest: Vec<_> = self
+            .accounts
+            .iter()
+            .map(of_account)
+            .filter(|(_, _, bytes)| *bytes > 0)
+            .collect();
         if !rest.is_empty() {
             // At the end there is nobody left to tell; it counts as used.
             let _ = self.file.give_back(&rest);
@@ -159,7 +186,9 @@ pub(super) async fn keep(mut ledger: Ledger, session: Weak<Shared>, mut end: End
             () = end.come() => break,
             _ = clock.tick() => {}
         }
-        let Some(left) = session.upgrade().map(|shared| shared.lock().session.quotas()) else { break };
+        let Some(left) = session.upgrade().map(|shared| shared.lock().session.quotas()) else {
+            break;
+        };
         if !ledger.accounts.iter().any(|account| account.is_low(&left)) {
             continue;
         }
@@ -200,8 +229,13 @@ mod tests {
         }
 
         fn open(&self, quota: u64) -> Ledger {
-            let meter =
-                Meter { path: 0, key: "wwan0".into(), quota, period: Period::Ever, place: "here".into() };
+            let meter = Meter {
+                path: 0,
+                key: "wwan0".into(),
+                quota,
+                period: Period::Ever,
+                place: "here".into(),
+            };
             Ledger::open(self.file(), vec![meter]).unwrap()
         }
 
@@ -236,7 +270,10 @@ mod tests {
         assert_eq!((sum, place.used()), (QUOTA, QUOTA));
         let mut warnings = Vec::new();
         place.open(QUOTA).limits(&mut warnings);
-        assert!(warnings[0].message.starts_with("524288000 bytes went over wwan0"), "{warnings:?}");
+        assert!(
+            warnings[0].message.starts_with("524288000 bytes went over wwan0"),
+            "{warnings:?}"
+        );
         drop((one, two));
         assert_eq!(place.used(), 0, "what was not used is given back");
     }

@@ -19,7 +19,9 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
             () = end.come() => return,
             change = network.next() => change,
         };
-        let (Some(change), Some(session)) = (change, session.upgrade()) else { return };
+        let (Some(change), Some(session)) = (change, session.upgrade()) else {
+            return;
+        };
         match change {
             Change::Up(name) => {
                 set(&session, &network, |interface, _| interface == name, true);
@@ -27,7 +29,12 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
             }
             Change::Down(name) => set(&session, &network, |interface, _| interface == name, false),
             Change::AddressAdded(name, address) => {
-                set(&session, &network, |interface, local| interface == name && local == address, true);
+                set(
+                    &session,
+                    &network,
+                    |interface, local| interface == name && local == address,
+                    true,
+                );
                 session.network_changed();
             }
             Change::AddressRemoved(_, address) => set(&session, &network, |_, local| local == address, false),
@@ -51,5 +58,7 @@ fn set(session: &Shared, network: &Network, is_meant: impl Fn(&str, IpAddr) -> b
             meant(*id, description.interface.as_deref(), description.local.ip())
         })
         .collect();
-    carriers.into_iter().for_each(|carrier| session.link(carrier, is_up));
+    carriers
+        .into_iter()
+        .for_each(|carrier| session.link(carrier, is_up));
 }

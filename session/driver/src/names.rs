@@ -37,7 +37,13 @@ impl Names {
     pub(super) fn ask(document: &Document, machine: Machine) -> io::Result<Self> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let (document, answers) = (document.clone(), None);
-        let mut names = Self { document, machine, answers, open: BTreeMap::new(), failures: Vec::new() };
+        let mut names = Self {
+            document,
+            machine,
+            answers,
+            open: BTreeMap::new(),
+            failures: Vec::new(),
+        };
         let mut resolver = None;
         for name in names.document.names() {
             if let Ok(address) = name.parse() {
@@ -105,7 +111,9 @@ impl Names {
                 addresses = self.next() => addresses,
             };
             let Some(session) = session.upgrade() else { return };
-            let Some(addresses) = addresses else { return session.await_ways(false) };
+            let Some(addresses) = addresses else {
+                return session.await_ways(false);
+            };
             // Of these alone: the others have their ways.
             self.machine.addresses = addresses;
             if let Ok(mut plan) = self.document.plan(&self.machine) {

@@ -68,18 +68,28 @@ impl Network {
     /// No netlink socket could be had, or the kernel did not answer.
     pub async fn open() -> io::Result<Self> {
         // What changes while the kernel tells what there is comes afterwards, and nothing is missed.
-        let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
+        let groups = [
+            MulticastGroup::Link,
+            MulticastGroup::Ipv4Ifaddr,
+            MulticastGroup::Ipv6Ifaddr,
+        ];
         let (connection, handle, messages) = new_multicast_connection(&groups)?;
         let task = tokio::spawn(connection);
         let messages = Box::new(messages.map(|(message, _)| message));
-        let mut network = Self { links: Links::default(), messages, task };
+        let mut network = Self {
+            links: Links::default(),
+            messages,
+            task,
+        };
         let mut links = handle.link().get().execute();
         while let Some(link) = links.next().await {
             network.links.take_link(&link.map_err(io::Error::other)?, true);
         }
         let mut addresses = handle.address().get().execute();
         while let Some(address) = addresses.next().await {
-            network.links.take_address(&address.map_err(io::Error::other)?, true);
+            network
+                .links
+                .take_address(&address.map_err(io::Error::other)?, true);
         }
         network.links.changes.clear();
         Ok(network)
@@ -99,23 +109,35 @@ impl Network {
     /// The interfaces that there are, each with its addresses.
     pub fn attachments(&self) -> Vec<Attachment> {
         let links = self.links.known.values();
-        let attachments = self.interfaces().into_iter().zip(links).map(|(interface, link)| Attachment {
-            interface,
-            mtu: link.mtu,
-            addresses: link.addresses.iter().copied().collect(),
-        });
+        let attachments = self
+            .interfaces()
+            .into_iter()
+            .zip(links)
+            .map(|(interface, link)| Attachment {
+                interface,
+                mtu: link.mtu,
+                addresses: link.addresses.iter().copied().collect(),
+            });
         attachments.collect()
     }
 
     /// The interface that has this address.
     pub fn holder(&self, address: IpAddr) -> Option<&str> {
-        let link = self.links.known.values().find(|link| link.addresses.contains(&address))?;
+        let link = self
+            .links
+            .known
+            .values()
+            .find(|link| link.addresses.contains(&address))?;
         Some(&link.name)
     }
 
     /// The addresses of all interfaces.
     pub fn addresses(&self) -> Vec<IpAddr> {
-        self.links.known.values().flat_map(|link| link.addresses.iter().copied()).collect()
+        self.links
+            .known
+            .values()
+            .flat_map(|link| link.addresses.iter().copied())
+            .collect()
     }
 
     /// What happens next. Pending for as long as nothing does; none when the kernel tells no more.
@@ -125,7 +147,9 @@ impl Network {
                 return Some(change);
             }
             let message = self.messages.next().await?;
-            let NetlinkPayload::InnerMessage(message) = message.payload else { continue };
+            let NetlinkPayload::InnerMessage(message) = message.payload else {
+                continue;
+            };
             match message {
                 RouteNetlinkMessage::NewLink(link) => self.links.take_link(&link, true),
                 RouteNetlinkMessage::DelLink(link) => self.links.take_link(&link, false),
@@ -173,12 +197,18 @@ impl Links {
             }
         }
         if std::mem::replace(&mut link.is_up, is_up) != is_up {
-            self.changes.push_back(if is_up { Change::Up(name) } else { Change::Down(name) });
+            self.changes.push_back(if is_up {
+                Change::Up(name)
+            } else {
+                Change::Down(name)
+            });
         }
     }
 
     fn take_address(&mut self, message: &AddressMessage, exists: bool) {
-        let Some(link) = self.known.get_mut(&message.header.index) else { return };
+        let Some(link) = self.known.get_mut(&message.header.index) else {
+            return;
+        };
         // Of a point-to-point link the local address is the one that is its own.
         let local = message.attributes.iter().find_map(|attribute| match attribute {
             AddressAttribute::Local(address) => Some(*address),
@@ -191,9 +221,13 @@ impl Links {
         let Some(address) = local.or(any) else { return };
         let name = link.name.clone();
         let change = if exists {
-            link.addresses.insert(address).then_some(Change::AddressAdded(name, address))
+            link.addresses
+                .insert(address)
+                .then_some(Change::AddressAdded(name, address))
         } else {
-            link.addresses.remove(&address).then_some(Change::AddressRemoved(name, address))
+            link.addresses
+                .remove(&address)
+                .then_some(Change::AddressRemoved(name, address))
         };
         self.changes.extend(change);
     }
@@ -248,7 +282,10 @@ mod tests {
         links.take_link(&link(AddressFamily::Unspec, "wlan0", true), true);
         told(&mut links);
         links.take_link(&link(AddressFamily::Unspec, "wlp2s0", true), true);
-        assert_eq!(told(&mut links), [Change::Down("wlan0".into()), Change::Up("wlp2s0".into())]);
+        assert_eq!(
+            told(&mut links),
+            [Change::Down("wlan0".into()), Change::Up("wlp2s0".into())]
+        );
         links.take_link(&link(AddressFamily::Unspec, "wlp2s0", false), true);
         assert_eq!(told(&mut links), [Change::Down("wlp2s0".into())]);
     }

@@ -29,7 +29,10 @@ pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
     let mut begun = begin_by(document, &[]).await?;
     if !document.fallback.is_empty() {
         let message = "a session was asked for: nothing less is taken".into();
-        begun.warnings.push(Warning { path: "fallback".into(), message });
+        begun.warnings.push(Warning {
+            path: "fallback".into(),
+            message,
+        });
     }
     Ok((begun.session, begun.warnings))
 }
@@ -45,21 +48,34 @@ pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
 /// As [`open`]; no carrier came up.
 pub async fn open_any(document: &Document) -> io::Result<(Connection, Vec<Warning>)> {
     if document.fallback.is_empty() {
-        let Begun { session, warnings, .. } = begin_by(document, &[]).await?;
+        let Begun {
+            session, warnings, ..
+        } = begin_by(document, &[]).await?;
         return Ok((Connection::Session(session), warnings));
     }
     let peer = format!("{}:{}", document.host.to_ascii_lowercase(), document.port);
     let memory = state_of(document);
-    let is_known = memory.as_ref().map_or(Ok(false), |memory| memory.speaks_hawser(&peer))?;
+    let is_known = memory
+        .as_ref()
+        .map_or(Ok(false), |memory| memory.speaks_hawser(&peer))?;
     let offered: &[String] = if is_known { &[] } else { &document.fallback };
-    let Begun { session, mut warnings, has_meters } = begin_by(document, offered).await?;
+    let Begun {
+        session,
+        mut warnings,
+        has_meters,
+    } = begin_by(document, offered).await?;
     if let (true, Some(memory)) = (is_known, &memory) {
         session.shared.lock().hint = Some(format!(
             "{peer} was seen to speak Hawser, and nothing less is taken; {} remembers it",
             memory.path().display()
         ));
     }
-    let mut warn = |message: String| warnings.push(Warning { path: "fallback".into(), message });
+    let mut warn = |message: String| {
+        warnings.push(Warning {
+            path: "fallback".into(),
+            message,
+        })
+    };
     let connection = match session.decided().await? {
         None => {
             if let Some(memory) = memory {
@@ -91,10 +107,18 @@ struct Begun {
 /// `offered`: protocols under which a server that does not speak Hawser is taken.
 async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> {
     // First of all: a device that is made here is one of the interfaces.
-    let stacks = document.stacks.iter().map(Stack::start).collect::<io::Result<Vec<_>>>()?;
+    let stacks = document
+        .stacks
+        .iter()
+        .map(Stack::start)
+        .collect::<io::Result<Vec<_>>>()?;
     let network = Network::open().await?;
-    let machine =
-        Machine { interfaces: network.interfaces(), mptcp: speaks_mptcp(), stacks, ..Machine::default() };
+    let machine = Machine {
+        interfaces: network.interfaces(),
+        mptcp: speaks_mptcp(),
+        stacks,
+        ..Machine::default()
+    };
     let mut names = Names::ask(document, machine)?;
     let mut plan = names.plan().await?;
     let mut warnings = std::mem::take(&mut plan.warnings);
@@ -107,7 +131,9 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         .ok_or_else(|| invalid(format!("no scheduler {:?}", document.scheduler)))?;
     let has_meters = !plan.meters.is_empty();
     let mut ledger = ledger(document, std::mem::take(&mut plan.meters), &mut warnings).await?;
-    let limits = ledger.as_mut().map_or_else(Quotas::new, |ledger| ledger.limits(&mut warnings));
+    let limits = ledger
+        .as_mut()
+        .map_or_else(Quotas::new, |ledger| ledger.limits(&mut warnings));
     plan.limit(&limits);
     let ways = plan.ways;
     if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
@@ -116,24 +142,48 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
     }
     let place = surroundings::name(&network);
-    let known = known_small(document, &place, &mut warnings).await.then_some(place);
-    let session = Config { small_packets: known.is_some(), ..document.session.clone() };
-    let config = ClientConfig { session, name: document.session_id, scheduler, ways, tls };
-    let fallback = if offered.is_empty() { Fallback::Refused } else { Fallback::Open };
+    let known = known_small(document, &place, &mut warnings)
+        .await
+        .then_some(place);
+    let session = Config {
+        small_packets: known.is_some(),
+        ..document.session.clone()
+    };
+    let config = ClientConfig {
+        session,
+        name: document.session_id,
+        scheduler,
+        ways,
+        tls,
+    };
+    let fallback = if offered.is_empty() {
+        Fallback::Refused
+    } else {
+        Fallback::Open
+    };
     let session = begin(config, fallback, names.is_asking())?;
     let mut inner = session.shared.lock();
     let weak = || Arc::downgrade(&session.shared);
     tokio::spawn(super::manager::watch(weak(), inner.end(), network));
     tokio::spawn(names.follow(weak(), inner.end(), limits));
     if let Some(memory) = state_of(document) {
-        tokio::spawn(remember_small(inner.kept_small.clone(), inner.end(), memory, known));
+        tokio::spawn(remember_small(
+            inner.kept_small.clone(),
+            inner.end(),
+            memory,
+            known,
+        ));
     }
     if let Some(mut ledger) = ledger {
         inner.settled = Some(ledger.serve(weak(), inner.end()));
         tokio::spawn(super::ledger::keep(ledger, weak(), inner.end()));
     }
     drop(inner);
-    Ok(Begun { session, warnings, has_meters })
+    Ok(Begun {
+        session,
+        warnings,
+        has_meters,
+    })
 }
 
 /// Where what outlives the session is kept.
@@ -147,13 +197,20 @@ fn state_of(document: &Document) -> Option<StateFile> {
 
 /// Whether long packets are remembered to be lost on this network.
 async fn known_small(document: &Document, network: &Arc<str>, warnings: &mut Vec<Warning>) -> bool {
-    let Some(memory) = state_of(document) else { return false };
+    let Some(memory) = state_of(document) else {
+        return false;
+    };
     let network = network.clone();
-    apart(move || memory.loses_long_packets(&network)).await.unwrap_or_else(|error| {
-        let message = format!("what is known of this network is not used: {error}");
-        warnings.push(Warning { path: "state".into(), message });
-        false
-    })
+    apart(move || memory.loses_long_packets(&network))
+        .await
+        .unwrap_or_else(|error| {
+            let message = format!("what is known of this network is not used: {error}");
+            warnings.push(Warning {
+                path: "state".into(),
+                message,
+            });
+            false
+        })
 }
 
 /// Remembers networks on which a carrier had to keep to small packets, but for the one that was known: its time
@@ -164,7 +221,9 @@ async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile
             () = end.come() => return,
             () = kept_small.notified() => {}
         }
-        let Ok(network) = Network::open().await else { continue };
+        let Ok(network) = Network::open().await else {
+            continue;
+        };
         let (place, memory) = (surroundings::name(&network), memory.clone());
         if known.as_ref() != Some(&place) {
             // What cannot be written is found out again.
@@ -175,7 +234,9 @@ async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile
 
 /// Does what may block where that holds up nothing else.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
 }
 
 /// Opens the accounts of metered paths. A usual place that cannot be written is worth a warning, one
@@ -190,13 +251,19 @@ async fn ledger(
     }
     let opened = match state_of(document) {
         Some(file) => apart(move || Ledger::open(file, meters)).await,
-        None => Err(io::Error::new(io::ErrorKind::NotFound, "neither XDG_STATE_HOME nor HOME is set")),
+        None => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "neither XDG_STATE_HOME nor HOME is set",
+        )),
     };
     match opened {
         Ok(ledger) => Ok(Some(ledger)),
         Err(error) if document.state == StatePlace::Usual && error.kind() != io::ErrorKind::InvalidData => {
             let message = format!("what quotas use is not kept: {error}");
-            warnings.push(Warning { path: "state".into(), message });
+            warnings.push(Warning {
+                path: "state".into(),
+                message,
+            });
             Ok(None)
         }
         Err(error) => Err(error),

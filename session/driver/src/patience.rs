@@ -24,7 +24,9 @@ impl Patience {
         if self.waiting.as_ref().is_none_or(|(before, _)| *before != figure) {
             self.waiting = Some((figure, Box::pin(tokio::time::sleep(self.limit))));
         }
-        self.waiting.as_mut().is_some_and(|(_, end)| matches!(end.as_mut().poll(cx), Poll::Ready(())))
+        self.waiting
+            .as_mut()
+            .is_some_and(|(_, end)| matches!(end.as_mut().poll(cx), Poll::Ready(())))
     }
 
     /// There is nothing to wait for.

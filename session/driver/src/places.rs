@@ -28,13 +28,19 @@ impl Shares {
     /// `total` places, of which one network may have a quarter.
     #[must_use]
     pub const fn new(total: usize) -> Self {
-        Self { total, per_prefix: total.div_ceil(4) }
+        Self {
+            total,
+            per_prefix: total.div_ceil(4),
+        }
     }
 
     /// `total` places, and all of them for one network: where all peers come from the same one.
     #[must_use]
     pub const fn unshared(total: usize) -> Self {
-        Self { total, per_prefix: total }
+        Self {
+            total,
+            per_prefix: total,
+        }
     }
 }
 
@@ -67,13 +73,21 @@ impl<T> Places<T> {
     /// Places that nobody has taken.
     #[must_use]
     pub fn new(shares: Shares) -> Self {
-        Self { shares, next: 0, taken: BTreeMap::new(), by_prefix: HashMap::new(), evicted: 0 }
+        Self {
+            shares,
+            next: 0,
+            taken: BTreeMap::new(),
+            by_prefix: HashMap::new(),
+            evicted: 0,
+        }
     }
 
     /// Takes a place; its number, and the holder that made room for it, if one had to.
     pub fn take(&mut self, peer: IpAddr, holder: T) -> (u64, Option<T>) {
         let prefix = Prefix::from(peer);
-        let oldest = self.crowded(peer).and_then(|crowded| Some(self.of(crowded).next()?.0));
+        let oldest = self
+            .crowded(peer)
+            .and_then(|crowded| Some(self.of(crowded).next()?.0));
         let evicted = oldest.and_then(|number| self.leave(number));
         self.evicted += u64::from(evicted.is_some());
         let number = self.next;
@@ -92,7 +106,10 @@ impl<T> Places<T> {
         } else if self.taken.len() >= self.shares.total.max(1) {
             // Of several networks with the most places, the one with the oldest peer.
             let most = self.by_prefix.values().copied().max().unwrap_or_default();
-            self.taken.values().map(|(prefix, _)| *prefix).find(|prefix| self.count(*prefix) == most)
+            self.taken
+                .values()
+                .map(|(prefix, _)| *prefix)
+                .find(|prefix| self.count(*prefix) == most)
         } else {
             None
         }
@@ -100,7 +117,10 @@ impl<T> Places<T> {
 
     /// The places of a network by their numbers, oldest first, and who has them.
     pub fn of(&self, network: Prefix) -> impl Iterator<Item = (u64, &T)> {
-        let own = self.taken.iter().filter(move |(_, (prefix, _))| *prefix == network);
+        let own = self
+            .taken
+            .iter()
+            .filter(move |(_, (prefix, _))| *prefix == network);
         own.map(|(&number, (_, holder))| (number, holder))
     }
 
@@ -165,7 +185,11 @@ impl Gate {
         let (number, evicted) = self.places().take(peer, sender);
         // A holder that is about to leave does not wait for this any more.
         evicted.map(|holder| holder.send(()));
-        Place { gate: self.clone(), number, made_room }
+        Place {
+            gate: self.clone(),
+            number,
+            made_room,
+        }
     }
 
     /// As [`Places::is_crowded`].
@@ -225,21 +249,35 @@ mod tests {
 
     #[test]
     fn a_network_that_exceeds_its_share_pushes_out_its_own_oldest_peer() {
-        let mut places = Places::new(Shares { total: 8, per_prefix: 2 });
+        let mut places = Places::new(Shares {
+            total: 8,
+            per_prefix: 2,
+        });
         let (honest, none) = places.take(ip("192.0.2.1"), "honest");
         assert_eq!(none, None);
-        let evicted: Vec<_> = (0..1_100).filter_map(|_| places.take(ip("198.51.100.7"), "flood").1).collect();
-        assert_eq!((evicted.len(), evicted.contains(&"honest"), places.taken()), (1_098, false, 3));
+        let evicted: Vec<_> = (0..1_100)
+            .filter_map(|_| places.take(ip("198.51.100.7"), "flood").1)
+            .collect();
+        assert_eq!(
+            (evicted.len(), evicted.contains(&"honest"), places.taken()),
+            (1_098, false, 3)
+        );
         assert_eq!(places.evicted(), 1_098);
         assert_eq!(places.leave(honest), Some("honest"), "it kept its place");
     }
 
     #[test]
     fn the_network_with_the_most_places_makes_room_when_all_are_taken() {
-        let mut places = Places::new(Shares { total: 4, per_prefix: 3 });
-        for (peer, name) in
-            [("192.0.2.1", "lone"), ("192.0.2.2", "first"), ("192.0.2.2", "second"), ("192.0.2.3", "third")]
-        {
+        let mut places = Places::new(Shares {
+            total: 4,
+            per_prefix: 3,
+        });
+        for (peer, name) in [
+            ("192.0.2.1", "lone"),
+            ("192.0.2.2", "first"),
+            ("192.0.2.2", "second"),
+            ("192.0.2.3", "third"),
+        ] {
             places.take(ip(peer), name);
         }
         assert_eq!(places.take(ip("192.0.2.4"), "new").1, Some("first"));
@@ -250,9 +288,18 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_network_share_and_mapped_ones_are_ipv4() {
-        assert_eq!(Prefix::from(ip("2001:db8:1:2::1")), Prefix::from(ip("2001:db8:1:2:ffff::9")));
-        assert_ne!(Prefix::from(ip("2001:db8:1:2::1")), Prefix::from(ip("2001:db8:1:3::1")));
-        assert_eq!(Prefix::from(ip("::ffff:192.0.2.1")), Prefix::from(ip("192.0.2.1")));
+        assert_eq!(
+            Prefix::from(ip("2001:db8:1:2::1")),
+            Prefix::from(ip("2001:db8:1:2:ffff::9"))
+        );
+        assert_ne!(
+            Prefix::from(ip("2001:db8:1:2::1")),
+            Prefix::from(ip("2001:db8:1:3::1"))
+        );
+        assert_eq!(
+            Prefix::from(ip("::ffff:192.0.2.1")),
+            Prefix::from(ip("192.0.2.1"))
+        );
         assert_ne!(Prefix::from(ip("192.0.2.1")), Prefix::from(ip("192.0.2.2")));
     }
 

@@ -45,7 +45,12 @@ impl PlainStream {
     /// All that there is with a peer over this carrier.
     pub fn new(carrier: Box<dyn Carrier>) -> Self {
         let description = Box::new(carrier.describe());
-        Self { carrier, description, unread: Bytes::new(), queue: VecDeque::new() }
+        Self {
+            carrier,
+            description,
+            unread: Bytes::new(),
+            queue: VecDeque::new(),
+        }
     }
 
     /// The protocol that both sides agreed on (ALPN, RFC 7301).
@@ -91,7 +96,10 @@ impl PlainStream {
 
 /// The protocol that TLS agreed on, for people.
 pub(super) fn protocol(description: &Description) -> String {
-    description.alpn.as_deref().map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned())
+    description
+        .alpn
+        .as_deref()
+        .map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned())
 }
 
 impl AsyncRead for PlainStream {

@@ -118,8 +118,15 @@ impl Server {
         let patience = config.acceptor.patience;
         let is_insecure = config.acceptor.insecure && config.tls.is_none();
         let strangers = config.acceptor.strangers.saturating_mul(TRANSPORTS);
-        let acceptor = Acceptor::new(AcceptorConfig { strangers, ..config.acceptor });
-        let door = DoorState { acceptor, next: 0, sessions: HashMap::new() };
+        let acceptor = Acceptor::new(AcceptorConfig {
+            strangers,
+            ..config.acceptor
+        });
+        let door = DoorState {
+            acceptor,
+            next: 0,
+            sessions: HashMap::new(),
+        };
         let house = Arc::new(House {
             door: Mutex::new(door),
             scheduler: config.scheduler,
@@ -130,19 +137,32 @@ impl Server {
         });
         let (addresses, tasks) = (Vec::new(), Vec::new());
         let tls = config.tls.clone().map(|config| TlsServer { config });
-        let mut server = Self { house, addresses, tasks, is_insecure, tls };
+        let mut server = Self {
+            house,
+            addresses,
+            tasks,
+            is_insecure,
+            tls,
+        };
         for (address, options) in config.tcp {
             let door = Door::open(address, options, server.tls.clone())?;
             server.addresses.push(("tcp", door.local()?));
-            server.tasks.push(tokio::spawn(take_tcp(server.house.clone(), door)));
+            server
+                .tasks
+                .push(tokio::spawn(take_tcp(server.house.clone(), door)));
         }
         for (address, options) in config.quic {
             let Some(tls) = config.tls.clone() else {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs a certificate"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "QUIC needs a certificate",
+                ));
             };
             let door = QuicDoor::open(address, options, tls)?;
             server.addresses.push(("quic", door.local()?));
-            server.tasks.push(tokio::spawn(take_quic(server.house.clone(), door)));
+            server
+                .tasks
+                .push(tokio::spawn(take_quic(server.house.clone(), door)));
         }
         server.tasks.push(tokio::spawn(sweep(server.house.clone())));
         Ok(server)
@@ -161,7 +181,8 @@ impl Server {
         }
         let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
         let door = stack.listen(addresses, port, options)?;
-        self.addresses.extend(door.local().into_iter().map(|address| ("sctp", address)));
+        self.addresses
+            .extend(door.local().into_iter().map(|address| ("sctp", address)));
         self.tasks.push(tokio::spawn(take_sctp(self.house.clone(), door)));
         Ok(())
     }
@@ -178,7 +199,11 @@ impl Server {
     ) -> io::Result<()> {
         let listener = stack.listen(address, options, self.tls.clone())?;
         self.addresses.push((stack.transport(), address));
-        self.tasks.push(tokio::spawn(accept_mtp(self.house.clone(), stack.transport(), listener)));
+        self.tasks.push(tokio::spawn(accept_mtp(
+            self.house.clone(),
+            stack.transport(),
+            listener,
+        )));
         Ok(())
     }
 
@@ -336,7 +361,10 @@ async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn C
         let mut door = house.door();
         door.next += 1;
         let key = door.next;
-        match door.acceptor.accepted(key, carrier.exporter(), random, house.now()) {
+        match door
+            .acceptor
+            .accepted(key, carrier.exporter(), random, house.now())
+        {
             Ok(first) => (AtTheDoor { house, key }, first),
             Err(_) => {
                 carrier.abort();
@@ -371,23 +399,52 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
                 std::future::poll_fn(|cx| carrier.poll_finish(cx)).await
             };
             // Whoever does not take the answer does without it.
-            let _ = place.hold(tokio::time::timeout(Duration::from_secs(1), goodbye)).await;
+            let _ = place
+                .hold(tokio::time::timeout(Duration::from_secs(1), goodbye))
+                .await;
         }
-        Verdict::Begin { session, carrier: id, answer, rest } => {
+        Verdict::Begin {
+            session,
+            carrier: id,
+            answer,
+            rest,
+        } => {
             drop(place);
             carrier.admit();
             let peer = carrier.describe().peer.ip();
-            let session = begin(house, *session, Arrival { id, backup: false, carrier, answer, rest });
+            let session = begin(
+                house,
+                *session,
+                Arrival {
+                    id,
+                    backup: false,
+                    carrier,
+                    answer,
+                    rest,
+                },
+            );
             house.new.push(Connection::Session(session), peer);
         }
-        Verdict::Join { session, carrier: id, backup, answer, rest } => {
+        Verdict::Join {
+            session,
+            carrier: id,
+            backup,
+            answer,
+            rest,
+        } => {
             carrier.admit();
             let door = house.door();
             if let Some((arrivals, shared)) = door.sessions.get(&session) {
                 if let Some(shared) = shared.upgrade() {
                     door.acceptor.share_secret(&mut shared.lock().session);
                 }
-                let _ = arrivals.send(Arrival { id, backup, carrier, answer, rest });
+                let _ = arrivals.send(Arrival {
+                    id,
+                    backup,
+                    carrier,
+                    answer,
+                    rest,
+                });
             }
         }
     }
@@ -400,7 +457,10 @@ fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -
     shared.lock().unaccepted = Some(house.new.share());
     let (sender, arrivals) = mpsc::unbounded_channel();
     let _ = sender.send(first);
-    house.door().sessions.insert(name, (sender, Arc::downgrade(&shared)));
+    house
+        .door()
+        .sessions
+        .insert(name, (sender, Arc::downgrade(&shared)));
     let mut end = shared.lock().end();
     tokio::spawn(Driver::new(shared.clone(), None, Some(arrivals)));
     let house = house.clone();
@@ -411,7 +471,9 @@ fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -
         door.sessions.remove(&name);
         door.acceptor.ended(name, now);
     });
-    Session { shared: Handle::new(shared) }
+    Session {
+        shared: Handle::new(shared),
+    }
 }
 
 /// Forgets ended sessions and late strangers, once a second.

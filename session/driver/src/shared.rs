@@ -46,7 +46,12 @@ pub struct PathInfo {
 
 impl PathInfo {
     pub(super) fn new(description: Description) -> Self {
-        Self { description, report: None, counts: PathCounts::default(), lost: None }
+        Self {
+            description,
+            report: None,
+            counts: PathCounts::default(),
+            lost: None,
+        }
     }
 }
 
@@ -190,7 +195,11 @@ impl Shared {
             settled: None,
             unaccepted: None,
         };
-        Arc::new(Self { inner: Mutex::new(inner), handles: AtomicUsize::new(0), epoch })
+        Arc::new(Self {
+            inner: Mutex::new(inner),
+            handles: AtomicUsize::new(0),
+            epoch,
+        })
     }
 
     /// The session. A handle that panicked while it held it leaves it consistent: the machine's
@@ -285,11 +294,18 @@ impl Inner {
                 return;
             }
             Notice::Opened(_) => self.opened = true,
-            Notice::PathLost { carrier, reason, counts } => self.remember(*carrier, reason, *counts),
+            Notice::PathLost {
+                carrier,
+                reason,
+                counts,
+            } => self.remember(*carrier, reason, *counts),
             Notice::Closed { code, by_peer } => {
                 self.closed = Some((*code, *by_peer));
                 self.end_life();
-                self.readers.drain().chain(self.writers.drain()).for_each(|(_, waker)| waker.wake());
+                self.readers
+                    .drain()
+                    .chain(self.writers.drain())
+                    .for_each(|(_, waker)| waker.wake());
             }
             _ => {}
         }
@@ -310,7 +326,11 @@ impl Inner {
         if !self.opened && self.failures.len() < FAILURES && !self.failures.contains(&reason) {
             self.failures.push(reason);
         }
-        let lost = self.infos.iter().filter(|(_, info)| info.lost.is_some()).map(|(id, _)| *id);
+        let lost = self
+            .infos
+            .iter()
+            .filter(|(_, info)| info.lost.is_some())
+            .map(|(id, _)| *id);
         let lost: Vec<CarrierId> = lost.collect();
         if lost.len() > LOST {
             lost.iter().min().map(|oldest| self.infos.remove(oldest));
@@ -323,10 +343,10 @@ impl Inner {
 
     /// How to wait for the session's end.
     pub(super) fn end(&self) -> End {
-        End(self
-            .life
-            .as_ref()
-            .map_or_else(|| watch::Sender::new(self.session.quotas()).subscribe(), watch::Sender::subscribe))
+        End(self.life.as_ref().map_or_else(
+            || watch::Sender::new(self.session.quotas()).subscribe(),
+            watch::Sender::subscribe,
+        ))
     }
 
     /// The session has ended: whoever serves it from beside it is told.
@@ -338,12 +358,22 @@ impl Inner {
 
     /// Every carrier that the session had, and how those that it has do.
     pub(super) fn paths(&self) -> Vec<(CarrierId, PathInfo)> {
-        let mut reports: HashMap<CarrierId, PathReport> =
-            self.session.paths().map(|report| (report.carrier, report)).collect();
+        let mut reports: HashMap<CarrierId, PathReport> = self
+            .session
+            .paths()
+            .map(|report| (report.carrier, report))
+            .collect();
         let with_report = |(&id, info): (&CarrierId, &PathInfo)| {
             let report = reports.remove(&id);
             let counts = report.map_or(info.counts, |report| report.counts);
-            (id, PathInfo { report, counts, ..info.clone() })
+            (
+                id,
+                PathInfo {
+                    report,
+                    counts,
+                    ..info.clone()
+                },
+            )
         };
         let mut paths: Vec<_> = self.infos.iter().map(with_report).collect();
         paths.sort_by_key(|(id, _)| *id);
@@ -374,8 +404,14 @@ impl Inner {
         match (self.opened, self.failures.is_empty()) {
             (false, false) => {
                 let reasons = self.failures.join("; ");
-                let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})"));
-                io::Error::new(io::ErrorKind::ConnectionRefused, format!("no way led there: {reasons}{hint}"))
+                let hint = self
+                    .hint
+                    .as_ref()
+                    .map_or_else(String::new, |hint| format!(" ({hint})"));
+                io::Error::new(
+                    io::ErrorKind::ConnectionRefused,
+                    format!("no way led there: {reasons}{hint}"),
+                )
             }
             _ => match (CodeError::by_close(code), self.closed) {
                 (Some(error), Some((_, true))) => io::Error::new(io::ErrorKind::PermissionDenied, error),

@@ -80,7 +80,11 @@ impl StateFile {
     /// The usual place, if this user has one: `hawser/state.json` in `$XDG_STATE_HOME` or
     /// `~/.local/state` (XDG Base Directory Specification 0.8).
     pub(super) fn usual() -> Option<Self> {
-        let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = |name| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
         let base = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
         Some(Self::at(base.join("hawser/state.json")))
     }
@@ -98,7 +102,11 @@ impl StateFile {
                 let metered = state.metered.remove(&meter.key).unwrap_or_default();
                 let mut metered = current(metered, meter.period);
                 let bytes = share(meter.quota.saturating_sub(metered.used));
-                slices.push(Slice { bytes, used: metered.used, since: metered.since.clone() });
+                slices.push(Slice {
+                    bytes,
+                    used: metered.used,
+                    since: metered.since.clone(),
+                });
                 metered.used += bytes;
                 state.metered.insert(meter.key.clone(), metered);
             }
@@ -110,7 +118,9 @@ impl StateFile {
     pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> io::Result<()> {
         self.change(|state| {
             for (meter, since, bytes) in rest {
-                let Some(metered) = state.metered.get_mut(&meter.key) else { continue };
+                let Some(metered) = state.metered.get_mut(&meter.key) else {
+                    continue;
+                };
                 if metered.since == *since {
                     metered.used = metered.used.saturating_sub(*bytes);
                 }
@@ -130,7 +140,11 @@ impl StateFile {
 
     /// Whether long packets were lost on the network in the last thirty days.
     pub(super) fn loses_long_packets(&self, network: &str) -> io::Result<bool> {
-        Ok(self.read()?.narrow.get(network).is_some_and(|seen| *seen >= oldest()))
+        Ok(self
+            .read()?
+            .narrow
+            .get(network)
+            .is_some_and(|seen| *seen >= oldest()))
     }
 
     /// Long packets were lost on the network today.
@@ -149,7 +163,10 @@ impl StateFile {
             known.retain(|_, seen| *seen >= oldest());
             known.insert(what.to_owned(), today);
             while known.len() > MAX_ENTRIES {
-                let first = known.iter().min_by_key(|(_, seen)| *seen).map(|(name, _)| name.clone());
+                let first = known
+                    .iter()
+                    .min_by_key(|(_, seen)| *seen)
+                    .map(|(name, _)| name.clone());
                 first.map(|name| known.remove(&name));
             }
         })
@@ -194,7 +211,11 @@ impl StateFile {
         let replace = || {
             let apart = Folder::within(folder)?;
             let new = apart.join("state");
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&new)?;
             serde_json::to_writer_pretty(&mut file, &state)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
@@ -231,7 +252,10 @@ fn own(folder: &Path) -> io::Result<()> {
 /// Opens a file of this user's alone, and neither follows a link nor waits for a pipe's other end.
 fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = options.mode(0o600).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = options
+        .mode(0o600)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
     let file = file.map_err(|error| match error.raw_os_error() {
         Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
             io::Error::new(io::ErrorKind::InvalidInput, "it is a link, which is not followed")
@@ -254,7 +278,14 @@ fn current(metered: Metered, period: Period) -> Metered {
         Period::Ever if metered.since.is_empty() => today,
         Period::Ever => return metered,
     };
-    if metered.since < begin { Metered { used: 0, since: begin } } else { metered }
+    if metered.since < begin {
+        Metered {
+            used: 0,
+            since: begin,
+        }
+    } else {
+        metered
+    }
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -276,7 +307,11 @@ fn day(since_epoch: Duration) -> String {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = 400 * era + year_of_era + u64::from(month <= 2);
     format!("{year:04}-{month:02}-{day:02}")
 }
@@ -339,13 +374,23 @@ mod tests {
         let folder = Folder::new().unwrap();
         let path = folder.join("new/state.json");
         seen(&path).unwrap();
-        assert!(StateFile::at(path.clone()).speaks_hawser("example.net:4433").unwrap());
-        for (path, mode) in
-            [(folder.join("new"), 0o700), (path, 0o600), (folder.join("new/state.json.lock"), 0o600)]
-        {
+        assert!(
+            StateFile::at(path.clone())
+                .speaks_hawser("example.net:4433")
+                .unwrap()
+        );
+        for (path, mode) in [
+            (folder.join("new"), 0o700),
+            (path, 0o600),
+            (folder.join("new/state.json.lock"), 0o600),
+        ] {
             assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, mode, "{path:?}");
         }
-        assert_eq!(std::fs::read_dir(folder.join("new")).unwrap().count(), 2, "nothing else is left");
+        assert_eq!(
+            std::fs::read_dir(folder.join("new")).unwrap().count(),
+            2,
+            "nothing else is left"
+        );
     }
 
     #[test]
@@ -362,12 +407,24 @@ mod tests {
     #[test]
     fn a_new_period_begins_with_nothing_used() {
         let today = day(since_epoch());
-        let old = Metered { used: 9, since: "2001-02-03".into() };
+        let old = Metered {
+            used: 9,
+            since: "2001-02-03".into(),
+        };
         assert_eq!(current(old.clone(), Period::Ever), old);
-        assert_eq!(current(old.clone(), Period::Day), Metered { used: 0, since: today.clone() });
+        assert_eq!(
+            current(old.clone(), Period::Day),
+            Metered {
+                used: 0,
+                since: today.clone()
+            }
+        );
         let month = current(old, Period::Month);
         assert_eq!((month.used, month.since), (0, format!("{}-01", &today[..7])));
-        let new = Metered { used: 9, since: today };
+        let new = Metered {
+            used: 9,
+            since: today,
+        };
         assert_eq!(current(new.clone(), Period::Day), new);
         assert_eq!(current(new.clone(), Period::Month), new);
     }

@@ -35,7 +35,10 @@ impl SessionStream {
     pub fn prioritize(&self, priority: Priority) -> io::Result<()> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
-        inner.session.prioritize(self.id, priority, now).map_err(into_io)?;
+        inner
+            .session
+            .prioritize(self.id, priority, now)
+            .map_err(into_io)?;
         inner.kick();
         Ok(())
     }

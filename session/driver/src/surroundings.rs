@@ -19,7 +19,12 @@ pub fn name(network: &Network) -> Arc<str> {
     parts.sort();
     parts.dedup();
     let digest = Sha256::digest(parts.join(" "));
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>()
+        .into()
 }
 
 /// What an address says of its network: of IPv6 the prefix, since the rest changes by itself
@@ -44,13 +49,20 @@ pub fn gone(change: &Change) -> Option<Arc<str>> {
 /// A destination with the source address that the system would take: connecting a datagram socket
 /// asks the kernel's routes, and sends nothing.
 pub fn destination(address: IpAddr) -> Destination {
-    let any: IpAddr = if address.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let any: IpAddr = if address.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0; 16].into()
+    };
     let source = UdpSocket::bind((any, 0)).and_then(|socket| {
         // Any port will do; 9 discards.
         socket.connect(SocketAddr::new(address, 9))?;
         socket.local_addr()
     });
-    Destination { address, source: source.ok().map(|source| Source::new(source.ip())) }
+    Destination {
+        address,
+        source: source.ok().map(|source| Source::new(source.ip())),
+    }
 }
 
 /// These addresses in the order in which to try them from here (RFC 6724).
@@ -86,6 +98,9 @@ mod tests {
     #[test]
     fn this_host_is_reached_from_itself() {
         let to = destination([127, 0, 0, 1].into());
-        assert_eq!(to.source.map(|source| source.address), Some([127, 0, 0, 1].into()));
+        assert_eq!(
+            to.source.map(|source| source.address),
+            Some([127, 0, 0, 1].into())
+        );
     }
 }

@@ -18,18 +18,29 @@ use super::shared::{Handle, Shared};
 
 /// A client's session without a task.
 pub(super) fn session() -> Session {
-    let config =
-        Config { security: Security::None, candidates: vec![Candidate::new(0)], ..Config::default() };
+    let config = Config {
+        security: Security::None,
+        candidates: vec![Candidate::new(0)],
+        ..Config::default()
+    };
     let scheduler = by_name("ecf").expect("it comes with Hawser");
     let machine = hawser_session::Session::client(config, scheduler, [0; 16], Duration::ZERO);
-    Session { shared: Handle::new(Shared::new(machine, Instant::now())) }
+    Session {
+        shared: Handle::new(Shared::new(machine, Instant::now())),
+    }
 }
 
 /// A server's session that has just begun, which allows so many carriers; and ACCEPT.
 pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
-    let session = Config { carriers, ..Config::default() };
-    let mut door: Acceptor<u32> =
-        Acceptor::new(AcceptorConfig { insecure: true, session, ..AcceptorConfig::default() });
+    let session = Config {
+        carriers,
+        ..Config::default()
+    };
+    let mut door: Acceptor<u32> = Acceptor::new(AcceptorConfig {
+        insecure: true,
+        session,
+        ..AcceptorConfig::default()
+    });
     // HELLO of an insecure session (docs/session-protocol.md).
     let mut hello = vec![1, 52, 0, 0, 0, 0, 0, 52, 1, 1, 1, 8];
     hello.extend_from_slice(&1_024u32.to_be_bytes());
@@ -54,7 +65,13 @@ pub(super) struct Mute {
 impl Mute {
     pub(super) fn new(room: usize) -> (Box<Self>, Arc<AtomicBool>) {
         let aborted = Arc::new(AtomicBool::new(false));
-        (Box::new(Self { room, aborted: aborted.clone() }), aborted)
+        (
+            Box::new(Self {
+                room,
+                aborted: aborted.clone(),
+            }),
+            aborted,
+        )
     }
 }
 
@@ -85,14 +102,20 @@ impl Carrier for Mute {
     }
 
     fn poll_write(&mut self, _: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>> {
-        let Some(mut first) = queue.pop_front() else { return Poll::Ready(Ok(0)) };
+        let Some(mut first) = queue.pop_front() else {
+            return Poll::Ready(Ok(0));
+        };
         let taken = first.len().min(self.room);
         self.room -= taken;
         let _ = first.split_to(taken);
         if !first.is_empty() {
             queue.push_front(first);
         }
-        if taken > 0 { Poll::Ready(Ok(taken)) } else { Poll::Pending }
+        if taken > 0 {
+            Poll::Ready(Ok(taken))
+        } else {
+            Poll::Pending
+        }
     }
 
     fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {

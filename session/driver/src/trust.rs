@@ -42,7 +42,10 @@ impl Identity {
     pub fn generate(names: Vec<String>) -> io::Result<Self> {
         let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(io::Error::other)?;
-        Ok(Self { chain: vec![made.cert.der().clone()], key })
+        Ok(Self {
+            chain: vec![made.cert.der().clone()],
+            key,
+        })
     }
 
     /// One from PEM files.
@@ -59,7 +62,9 @@ impl Identity {
     /// The SHA-256 of the certificate: what a client [pins](Trust::Pin).
     pub fn digest(&self) -> [u8; 32] {
         // `generate` and `read` leave no chain empty.
-        self.chain.first().map_or([0; 32], |certificate| Sha256::digest(certificate).into())
+        self.chain
+            .first()
+            .map_or([0; 32], |certificate| Sha256::digest(certificate).into())
     }
 
     /// The same in hexadecimal digits.
@@ -88,13 +93,21 @@ impl Identity {
 }
 
 fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
-    std::iter::once(ALPN.to_vec()).chain(fallback.iter().map(|name| name.clone().into_bytes())).collect()
+    std::iter::once(ALPN.to_vec())
+        .chain(fallback.iter().map(|name| name.clone().into_bytes()))
+        .collect()
 }
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     let found = CertificateDer::pem_file_iter(path).map_err(|why| invalid(path, &why))?;
-    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|why| invalid(path, &why))?;
-    if found.is_empty() { Err(invalid(path, &"there is no certificate in it")) } else { Ok(found) }
+    let found: Vec<_> = found
+        .collect::<Result<_, _>>()
+        .map_err(|why| invalid(path, &why))?;
+    if found.is_empty() {
+        Err(invalid(path, &"there is no certificate in it"))
+    } else {
+        Ok(found)
+    }
 }
 
 /// Whom a client trusts.
@@ -135,7 +148,9 @@ impl Trust {
                 .with_no_client_auth(),
             Self::System => {
                 let path = Path::new("/etc/ssl/certs/ca-certificates.crt");
-                builder.with_root_certificates(roots(certificates(path)?, path)?).with_no_client_auth()
+                builder
+                    .with_root_certificates(roots(certificates(path)?, path)?)
+                    .with_no_client_auth()
             }
         };
         config.alpn_protocols = alpn(fallback);
@@ -146,7 +161,11 @@ impl Trust {
 fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> io::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(certificates);
-    if good == 0 { Err(invalid(path, &"none of its certificates can be used")) } else { Ok(roots) }
+    if good == 0 {
+        Err(invalid(path, &"none of its certificates can be used"))
+    } else {
+        Ok(roots)
+    }
 }
 
 /// What makes a certificate good.
@@ -158,7 +177,10 @@ enum Good {
     Pinned([u8; 32]),
     /// It is one of a file's, or one that those vouch for. What `openssl req -x509` makes calls
     /// itself an authority, and is meant for a server all the same; its dates are not looked at.
-    Listed { own: Vec<CertificateDer<'static>>, others: Arc<WebPkiServerVerifier> },
+    Listed {
+        own: Vec<CertificateDer<'static>>,
+        others: Arc<WebPkiServerVerifier>,
+    },
 }
 
 impl Good {
@@ -166,7 +188,10 @@ impl Good {
         let own = certificates(path)?;
         let roots = Arc::new(roots(own.clone(), path)?);
         let others = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        Ok(Self::Listed { own, others: others.map_err(io::Error::other)? })
+        Ok(Self::Listed {
+            own,
+            others: others.map_err(io::Error::other)?,
+        })
     }
 }
 
@@ -179,7 +204,10 @@ struct Judge {
 
 impl Judge {
     fn new(good: Good) -> Arc<Self> {
-        Arc::new(Self { good, algorithms: provider().signature_verification_algorithms })
+        Arc::new(Self {
+            good,
+            algorithms: provider().signature_verification_algorithms,
+        })
     }
 }
 

@@ -155,7 +155,11 @@ struct Budget {
 
 impl Budget {
     fn new(limit: u64) -> Self {
-        Self { limit, used: AtomicU64::new(0), holders: AtomicU64::new(0) }
+        Self {
+            limit,
+            used: AtomicU64::new(0),
+            holders: AtomicU64::new(0),
+        }
     }
 }
 
@@ -169,14 +173,21 @@ pub(super) struct Share {
 impl Share {
     fn of(budget: &Arc<Budget>) -> Self {
         budget.holders.fetch_add(1, Relaxed);
-        Self { budget: budget.clone(), held: 0 }
+        Self {
+            budget: budget.clone(),
+            held: 0,
+        }
     }
 
     /// The session holds so many bytes now. Whether that is too much: the budget is exceeded, and this is
     /// more than an equal part of it. Whoever holds little is safe from those who hold much.
     pub(super) fn exceeds(&mut self, bytes: u64) -> bool {
         self.budget.used.fetch_add(bytes, Relaxed);
-        let used = self.budget.used.fetch_sub(self.held, Relaxed).saturating_sub(self.held);
+        let used = self
+            .budget
+            .used
+            .fetch_sub(self.held, Relaxed)
+            .saturating_sub(self.held);
         self.held = bytes;
         let equal = self.budget.limit / self.budget.holders.load(Relaxed).max(1);
         used > self.budget.limit && bytes > equal
@@ -212,8 +223,10 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_nobody_accepts_in_time_is_closed() {
         let within = Duration::from_millis(50);
-        let queue =
-            Arc::new(Unaccepted::new(&AcceptorConfig { accept_within: within, ..Default::default() }));
+        let queue = Arc::new(Unaccepted::new(&AcceptorConfig {
+            accept_within: within,
+            ..Default::default()
+        }));
         let (late, prompt) = (session(), session());
         queue.push(Connection::Session(late.clone()), PEER);
         tokio::time::sleep(3 * within).await;
@@ -221,13 +234,19 @@ mod tests {
         queue.push(Connection::Session(prompt.clone()), PEER);
         assert!(!queue.next().await.is_plain());
         tokio::time::sleep(3 * within).await;
-        assert!(!prompt.shared.lock().session.is_closed(), "the application has it");
+        assert!(
+            !prompt.shared.lock().session.is_closed(),
+            "the application has it"
+        );
         assert_eq!(queue.gate.taken(), 0);
     }
 
     #[tokio::test]
     async fn the_oldest_connection_of_a_network_makes_room() {
-        let queue = Arc::new(Unaccepted::new(&AcceptorConfig { unaccepted: 8, ..Default::default() }));
+        let queue = Arc::new(Unaccepted::new(&AcceptorConfig {
+            unaccepted: 8,
+            ..Default::default()
+        }));
         let sessions: Vec<_> = (0..5).map(|_| session()).collect();
         for session in &sessions {
             queue.push(Connection::Session(session.clone()), PEER);
@@ -235,8 +254,15 @@ mod tests {
         let other = session();
         queue.push(Connection::Session(other.clone()), IpAddr::from([192, 0, 2, 1]));
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let rejected: Vec<bool> = sessions.iter().map(|one| one.shared.lock().session.is_closed()).collect();
-        assert_eq!(rejected, [true, true, true, false, false], "two of eight places for one network");
+        let rejected: Vec<bool> = sessions
+            .iter()
+            .map(|one| one.shared.lock().session.is_closed())
+            .collect();
+        assert_eq!(
+            rejected,
+            [true, true, true, false, false],
+            "two of eight places for one network"
+        );
         assert!(!other.shared.lock().session.is_closed());
         queue.close();
         assert_eq!(queue.waiting().all.len(), 0);

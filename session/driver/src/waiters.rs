@@ -16,7 +16,9 @@ pub(super) struct Waiters {
 
 impl Waiters {
     pub(super) fn wake_all(&mut self) {
-        std::mem::take(&mut self.wakers).into_values().for_each(Waker::wake);
+        std::mem::take(&mut self.wakers)
+            .into_values()
+            .for_each(Waker::wake);
     }
 }
 
@@ -69,7 +71,11 @@ mod tests {
             for _ in 0..3 {
                 assert!(event.as_mut().poll(&mut cx).is_pending());
             }
-            assert_eq!(session.shared.lock().waiting.wakers.len(), 1, "one future, one waker");
+            assert_eq!(
+                session.shared.lock().waiting.wakers.len(),
+                1,
+                "one future, one waker"
+            );
         }
         assert_eq!(session.shared.lock().waiting.wakers.len(), 0);
     }

@@ -43,21 +43,34 @@ impl Place {
             quic: Vec::new(),
             tls: Some(identity.server(&[]).expect("a configuration")),
         });
-        Place { server: server.expect("a server"), trust: Trust::Pin(pin.try_into().expect("32 bytes")) }
+        Place {
+            server: server.expect("a server"),
+            trust: Trust::Pin(pin.try_into().expect("32 bytes")),
+        }
     }
 
     /// A session: the client's end, and the server's.
     async fn session(&self) -> (Session, Session) {
         let peer = self.server.addresses()[0].1;
-        let way = Way::Tcp { peer, local: None, options: TcpOptions::default() };
+        let way = Way::Tcp {
+            peer,
+            local: None,
+            options: TcpOptions::default(),
+        };
         let client = connect(ClientConfig {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").expect("it comes with Hawser"),
             ways: vec![(way, Candidate::new(0))],
-            tls: Some((self.trust.client(&[]).expect("a configuration"), "localhost".into())),
+            tls: Some((
+                self.trust.client(&[]).expect("a configuration"),
+                "localhost".into(),
+            )),
         });
-        (client.expect("a session"), self.server.accept().await.expect("a session"))
+        (
+            client.expect("a session"),
+            self.server.accept().await.expect("a session"),
+        )
     }
 }
 
@@ -87,7 +100,13 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
     stream.write_all(b"hello").await.expect("room");
     stream.shutdown().await.expect("it is open");
     let mut heard = Vec::new();
-    server.accept().await.expect("a stream").read_to_end(&mut heard).await.expect("all of it");
+    server
+        .accept()
+        .await
+        .expect("a stream")
+        .read_to_end(&mut heard)
+        .await
+        .expect("all of it");
     assert_eq!(heard, b"hello");
 }
 
@@ -126,8 +145,15 @@ async fn guesses_at_once_are_counted_like_guesses_in_turn() {
         });
     }
     let errors = callers.join_all().await;
-    let judged = errors.iter().filter(|error| matches!(error, CodeError::Wrong)).count();
-    assert_eq!((judged, gate.guesses_left()), (MAX_GUESSES as usize, 0), "{errors:?}");
+    let judged = errors
+        .iter()
+        .filter(|error| matches!(error, CodeError::Wrong))
+        .count();
+    assert_eq!(
+        (judged, gate.guesses_left()),
+        (MAX_GUESSES as usize, 0),
+        "{errors:?}"
+    );
 }
 
 /// A client of the exchange, written from `docs/session-protocol.md` apart from the code under test. What the
@@ -193,7 +219,10 @@ async fn an_exchange_that_is_relayed_between_two_sessions_fails() {
     let right = code(RIGHT);
     let (proved, admitted) = tokio::join!(right.prove(&victim), gate.admit(&server));
     assert!(proved.is_err(), "the client's end");
-    assert!(matches!(admitted, Err(CodeError::Wrong)), "the server's end: {admitted:?}");
+    assert!(
+        matches!(admitted, Err(CodeError::Wrong)),
+        "the server's end: {admitted:?}"
+    );
     relay.abort();
 }
 
@@ -217,7 +246,11 @@ async fn a_client_that_gives_no_proof_is_not_admitted_and_has_not_guessed() {
         stream.write_all(sent).await.expect("room");
         stream.shutdown().await.expect("it is open");
         let error = gate.admit(&server).await.expect_err("it is not admitted");
-        assert_eq!(matches!(error, CodeError::Missing), is_missing, "{sent:?}: {error:?}");
+        assert_eq!(
+            matches!(error, CodeError::Missing),
+            is_missing,
+            "{sent:?}: {error:?}"
+        );
         assert_eq!(gate.guesses_left(), MAX_GUESSES);
         assert!(server.is_closed());
     }
@@ -232,7 +265,11 @@ async fn an_idle_client_makes_room_in_time() {
     let began = tokio::time::Instant::now();
     let error = gate.admit(&server).await.expect_err("nothing was sent");
     assert!(matches!(error, CodeError::Late), "{error:?}");
-    assert!(began.elapsed() < EXCHANGE_TIMEOUT + Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < EXCHANGE_TIMEOUT + Duration::from_secs(10),
+        "{:?}",
+        began.elapsed()
+    );
     // It learns why.
     let reason = client.accept().await.err().expect("it was closed").to_string();
     assert!(reason.contains("one-time code"), "{reason}");
@@ -241,12 +278,19 @@ async fn an_idle_client_makes_room_in_time() {
 /// 6,553,600 codes are 22.6 bits: log2(100 · 256²).
 #[test]
 fn new_codes_are_a_number_and_two_words_of_all_kinds() {
-    let mut seen = [std::collections::BTreeSet::new(), Default::default(), Default::default()];
+    let mut seen = [
+        std::collections::BTreeSet::new(),
+        Default::default(),
+        Default::default(),
+    ];
     for _ in 0..4_000 {
         let code = Code::generate().expect("random bytes").to_string();
         assert_eq!(code.parse::<Code>().expect("it can be typed").to_string(), code);
         let parts: Vec<String> = code.split('-').map(str::to_owned).collect();
-        assert!(parts.len() == 3 && parts[0].parse::<u8>().expect("a number") < 100, "{code}");
+        assert!(
+            parts.len() == 3 && parts[0].parse::<u8>().expect("a number") < 100,
+            "{code}"
+        );
         for (part, seen) in parts.into_iter().zip(&mut seen) {
             seen.insert(part);
         }
@@ -258,7 +302,14 @@ fn new_codes_are_a_number_and_two_words_of_all_kinds() {
         seen.map(|s| s.len())
     );
     assert_eq!(code(" 7 Crossword ANVIL ").to_string(), RIGHT);
-    for wrong in ["", "7-a", "7_crossword_anvil", "7-crossword-anvil;", "é-crossword", &"a".repeat(65)] {
+    for wrong in [
+        "",
+        "7-a",
+        "7_crossword_anvil",
+        "7-crossword-anvil;",
+        "é-crossword",
+        &"a".repeat(65),
+    ] {
         assert!(wrong.parse::<Code>().is_err(), "{wrong}");
     }
     assert_eq!(format!("{:?}", code(RIGHT)), "Code", "it does not get into logs");

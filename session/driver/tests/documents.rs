@@ -33,8 +33,15 @@ fn machine(document: &Document) -> Machine {
         kind: Kind::of_name(name),
     };
     let addresses = |name: String| {
-        let known = if name == "mcserver" { vec!["2001:db8::5", "192.0.2.5"] } else { vec![name.as_str()] };
-        let parsed = known.iter().map(|address| address.parse().expect("an address")).collect();
+        let known = if name == "mcserver" {
+            vec!["2001:db8::5", "192.0.2.5"]
+        } else {
+            vec![name.as_str()]
+        };
+        let parsed = known
+            .iter()
+            .map(|address| address.parse().expect("an address"))
+            .collect();
         (name, parsed)
     };
     Machine {
@@ -52,8 +59,16 @@ fn describe(document: &Document) -> String {
         Err(error) => return format!("error {error}\n"),
     };
     let session = &document.session;
-    let _ = writeln!(text, "{} {:?} resume {:?}", document.scheduler, session.opening, session.resume);
-    let _ = writeln!(text, "tcp nagle {} idle {:?}", document.tcp.nagle, document.tcp.idle_timeout);
+    let _ = writeln!(
+        text,
+        "{} {:?} resume {:?}",
+        document.scheduler, session.opening, session.resume
+    );
+    let _ = writeln!(
+        text,
+        "tcp nagle {} idle {:?}",
+        document.tcp.nagle, document.tcp.idle_timeout
+    );
     let _ = writeln!(text, "quic idle {:?}", document.quic.idle_timeout);
     let _ = writeln!(text, "certificate {:?}", document.tls.certificate);
     for (way, candidate) in &plan.ways {
@@ -65,16 +80,28 @@ fn describe(document: &Document) -> String {
             Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), None),
         };
         let interface = interface.unwrap_or("any interface");
-        let _ = write!(text, "path {} {transport} to {peer} over {interface}", candidate.path);
+        let _ = write!(
+            text,
+            "path {} {transport} to {peer} over {interface}",
+            candidate.path
+        );
         let _ = write!(text, "{}", if candidate.backup { ", backup" } else { "" });
-        let _ =
-            write!(text, "{}", candidate.quota.map_or_else(String::new, |quota| format!(", quota {quota}")));
+        let _ = write!(
+            text,
+            "{}",
+            candidate
+                .quota
+                .map_or_else(String::new, |quota| format!(", quota {quota}"))
+        );
         let _ = writeln!(text, "{}", if candidate.cost > 0 { ", costs" } else { "" });
     }
     for meter in &plan.meters {
         let (path, key, period, place) = (meter.path, &meter.key, meter.period, &meter.place);
-        let _ =
-            writeln!(text, "path {path} is counted as {key}, {period:?}, by {place} in {:?}", document.state);
+        let _ = writeln!(
+            text,
+            "path {path} is counted as {key}, {period:?}, by {place} in {:?}",
+            document.state
+        );
     }
     plan.warnings.iter().for_each(|warning| {
         let _ = writeln!(text, "warning {warning}");
@@ -95,7 +122,10 @@ fn documents_mean_what_is_expected() {
                 text
             }),
         };
-        let beside = path.with_extension(format!("{}.expected", path.extension().unwrap().to_string_lossy()));
+        let beside = path.with_extension(format!(
+            "{}.expected",
+            path.extension().unwrap().to_string_lossy()
+        ));
         if update {
             std::fs::write(&beside, &found).expect("the folder can be written");
         }

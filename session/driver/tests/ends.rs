@@ -15,7 +15,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn house() -> (Server, SocketAddr) {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+        acceptor: AcceptorConfig {
+            insecure: true,
+            ..AcceptorConfig::default()
+        },
         scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
         quic: vec![],
@@ -27,9 +30,16 @@ fn house() -> (Server, SocketAddr) {
 }
 
 fn call(address: SocketAddr) -> Session {
-    let way = Way::Tcp { peer: address, local: None, options: TcpOptions::default() };
+    let way = Way::Tcp {
+        peer: address,
+        local: None,
+        options: TcpOptions::default(),
+    };
     connect(ClientConfig {
-        session: Config { security: Security::None, ..Config::default() },
+        session: Config {
+            security: Security::None,
+            ..Config::default()
+        },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         ways: vec![(way, Candidate::new(0))],
@@ -128,7 +138,10 @@ async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
     assert!(stuck.is_err(), "the peer does not read");
     drop(stream);
     let _ = soon("closing with a code", server.close(300)).await;
-    becomes("its place is free as soon as it has ended", 1, || house.counts().1 == 0).await;
+    becomes("its place is free as soon as it has ended", 1, || {
+        house.counts().1 == 0
+    })
+    .await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     drop(server);
     // What is left listens on the server's socket, and sweeps.

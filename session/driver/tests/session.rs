@@ -40,25 +40,50 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let secure = security == Security::Tls;
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: !secure, ..AcceptorConfig::default() },
+        acceptor: AcceptorConfig {
+            insecure: !secure,
+            ..AcceptorConfig::default()
+        },
         scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
-        quic: if quic > 0 { vec![(any, QuicOptions::default())] } else { vec![] },
+        quic: if quic > 0 {
+            vec![(any, QuicOptions::default())]
+        } else {
+            vec![]
+        },
         tls: secure.then_some(server_tls),
     })
     .unwrap();
-    let address = |kind| server.addresses().iter().find(|(name, _)| *name == kind).unwrap().1;
+    let address = |kind| {
+        server
+            .addresses()
+            .iter()
+            .find(|(name, _)| *name == kind)
+            .unwrap()
+            .1
+    };
     let mut ways = Vec::new();
     for _ in 0..tcp {
-        let way = Way::Tcp { peer: address("tcp"), local: None, options: TcpOptions::default() };
+        let way = Way::Tcp {
+            peer: address("tcp"),
+            local: None,
+            options: TcpOptions::default(),
+        };
         ways.push((way, Candidate::new(ways.len() as u32)));
     }
     for _ in 0..quic {
-        let way = Way::Quic { peer: address("quic"), local: None, options: QuicOptions::default() };
+        let way = Way::Quic {
+            peer: address("quic"),
+            local: None,
+            options: QuicOptions::default(),
+        };
         ways.push((way, Candidate::new(ways.len() as u32)));
     }
     let client = connect(ClientConfig {
-        session: Config { security, ..Config::default() },
+        session: Config {
+            security,
+            ..Config::default()
+        },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         ways,
@@ -72,7 +97,10 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
 /// The same over one SCTP association, or nothing where its library is not installed.
 async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+        acceptor: AcceptorConfig {
+            insecure: true,
+            ..AcceptorConfig::default()
+        },
         scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![],
         quic: vec![],
@@ -88,9 +116,15 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
         result => result.unwrap(),
     }
     let peers = server.addresses().iter().map(|(_, address)| *address).collect();
-    let way = Way::Sctp { peers, options: SctpOptions::default() };
+    let way = Way::Sctp {
+        peers,
+        options: SctpOptions::default(),
+    };
     let client = connect(ClientConfig {
-        session: Config { security: Security::None, ..Config::default() },
+        session: Config {
+            security: Security::None,
+            ..Config::default()
+        },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
         ways: vec![(way, Candidate::new(0))],
@@ -102,7 +136,9 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
 }
 
 fn content(length: usize) -> Vec<u8> {
-    (0..length as u64 / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+    (0..length as u64 / 8)
+        .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+        .collect()
 }
 
 async fn both_ways(tcp: usize, quic: usize, security: Security, length: usize) {
@@ -125,7 +161,12 @@ async fn echo_over((client, server, _house): (Session, Session, Server), length:
     up.shutdown().await.unwrap();
     let mut back = Vec::new();
     up.read_to_end(&mut back).await.unwrap();
-    assert!(back == data, "{} of {} bytes came back, or other ones", back.len(), data.len());
+    assert!(
+        back == data,
+        "{} of {} bytes came back, or other ones",
+        back.len(),
+        data.len()
+    );
     let took = began.elapsed();
     println!(
         "{:.0} Mbit/s\n{:#?}",
@@ -133,7 +174,11 @@ async fn echo_over((client, server, _house): (Session, Session, Server), length:
         client
             .paths()
             .iter()
-            .map(|(id, info)| (id.0, info.description.transport, info.report.map(|report| report.counts)))
+            .map(|(id, info)| (
+                id.0,
+                info.description.transport,
+                info.report.map(|report| report.counts)
+            ))
             .collect::<Vec<_>>()
     );
     let (server, stream) = echo.await.unwrap();
@@ -202,8 +247,16 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
     let udp = std::net::UdpSocket::bind(any).unwrap();
     let tcp = std::net::TcpListener::bind(any).unwrap();
     let path = Candidate::new(0);
-    let way = |peer| Way::Tcp { peer, local: None, options: TcpOptions::default() };
-    let dropped = Way::Quic { peer: udp.local_addr().unwrap(), local: None, options: QuicOptions::default() };
+    let way = |peer| Way::Tcp {
+        peer,
+        local: None,
+        options: TcpOptions::default(),
+    };
+    let dropped = Way::Quic {
+        peer: udp.local_addr().unwrap(),
+        local: None,
+        options: QuicOptions::default(),
+    };
     let ways = vec![
         (dropped, path.clone()),
         (way(tcp.local_addr().unwrap()), path.clone()),
@@ -220,8 +273,15 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
     .unwrap();
     client.opened().await.unwrap();
     let took = began.elapsed();
-    assert!(took >= std::time::Duration::from_millis(500), "the order counts: {took:?}");
+    assert!(
+        took >= std::time::Duration::from_millis(500),
+        "the order counts: {took:?}"
+    );
     assert!(took < std::time::Duration::from_secs(9), "{took:?}");
     let paths = client.paths();
-    assert_eq!(paths.iter().filter(|(_, info)| info.lost.is_none()).count(), 1, "{paths:?}");
+    assert_eq!(
+        paths.iter().filter(|(_, info)| info.lost.is_none()).count(),
+        1,
+        "{paths:?}"
+    );
 }

@@ -37,7 +37,9 @@ fn free() -> SocketAddr {
 
 /// Opens a session and writes until nothing more is taken, and stays.
 async fn fill(document: Document) -> u64 {
-    let Ok((session, _)) = open(&document).await else { return 0 };
+    let Ok((session, _)) = open(&document).await else {
+        return 0;
+    };
     let mut taken = 0;
     let mut streams = Vec::new();
     for _ in 0..4 {

@@ -187,7 +187,16 @@ impl<K: Ord + Copy> Acceptor<K> {
             (exporter.is_none() && self.config.insecure).then(|| encode(&Segment::Challenge(challenge)));
         let so_far = BytesMut::new();
         let until = now + self.config.patience;
-        self.strangers.insert(key, Stranger { exporter, challenge, random: name, so_far, until });
+        self.strangers.insert(
+            key,
+            Stranger {
+                exporter,
+                challenge,
+                random: name,
+                so_far,
+                until,
+            },
+        );
         Ok(first)
     }
 
@@ -245,7 +254,9 @@ impl<K: Ord + Copy> Acceptor<K> {
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
         now: Duration,
     ) -> Verdict {
-        let Some(stranger) = self.strangers.get(&key) else { return self.refuse(Refusal::Protocol) };
+        let Some(stranger) = self.strangers.get(&key) else {
+            return self.refuse(Refusal::Protocol);
+        };
         let secured = stranger.exporter.is_some();
         if hello.lowest > VERSION {
             return self.refuse(Refusal::Version);
@@ -262,14 +273,19 @@ impl<K: Ord + Copy> Acceptor<K> {
             return self.refuse(Refusal::Limit);
         }
         // A HELLO that a newer one has overtaken, or another client under the same name.
-        let before = again.and_then(|id| self.known.get(&id)).and_then(|known| known.hello);
+        let before = again
+            .and_then(|id| self.known.get(&id))
+            .and_then(|known| known.hello);
         if before.is_some_and(|(_, attempt)| attempt >= hello.attempt) {
             return self.refuse(Refusal::Unknown);
         }
         let id = again.unwrap_or_else(|| self.name(&stranger.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
-        config.most_credit = config.most_credit.max(config.session_credit).max(config.stream_credit);
+        config.most_credit = config
+            .most_credit
+            .max(config.session_credit)
+            .max(config.stream_credit);
         config.session_credit = config.session_credit.min(FIRST_CREDIT);
         config.stream_credit = config.stream_credit.min(FIRST_CREDIT);
         let mut accept = config.hello(id, CarrierId(hello.number), hello.attempt);
@@ -281,28 +297,49 @@ impl<K: Ord + Copy> Acceptor<K> {
             _ => Secret::insecure(id),
         };
         let security = hello.security;
-        let mut numbers =
-            again.and_then(|id| self.known.get(&id)).map(|known| known.numbers).unwrap_or_default();
+        let mut numbers = again
+            .and_then(|id| self.known.get(&id))
+            .map(|known| known.numbers)
+            .unwrap_or_default();
         if !numbers.take(hello.number) {
             return self.refuse(Refusal::Protocol);
         }
         let hello_of = Some((hello.session, hello.attempt));
-        let known = Known { secret, security, hello: hello_of, numbers, is_over: false };
+        let known = Known {
+            secret,
+            security,
+            hello: hello_of,
+            numbers,
+            is_over: false,
+        };
         if self.known.insert(id, known).is_none() {
             self.going_on += 1;
         }
         self.hellos.insert(hello.session, id);
         let carrier = CarrierId(hello.number);
         if again.is_some() {
-            return Verdict::Join { session: id, carrier, backup: false, answer, rest };
+            return Verdict::Join {
+                session: id,
+                carrier,
+                backup: false,
+                answer,
+                rest,
+            };
         }
         let mut session = Box::new(Session::server(config, scheduler(), id, hello, now));
         self.share_secret(&mut session);
-        Verdict::Begin { session, carrier, answer, rest }
+        Verdict::Begin {
+            session,
+            carrier,
+            answer,
+            rest,
+        }
     }
 
     fn join(&mut self, key: K, join: &Join, rest: Bytes) -> Verdict {
-        let Some(stranger) = self.strangers.get(&key) else { return self.refuse(Refusal::Protocol) };
+        let Some(stranger) = self.strangers.get(&key) else {
+            return self.refuse(Refusal::Protocol);
+        };
         if self.belongs_elsewhere(join.session) {
             return self.refuse(Refusal::WrongServer);
         }
@@ -326,13 +363,24 @@ impl<K: Ord + Copy> Acceptor<K> {
         if !known.numbers.take(join.number) {
             return self.refuse(Refusal::Unknown);
         }
-        let proof = known.secret.joined(binding, join.session, join.backup, join.number);
+        let proof = known
+            .secret
+            .joined(binding, join.session, join.backup, join.number);
         if let Some((hello, _)) = known.hello.take() {
             self.hellos.remove(&hello);
         }
-        let answer = encode(&Segment::Joined { number: join.number, proof });
+        let answer = encode(&Segment::Joined {
+            number: join.number,
+            proof,
+        });
         let carrier = CarrierId(join.number);
-        Verdict::Join { session: join.session, carrier, backup: join.backup, answer, rest }
+        Verdict::Join {
+            session: join.session,
+            carrier,
+            backup: join.backup,
+            answer,
+            rest,
+        }
     }
 
     /// Gives the session its secret, which a HELLO that was repeated has replaced.
@@ -356,13 +404,17 @@ impl<K: Ord + Copy> Acceptor<K> {
 
     /// Whether the session's client has answered ACCEPT.
     pub fn is_confirmed(&self, session: SessionId) -> bool {
-        self.known.get(&session).is_some_and(|known| known.hello.is_none())
+        self.known
+            .get(&session)
+            .is_some_and(|known| known.hello.is_none())
     }
 
     /// The session has ended. Late joins are told so for 60 s, unless thousands end after it.
     pub fn ended(&mut self, session: SessionId, now: Duration) {
         self.confirmed(session);
-        let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else { return };
+        let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else {
+            return;
+        };
         known.is_over = true;
         self.going_on -= 1;
         self.tombstones.push_back((now + TOMBSTONE, session));
@@ -419,7 +471,13 @@ impl<K: Ord + Copy> Acceptor<K> {
             Refusal::Gone => "the session has ended",
             Refusal::Other(_) => "",
         };
-        Verdict::Refuse { refusal, answer: encode(&Segment::Refused { refusal, text: text.into() }) }
+        Verdict::Refuse {
+            refusal,
+            answer: encode(&Segment::Refused {
+                refusal,
+                text: text.into(),
+            }),
+        }
     }
 
     /// A session's name: format, server, random bits ("Balancers").
@@ -485,7 +543,8 @@ mod tests {
     }
 
     fn begin(door: &mut Acceptor<u32>, number: u32) -> Option<SessionId> {
-        door.accepted(number, None, random(number), Duration::ZERO).expect("a place");
+        door.accepted(number, None, random(number), Duration::ZERO)
+            .expect("a place");
         let make = || crate::scheduler::by_name("ecf").expect("it comes with Hawser");
         match door.received(number, hello(number), make, Duration::ZERO) {
             Verdict::Begin { session, .. } => Some(session.id()),
@@ -495,7 +554,11 @@ mod tests {
 
     #[test]
     fn sessions_count_once_each_and_end_once() {
-        let config = AcceptorConfig { insecure: true, sessions: 2, ..AcceptorConfig::default() };
+        let config = AcceptorConfig {
+            insecure: true,
+            sessions: 2,
+            ..AcceptorConfig::default()
+        };
         let mut door: Acceptor<u32> = Acceptor::new(config);
         let first = begin(&mut door, 1).expect("a place");
         let second = begin(&mut door, 2).expect("a place");
@@ -512,15 +575,24 @@ mod tests {
 
     #[test]
     fn ended_sessions_are_remembered_up_to_a_number() {
-        let config = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
+        let config = AcceptorConfig {
+            insecure: true,
+            ..AcceptorConfig::default()
+        };
         let mut door: Acceptor<u32> = Acceptor::new(config);
         let more = TOMBSTONES as u32 + 100;
         for number in 0..more {
             let session = begin(&mut door, number).expect("a place");
             door.ended(session, Duration::ZERO);
         }
-        assert_eq!((door.known.len(), door.tombstones.len(), door.sessions()), (TOMBSTONES, TOMBSTONES, 0));
+        assert_eq!(
+            (door.known.len(), door.tombstones.len(), door.sessions()),
+            (TOMBSTONES, TOMBSTONES, 0)
+        );
         assert_eq!(door.sweep(TOMBSTONE), []);
-        assert_eq!((door.known.len(), door.tombstones.len(), door.hellos.len()), (0, 0, 0));
+        assert_eq!(
+            (door.known.len(), door.tombstones.len(), door.hellos.len()),
+            (0, 0, 0)
+        );
     }
 }

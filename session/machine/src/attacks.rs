@@ -23,7 +23,10 @@ fn scheduler() -> Box<dyn Scheduler> {
 }
 
 fn config() -> Config {
-    Config { candidates: vec![Candidate::new(0), Candidate::new(1)], ..Config::default() }
+    Config {
+        candidates: vec![Candidate::new(0), Candidate::new(1)],
+        ..Config::default()
+    }
 }
 
 /// A client and a server that have agreed on a session over one carrier, and the server's door.
@@ -70,9 +73,17 @@ fn pair_with(server: Config, door: AcceptorConfig) -> Pair {
     said(&mut client);
     client.connected(FIRST, Some(EXPORTER), NOW);
     let hello = said(&mut client);
-    let mut door = Acceptor::new(AcceptorConfig { session: server, ..door });
+    let mut door = Acceptor::new(AcceptorConfig {
+        session: server,
+        ..door
+    });
     door.accepted(0, Some(EXPORTER), [1; 28], NOW).expect("a place");
-    let Verdict::Begin { mut session, carrier, answer, .. } = door.received(0, hello.clone(), scheduler, NOW)
+    let Verdict::Begin {
+        mut session,
+        carrier,
+        answer,
+        ..
+    } = door.received(0, hello.clone(), scheduler, NOW)
     else {
         panic!("the door is open");
     };
@@ -80,7 +91,13 @@ fn pair_with(server: Config, door: AcceptorConfig) -> Pair {
     said(&mut session);
     client.received(FIRST, answer.clone(), NOW);
     said(&mut client);
-    Pair { client, server: *session, door, hello, accept: answer }
+    Pair {
+        client,
+        server: *session,
+        door,
+        hello,
+        accept: answer,
+    }
 }
 
 impl Pair {
@@ -90,12 +107,21 @@ impl Pair {
 
     fn join(&self, number: u32, exporter: &Exporter, secret: &Secret) -> Join {
         let proof = secret.join(exporter, self.client.id(), false, number);
-        Join { number, backup: false, session: self.client.id(), received: 0, nonce: [0; 16], proof }
+        Join {
+            number,
+            backup: false,
+            session: self.client.id(),
+            received: 0,
+            nonce: [0; 16],
+            proof,
+        }
     }
 
     /// What the door says to a new carrier whose first bytes are `bytes`.
     fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> Verdict {
-        self.door.accepted(key, Some(exporter), [9; 28], NOW).expect("a place");
+        self.door
+            .accepted(key, Some(exporter), [9; 28], NOW)
+            .expect("a place");
         self.door.received(key, bytes, scheduler, NOW)
     }
 
@@ -114,7 +140,16 @@ fn a_join_with_a_right_proof_is_let_in() {
     let mut pair = pair();
     let join = pair.join(1, &[8; 32], &pair.secret());
     let verdict = pair.knock(1, [8; 32], encode(&Segment::Join(join)));
-    assert!(matches!(verdict, Verdict::Join { carrier: CarrierId(1), .. }), "{verdict:?}");
+    assert!(
+        matches!(
+            verdict,
+            Verdict::Join {
+                carrier: CarrierId(1),
+                ..
+            }
+        ),
+        "{verdict:?}"
+    );
 }
 
 #[test]
@@ -127,21 +162,34 @@ fn a_join_with_a_wrong_proof_is_refused() {
         pair.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
     }
     // The proof covers the carrier's number and its role.
-    let other = Join { number: 2, ..right.clone() };
+    let other = Join {
+        number: 2,
+        ..right.clone()
+    };
     pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
-    let other = Join { backup: true, ..right.clone() };
+    let other = Join {
+        backup: true,
+        ..right.clone()
+    };
     pair.is_refused([8; 32], encode(&Segment::Join(other)), Refusal::Unknown);
     // An unknown session gets the same answer.
     let mut session = right.session;
     session.0[15] ^= 1;
-    pair.is_refused([8; 32], encode(&Segment::Join(Join { session, ..right })), Refusal::Unknown);
+    pair.is_refused(
+        [8; 32],
+        encode(&Segment::Join(Join { session, ..right })),
+        Refusal::Unknown,
+    );
 }
 
 #[test]
 fn a_replayed_join_is_refused() {
     let mut pair = pair();
     let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
-    assert!(matches!(pair.knock(1, [8; 32], join.clone()), Verdict::Join { .. }));
+    assert!(matches!(
+        pair.knock(1, [8; 32], join.clone()),
+        Verdict::Join { .. }
+    ));
     // On another connection the exporter is another one.
     pair.is_refused([5; 32], join.clone(), Refusal::Unknown);
     // Nor is a number used twice, were it the same.
@@ -201,11 +249,22 @@ fn a_version_that_nobody_speaks_is_refused() {
 #[test]
 fn nothing_counts_on_a_carrier_that_has_not_joined() {
     let words = [
-        encode(&Segment::Close(Close { code: 300, finals: Vec::new() })),
+        encode(&Segment::Close(Close {
+            code: 300,
+            finals: Vec::new(),
+        })),
         encode(&Segment::Closed),
         [&data_header(1, 0, 5, false)[..], b"false"].concat().into(),
-        encode(&Segment::Reset { stream: 1, code: 0, end: 0 }),
-        encode(&Segment::PathStatus { number: 0, status: PathStatus::Failing, sequence: 9 }),
+        encode(&Segment::Reset {
+            stream: 1,
+            code: 0,
+            end: 0,
+        }),
+        encode(&Segment::PathStatus {
+            number: 0,
+            status: PathStatus::Failing,
+            sequence: 9,
+        }),
         encode(&Segment::Ping { token: 1 }),
     ];
     for word in words {
@@ -233,7 +292,14 @@ fn a_server_without_the_secret_is_left() {
     let second = CarrierId(1);
     pair.client.connected(second, Some([8; 32]), NOW);
     said(&mut pair.client);
-    pair.client.received(second, encode(&Segment::Joined { number: 1, proof: [0; 24] }), NOW);
+    pair.client.received(
+        second,
+        encode(&Segment::Joined {
+            number: 1,
+            proof: [0; 24],
+        }),
+        NOW,
+    );
     assert!(tells_loss(&notices(&mut pair.client), second, &Loss::Proof));
 }
 
@@ -245,12 +311,23 @@ fn segments_of_another_session_are_refused() {
     let secret = other.secret();
     let session = SessionId([1, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
     let proof = secret.join(&[8; 32], session, false, 1);
-    let join = Join { number: 1, backup: false, session, received: 0, nonce: [0; 16], proof };
+    let join = Join {
+        number: 1,
+        backup: false,
+        session,
+        received: 0,
+        nonce: [0; 16],
+        proof,
+    };
     one.is_refused([8; 32], encode(&Segment::Join(join)), Refusal::Unknown);
     // Streams that nobody opened, and offsets that nobody sent.
     other.client.open().expect("a stream");
     for word in [
-        encode(&Segment::Reset { stream: 4, code: 0, end: 0 }),
+        encode(&Segment::Reset {
+            stream: 4,
+            code: 0,
+            end: 0,
+        }),
         encode(&Segment::Ack(Ack {
             stream: 0,
             delay: Duration::ZERO,
@@ -273,9 +350,17 @@ fn segments_of_another_session_are_refused() {
 /// Data beyond the credit that was given ends the session; nothing of it is delivered.
 #[test]
 fn offsets_out_of_the_window_are_refused() {
-    let small = Config { session_credit: 131_072, stream_credit: 65_536, ..Config::default() };
+    let small = Config {
+        session_credit: 131_072,
+        stream_credit: 65_536,
+        ..Config::default()
+    };
     // Beyond the stream's credit; beyond the session's, over three streams; at the end of numbers.
-    for offsets in [vec![(0, 65_536)], vec![(0, 65_535), (2, 65_535), (4, 1)], vec![(0, 1 << 60)]] {
+    for offsets in [
+        vec![(0, 65_536)],
+        vec![(0, 65_535), (2, 65_535), (4, 1)],
+        vec![(0, 1 << 60)],
+    ] {
         let mut pair = pair_with(small.clone(), AcceptorConfig::default());
         let last = offsets.len() - 1;
         for (index, (stream, offset)) in offsets.into_iter().enumerate() {
@@ -283,7 +368,10 @@ fn offsets_out_of_the_window_are_refused() {
             assert_eq!(pair.server.counters().violations, 0);
             pair.server.received(FIRST, bytes.into(), NOW);
             let told = notices(&mut pair.server);
-            let closed = told.contains(&Notice::Closed { code: 1, by_peer: false });
+            let closed = told.contains(&Notice::Closed {
+                code: 1,
+                by_peer: false,
+            });
             assert_eq!(closed, index == last, "{told:?}");
             assert_eq!(pair.server.read(stream, 1, NOW).ok(), None);
         }
@@ -293,7 +381,11 @@ fn offsets_out_of_the_window_are_refused() {
 
 #[test]
 fn ends_that_disagree_are_refused() {
-    for (first, second) in [((3, true), (4, true)), ((3, true), (4, false)), ((5, false), (2, true))] {
+    for (first, second) in [
+        ((3, true), (4, true)),
+        ((3, true), (4, false)),
+        ((5, false), (2, true)),
+    ] {
         let mut pair = pair();
         for (offset, end) in [first, second] {
             let bytes = [&data_header(0, offset, 1, end)[..], b"x"].concat();
@@ -317,7 +409,10 @@ fn a_million_streams_are_too_many() {
         let one = [&data_header(2 * stream, 0, 1, true)[..], b"x"].concat();
         pair.server.received(FIRST, one.into(), NOW);
         let told = notices(&mut pair.server);
-        opened += told.iter().filter(|notice| matches!(notice, Notice::StreamOpened(_))).count();
+        opened += told
+            .iter()
+            .filter(|notice| matches!(notice, Notice::StreamOpened(_)))
+            .count();
         if pair.server.is_closed() {
             break;
         }
@@ -345,7 +440,10 @@ fn a_peer_that_never_reads_costs_a_stated_amount() {
     let (mut taken, mut handed_over) = (0, 0);
     for _ in 0..100 {
         let stream = pair.client.open().expect("a stream");
-        taken += pair.client.write(stream, vec![0; 16 << 20].into(), NOW).expect("an open session");
+        taken += pair
+            .client
+            .write(stream, vec![0; 16 << 20].into(), NOW)
+            .expect("an open session");
         handed_over += waiting(&mut pair.client);
     }
     assert_eq!(taken as u64, Config::default().send_memory);
@@ -373,14 +471,19 @@ fn a_peer_that_never_listens_is_not_answered_for_ever() {
     assert!(!pair.server.is_closed());
     // When the transport takes bytes again, so is the peer answered.
     pair.server.room(FIRST, 65_536, NOW);
-    pair.server.received(FIRST, encode(&Segment::Ping { token: 7 }), NOW);
+    pair.server
+        .received(FIRST, encode(&Segment::Ping { token: 7 }), NOW);
     assert!(waiting(&mut pair.server) > 0);
 }
 
 /// Runs out of order cost memory that credit does not count: beyond the limit the session ends.
 #[test]
 fn pieces_out_of_order_are_bounded() {
-    let grown = Config { session_credit: 1 << 20, stream_credit: 1 << 20, ..Config::default() };
+    let grown = Config {
+        session_credit: 1 << 20,
+        stream_credit: 1 << 20,
+        ..Config::default()
+    };
     for (accept, limit) in [(false, 1_024), (true, 65_536)] {
         let mut pair = pair_with(grown.clone(), AcceptorConfig::default());
         if accept {
@@ -409,30 +512,52 @@ fn pieces_until_closed(pair: &mut Pair) -> u64 {
 /// are only so many of them.
 #[test]
 fn strangers_are_few_and_leave_soon() {
-    let config = AcceptorConfig { strangers: 3, ..AcceptorConfig::default() };
+    let config = AcceptorConfig {
+        strangers: 3,
+        ..AcceptorConfig::default()
+    };
     let mut door: Acceptor<u32> = Acceptor::new(config);
     for key in 0..3 {
         door.accepted(key, Some(EXPORTER), [0; 28], NOW).expect("a place");
         let verdict = door.received(key, Bytes::from_static(&[1]), scheduler, NOW);
         assert!(matches!(verdict, Verdict::More));
     }
-    assert_eq!(door.accepted(3, Some(EXPORTER), [0; 28], NOW), Err(Refusal::Limit));
+    assert_eq!(
+        door.accepted(3, Some(EXPORTER), [0; 28], NOW),
+        Err(Refusal::Limit)
+    );
     assert_eq!(door.sweep(NOW + Duration::from_millis(4_999)), []);
     assert_eq!(door.sweep(NOW + Duration::from_secs(5)), [0, 1, 2]);
     assert_eq!(door.refused(), 4);
     // More than a kilobyte without a whole first segment.
     door.accepted(4, Some(EXPORTER), [0; 28], NOW).expect("a place");
     let long = [&[1, 52, 0, 0, 0, 1, 0, 0][..], &[0; 1_100]].concat();
-    assert!(matches!(door.received(4, long.into(), scheduler, NOW), Verdict::Refuse { .. }));
+    assert!(matches!(
+        door.received(4, long.into(), scheduler, NOW),
+        Verdict::Refuse { .. }
+    ));
 }
 
 /// A join that reaches another server behind a balancer is told so, and makes no session.
 #[test]
 fn a_join_at_the_wrong_server_makes_no_session() {
-    let mut pair = pair_with(Config::default(), AcceptorConfig { server: 7, ..AcceptorConfig::default() });
-    assert_eq!(pair.client.id().0[..4], [1, 0, 0, 7], "a balancer can route by the id");
+    let mut pair = pair_with(
+        Config::default(),
+        AcceptorConfig {
+            server: 7,
+            ..AcceptorConfig::default()
+        },
+    );
+    assert_eq!(
+        pair.client.id().0[..4],
+        [1, 0, 0, 7],
+        "a balancer can route by the id"
+    );
     let join = encode(&Segment::Join(pair.join(1, &[8; 32], &pair.secret())));
-    let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
+    let mut other: Acceptor<u32> = Acceptor::new(AcceptorConfig {
+        server: 8,
+        ..AcceptorConfig::default()
+    });
     other.accepted(0, Some([8; 32]), [0; 28], NOW).expect("a place");
     let Verdict::Refuse { refusal, answer } = other.received(0, join.clone(), scheduler, NOW) else {
         panic!("it belongs elsewhere");
@@ -444,7 +569,10 @@ fn a_join_at_the_wrong_server_makes_no_session() {
     said(&mut pair.client);
     pair.client.received(second, answer, NOW);
     let told = notices(&mut pair.client);
-    assert!(tells_loss(&told, second, &Loss::Refused(Refusal::WrongServer)), "{told:?}");
+    assert!(
+        tells_loss(&told, second, &Loss::Refused(Refusal::WrongServer)),
+        "{told:?}"
+    );
     assert!(!pair.client.is_closed());
     assert!(matches!(pair.knock(1, [8; 32], join), Verdict::Join { .. }));
 }
@@ -465,35 +593,68 @@ fn a_tombstone_answers_late_joins() {
 /// replayed by somebody who does not see the next challenge.
 #[test]
 fn an_insecure_join_answers_the_challenge() {
-    let config = Config { security: Security::None, ..config() };
-    let door = AcceptorConfig { insecure: true, ..AcceptorConfig::default() };
+    let config = Config {
+        security: Security::None,
+        ..config()
+    };
+    let door = AcceptorConfig {
+        insecure: true,
+        ..AcceptorConfig::default()
+    };
     let mut door: Acceptor<u32> = Acceptor::new(door);
     let mut client = Session::client(config, scheduler(), [3; 16], NOW);
     door.accepted(0, None, [1; 28], NOW).expect("a place");
     client.connected(FIRST, None, NOW);
-    let Verdict::Begin { answer, .. } = door.received(0, said(&mut client), scheduler, NOW) else { panic!() };
+    let Verdict::Begin { answer, .. } = door.received(0, said(&mut client), scheduler, NOW) else {
+        panic!()
+    };
     client.received(FIRST, answer, NOW);
     said(&mut client);
-    let challenge = door.accepted(1, None, [2; 28], NOW).expect("a place").expect("a challenge");
+    let challenge = door
+        .accepted(1, None, [2; 28], NOW)
+        .expect("a place")
+        .expect("a challenge");
     client.connected(CarrierId(1), None, NOW);
-    assert_eq!(said(&mut client), Bytes::new(), "nothing is said before the challenge");
+    assert_eq!(
+        said(&mut client),
+        Bytes::new(),
+        "nothing is said before the challenge"
+    );
     client.received(CarrierId(1), challenge, NOW);
     let join = said(&mut client);
     door.accepted(2, None, [4; 28], NOW).expect("a place");
-    assert!(matches!(door.received(2, join.clone(), scheduler, NOW), Verdict::Refuse { .. }), "a replay");
-    assert!(matches!(door.received(1, join, scheduler, NOW), Verdict::Join { .. }));
+    assert!(
+        matches!(
+            door.received(2, join.clone(), scheduler, NOW),
+            Verdict::Refuse { .. }
+        ),
+        "a replay"
+    );
+    assert!(matches!(
+        door.received(1, join, scheduler, NOW),
+        Verdict::Join { .. }
+    ));
 }
 
 /// What 500 acknowledgements cost a server with so many streams, of which each has something under way:
 /// the least of several runs.
 fn cost_of_acks(streams: u32) -> Duration {
-    let mut pair = pair_with(Config { streams: 4_096, ..Config::default() }, AcceptorConfig::default());
-    let open: Vec<u8> =
-        (0..streams).flat_map(|stream| [&data_header(2 * stream, 0, 1, false)[..], b"x"].concat()).collect();
+    let mut pair = pair_with(
+        Config {
+            streams: 4_096,
+            ..Config::default()
+        },
+        AcceptorConfig::default(),
+    );
+    let open: Vec<u8> = (0..streams)
+        .flat_map(|stream| [&data_header(2 * stream, 0, 1, false)[..], b"x"].concat())
+        .collect();
     pair.server.received(FIRST, open.into(), NOW);
     pair.server.room(FIRST, 1 << 20, NOW);
     for stream in 0..streams {
-        pair.server.write(2 * stream, Bytes::from_static(&[0; 64]), NOW).expect("an open stream");
+        pair.server
+            .write(2 * stream, Bytes::from_static(&[0; 64]), NOW)
+            .expect("an open stream");
     }
     said(&mut pair.server);
     // It says nothing new: a stream's acknowledgement that every peer may repeat.
@@ -520,7 +681,10 @@ fn cost_of_acks(streams: u32) -> Duration {
 #[test]
 fn acks_with_4096_streams_cost_what_they_cost_with_one() {
     let (one, many) = (cost_of_acks(1), cost_of_acks(4_096));
-    assert!(many < 4 * one, "{many:?} for 500 ACKs with 4,096 streams, {one:?} with one");
+    assert!(
+        many < 4 * one,
+        "{many:?} for 500 ACKs with 4,096 streams, {one:?} with one"
+    );
 }
 
 #[test]
@@ -530,7 +694,14 @@ fn a_session_begins_with_little_credit_which_grows_as_the_application_reads() {
     let credit = |at: usize| u64::from_be_bytes(pair.accept[at..at + 8].try_into().expect("8 bytes"));
     assert_eq!(credit(40), 128 << 10);
     let round_trip = Duration::from_millis(50);
-    pair.server.statistics(FIRST, Statistics { srtt: round_trip, ..Statistics::default() }, NOW);
+    pair.server.statistics(
+        FIRST,
+        Statistics {
+            srtt: round_trip,
+            ..Statistics::default()
+        },
+        NOW,
+    );
     let mut offset = 0;
     let mut piece = |server: &mut Session| {
         let bytes = [&data_header(0, offset, 16_384, false)[..], &[0; 16_384]].concat();
@@ -557,8 +728,13 @@ fn an_unaccepted_session_ends_with_its_last_carrier() {
         if accepted {
             pair.server.accept();
         }
-        pair.server.lost(FIRST, Loss::Transport("end of file".into()), NOW);
-        assert!(pair.server.next_timeout(NOW).is_some_and(|at| accepted || at <= NOW));
+        pair.server
+            .lost(FIRST, Loss::Transport("end of file".into()), NOW);
+        assert!(
+            pair.server
+                .next_timeout(NOW)
+                .is_some_and(|at| accepted || at <= NOW)
+        );
         pair.server.timeout(NOW);
         assert_eq!(pair.server.is_closed(), !accepted);
     }
@@ -572,9 +748,15 @@ fn a_rejected_session_holds_nothing_and_notifies_its_peer() {
     assert!(pair.server.memory() > 65_536 + 5);
     said(&mut pair.server);
     pair.server.reject(NOW);
-    let close = encode(&Segment::Close(Close { code: 3, finals: Vec::new() }));
+    let close = encode(&Segment::Close(Close {
+        code: 3,
+        finals: Vec::new(),
+    }));
     assert_eq!(said(&mut pair.server), close);
     assert_eq!((pair.server.memory(), pair.server.is_closed()), (0, true));
     pair.client.received(FIRST, close, NOW);
-    assert!(notices(&mut pair.client).contains(&Notice::Closed { code: 3, by_peer: true }));
+    assert!(notices(&mut pair.client).contains(&Notice::Closed {
+        code: 3,
+        by_peer: true
+    }));
 }

@@ -45,21 +45,35 @@ fn of_total() -> [OfTotal; 11] {
 fn of_path() -> [OfPath; 15] {
     let named = |names: [&str; 4]| Kind::Enum((0..).zip(names.map(str::to_owned)).collect());
     [
-        (STATUS, named(["active", "backup", "failing", "closing"]), |p| p.status as u64),
-        ("session.path.state", named(["joining", "live", "suspect", "failing"]), |p| state(p.state)),
-        ("session.path.srtt", Kind::Duration, |p| p.statistics.srtt.as_nanos() as u64),
-        ("session.path.rttvar", Kind::Duration, |p| p.statistics.rttvar.as_nanos() as u64),
+        (STATUS, named(["active", "backup", "failing", "closing"]), |p| {
+            p.status as u64
+        }),
+        (
+            "session.path.state",
+            named(["joining", "live", "suspect", "failing"]),
+            |p| state(p.state),
+        ),
+        ("session.path.srtt", Kind::Duration, |p| {
+            p.statistics.srtt.as_nanos() as u64
+        }),
+        ("session.path.rttvar", Kind::Duration, |p| {
+            p.statistics.rttvar.as_nanos() as u64
+        }),
         ("session.path.cwnd", Kind::Number, |p| p.statistics.window),
         ("session.path.flight", Kind::Number, |p| p.statistics.in_flight),
         ("session.path.queued", Kind::Number, |p| p.statistics.queued),
         ("session.path.rate", Kind::Number, |p| p.statistics.rate),
-        ("session.path.retransmitted", Kind::Number, |p| p.statistics.retransmitted),
+        ("session.path.retransmitted", Kind::Number, |p| {
+            p.statistics.retransmitted
+        }),
         ("session.path.sent", Kind::Number, |p| p.counts.sent),
         ("session.path.received", Kind::Number, |p| p.counts.received),
         ("session.path.delivered", Kind::Number, |p| p.counts.delivered),
         ("session.path.again", Kind::Number, |p| p.counts.again),
         ("session.path.suspected", Kind::Number, |p| p.counts.suspected),
-        ("session.path.quota", Kind::Number, |p| p.quota.unwrap_or(u64::MAX)),
+        ("session.path.quota", Kind::Number, |p| {
+            p.quota.unwrap_or(u64::MAX)
+        }),
     ]
 }
 
@@ -99,7 +113,10 @@ pub fn schema() -> Schema {
             "reason" => Kind::Enum((0..).zip(REASONS.map(str::to_owned)).collect()),
             _ => Kind::Number,
         };
-        Field { name: (*name).to_owned(), kind }
+        Field {
+            name: (*name).to_owned(),
+            kind,
+        }
     };
     let event = |(name, fields): (&str, &[&str])| EventType {
         name: name.to_owned(),
@@ -111,7 +128,10 @@ pub fn schema() -> Schema {
         name: name.to_owned(),
         kind,
         access: match name {
-            STATUS => Access::Modifiable { min: 0, max: PathStatus::Failing as u64 },
+            STATUS => Access::Modifiable {
+                min: 0,
+                max: PathStatus::Failing as u64,
+            },
             _ => Access::Observable,
         },
     };
@@ -172,7 +192,15 @@ const ABOUT: [(&str, &str); 46] = [
     ("path.quota", "bytes left of its quota; the largest number: none"),
 ];
 
-const REASONS: [&str; 7] = ["transport", "silent", "refused", "malformed", "proof", "closed", "unanswered"];
+const REASONS: [&str; 7] = [
+    "transport",
+    "silent",
+    "refused",
+    "malformed",
+    "proof",
+    "closed",
+    "unanswered",
+];
 
 fn reason(loss: &Loss) -> u64 {
     match loss {
@@ -201,9 +229,11 @@ fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
         Notice::PathUp(carrier) => (3, path(*carrier), vec![]),
         Notice::PathSuspect(carrier) => (4, path(*carrier), vec![]),
         Notice::PathLive(carrier) => (5, path(*carrier), vec![]),
-        Notice::PathLost { carrier, reason: why, counts } => {
-            (6, path(*carrier), vec![reason(why), counts.sent, counts.received])
-        }
+        Notice::PathLost {
+            carrier,
+            reason: why,
+            counts,
+        } => (6, path(*carrier), vec![reason(why), counts.sent, counts.received]),
         Notice::QuotaSpent(way) => (7, TOTAL, vec![u64::from(*way)]),
         Notice::Stalled => (8, TOTAL, vec![]),
         Notice::Resumed => (9, TOTAL, vec![]),
@@ -224,7 +254,9 @@ pub struct View<'a> {
 
 impl std::fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("View").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("View")
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 
@@ -267,21 +299,31 @@ impl State for View<'_> {
 
     fn info(&self, flow: FlowId) -> Option<FlowInfo> {
         if flow == TOTAL {
-            return Some(FlowInfo { kind: "total".to_owned(), ..FlowInfo::default() });
+            return Some(FlowInfo {
+                kind: "total".to_owned(),
+                ..FlowInfo::default()
+            });
         }
         let report = self.report(flow)?;
         let known = (self.describe)(report.carrier).unwrap_or_default();
-        Some(FlowInfo { kind: "path".to_owned(), ..known })
+        Some(FlowInfo {
+            kind: "path".to_owned(),
+            ..known
+        })
     }
 
     fn flows(&self) -> Vec<FlowId> {
-        std::iter::once(TOTAL).chain(self.session.paths().map(|report| path(report.carrier))).collect()
+        std::iter::once(TOTAL)
+            .chain(self.session.paths().map(|report| path(report.carrier)))
+            .collect()
     }
 }
 
 /// Signals what a session notices.
 pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
-    let Some((number, flow, fields)) = event_of(notice) else { return };
+    let Some((number, flow, fields)) = event_of(notice) else {
+        return;
+    };
     let now = view.now.as_nanos() as Nanos;
     if source.wants(EventId(number)) {
         source.publish(now, flow, EventId(number), &fields, view);
@@ -308,14 +350,25 @@ mod tests {
     #[test]
     fn every_notice_that_tells_something_is_an_event() {
         let carrier = CarrierId(4);
-        let lost = Notice::PathLost { carrier, reason: Loss::Silent, counts: Default::default() };
+        let lost = Notice::PathLost {
+            carrier,
+            reason: Loss::Silent,
+            counts: Default::default(),
+        };
         let (number, flow, fields) = event_of(&lost).expect("an event");
         assert_eq!(
             (EVENTS[usize::from(number)].0, flow, fields),
             ("session.path.lost", FlowId(5), vec![1, 0, 0])
         );
-        let closed = event_of(&Notice::Closed { code: 3, by_peer: true }).expect("an event");
-        assert_eq!((EVENTS[usize::from(closed.0)].0, closed.2), ("session.closed", vec![3, 1]));
+        let closed = event_of(&Notice::Closed {
+            code: 3,
+            by_peer: true,
+        })
+        .expect("an event");
+        assert_eq!(
+            (EVENTS[usize::from(closed.0)].0, closed.2),
+            ("session.closed", vec![3, 1])
+        );
         assert!(event_of(&Notice::Readable(1)).is_none());
     }
 }

@@ -71,7 +71,13 @@ pub struct Candidate {
 impl Candidate {
     /// An ordinary candidate of `path`.
     pub fn new(path: u32) -> Self {
-        Self { path, backup: false, weight: 1, cost: 0, quota: None }
+        Self {
+            path,
+            backup: false,
+            weight: 1,
+            cost: 0,
+            quota: None,
+        }
     }
 }
 
@@ -125,7 +131,11 @@ struct Path {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Open a carrier.
-    Open { carrier: CarrierId, candidate: usize, small: bool },
+    Open {
+        carrier: CarrierId,
+        candidate: usize,
+        small: bool,
+    },
     /// Forget an attempt that takes too long.
     GiveUp { carrier: CarrierId },
 }
@@ -146,7 +156,13 @@ pub(crate) struct Opener {
 impl Opener {
     pub(crate) fn new(mode: Opening, candidates: &[Candidate]) -> Self {
         let (paths, next) = (Vec::new(), CarrierId(0));
-        let mut opener = Self { mode, paths, next, next_at: Duration::ZERO, small_until: Duration::ZERO };
+        let mut opener = Self {
+            mode,
+            paths,
+            next,
+            next_at: Duration::ZERO,
+            small_until: Duration::ZERO,
+        };
         for index in 0..candidates.len() {
             opener.add(candidates, index);
         }
@@ -156,7 +172,9 @@ impl Opener {
     /// Long packets are lost on this network: every path begins with small ones.
     pub(crate) fn begin_small(&mut self, now: Duration) {
         self.small_until = now + SMALL;
-        self.paths.iter_mut().for_each(|path| path.small_until = now + SMALL);
+        self.paths
+            .iter_mut()
+            .for_each(|path| path.small_until = now + SMALL);
     }
 
     /// Candidate `index` is new. A path that was taken out stays so.
@@ -192,7 +210,11 @@ impl Opener {
     /// What to do at `now`, one step at a time until none is left. `may_open`: how many more
     /// carriers there may be.
     pub(crate) fn step(&mut self, now: Duration, may_open: usize) -> Option<Step> {
-        let late = self.paths.iter().flat_map(|path| &path.attempts).find(|it| it.give_up_at <= now);
+        let late = self
+            .paths
+            .iter()
+            .flat_map(|path| &path.attempts)
+            .find(|it| it.give_up_at <= now);
         if let Some(Attempt { carrier, small, .. }) = late.copied() {
             if let Some(path) = self.path_of(carrier) {
                 path.small_until = if small { now } else { now + SMALL };
@@ -211,15 +233,29 @@ impl Opener {
         self.next = CarrierId(carrier.0 + 1);
         let stagger = self.stagger();
         let path = &mut self.paths[index];
-        let candidate = if path.state == State::Trying { path.next.0 } else { 0 };
+        let candidate = if path.state == State::Trying {
+            path.next.0
+        } else {
+            0
+        };
         path.state = State::Trying;
         // Doubled with each failure, as the pause is.
         let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(PATIENCE);
         let give_up_at = now + path.took.map_or(PATIENCE, usual);
         let small = now < path.small_until;
-        path.attempts.push(Attempt { carrier, candidate, began: now, give_up_at, small });
+        path.attempts.push(Attempt {
+            carrier,
+            candidate,
+            began: now,
+            give_up_at,
+            small,
+        });
         path.next = (candidate + 1, stagger.map_or(give_up_at, |stagger| now + stagger));
-        Some(Step::Open { carrier, candidate: path.candidates[candidate], small })
+        Some(Step::Open {
+            carrier,
+            candidate: path.candidates[candidate],
+            small,
+        })
     }
 
     /// How long the alternatives of a path are apart; none: each waits for those before it to fail.
@@ -262,7 +298,9 @@ impl Opener {
 
     /// Whether every path was tried by all its candidates, and none is open.
     pub(crate) fn is_exhausted(&self) -> bool {
-        self.paths.iter().all(|path| matches!(path.state, State::Resting { .. } | State::Removed))
+        self.paths
+            .iter()
+            .all(|path| matches!(path.state, State::Resting { .. } | State::Removed))
     }
 
     /// How many carriers are being opened.
@@ -278,12 +316,21 @@ impl Opener {
 
     /// The carrier is up and belongs to the session. The others that raced with it are given back, to be closed.
     pub(crate) fn up(&mut self, carrier: CarrierId, now: Duration) -> Vec<CarrierId> {
-        let Some(path) = self.path_of(carrier) else { return Vec::new() };
-        path.took = path.attempt(carrier).map(|attempt| now.saturating_sub(attempt.began)).or(path.took);
+        let Some(path) = self.path_of(carrier) else {
+            return Vec::new();
+        };
+        path.took = path
+            .attempt(carrier)
+            .map(|attempt| now.saturating_sub(attempt.began))
+            .or(path.took);
         path.state = State::Up { carrier };
         path.pause = PAUSE.0;
         let attempts = std::mem::take(&mut path.attempts);
-        attempts.into_iter().map(|attempt| attempt.carrier).filter(|other| *other != carrier).collect()
+        attempts
+            .into_iter()
+            .map(|attempt| attempt.carrier)
+            .filter(|other| *other != carrier)
+            .collect()
     }
 
     /// A carrier may have lost packets for their length: the next ones of its path have small ones, and first
@@ -291,7 +338,14 @@ impl Opener {
     pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Duration) {
         let Some(path) = self.path_of(carrier) else { return };
         path.small_until = now + SMALL;
-        if let [Attempt { candidate, small: false, .. }] = path.attempts[..] {
+        if let [
+            Attempt {
+                candidate,
+                small: false,
+                ..
+            },
+        ] = path.attempts[..]
+        {
             path.next.0 = candidate;
         }
     }
@@ -304,7 +358,9 @@ impl Opener {
             path.state = State::Resting { until: now };
             return;
         }
-        let Some(attempt) = path.attempt(carrier) else { return };
+        let Some(attempt) = path.attempt(carrier) else {
+            return;
+        };
         path.attempts.retain(|other| other.carrier != carrier);
         path.next.1 = now;
         path.own = path.own.map(|(at, of)| (at + 1, of)).filter(|(at, of)| at < of);
@@ -312,7 +368,9 @@ impl Opener {
             path.next.0 = attempt.candidate;
         }
         if path.attempts.is_empty() && path.next.0 >= path.candidates.len() {
-            path.state = State::Resting { until: now + path.pause };
+            path.state = State::Resting {
+                until: now + path.pause,
+            };
             path.pause = (2 * path.pause).clamp(PAUSE.0, PAUSE.1);
         }
     }
@@ -337,7 +395,9 @@ impl Opener {
 
     /// The path is taken out; the carriers that it held.
     pub(crate) fn remove(&mut self, number: u32) -> Vec<CarrierId> {
-        let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else { return Vec::new() };
+        let Some(path) = self.paths.iter_mut().find(|path| path.number == number) else {
+            return Vec::new();
+        };
         let attempts = std::mem::take(&mut path.attempts);
         let mut held: Vec<CarrierId> = attempts.into_iter().map(|attempt| attempt.carrier).collect();
         if let State::Up { carrier } = path.state {
@@ -402,7 +462,10 @@ impl Path {
     }
 
     fn attempt(&self, wanted: CarrierId) -> Option<Attempt> {
-        self.attempts.iter().find(|attempt| attempt.carrier == wanted).copied()
+        self.attempts
+            .iter()
+            .find(|attempt| attempt.carrier == wanted)
+            .copied()
     }
 }
 
@@ -420,7 +483,11 @@ mod tests {
     }
 
     fn open(carrier: u32, candidate: usize) -> Option<Step> {
-        Some(Step::Open { carrier: CarrierId(carrier), candidate, small: false })
+        Some(Step::Open {
+            carrier: CarrierId(carrier),
+            candidate,
+            small: false,
+        })
     }
 
     /// RFC 8305 5: a new attempt each 250 ms (the recommended delay), at once when all have failed; the first
@@ -434,9 +501,17 @@ mod tests {
         assert_eq!(opener.step(ms(250), 8), open(1, 1));
         opener.failed(CarrierId(1), ms(300));
         assert_eq!(opener.step(ms(300), 8), open(2, 2), "a failure does not wait");
-        assert_eq!(opener.next_timeout(ms(300), 8), Some(PATIENCE), "no candidate is left");
+        assert_eq!(
+            opener.next_timeout(ms(300), 8),
+            Some(PATIENCE),
+            "no candidate is left"
+        );
         assert_eq!(opener.trying(), 2);
-        assert_eq!(opener.up(CarrierId(2), ms(310)), [CarrierId(0)], "the one that it overtook is closed");
+        assert_eq!(
+            opener.up(CarrierId(2), ms(310)),
+            [CarrierId(0)],
+            "the one that it overtook is closed"
+        );
         assert_eq!((opener.trying(), opener.candidate_of(CarrierId(0))), (0, None));
         // The loser's end is nothing to the path.
         opener.failed(CarrierId(0), ms(400));
@@ -449,9 +524,22 @@ mod tests {
         assert_eq!(opener.step(ms(0), 8), open(0, 0));
         assert_eq!(opener.next_timeout(ms(0), 8), Some(PATIENCE));
         assert_eq!(opener.step(ms(9_999), 8), None);
-        assert_eq!(opener.step(PATIENCE, 8), Some(Step::GiveUp { carrier: CarrierId(0) }));
-        let second = Step::Open { carrier: CarrierId(1), candidate: 1, small: true };
-        assert_eq!(opener.step(PATIENCE, 8), Some(second), "the first may have sent too long packets");
+        assert_eq!(
+            opener.step(PATIENCE, 8),
+            Some(Step::GiveUp {
+                carrier: CarrierId(0)
+            })
+        );
+        let second = Step::Open {
+            carrier: CarrierId(1),
+            candidate: 1,
+            small: true,
+        };
+        assert_eq!(
+            opener.step(PATIENCE, 8),
+            Some(second),
+            "the first may have sent too long packets"
+        );
     }
 
     #[test]
@@ -466,7 +554,11 @@ mod tests {
         }
         assert!(opener.is_exhausted());
         assert_eq!(opener.next_timeout(ms(600), 8), Some(ms(600) + PAUSE.0));
-        assert_eq!(opener.step(ms(850), 8), open(3, 0), "the first candidate comes first again");
+        assert_eq!(
+            opener.step(ms(850), 8),
+            open(3, 0),
+            "the first candidate comes first again"
+        );
     }
 
     /// Whether the next attempt, at `now`, has small packets.
@@ -526,26 +618,34 @@ mod tests {
         opener.network_changed(ms(2_000));
         assert!(matches!(opener.step(ms(2_000), 8), Some(Step::GiveUp { .. })));
         opener.network_changed(ms(2_000));
-        assert!(!opens_small(&mut opener, ms(2_000)), "the attempt was given up for the change");
+        assert!(
+            !opens_small(&mut opener, ms(2_000)),
+            "the attempt was given up for the change"
+        );
     }
 
     /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half
     /// of each second alone: the first goes at once, others after 1, 3 and 7 s (RFC 6298 2.1, 5.5).
     fn passes(began: Duration, give_up_at: Duration) -> Option<Duration> {
         let sent = [0, 1, 3, 7].map(|seconds| began + Duration::from_secs(seconds));
-        sent.into_iter().find(|at| at.subsec_millis() < 500 && *at < give_up_at)
+        sent.into_iter()
+            .find(|at| at.subsec_millis() < 500 && *at < give_up_at)
     }
 
     #[test]
     fn a_path_that_flaps_is_open_again_within_seconds() {
         for lost_at in (10_000..11_000).step_by(10).map(Duration::from_millis) {
             let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-            let Some(Step::Open { carrier, .. }) = opener.step(Duration::ZERO, 1) else { panic!() };
+            let Some(Step::Open { carrier, .. }) = opener.step(Duration::ZERO, 1) else {
+                panic!()
+            };
             opener.up(carrier, Duration::from_millis(60));
             opener.failed(carrier, lost_at);
             let mut now = lost_at;
             let open_at = loop {
-                let Some(Step::Open { carrier, .. }) = opener.step(now, 1) else { panic!("{now:?}") };
+                let Some(Step::Open { carrier, .. }) = opener.step(now, 1) else {
+                    panic!("{now:?}")
+                };
                 let give_up_at = opener.next_timeout(now, 1).expect("an end of its patience");
                 if let Some(at) = passes(now, give_up_at) {
                     break at;
@@ -553,7 +653,11 @@ mod tests {
                 assert_eq!(opener.step(give_up_at, 1), Some(Step::GiveUp { carrier }));
                 now = opener.next_timeout(give_up_at, 1).expect("another attempt");
             };
-            assert!(open_at - lost_at < Duration::from_secs(4), "{:?}", open_at - lost_at);
+            assert!(
+                open_at - lost_at < Duration::from_secs(4),
+                "{:?}",
+                open_at - lost_at
+            );
         }
     }
 

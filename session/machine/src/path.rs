@@ -201,7 +201,10 @@ impl Path {
     /// When it becomes suspect if its transport, or the peer, goes on being silent.
     pub(crate) fn suspect_at(&self) -> Option<Duration> {
         if let Some(asked_at) = self.unanswered_since() {
-            return self.doubt.is_none().then(|| asked_at + self.statistics.silence().max(ANSWER));
+            return self
+                .doubt
+                .is_none()
+                .then(|| asked_at + self.statistics.silence().max(ANSWER));
         }
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
         (outstanding && self.doubt.is_none()).then(|| self.alive_at() + self.statistics.silence())

@@ -94,7 +94,10 @@ mod tests {
                 }
                 assert_eq!(bits(&ranges), model);
                 let runs: Vec<_> = ranges.iter().collect();
-                assert!(runs.windows(2).all(|pair| pair[0].end < pair[1].start), "{runs:?}");
+                assert!(
+                    runs.windows(2).all(|pair| pair[0].end < pair[1].start),
+                    "{runs:?}"
+                );
             }
         }
     }

@@ -63,7 +63,11 @@ impl Receive {
         let before = self.next;
         let again = bytes.len() as u64 - self.store(offset, bytes);
         let readable = self.next > before || (end && self.end == Some(self.next));
-        Ok(Gain { higher, again, readable })
+        Ok(Gain {
+            higher,
+            again,
+            readable,
+        })
     }
 
     /// The stream ends at `offset`.
@@ -99,7 +103,11 @@ impl Receive {
             if gap.start == self.next {
                 self.deliver(piece);
             } else {
-                let piece = if piece.len() < COPIED_BELOW { Bytes::copy_from_slice(&piece) } else { piece };
+                let piece = if piece.len() < COPIED_BELOW {
+                    Bytes::copy_from_slice(&piece)
+                } else {
+                    piece
+                };
                 self.runs.insert(gap.start, piece);
             }
         }
@@ -135,7 +143,10 @@ impl Receive {
         let mut gaps = Vec::new();
         let mut at = whole.start;
         let below = self.runs.range(..=whole.start).next_back();
-        for (&start, piece) in below.into_iter().chain(self.runs.range(whole.start + 1..whole.end)) {
+        for (&start, piece) in below
+            .into_iter()
+            .chain(self.runs.range(whole.start + 1..whole.end))
+        {
             if start > at {
                 gaps.push(at..start);
             }

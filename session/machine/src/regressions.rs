@@ -60,7 +60,10 @@ struct Pair {
 fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Scheduler>) -> Pair {
     let mut client = Session::client(client, scheduler, [3; 16], NOW);
     drain(&mut client);
-    let mut door = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
+    let mut door = Acceptor::new(AcceptorConfig {
+        session: server,
+        ..AcceptorConfig::default()
+    });
     let mut server: Option<Session> = None;
     for n in 0..paths {
         client.connected(CarrierId(n), Some(exporter(n)), NOW);
@@ -68,13 +71,23 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
         let bytes: Bytes = said.remove(&CarrierId(n)).expect("a first word").into();
         door.accepted(n, Some(exporter(n)), [n as u8; 28], NOW).unwrap();
         match door.received(n, bytes, ecf, NOW) {
-            Verdict::Begin { mut session, carrier, answer, rest } => {
+            Verdict::Begin {
+                mut session,
+                carrier,
+                answer,
+                rest,
+            } => {
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
                 client.received(carrier, answer, NOW);
                 server = Some(*session);
             }
-            Verdict::Join { carrier, answer, rest, .. } => {
+            Verdict::Join {
+                carrier,
+                answer,
+                rest,
+                ..
+            } => {
                 let session = server.as_mut().unwrap();
                 session.admitted(carrier, false, NOW);
                 session.received(carrier, rest, NOW);
@@ -83,7 +96,10 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
             verdict => panic!("{verdict:?}"),
         }
     }
-    let mut pair = Pair { client, server: server.unwrap() };
+    let mut pair = Pair {
+        client,
+        server: server.unwrap(),
+    };
     for n in 0..paths {
         pair.client.room(CarrierId(n), 65_536, NOW);
         pair.server.room(CarrierId(n), 65_536, NOW);
@@ -116,9 +132,15 @@ fn close_may_overtake_data() {
     let data_on = *said.iter().max_by_key(|(_, b)| b.len()).unwrap().0;
     let other = *said.keys().find(|k| **k != data_on).expect("CLOSE went on both");
     pair.server.received(other, said[&other].clone().into(), after(1));
-    pair.server.received(data_on, said[&data_on].clone().into(), after(2));
+    pair.server
+        .received(data_on, said[&data_on].clone().into(), after(2));
     let read = pair.server.read(id, 100, after(3));
-    assert_eq!(read, Ok(Bytes::from_static(b"hello")), "violations: {}", pair.server.counters().violations);
+    assert_eq!(
+        read,
+        Ok(Bytes::from_static(b"hello")),
+        "violations: {}",
+        pair.server.counters().violations
+    );
 }
 
 /// Both sides close in order, one with data that has not left.
@@ -130,7 +152,9 @@ fn both_close_in_order() {
     pair.exchange(NOW);
     // No room: the rest waits.
     pair.client.room(CarrierId(0), 1, after(1));
-    pair.client.write(id, Bytes::from(vec![7; 1 << 20]), after(1)).unwrap();
+    pair.client
+        .write(id, Bytes::from(vec![7; 1 << 20]), after(1))
+        .unwrap();
     pair.client.close(0, after(1));
     pair.server.close(0, after(1));
     for turn in 2..2_000 {
@@ -140,7 +164,12 @@ fn both_close_in_order() {
         pair.exchange(now);
         while pair.server.read(id, 1 << 20, now).is_ok_and(|b| !b.is_empty()) {}
     }
-    assert_eq!(pair.server.counters().delivered, 1 + (1 << 20), "client closed: {}", pair.client.is_closed());
+    assert_eq!(
+        pair.server.counters().delivered,
+        1 + (1 << 20),
+        "client closed: {}",
+        pair.client.is_closed()
+    );
 }
 
 /// Close(0) with data while no way leads to the server.
@@ -157,8 +186,15 @@ fn close_before_the_server_was_reached_ends() {
     while let Some(at) = client.next_timeout(now) {
         now = at.max(now);
         client.timeout(now);
-        connects += drain(&mut client).1.iter().filter(|i| matches!(i, Instruction::Connect { .. })).count();
-        assert!(now < Duration::from_secs(86_400), "still closing after a day; {connects} attempts");
+        connects += drain(&mut client)
+            .1
+            .iter()
+            .filter(|i| matches!(i, Instruction::Connect { .. }))
+            .count();
+        assert!(
+            now < Duration::from_secs(86_400),
+            "still closing after a day; {connects} attempts"
+        );
     }
     assert!(client.is_closed());
 }
@@ -171,13 +207,19 @@ fn a_closing_session_opens_carriers_anew() {
     pair.client.write(id, Bytes::from(vec![7; 1 << 20]), NOW).unwrap();
     pair.client.close(0, NOW);
     drain(&mut pair.client);
-    pair.client.lost(CarrierId(0), Loss::Transport("reset".into()), after(1));
+    pair.client
+        .lost(CarrierId(0), Loss::Transport("reset".into()), after(1));
     let mut now = after(1);
     let mut connects = 0;
     loop {
         let (_, rest) = drain(&mut pair.client);
-        connects += rest.iter().filter(|i| matches!(i, Instruction::Connect { .. })).count();
-        let Some(at) = pair.client.next_timeout(now) else { break };
+        connects += rest
+            .iter()
+            .filter(|i| matches!(i, Instruction::Connect { .. }))
+            .count();
+        let Some(at) = pair.client.next_timeout(now) else {
+            break;
+        };
         now = at.max(now);
         pair.client.timeout(now);
     }
@@ -187,9 +229,19 @@ fn a_closing_session_opens_carriers_anew() {
 /// A server's handler that answers and does not read the end; the next stream kills the session.
 #[test]
 fn streams_at_once_are_counted_alike_by_both_sides() {
-    let mut pair = joined(config(1), Config { streams: 1, ..Config::default() }, 1, ecf());
+    let mut pair = joined(
+        config(1),
+        Config {
+            streams: 1,
+            ..Config::default()
+        },
+        1,
+        ecf(),
+    );
     let a = pair.client.open().unwrap();
-    pair.client.write(a, Bytes::from_static(b"question"), NOW).unwrap();
+    pair.client
+        .write(a, Bytes::from_static(b"question"), NOW)
+        .unwrap();
     pair.client.finish(a, NOW).unwrap();
     pair.exchange(NOW);
     assert_eq!(pair.server.read(a, 8, NOW).unwrap().len(), 8);
@@ -198,8 +250,13 @@ fn streams_at_once_are_counted_alike_by_both_sides() {
     pair.exchange(NOW);
     pair.client.read(a, 100, NOW).unwrap();
     assert!(pair.client.read(a, 100, NOW).unwrap().is_empty());
-    let b = pair.client.open().expect("the client thinks that there is a place");
-    pair.client.write(b, Bytes::from_static(b"question"), NOW).unwrap();
+    let b = pair
+        .client
+        .open()
+        .expect("the client thinks that there is a place");
+    pair.client
+        .write(b, Bytes::from_static(b"question"), NOW)
+        .unwrap();
     pair.exchange(after(30));
     assert_eq!(pair.server.counters().violations, 0);
 }
@@ -216,10 +273,22 @@ fn early_streams_do_not_kill() {
     client.connected(CarrierId(0), Some(exporter(0)), NOW);
     client.room(CarrierId(0), 65_536, NOW);
     let bytes: Bytes = drain(&mut client).0.remove(&CarrierId(0)).unwrap().into();
-    let server = Config { streams: 4, ..Config::default() };
-    let mut door = Acceptor::new(AcceptorConfig { session: server, ..AcceptorConfig::default() });
+    let server = Config {
+        streams: 4,
+        ..Config::default()
+    };
+    let mut door = Acceptor::new(AcceptorConfig {
+        session: server,
+        ..AcceptorConfig::default()
+    });
     door.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
-    let Verdict::Begin { mut session, carrier, rest, .. } = door.received(0, bytes, ecf, NOW) else {
+    let Verdict::Begin {
+        mut session,
+        carrier,
+        rest,
+        ..
+    } = door.received(0, bytes, ecf, NOW)
+    else {
         panic!()
     };
     session.admitted(carrier, false, NOW);
@@ -239,7 +308,9 @@ fn a_late_hello_does_not_replace_the_secret() {
     client.connected(CarrierId(1), Some(exporter(1)), after(1));
     let good: Bytes = drain(&mut client).0.remove(&CarrierId(1)).unwrap().into();
     door.accepted(1, Some(exporter(1)), [1; 28], NOW).unwrap();
-    let Verdict::Begin { answer, .. } = door.received(1, good, ecf, NOW) else { panic!() };
+    let Verdict::Begin { answer, .. } = door.received(1, good, ecf, NOW) else {
+        panic!()
+    };
     client.received(CarrierId(1), answer, after(2));
     // The old one comes only now.
     door.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
@@ -248,8 +319,10 @@ fn a_late_hello_does_not_replace_the_secret() {
     // The client joins with another carrier.
     client.timeout(after(300));
     let (_, rest) = drain(&mut client);
-    let Some(Instruction::Connect { carrier, .. }) =
-        rest.iter().find(|i| matches!(i, Instruction::Connect { .. })).cloned()
+    let Some(Instruction::Connect { carrier, .. }) = rest
+        .iter()
+        .find(|i| matches!(i, Instruction::Connect { .. }))
+        .cloned()
     else {
         panic!("{rest:?}")
     };
@@ -267,7 +340,16 @@ fn hello_again_with_the_same_number() {
     drain(&mut pair.server);
     pair.server.admitted(CarrierId(0), false, after(1));
     let (_, rest) = drain(&mut pair.server);
-    assert!(!rest.iter().any(|i| matches!(i, Instruction::Close { carrier: CarrierId(0), .. })), "{rest:?}");
+    assert!(
+        !rest.iter().any(|i| matches!(
+            i,
+            Instruction::Close {
+                carrier: CarrierId(0),
+                ..
+            }
+        )),
+        "{rest:?}"
+    );
 }
 
 /// The cheapest scheduler pays for copies.
@@ -288,11 +370,17 @@ fn cheapest_does_not_pay_for_copies() {
     }
     let id = pair.client.open().unwrap();
     for n in 0..100 {
-        pair.client.write(id, Bytes::from(vec![7; 1_000]), after(n)).unwrap();
+        pair.client
+            .write(id, Bytes::from(vec![7; 1_000]), after(n))
+            .unwrap();
         pair.client.room(CarrierId(0), 131_072, after(n));
         pair.client.room(CarrierId(1), 131_072, after(n));
     }
-    let counts: Vec<_> = pair.client.paths().map(|p| (p.carrier, p.counts.fresh, p.counts.again)).collect();
+    let counts: Vec<_> = pair
+        .client
+        .paths()
+        .map(|p| (p.carrier, p.counts.fresh, p.counts.again))
+        .collect();
     assert_eq!(counts[1].1 + counts[1].2, 0, "{counts:?}");
 }
 
@@ -306,7 +394,9 @@ fn an_orderly_close_can_be_cut_short() {
     pair.client.close(300, after(10));
     let mut now = after(10);
     for _ in 0..1000 {
-        let Some(at) = pair.client.next_timeout(now) else { break };
+        let Some(at) = pair.client.next_timeout(now) else {
+            break;
+        };
         now = at.max(now);
         pair.client.timeout(now);
         drain(&mut pair.client);
@@ -340,7 +430,9 @@ fn small_pieces_in_order_do_not_keep_buffers() {
 fn a_path_that_carries_everything_is_not_suspected() {
     let mut pair = joined(config(1), Config::default(), 1, ecf());
     let stream = pair.client.open().unwrap();
-    pair.client.write(stream, Bytes::from_static(b"GET"), NOW).unwrap();
+    pair.client
+        .write(stream, Bytes::from_static(b"GET"), NOW)
+        .unwrap();
     pair.exchange(NOW);
     let round_trip = Duration::from_millis(60);
     let waiting = hawser_carrier::Statistics {
@@ -351,7 +443,9 @@ fn a_path_that_carries_everything_is_not_suspected() {
     // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): how long a carrier may be without a sign of life.
     let (patience, mut suspected) = (Duration::from_millis(110), Vec::new());
     for millisecond in (0..1_000).step_by(10) {
-        pair.server.write(stream, Bytes::from_static(&[0; 1_000]), after(millisecond)).unwrap();
+        pair.server
+            .write(stream, Bytes::from_static(&[0; 1_000]), after(millisecond))
+            .unwrap();
         if millisecond < 500 {
             for (id, bytes) in drain(&mut pair.server).0 {
                 pair.client.received(id, bytes.into(), after(millisecond));
@@ -364,5 +458,9 @@ fn a_path_that_carries_everything_is_not_suspected() {
             suspected.push(after(millisecond));
         }
     }
-    assert_eq!(suspected, [after(490) + patience], "once nothing comes any more, and not before");
+    assert_eq!(
+        suspected,
+        [after(490) + patience],
+        "once nothing comes any more, and not before"
+    );
 }

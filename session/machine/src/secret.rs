@@ -34,7 +34,13 @@ impl Secret {
 
     /// Of a session that asked for no security.
     pub(crate) fn insecure(session: SessionId) -> Self {
-        Self(Sha256::new().chain_update(b"hawser insecure 1").chain_update(session.0).finalize().into())
+        Self(
+            Sha256::new()
+                .chain_update(b"hawser insecure 1")
+                .chain_update(session.0)
+                .finalize()
+                .into(),
+        )
     }
 
     /// What the client proves with. `binding` is the exporter of the joining carrier, or the

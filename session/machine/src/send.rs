@@ -130,11 +130,19 @@ impl Send {
     pub(crate) fn next(&self, credit: u64) -> Option<Next> {
         if let Some(range) = self.again.first() {
             let length = (range.end - range.start) as usize;
-            return Some(Next { offset: range.start, length, again: true });
+            return Some(Next {
+                offset: range.start,
+                length,
+                again: true,
+            });
         }
         let limit = self.written.min(credit);
         if self.fresh < limit {
-            return Some(Next { offset: self.fresh, length: (limit - self.fresh) as usize, again: false });
+            return Some(Next {
+                offset: self.fresh,
+                length: (limit - self.fresh) as usize,
+                again: false,
+            });
         }
         (self.end == End::Due && self.fresh == self.written).then_some(Next {
             offset: self.written,
@@ -148,7 +156,11 @@ impl Send {
     pub(crate) fn copy_for(&self, slot: u32) -> Option<Next> {
         let bit = 1 << slot;
         let found = self.flights.iter().find(|(_, flight)| flight.on & bit == 0);
-        found.map(|(&offset, flight)| Next { offset, length: (flight.end - offset) as usize, again: true })
+        found.map(|(&offset, flight)| Next {
+            offset,
+            length: (flight.end - offset) as usize,
+            again: true,
+        })
     }
 
     /// On which carriers the byte at `offset` is under way.
@@ -167,7 +179,11 @@ impl Send {
         self.again.remove(offset..last);
         let fresh = self.fresh;
         self.fresh = self.fresh.max(last);
-        let on = if last <= fresh { self.carriers_of(offset) | 1 << slot } else { 1 << slot };
+        let on = if last <= fresh {
+            self.carriers_of(offset) | 1 << slot
+        } else {
+            1 << slot
+        };
         self.fly(offset..last, on);
         let end = self.end != End::Open && last == self.written;
         if end {
@@ -219,7 +235,13 @@ impl Send {
             }
             self.flights.remove(&start);
             if start < range.start {
-                self.flights.insert(start, Flight { end: range.start, ..flight });
+                self.flights.insert(
+                    start,
+                    Flight {
+                        end: range.start,
+                        ..flight
+                    },
+                );
             }
             if flight.end > range.end {
                 self.flights.insert(range.end, flight);
@@ -247,7 +269,11 @@ impl Send {
             self.base = self.base.max(run.end);
             self.acked.remove(run);
         }
-        while self.chunks.front().is_some_and(|(start, chunk)| start + chunk.len() as u64 <= self.base) {
+        while self
+            .chunks
+            .front()
+            .is_some_and(|(start, chunk)| start + chunk.len() as u64 <= self.base)
+        {
             self.chunks.pop_front();
         }
         if end {
@@ -291,7 +317,11 @@ impl Send {
             self.again.insert(range);
         }
         if let End::Sent(on) = self.end {
-            self.end = if on & !bit == 0 { End::Due } else { End::Sent(on & !bit) };
+            self.end = if on & !bit == 0 {
+                End::Due
+            } else {
+                End::Sent(on & !bit)
+            };
         }
     }
 

@@ -18,7 +18,10 @@ pub struct Priority {
 
 impl Default for Priority {
     fn default() -> Self {
-        Self { level: 3, incremental: true }
+        Self {
+            level: 3,
+            incremental: true,
+        }
     }
 }
 
@@ -108,7 +111,11 @@ impl Stream {
 
     /// Where it stands in the order of sending.
     pub(crate) fn rank(&self, id: u32) -> Rank {
-        (self.priority.level, if self.priority.incremental { self.turn } else { 0 }, id)
+        (
+            self.priority.level,
+            if self.priority.incremental { self.turn } else { 0 },
+            id,
+        )
     }
 
     /// Nothing of it is left to do: it may be forgotten.

@@ -20,7 +20,12 @@ pub(crate) struct Window {
 impl Window {
     /// A window of `size` bytes that may grow to `most`.
     pub(crate) fn new(size: u64, most: u64, now: Duration) -> Self {
-        Self { size, most: most.max(size), read: 0, at: now }
+        Self {
+            size,
+            most: most.max(size),
+            read: 0,
+            at: now,
+        }
     }
 
     /// Its bytes.
@@ -51,7 +56,11 @@ mod tests {
     fn it_grows_until_it_holds_nobody_back() {
         let mut window = Window::new(1_000_000, u64::MAX, Duration::ZERO);
         for millisecond in 1..5_000 {
-            window.read(millisecond * 40_000, ROUND_TRIP, Duration::from_millis(millisecond));
+            window.read(
+                millisecond * 40_000,
+                ROUND_TRIP,
+                Duration::from_millis(millisecond),
+            );
         }
         assert_eq!(window.size(), 16_000_000);
     }
@@ -70,6 +79,10 @@ mod tests {
         let mut window = Window::new(1_000, 3_000, Duration::ZERO);
         (1..100).for_each(|step| window.read(step * 3_000, ROUND_TRIP, Duration::from_millis(step)));
         assert_eq!(window.size(), 3_000);
-        assert_eq!(Window::new(5_000, 3_000, Duration::ZERO).size(), 5_000, "what was asked for is given");
+        assert_eq!(
+            Window::new(5_000, 3_000, Duration::ZERO).size(),
+            5_000,
+            "what was asked for is given"
+        );
     }
 }

@@ -22,7 +22,9 @@ fn take(client: &mut Session) -> (Bytes, Vec<(u32, usize)>) {
     let (mut said, mut asked) = (Vec::new(), Vec::new());
     while let Some(instruction) = client.poll() {
         match instruction {
-            Instruction::Connect { carrier, candidate, .. } => asked.push((carrier.0, candidate)),
+            Instruction::Connect {
+                carrier, candidate, ..
+            } => asked.push((carrier.0, candidate)),
             Instruction::Send { head, body, .. } => {
                 said.extend_from_slice(&head);
                 said.extend_from_slice(&body);
@@ -49,7 +51,10 @@ fn a_join_led_astray_goes_where_accept_said() {
         name: "seven.example".into(),
         ..AcceptorConfig::default()
     });
-    let mut wrong: Acceptor<u8> = Acceptor::new(AcceptorConfig { server: 8, ..AcceptorConfig::default() });
+    let mut wrong: Acceptor<u8> = Acceptor::new(AcceptorConfig {
+        server: 8,
+        ..AcceptorConfig::default()
+    });
     let config = Config {
         opening: Opening::Parallel,
         candidates: vec![Candidate::new(0), Candidate::new(1)],
@@ -60,7 +65,9 @@ fn a_join_led_astray_goes_where_accept_said() {
     client.connected(CarrierId(0), Some([7; 32]), NOW);
     right.accepted(0, Some([7; 32]), [1; 28], NOW).expect("a place");
     let hello = take(&mut client).0;
-    let Verdict::Begin { answer, .. } = right.received(0, hello, scheduler, NOW) else { panic!() };
+    let Verdict::Begin { answer, .. } = right.received(0, hello, scheduler, NOW) else {
+        panic!()
+    };
     client.received(CarrierId(0), answer, NOW);
     take(&mut client);
 
@@ -71,7 +78,10 @@ fn a_join_led_astray_goes_where_accept_said() {
     let Verdict::Refuse { refusal, answer } = wrong.received(0, take(&mut client).0, scheduler, NOW) else {
         panic!("it belongs elsewhere");
     };
-    assert_eq!((refusal, wrong.refused(), wrong.sessions()), (Refusal::WrongServer, 1, 0));
+    assert_eq!(
+        (refusal, wrong.refused(), wrong.sessions()),
+        (Refusal::WrongServer, 1, 0)
+    );
     client.received(CarrierId(1), answer, NOW);
     assert_eq!(client.counters().astray, 1);
 
@@ -84,7 +94,14 @@ fn a_join_led_astray_goes_where_accept_said() {
     client.connected(CarrierId(3), Some([9; 32]), NOW);
     right.accepted(1, Some([9; 32]), [1; 28], NOW).expect("a place");
     let verdict = right.received(1, take(&mut client).0, scheduler, NOW);
-    let Verdict::Join { carrier: CarrierId(3), answer, .. } = verdict else { panic!("{verdict:?}") };
+    let Verdict::Join {
+        carrier: CarrierId(3),
+        answer,
+        ..
+    } = verdict
+    else {
+        panic!("{verdict:?}")
+    };
     client.received(CarrierId(3), answer, NOW);
     assert_eq!(client.paths().count(), 2);
 

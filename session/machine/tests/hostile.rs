@@ -46,7 +46,11 @@ fn segments(dice: &mut Dice) -> Vec<u8> {
         let mut segment = vec![0; length as usize];
         for byte in &mut segment[8..] {
             // Small numbers in the low bytes are what fields mostly hold.
-            *byte = if dice.bits().is_multiple_of(4) { dice.bits() as u8 } else { 0 };
+            *byte = if dice.bits().is_multiple_of(4) {
+                dice.bits() as u8
+            } else {
+                0
+            };
         }
         segment[..8].copy_from_slice(&[kind, header, 0, dice.bits() as u8 % 4, 0, 0, 0, 0]);
         segment[4..8].copy_from_slice(&length.to_be_bytes());

@@ -48,7 +48,9 @@ fn path(id: u32, given: &BTreeMap<&str, u64>) -> PathView {
         "weight",
         "cost",
     ];
-    given.keys().for_each(|name| assert!(known.contains(name), "no such figure: {name}"));
+    given
+        .keys()
+        .for_each(|name| assert!(known.contains(name), "no such figure: {name}"));
     let statistics = Statistics {
         srtt: Duration::from_millis(get("srtt", 0)),
         rttvar: Duration::from_millis(get("rttvar", 0)),
@@ -109,7 +111,11 @@ fn check(file: &Path) -> usize {
         }
         if word == "scheduler" {
             let scheduler = by_name(rest).unwrap_or_else(|| panic!("{place}: no scheduler {rest}"));
-            case = Some(Case { scheduler, paths: Vec::new(), now: Duration::ZERO });
+            case = Some(Case {
+                scheduler,
+                paths: Vec::new(),
+                now: Duration::ZERO,
+            });
             continue;
         }
         let case = case.as_mut().expect("a scheduler first");
@@ -137,8 +143,10 @@ fn check(file: &Path) -> usize {
 #[test]
 fn schedulers_choose_what_their_formulas_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedulers");
-    let files: Vec<_> =
-        std::fs::read_dir(folder).expect("the folder").map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder")
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert_eq!(files.len(), 9, "one for each scheduler");
     let choices: usize = files.iter().map(|file| check(file)).sum();
     assert!(choices >= 60, "{choices}");
@@ -154,11 +162,17 @@ fn a_scheduler_of_ones_own() {
             "odd"
         }
         fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
-            let odd = paths.iter().position(|path| path.carrier.0 % 2 == 1 && path.room > 0);
+            let odd = paths
+                .iter()
+                .position(|path| path.carrier.0 % 2 == 1 && path.room > 0);
             odd.map_or(Choice::Wait(WHEN_SOMETHING_CHANGES), Choice::Send)
         }
     }
     let paths = [path(0, &pairs("room=1")), path(1, &pairs("room=1"))];
-    let mut case = Case { scheduler: Box::new(Odd), paths: paths.to_vec(), now: Duration::ZERO };
+    let mut case = Case {
+        scheduler: Box::new(Odd),
+        paths: paths.to_vec(),
+        now: Duration::ZERO,
+    };
     assert_eq!(case.choose(&pairs("")), "1");
 }

@@ -86,7 +86,13 @@ impl Gateway {
     /// A gateway to which a session is opened when it is needed first.
     #[must_use]
     pub fn new(document: Document, token: Token) -> Gateway {
-        Gateway { near: Arc::new(Near { document, token, session: Mutex::new(None) }) }
+        Gateway {
+            near: Arc::new(Near {
+                document,
+                token,
+                session: Mutex::new(None),
+            }),
+        }
     }
 
     /// The same with the session opened and welcomed; and what this machine cannot honour of
@@ -120,12 +126,21 @@ impl Gateway {
     #[must_use]
     pub fn name(&self) -> String {
         let Document { host, port, .. } = &self.near.document;
-        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
     }
 
     /// The session, if there is one: for its paths and counts.
     pub async fn session(&self) -> Option<Session> {
-        self.near.session.lock().await.clone().filter(|session| !session.is_closed())
+        self.near
+            .session
+            .lock()
+            .await
+            .clone()
+            .filter(|session| !session.is_closed())
     }
 
     /// Ends the session when everything written has been delivered. The next connection opens another.
@@ -167,7 +182,10 @@ impl Near {
                 Err(error) => Err(ClientError::Unreachable(error)),
             }
         };
-        timeout(WELCOME_IN, welcomed).await.map_err(late).map_err(ClientError::Unreachable)?
+        timeout(WELCOME_IN, welcomed)
+            .await
+            .map_err(late)
+            .map_err(ClientError::Unreachable)?
     }
 }
 
@@ -175,20 +193,27 @@ impl Near {
 async fn greet(session: &Session, token: &Token) -> io::Result<u8> {
     session.opened().await?;
     let mut first = session.open()?;
-    first.write_all(&Greeting { token: token.clone() }.encode()).await?;
+    first
+        .write_all(&Greeting { token: token.clone() }.encode())
+        .await?;
     first.shutdown().await?;
     first.read_u8().await
 }
 
 async fn request(session: &Session, destination: &Destination) -> Result<GatewayStream, ClientError> {
     let mut stream = session.open().map_err(ClientError::Broken)?;
-    let request = Request { destination: destination.clone() };
+    let request = Request {
+        destination: destination.clone(),
+    };
     let answer = async {
         stream.write_all(&request.encode()).await?;
         stream.read_u8().await
     };
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
-    let answer = timeout(ANSWER_IN, answer).await.map_err(late).and_then(|answer| answer);
+    let answer = timeout(ANSWER_IN, answer)
+        .await
+        .map_err(late)
+        .and_then(|answer| answer);
     match answer.map(Reply::from_code) {
         Ok(Reply::Succeeded) => Ok(GatewayStream { stream }),
         Ok(reply) => Err(ClientError::Denied(reply)),

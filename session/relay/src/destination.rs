@@ -34,8 +34,14 @@ impl Host {
     /// letters, digits, hyphens and underscores. Names of other scripts come in their ASCII form
     /// (RFC 5890).
     pub fn parse(text: &str) -> Result<Host, BadHost> {
-        let bad = |why| BadHost { text: text.chars().take(LONGEST_NAME).collect(), why };
-        let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+        let bad = |why| BadHost {
+            text: text.chars().take(LONGEST_NAME).collect(),
+            why,
+        };
+        let inner = text
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(text);
         if let Ok(address) = inner.parse() {
             return Ok(Host::Address(address));
         }
@@ -47,11 +53,17 @@ impl Host {
         if !name.split('.').all(is_label_good) {
             return Err(bad("a name's labels have 1 to 63 bytes"));
         }
-        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        if !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
             return Err(bad("a name has letters, digits, hyphens and underscores"));
         }
         // 0x7f.1 and 2130706433 are addresses to some resolvers, and to others none (RFC 1123, 2.1).
-        if name.rsplit('.').next().is_some_and(|last| last.starts_with(|first: char| first.is_ascii_digit()))
+        if name
+            .rsplit('.')
+            .next()
+            .is_some_and(|last| last.starts_with(|first: char| first.is_ascii_digit()))
         {
             return Err(bad("a name's last label does not begin with a digit"));
         }
@@ -88,12 +100,19 @@ impl Destination {
     /// # Errors
     /// It is none.
     pub fn parse(text: &str) -> Result<Destination, BadHost> {
-        let bad = |why| BadHost { text: text.chars().take(LONGEST_NAME + 8).collect(), why };
-        let (host, port) = text.rsplit_once(':').ok_or_else(|| bad("a destination is HOST:PORT"))?;
+        let bad = |why| BadHost {
+            text: text.chars().take(LONGEST_NAME + 8).collect(),
+            why,
+        };
+        let (host, port) = text
+            .rsplit_once(':')
+            .ok_or_else(|| bad("a destination is HOST:PORT"))?;
         if host.contains(':') && !host.starts_with('[') {
             return Err(bad("an IPv6 address stands in brackets"));
         }
-        let port = port.parse().map_err(|_| bad("a port is a number from 1 to 65535"))?;
+        let port = port
+            .parse()
+            .map_err(|_| bad("a port is a number from 1 to 65535"))?;
         Destination::new(Host::parse(host)?, port).ok_or_else(|| bad("a port is a number from 1 to 65535"))
     }
 
@@ -112,7 +131,10 @@ impl Destination {
 
 impl From<SocketAddr> for Destination {
     fn from(address: SocketAddr) -> Destination {
-        Destination { host: Host::Address(address.ip()), port: address.port() }
+        Destination {
+            host: Host::Address(address.ip()),
+            port: address.port(),
+        }
     }
 }
 
@@ -131,11 +153,25 @@ mod tests {
     /// RFC 1123, 2.1: what reads as a number is no name.
     #[test]
     fn disguised_addresses_are_addresses_or_nothing() {
-        assert_eq!(Host::parse("127.0.0.1"), Ok(Host::Address(IpAddr::from([127, 0, 0, 1]))));
-        assert_eq!(Host::parse("[::1]"), Ok(Host::Address(IpAddr::V6(Ipv6Addr::LOCALHOST))));
-        for text in
-            ["2130706433", "0x7f.1", "127.1", "017700000001", "127.0.0.1.", "a.0x7f", "", ".", "::1%lo"]
-        {
+        assert_eq!(
+            Host::parse("127.0.0.1"),
+            Ok(Host::Address(IpAddr::from([127, 0, 0, 1])))
+        );
+        assert_eq!(
+            Host::parse("[::1]"),
+            Ok(Host::Address(IpAddr::V6(Ipv6Addr::LOCALHOST)))
+        );
+        for text in [
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+            "017700000001",
+            "127.0.0.1.",
+            "a.0x7f",
+            "",
+            ".",
+            "::1%lo",
+        ] {
             assert!(Host::parse(text).is_err(), "{text}");
         }
     }

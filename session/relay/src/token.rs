@@ -62,12 +62,17 @@ impl Token {
         let named = |error: io::Error| told(error.kind(), &error.to_string());
         let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
         if mode & 0o077 != 0 {
-            let why = format!("others may use this token (mode {:03o}); chmod 600 it", mode & 0o777);
+            let why = format!(
+                "others may use this token (mode {:03o}); chmod 600 it",
+                mode & 0o777
+            );
             return Err(told(io::ErrorKind::PermissionDenied, &why));
         }
         let text = std::fs::read_to_string(path).map_err(named)?;
         let bytes = from_hex(text.trim());
-        bytes.map(Token).ok_or_else(|| told(io::ErrorKind::InvalidData, "a token is 64 hexadecimal digits"))
+        bytes
+            .map(Token)
+            .ok_or_else(|| told(io::ErrorKind::InvalidData, "a token is 64 hexadecimal digits"))
     }
 
     /// Writes it to a new file that its owner alone may read.
@@ -77,7 +82,12 @@ impl Token {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(path).map_err(named)?;
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(named)?;
         writeln!(file, "{}", to_hex(&self.0)).map_err(named)
     }
 }
@@ -151,7 +161,12 @@ mod tests {
         }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("the file");
         std::fs::write(&path, "0f").expect("the file");
-        assert!(Token::read(&path).expect_err("too short").to_string().contains("64"));
+        assert!(
+            Token::read(&path)
+                .expect_err("too short")
+                .to_string()
+                .contains("64")
+        );
     }
 
     #[test]

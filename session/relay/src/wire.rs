@@ -142,7 +142,9 @@ impl Greeting {
         version(stream).await?;
         let mut token = [0; Token::LENGTH];
         stream.read_exact(&mut token).await?;
-        Ok(Greeting { token: Token::new(token) })
+        Ok(Greeting {
+            token: Token::new(token),
+        })
     }
 }
 
@@ -223,7 +225,9 @@ mod tests {
 
     fn request(host: &str, port: u16) -> Request {
         let host = Host::parse(host).expect("a host");
-        Request { destination: Destination::new(host, port).expect("a port") }
+        Request {
+            destination: Destination::new(host, port).expect("a port"),
+        }
     }
 
     /// The page of the protocol has these.
@@ -233,7 +237,9 @@ mod tests {
             (&[1, 1, 192, 0, 2, 1, 0x01, 0xbb], request("192.0.2.1", 443)),
             (b"\x01\x03\x0bexample.com\x00\x50", request("Example.COM", 80)),
             (
-                &[1, 4, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 22],
+                &[
+                    1, 4, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 22,
+                ],
                 request("2001:db8::1", 22),
             ),
         ];
@@ -246,7 +252,10 @@ mod tests {
             assert_eq!(expected.encode(), bytes);
             for length in 0..bytes.len() {
                 let (cut, _) = read(&bytes[..length]).await;
-                assert!(matches!(cut, Err(WireError::Stream(_))), "{length} bytes of {bytes:?}");
+                assert!(
+                    matches!(cut, Err(WireError::Stream(_))),
+                    "{length} bytes of {bytes:?}"
+                );
             }
         }
     }
@@ -272,13 +281,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_greeting_is_a_version_and_a_token() {
-        let greeting = Greeting { token: Token::new([7; 32]) };
+        let greeting = Greeting {
+            token: Token::new([7; 32]),
+        };
         let bytes = greeting.encode();
         assert_eq!((bytes[0], &bytes[1..]), (1, &[7; 32][..]));
         let read = Greeting::read(&mut &bytes[..]).await.expect("a greeting");
         assert_eq!(read.token.bytes(), greeting.token.bytes());
-        assert!(matches!(Greeting::read(&mut &[0; 33][..]).await, Err(WireError::Version(0))));
-        assert!(matches!(Greeting::read(&mut &bytes[..32]).await, Err(WireError::Stream(_))));
+        assert!(matches!(
+            Greeting::read(&mut &[0; 33][..]).await,
+            Err(WireError::Version(0))
+        ));
+        assert!(matches!(
+            Greeting::read(&mut &bytes[..32]).await,
+            Err(WireError::Stream(_))
+        ));
     }
 
     /// RFC 1928, section 6.

@@ -32,7 +32,10 @@ const SMALL: usize = 1_208;
 /// Options of a connection, or of a listener.
 pub(crate) fn options(small: bool) -> Vec<(u32, u64)> {
     let segment = small.then_some((OPT_MAX_SEGMENT, SMALL_MSS));
-    [(OPT_NODELAY, 1), (OPT_NOT_SENT, NOT_SENT)].into_iter().chain(segment).collect()
+    [(OPT_NODELAY, 1), (OPT_NOT_SENT, NOT_SENT)]
+        .into_iter()
+        .chain(segment)
+        .collect()
 }
 
 /// What comes before the session's first byte: flights from the client and answers to them, as those of
@@ -55,8 +58,17 @@ impl Handshake {
     /// flights leave with the first bytes, as QUIC's handshake is the connection's.
     pub(crate) fn new(round_trips: u32, server_flight: usize, is_client: bool) -> Handshake {
         let flights = [CLIENT_FLIGHT, server_flight];
-        let [ours, theirs] = if is_client { flights } else { [server_flight, CLIENT_FLIGHT] };
-        Handshake { ours, theirs, rounds: round_trips.saturating_sub(1), is_client }
+        let [ours, theirs] = if is_client {
+            flights
+        } else {
+            [server_flight, CLIENT_FLIGHT]
+        };
+        Handshake {
+            ours,
+            theirs,
+            rounds: round_trips.saturating_sub(1),
+            is_client,
+        }
     }
 }
 
@@ -104,7 +116,9 @@ impl Carrier {
 
     /// The connection is there: the handshake begins. True when the session can have it at once.
     pub(crate) fn connected(&mut self) -> bool {
-        let Handshake { is_client, rounds, .. } = self.handshake;
+        let Handshake {
+            is_client, rounds, ..
+        } = self.handshake;
         if is_client || rounds == 0 {
             self.send_flight();
         }
@@ -175,7 +189,11 @@ impl Carrier {
 
     /// Bytes that it takes now.
     pub(crate) fn room(&self, stack: &Stack) -> usize {
-        if self.queue.is_empty() { stack.writable(self.handle) } else { 0 }
+        if self.queue.is_empty() {
+            stack.writable(self.handle)
+        } else {
+            0
+        }
     }
 
     /// The connection's figures; none once it is over.

@@ -30,7 +30,13 @@ impl Link {
     pub fn new(mbit: f64, round_trip: Duration) -> Self {
         let rate = (mbit * 125_000.0) as u64;
         let product = (rate as f64 * round_trip.as_secs_f64()) as u64;
-        Self { rate, delay: round_trip / 2, queue: product.max(65_536), loss: 0, longest: usize::MAX }
+        Self {
+            rate,
+            delay: round_trip / 2,
+            queue: product.max(65_536),
+            loss: 0,
+            longest: usize::MAX,
+        }
     }
 
     pub(crate) fn profile(&self) -> Profile {
@@ -47,7 +53,10 @@ impl Link {
     pub(crate) fn pipe(&self, forgets: &[Nanos], seed: u64, label: &str) -> Pipe {
         let mut row: Vec<Box<dyn Rule>> = vec![Box::new(Longest(self.longest))];
         if !forgets.is_empty() {
-            row.push(Box::new(Translator { forgets: forgets.to_vec(), known: Vec::new() }));
+            row.push(Box::new(Translator {
+                forgets: forgets.to_vec(),
+                known: Vec::new(),
+            }));
         }
         row.extend(rules(&self.profile()));
         Pipe::with_rules(row, seed, label)
@@ -101,13 +110,23 @@ impl Rule for Translator {
     }
 
     fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
-        let Some(segment) = Segment::of(frame) else { return Verdict::Pass };
+        let Some(segment) = Segment::of(frame) else {
+            return Verdict::Pass;
+        };
         if segment.syn {
             self.known.retain(|(ports, _)| *ports != segment.ports);
             self.known.push((segment.ports, now));
         }
-        let began = self.known.iter().find(|(ports, _)| *ports == segment.ports).map(|(_, began)| *began);
+        let began = self
+            .known
+            .iter()
+            .find(|(ports, _)| *ports == segment.ports)
+            .map(|(_, began)| *began);
         let forgotten = |began| self.forgets.iter().any(|at| (began..=now).contains(at));
-        if began.is_some_and(forgotten) { Verdict::Drop } else { Verdict::Pass }
+        if began.is_some_and(forgotten) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     }
 }

@@ -95,13 +95,22 @@ impl Host {
     pub(crate) fn new(side: Side, shared: &Rc<RefCell<Shared>>, make_scheduler: &MakeScheduler) -> Host {
         let config = &shared.borrow().config;
         let mut dice = Dice::new(config.seed, &format!("host/{side:?}"));
-        let addresses = (0..config.links.len()).map(|link| (side.address(link), 24)).collect();
-        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: MTU };
+        let addresses = (0..config.links.len())
+            .map(|link| (side.address(link), 24))
+            .collect();
+        let interface = InterfaceConfig {
+            addresses,
+            gateways: Vec::new(),
+            mtu: MTU,
+        };
         let wire = SimWire::new(MTU);
         let stack_config = StackConfig::new(interface, dice.bits());
         let mut stack =
             Stack::new(carrier::TCP.clone(), stack_config, wire.caps()).expect("its limits suffice");
-        let accepts = AcceptorConfig { session: config.session.clone(), ..AcceptorConfig::default() };
+        let accepts = AcceptorConfig {
+            session: config.session.clone(),
+            ..AcceptorConfig::default()
+        };
         let (mut session, mut listener) = (None, None);
         match side {
             Side::Client => {
@@ -116,8 +125,11 @@ impl Host {
             Side::Server => {
                 let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), PORT);
                 let options = carrier::options(false);
-                listener =
-                    Some(stack.listen_with(START, any, BACKLOG, &options).expect("nobody else listens"));
+                listener = Some(
+                    stack
+                        .listen_with(START, any, BACKLOG, &options)
+                        .expect("nobody else listens"),
+                );
             }
         }
         Host {
@@ -149,7 +161,10 @@ impl Host {
 
     /// A server without a session has none to close.
     pub(crate) fn is_closed(&self) -> bool {
-        self.session.as_ref().map_or(self.shared.borrow().report.closed_at.is_some(), Session::is_closed)
+        self.session.as_ref().map_or(
+            self.shared.borrow().report.closed_at.is_some(),
+            Session::is_closed,
+        )
     }
 
     fn nanos(&self) -> Nanos {
@@ -200,7 +215,11 @@ impl Host {
     /// Reports to the session how its carriers are.
     fn update(&mut self) {
         let Some(session) = &mut self.session else { return };
-        for carrier in self.carriers.values().filter(|carrier| carrier.is_open && !carrier.finishing) {
+        for carrier in self
+            .carriers
+            .values()
+            .filter(|carrier| carrier.is_open && !carrier.finishing)
+        {
             let (Some(id), Some(statistics)) = (carrier.id, carrier.statistics(&self.stack)) else {
                 continue;
             };
@@ -222,7 +241,12 @@ impl Host {
             self.wake_race();
         }
         let now = self.now;
-        if self.session.as_ref().and_then(|session| session.next_timeout(now)).is_some_and(|at| at <= now) {
+        if self
+            .session
+            .as_ref()
+            .and_then(|session| session.next_timeout(now))
+            .is_some_and(|at| at <= now)
+        {
             busy = true;
             self.update();
             self.session.iter_mut().for_each(|session| session.timeout(now));
@@ -253,7 +277,10 @@ impl Host {
             Fault::Fin if self.side == Side::Server => {
                 for handle in on_it {
                     self.lost(handle, "closed by the server's host".into());
-                    self.carriers.get_mut(&handle).into_iter().for_each(|carrier| carrier.finishing = true);
+                    self.carriers
+                        .get_mut(&handle)
+                        .into_iter()
+                        .for_each(|carrier| carrier.finishing = true);
                     self.write(handle);
                 }
             }
@@ -271,13 +298,24 @@ impl Host {
 
     /// Notes for how long a carrier that was cut may be silent.
     fn cut(&mut self, handle: Handle) {
-        let Some(carrier) = self.carriers.get(&handle) else { return };
-        let (Some(id), Some(statistics)) = (carrier.id, carrier.statistics(&self.stack)) else { return };
+        let Some(carrier) = self.carriers.get(&handle) else {
+            return;
+        };
+        let (Some(id), Some(statistics)) = (carrier.id, carrier.statistics(&self.stack)) else {
+            return;
+        };
         let cuts = &mut self.shared.borrow_mut().report.cuts;
         let (at, link) = (self.now, carrier.link);
-        let known = cuts.iter().position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
+        let known = cuts
+            .iter()
+            .position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
         let place = known.unwrap_or_else(|| {
-            cuts.push(Cut { at, link, carrier: id, patience: [Duration::ZERO; 2] });
+            cuts.push(Cut {
+                at,
+                link,
+                carrier: id,
+                patience: [Duration::ZERO; 2],
+            });
             cuts.len() - 1
         });
         cuts[place].patience[self.side as usize] = statistics.silence();
@@ -299,7 +337,10 @@ impl Host {
             }
             self.progress += one.read - before;
         }
-        self.application_at = progress.iter().filter_map(|one| one.next_deadline(self.side, self.now)).min();
+        self.application_at = progress
+            .iter()
+            .filter_map(|one| one.next_deadline(self.side, self.now))
+            .min();
         let all = progress.iter().all(|one| one.finished.is_some());
         if self.side == Side::Client && all && !std::mem::replace(&mut self.is_closing, true) {
             report.all_read = true;
@@ -313,14 +354,22 @@ impl Host {
         while let Some(instruction) = self.session.as_mut().and_then(Session::poll) {
             busy = true;
             match instruction {
-                Instruction::Connect { carrier, candidate, small } => self.connect(carrier, candidate, small),
+                Instruction::Connect {
+                    carrier,
+                    candidate,
+                    small,
+                } => self.connect(carrier, candidate, small),
                 Instruction::Send { carrier, head, body } => self.send(carrier, head, body, trace),
                 Instruction::Close { carrier, abort } => self.close(carrier, abort),
                 Instruction::Notify(notice) => {
                     if let Notice::StreamOpened(stream) = notice {
                         self.announced.push(stream);
                     }
-                    self.shared.borrow_mut().report.notices.push((self.now, self.side, notice));
+                    self.shared
+                        .borrow_mut()
+                        .report
+                        .notices
+                        .push((self.now, self.side, notice));
                 }
             }
         }
@@ -356,16 +405,29 @@ impl Node for Host {
             }
         }
         // Each link has its own port, of the same number.
-        out.extend(self.wire.sent().filter_map(|frame| Some((Segment::of(&frame)?.link, frame))));
+        out.extend(
+            self.wire
+                .sent()
+                .filter_map(|frame| Some((Segment::of(&frame)?.link, frame))),
+        );
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
-        let session = self.session.as_ref().and_then(|session| session.next_timeout(self.now));
+        let session = self
+            .session
+            .as_ref()
+            .and_then(|session| session.next_timeout(self.now));
         let fault = self.faults.front().map(|(at, ..)| *at);
-        let own = [session, fault, self.application_at, self.race_wakes_at()].into_iter().flatten().min();
+        let own = [session, fault, self.application_at, self.race_wakes_at()]
+            .into_iter()
+            .flatten()
+            .min();
         let own = own.map(|at| START + at.max(self.soon).as_nanos() as Nanos);
         let waiting = self.wire.has_frames().then_some(0);
-        [own, waiting, self.stack.next_deadline()].into_iter().flatten().min()
+        [own, waiting, self.stack.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn progress(&self) -> u64 {

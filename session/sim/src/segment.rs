@@ -22,7 +22,9 @@ impl Segment {
             link: usize::from(frame.head[headers.network + 17]),
             ports: [port(0), port(2)],
             syn: header[13] & 2 != 0,
-            payload: frame.len().checked_sub(headers.transport + usize::from(header[12] >> 4) * 4)?,
+            payload: frame
+                .len()
+                .checked_sub(headers.transport + usize::from(header[12] >> 4) * 4)?,
         })
     }
 }

@@ -110,7 +110,9 @@ impl Progress {
         announced: &[u32],
         now: Duration,
     ) -> Result<(), String> {
-        let Some(stream) = self.stream.filter(|stream| announced.contains(stream)) else { return Ok(()) };
+        let Some(stream) = self.stream.filter(|stream| announced.contains(stream)) else {
+            return Ok(());
+        };
         while self.finished.is_none() {
             let allowed = match self.transfer.read_rate {
                 0 => u64::MAX,
@@ -135,11 +137,20 @@ impl Progress {
     }
 
     fn take(&mut self, bytes: &Bytes, now: Duration) -> Result<(), String> {
-        let Self { number, read, transfer, .. } = *self;
+        let Self {
+            number,
+            read,
+            transfer,
+            ..
+        } = *self;
         if bytes.is_empty() {
             self.finished = Some(now);
             let all = read == transfer.bytes;
-            return if all { Ok(()) } else { Err(format!("transfer {number} ended after {read} bytes")) };
+            return if all {
+                Ok(())
+            } else {
+                Err(format!("transfer {number} ended after {read} bytes"))
+            };
         }
         self.read += bytes.len() as u64;
         let since = self.last_read.replace(now).unwrap_or(now);
@@ -147,6 +158,13 @@ impl Progress {
             self.gaps.push((since, now));
         }
         let right = *bytes == content(number, read, bytes.len());
-        if right { Ok(()) } else { Err(format!("transfer {number}: a wrong byte in {read}..{}", self.read)) }
+        if right {
+            Ok(())
+        } else {
+            Err(format!(
+                "transfer {number}: a wrong byte in {read}..{}",
+                self.read
+            ))
+        }
     }
 }

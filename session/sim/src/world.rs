@@ -59,7 +59,12 @@ impl WorldConfig {
 
     /// The same with a transfer that begins at once and is read as fast as it comes.
     pub fn transfer(mut self, from: Side, bytes: u64) -> Self {
-        self.transfers.push(Transfer { from, bytes, at: Duration::ZERO, read_rate: 0 });
+        self.transfers.push(Transfer {
+            from,
+            bytes,
+            at: Duration::ZERO,
+            read_rate: 0,
+        });
         self
     }
 
@@ -76,7 +81,10 @@ impl WorldConfig {
     /// When there is no such scheduler.
     pub fn run(self, scheduler: &str) -> Report {
         let name = scheduler.to_owned();
-        World::new(self, move || hawser_session::scheduler::by_name(&name).expect("a scheduler's name")).run()
+        World::new(self, move || {
+            hawser_session::scheduler::by_name(&name).expect("a scheduler's name")
+        })
+        .run()
     }
 }
 
@@ -152,9 +160,18 @@ impl World {
         let mut core = Core::new(START);
         core.limit_idle(IDLE_FRAMES);
         let progress = config.transfers.iter().enumerate();
-        let progress = progress.map(|(number, transfer)| Progress::new(number, *transfer)).collect();
-        let report = Report { carried: vec![BTreeMap::new(); config.links.len()], ..Report::default() };
-        let shared = Rc::new(RefCell::new(Shared { config, progress, report }));
+        let progress = progress
+            .map(|(number, transfer)| Progress::new(number, *transfer))
+            .collect();
+        let report = Report {
+            carried: vec![BTreeMap::new(); config.links.len()],
+            ..Report::default()
+        };
+        let shared = Rc::new(RefCell::new(Shared {
+            config,
+            progress,
+            report,
+        }));
         let make_scheduler = Rc::new(scheduler) as Rc<dyn Fn() -> Box<dyn Scheduler>>;
         for side in [Side::Client, Side::Server] {
             core.add(Host::new(side, &shared, &make_scheduler));
@@ -184,14 +201,19 @@ impl World {
             End::Met | End::Time | End::Idle => {}
             End::Stalled | End::NoProgress => report.faults.push(format!("the run ended early: {end:?}")),
         }
-        report.faults.extend(captured.err().map(|error| format!("the capture: {error}")));
+        report
+            .faults
+            .extend(captured.err().map(|error| format!("the capture: {error}")));
         report.done = report.all_read && report.faults.is_empty();
         report.trace = trace;
         report.finished = progress.iter().map(|progress| progress.finished).collect();
         report.gaps = progress.iter().map(|progress| progress.gaps.clone()).collect();
         report.counters =
             sessions.map(|session| session.map(|session| *session.counters()).unwrap_or_default());
-        report.paths = sessions[0].into_iter().flat_map(|session| session.paths()).collect();
+        report.paths = sessions[0]
+            .into_iter()
+            .flat_map(|session| session.paths())
+            .collect();
         std::mem::take(report)
     }
 }
@@ -201,8 +223,10 @@ fn join(core: &mut Core<Host>, config: &WorldConfig) {
     for (number, link) in config.links.iter().enumerate() {
         let mut faults = Vec::new();
         faults.extend(config.faults.iter().filter(|(_, on, _)| *on == number));
-        let forgets =
-            faults.iter().filter(|(_, _, fault)| *fault == Fault::Rebind).map(|(at, ..)| nanos(*at));
+        let forgets = faults
+            .iter()
+            .filter(|(_, _, fault)| *fault == Fault::Rebind)
+            .map(|(at, ..)| nanos(*at));
         let forgets: Vec<Nanos> = forgets.collect();
         for (from, to) in [(0, 1), (1, 0)] {
             let label = format!("link/{number}/{from}");

@@ -11,7 +11,9 @@ fn ms(ms: u64) -> Duration {
 }
 
 fn run(scheduler: &str, links: &[Link], from: Side, bytes: u64) -> Report {
-    let report = WorldConfig::new(links.to_vec()).transfer(from, bytes).run(scheduler);
+    let report = WorldConfig::new(links.to_vec())
+        .transfer(from, bytes)
+        .run(scheduler);
     assert!(
         report.done,
         "{scheduler} {from:?} {bytes} {links:?}: {:?} {:?} {:?}",
@@ -30,19 +32,36 @@ fn seconds(report: &Report) -> f64 {
 /// before its end.
 fn settled(report: &Report) -> f64 {
     let end = (10.0 * seconds(report)) as u64 - 5;
-    let carried: u64 =
-        report.carried.iter().flat_map(|link| link.range(20..end)).map(|(_, bytes)| bytes).sum();
+    let carried: u64 = report
+        .carried
+        .iter()
+        .flat_map(|link| link.range(20..end))
+        .map(|(_, bytes)| bytes)
+        .sum();
     carried as f64 / ((end - 20) as f64 / 10.0)
 }
 
 fn sets() -> Vec<(&'static str, Vec<Link>)> {
     vec![
-        ("10 + 10 Mbit/s, 20 + 20 ms", vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(20))]),
-        ("30 + 10 Mbit/s, 2 + 100 ms", vec![Link::new(30.0, ms(2)), Link::new(10.0, ms(100))]),
-        ("10 + 30 Mbit/s, 2 + 100 ms", vec![Link::new(10.0, ms(2)), Link::new(30.0, ms(100))]),
+        (
+            "10 + 10 Mbit/s, 20 + 20 ms",
+            vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(20))],
+        ),
+        (
+            "30 + 10 Mbit/s, 2 + 100 ms",
+            vec![Link::new(30.0, ms(2)), Link::new(10.0, ms(100))],
+        ),
+        (
+            "10 + 30 Mbit/s, 2 + 100 ms",
+            vec![Link::new(10.0, ms(2)), Link::new(30.0, ms(100))],
+        ),
         (
             "60 + 30 + 10 Mbit/s, 4 + 20 + 200 ms",
-            vec![Link::new(60.0, ms(4)), Link::new(30.0, ms(20)), Link::new(10.0, ms(200))],
+            vec![
+                Link::new(60.0, ms(4)),
+                Link::new(30.0, ms(20)),
+                Link::new(10.0, ms(200)),
+            ],
         ),
     ]
 }
@@ -52,8 +71,15 @@ fn sets() -> Vec<(&'static str, Vec<Link>)> {
 /// TCP takes to recover from a queue that overflowed is no matter of credit, and differs between two runs.
 #[test]
 fn a_small_first_credit_does_not_slow_an_upload() {
-    for link in [Link::new(100.0, ms(100)), Link::new(20.0, ms(20)), Link::new(400.0, ms(30))] {
-        let link = Link { queue: 16 * MIB, ..link };
+    for link in [
+        Link::new(100.0, ms(100)),
+        Link::new(20.0, ms(20)),
+        Link::new(400.0, ms(30)),
+    ] {
+        let link = Link {
+            queue: 16 * MIB,
+            ..link
+        };
         let [up, down] =
             [Side::Client, Side::Server].map(|from| seconds(&run("ecf", &[link], from, 16 * MIB)));
         println!("{link:?}: {up:.3} s up, {down:.3} s down");
@@ -69,7 +95,11 @@ fn long_transfers_get_the_sum() {
             let alone = |link: &Link| settled(&run("ecf", &[*link], from, 6 * link.rate));
             let sum: f64 = links.iter().map(alone).sum();
             let together = settled(&run("ecf", &links, from, 64 * MIB));
-            assert!(together >= 0.95 * sum, "{name}, {from:?}: {:.3} of the sum", together / sum);
+            assert!(
+                together >= 0.95 * sum,
+                "{name}, {from:?}: {:.3} of the sum",
+                together / sum
+            );
         }
     }
 }
@@ -83,7 +113,11 @@ fn no_transfer_is_slower_than_over_the_best_link() {
             let best = links.iter().map(alone).fold(f64::INFINITY, f64::min);
             for scheduler in ["ecf", "blest"] {
                 let together = seconds(&run(scheduler, &links, Side::Client, size * MIB));
-                assert!(together <= 1.05 * best, "{scheduler}, {name}, {size} MiB: {:.3}", together / best);
+                assert!(
+                    together <= 1.05 * best,
+                    "{scheduler}, {name}, {size} MiB: {:.3}",
+                    together / best
+                );
             }
         }
     }
@@ -100,6 +134,9 @@ fn round_robin_is_as_slow_as_its_slowest_link() {
         (16 * MIB) as f64 / seconds(&config.run("rr"))
     };
     let (fast, slow, both) = (rate(&links[..1]), rate(&links[1..]), rate(&links));
-    assert!((both / (2.0 * slow) - 1.0).abs() < 0.05, "{both} against twice {slow}");
+    assert!(
+        (both / (2.0 * slow) - 1.0).abs() < 0.05,
+        "{both} against twice {slow}"
+    );
     assert!(both < fast, "{both} against {fast}");
 }

@@ -44,10 +44,18 @@ fn world(seed: u64) -> (WorldConfig, &'static str) {
     }
     let transfers = (0..dice.between(1, 3))
         .map(|_| Transfer {
-            from: if dice.chance(0.5) { Side::Client } else { Side::Server },
+            from: if dice.chance(0.5) {
+                Side::Client
+            } else {
+                Side::Server
+            },
             bytes: dice.between(1, 3 << 20),
             at: ms(dice.below(1_000)),
-            read_rate: if dice.chance(0.25) { dice.between(200_000, 4_000_000) } else { 0 },
+            read_rate: if dice.chance(0.25) {
+                dice.between(200_000, 4_000_000)
+            } else {
+                0
+            },
         })
         .collect();
     let opening = match dice.below(3) {
@@ -67,8 +75,15 @@ fn world(seed: u64) -> (WorldConfig, &'static str) {
     let handshakes = links.iter().map(|_| dice.between(1, 2) as u32).collect();
     let scheduler = SCHEDULERS[dice.below(SCHEDULERS.len() as u64) as usize];
     let until = Duration::from_secs(600);
-    let config =
-        WorldConfig { handshakes, session, faults, transfers, seed, until, ..WorldConfig::new(links) };
+    let config = WorldConfig {
+        handshakes,
+        session,
+        faults,
+        transfers,
+        seed,
+        until,
+        ..WorldConfig::new(links)
+    };
     (config, scheduler)
 }
 

@@ -48,31 +48,70 @@ fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
         .collect();
     let lost = dice.below(links.len() as u64) as usize;
     let at = ms(dice.between(700, 2_999));
-    let from = if dice.chance(0.5) { Side::Client } else { Side::Server };
-    let survivors = || links.iter().enumerate().filter(|(link, _)| *link != lost).map(|(_, link)| link);
+    let from = if dice.chance(0.5) {
+        Side::Client
+    } else {
+        Side::Server
+    };
+    let survivors = || {
+        links
+            .iter()
+            .enumerate()
+            .filter(|(link, _)| *link != lost)
+            .map(|(_, link)| link)
+    };
     let recovery = survivors().map(behind_queue).max()?;
     let what = format!("seed {seed}: {from:?} sends over {links:?}, {lost} lost at {at:?}");
     let sum: u64 = links.iter().map(|link| link.rate).sum();
     // At full rate there would be a second's worth left when the link is lost.
     let bytes = (sum as f64 * (at.as_secs_f64() + 1.0)) as u64;
-    let report = WorldConfig::new(links).transfer(from, bytes).fault(at, lost, fault).run("ecf");
+    let report = WorldConfig::new(links)
+        .transfer(from, bytes)
+        .fault(at, lost, fault)
+        .run("ecf");
     assert!(report.done, "{what}: {:?}", report.faults);
     let cut = report.cuts.iter().find(|cut| cut.at == at)?;
-    let patience = if fault == Fault::Down { Duration::ZERO } else { 2 * cut.patience[from as usize] };
-    Some(Run { wait: wait(&report, at), bound: recovery + SLACK + patience, recovery, what })
+    let patience = if fault == Fault::Down {
+        Duration::ZERO
+    } else {
+        2 * cut.patience[from as usize]
+    };
+    Some(Run {
+        wait: wait(&report, at),
+        bound: recovery + SLACK + patience,
+        recovery,
+        what,
+    })
 }
 
 fn within_bounds(fault: Fault) {
     let runs: Vec<_> = (0..60).filter_map(|seed| lose_one(seed, fault)).collect();
-    assert!(runs.len() > 50, "in nearly every run the link is in use: {}", runs.len());
+    assert!(
+        runs.len() > 50,
+        "in nearly every run the link is in use: {}",
+        runs.len()
+    );
     let longest = runs.iter().map(|run| run.wait).max().unwrap_or_default();
     assert!(longest > ms(20), "some application waits: {longest:?}");
     let mut late = 0;
-    for Run { wait, bound, recovery, what } in &runs {
-        assert!(*wait <= *bound + *recovery, "{wait:?} beyond {bound:?} and {recovery:?}; {what}");
+    for Run {
+        wait,
+        bound,
+        recovery,
+        what,
+    } in &runs
+    {
+        assert!(
+            *wait <= *bound + *recovery,
+            "{wait:?} beyond {bound:?} and {recovery:?}; {what}"
+        );
         late += usize::from(wait > bound);
     }
-    assert!(20 * late <= runs.len(), "{late} of {} runs waited for a survivor's own losses", runs.len());
+    assert!(
+        20 * late <= runs.len(),
+        "{late} of {} runs waited for a survivor's own losses",
+        runs.len()
+    );
 }
 
 /// The link's end is seen: one round trip, the survivor's queue, 20 ms.

@@ -23,18 +23,30 @@ fn mix(seed: u64) -> WorldConfig {
     let links = HANDSHAKES.map(|_| {
         let link = Link::new(dice.between(2, 60) as f64, ms(dice.between(2, 120)));
         let queue = link.queue * dice.between(1, 4) / 2;
-        Link { queue, loss: dice.below(10_000) as u32 * u32::from(dice.chance(0.5)), ..link }
+        Link {
+            queue,
+            loss: dice.below(10_000) as u32 * u32::from(dice.chance(0.5)),
+            ..link
+        }
     });
     let mut transfers: Vec<Transfer> = (0..dice.between(2, 4))
         .map(|_| Transfer {
-            from: if dice.chance(0.5) { Side::Client } else { Side::Server },
+            from: if dice.chance(0.5) {
+                Side::Client
+            } else {
+                Side::Server
+            },
             bytes: dice.between(1, 512 << 10),
             at: ms(dice.below(500)),
             read_rate: 0,
         })
         .collect();
     (transfers[0].from, transfers[1].from) = (Side::Client, Side::Server);
-    let cut = if dice.chance(0.5) { Fault::Silent } else { Fault::Down };
+    let cut = if dice.chance(0.5) {
+        Fault::Silent
+    } else {
+        Fault::Down
+    };
     let faults = vec![(ms(dice.below(1_500)), dice.below(3) as usize, cut)];
     WorldConfig {
         handshakes: HANDSHAKES.to_vec(),
@@ -53,7 +65,10 @@ fn three_kinds_of_carriers_one_cut_lose_nothing() {
             let closed = report.closed_at.is_some();
             (!report.done || !closed).then(|| {
                 let config = mix(seed);
-                format!("seed {seed}: {:?} {:?} of {config:?}", report.faults, report.finished)
+                format!(
+                    "seed {seed}: {:?} {:?} of {config:?}",
+                    report.faults, report.finished
+                )
             })
         })
         .collect();
@@ -63,7 +78,10 @@ fn three_kinds_of_carriers_one_cut_lose_nothing() {
 #[test]
 fn the_mix_of_one_seed_has_one_trace() {
     let traces: Vec<u64> = (0..20).map(|seed| mix(seed).run("ecf").trace).collect();
-    assert_eq!(traces, (0..20).map(|seed| mix(seed).run("ecf").trace).collect::<Vec<_>>());
+    assert_eq!(
+        traces,
+        (0..20).map(|seed| mix(seed).run("ecf").trace).collect::<Vec<_>>()
+    );
     let mut distinct = traces.clone();
     distinct.sort_unstable();
     distinct.dedup();
@@ -91,12 +109,18 @@ impl Write for Captured {
 fn a_session_is_captured_whole() {
     let captured = Captured::default();
     let mut world = World::new(mix(1), || by_name("ecf").expect("a scheduler"));
-    world.capture(Box::new(captured.clone())).expect("memory takes it");
+    world
+        .capture(Box::new(captured.clone()))
+        .expect("memory takes it");
     let report: Report = world.run();
     assert_eq!(report.trace, mix(1).run("ecf").trace);
     let bytes = captured.0.borrow();
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-    assert_eq!((word(0), word(20)), (0xa1b2_3c4d, 101), "pcap with nanoseconds, packets of IP");
+    assert_eq!(
+        (word(0), word(20)),
+        (0xa1b2_3c4d, 101),
+        "pcap with nanoseconds, packets of IP"
+    );
     let (mut at, mut last, mut syns) = (24, (0, 0), [0; 3]);
     while at < bytes.len() {
         let (time, length) = ((word(at), word(at + 4)), word(at + 8) as usize);
@@ -109,5 +133,8 @@ fn a_session_is_captured_whole() {
         }
         at += 16 + length;
     }
-    assert!(syns.iter().all(|count| *count > 0), "a connection on each link: {syns:?}");
+    assert!(
+        syns.iter().all(|count| *count > 0),
+        "a connection on each link: {syns:?}"
+    );
 }

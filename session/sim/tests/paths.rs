@@ -32,17 +32,28 @@ fn every_stream_outlives_two_minutes_without_a_path() {
             .transfer(Side::Server, 2 * MIB);
         config.transfers[2].read_rate = 300_000;
         for link in 0..2 {
-            config = config.fault(ms(900), link, fault).fault(ms(120_900), link, Fault::Up);
+            config = config
+                .fault(ms(900), link, fault)
+                .fault(ms(120_900), link, Fault::Up);
         }
         let report = config.run("ecf");
         assert!(report.done, "{fault:?}: {:?}", report.faults);
         assert_eq!(carried(&report, 0, ms(1_000), ms(120_900)), 0);
         for (transfer, finished) in report.finished.iter().enumerate() {
             let finished = finished.unwrap_or_default();
-            assert!(finished > ms(120_900) && finished < ms(133_000), "{fault:?}, {transfer}: {finished:?}");
-            let resumed = report.gaps[transfer].iter().map(|(_, end)| *end).find(|end| *end > ms(120_000));
+            assert!(
+                finished > ms(120_900) && finished < ms(133_000),
+                "{fault:?}, {transfer}: {finished:?}"
+            );
+            let resumed = report.gaps[transfer]
+                .iter()
+                .map(|(_, end)| *end)
+                .find(|end| *end > ms(120_000));
             let resumed = resumed.expect("the stream waited");
-            assert!(resumed < ms(121_400), "{fault:?}, transfer {transfer}: {resumed:?}");
+            assert!(
+                resumed < ms(121_400),
+                "{fault:?}, transfer {transfer}: {resumed:?}"
+            );
         }
     }
 }
@@ -54,19 +65,37 @@ fn a_session_is_not_kept_for_ever() {
     let mut config = WorldConfig::new(two_links()).transfer(Side::Server, 4 * MIB);
     config.session.resume = Duration::from_secs(30);
     for link in 0..2 {
-        config = config.fault(ms(500), link, Fault::Down).fault(ms(60_000), link, Fault::Up);
+        config = config
+            .fault(ms(500), link, Fault::Down)
+            .fault(ms(60_000), link, Fault::Up);
     }
     let report = config.run("ecf");
     assert!(!report.done);
     let closed = |side| {
-        report.notices.iter().any(|(_, of, notice)| *of == side && matches!(notice, Notice::Closed { .. }))
+        report
+            .notices
+            .iter()
+            .any(|(_, of, notice)| *of == side && matches!(notice, Notice::Closed { .. }))
     };
-    assert!(closed(Side::Client) && closed(Side::Server), "{:?}", report.notices.last());
+    assert!(
+        closed(Side::Client) && closed(Side::Server),
+        "{:?}",
+        report.notices.last()
+    );
 }
 
 fn with_backup() -> Config {
-    let candidates = vec![Candidate::new(0), Candidate { backup: true, ..Candidate::new(1) }];
-    Config { candidates, ..Config::default() }
+    let candidates = vec![
+        Candidate::new(0),
+        Candidate {
+            backup: true,
+            ..Candidate::new(1)
+        },
+    ];
+    Config {
+        candidates,
+        ..Config::default()
+    }
 }
 
 /// A session that begins on its backup, for want of anything better, leaves it when something better
@@ -75,8 +104,17 @@ fn with_backup() -> Config {
 fn a_backup_that_came_first_is_left() {
     for from in [Side::Client, Side::Server] {
         let mut config = WorldConfig::new(two_links()).transfer(from, 6 * MIB);
-        config.session.candidates = vec![Candidate { backup: true, ..Candidate::new(0) }, Candidate::new(1)];
-        let report = config.fault(ms(0), 1, Fault::Down).fault(ms(1_000), 1, Fault::Up).run("ecf");
+        config.session.candidates = vec![
+            Candidate {
+                backup: true,
+                ..Candidate::new(0)
+            },
+            Candidate::new(1),
+        ];
+        let report = config
+            .fault(ms(0), 1, Fault::Down)
+            .fault(ms(1_000), 1, Fault::Up)
+            .run("ecf");
         assert!(report.done, "{from:?}: {:?}", report.faults);
         assert!(carried(&report, 0, ms(500), ms(1_000)) > 500_000);
         // What its transport had taken by then may still go.
@@ -98,11 +136,23 @@ fn a_backup_serves_while_the_others_are_away() {
         let report = config.run("ecf");
         assert!(report.done, "{from:?}: {:?}", report.faults);
         let control = 3_000;
-        assert!(carried(&report, 1, ms(0), ms(1_000)) < control, "{from:?}: idle before");
-        assert!(carried(&report, 1, ms(1_100), ms(3_000)) > MIB, "{from:?}: busy while alone");
+        assert!(
+            carried(&report, 1, ms(0), ms(1_000)) < control,
+            "{from:?}: idle before"
+        );
+        assert!(
+            carried(&report, 1, ms(1_100), ms(3_000)) > MIB,
+            "{from:?}: busy while alone"
+        );
         // What it was given before is still delivered.
-        assert!(carried(&report, 1, ms(3_500), ms(6_000)) < control, "{from:?}: idle after");
-        assert!(carried(&report, 0, ms(3_500), ms(4_500)) > MIB, "{from:?}: the path is used again");
+        assert!(
+            carried(&report, 1, ms(3_500), ms(6_000)) < control,
+            "{from:?}: idle after"
+        );
+        assert!(
+            carried(&report, 0, ms(3_500), ms(4_500)) > MIB,
+            "{from:?}: the path is used again"
+        );
     }
 }
 
@@ -111,8 +161,18 @@ fn a_backup_serves_while_the_others_are_away() {
 fn a_quota_is_kept() {
     let quota = MIB;
     let mut config = WorldConfig::new(two_links()).transfer(Side::Client, 8 * MIB);
-    let candidates = vec![Candidate::new(0), Candidate { quota: Some(quota), ..Candidate::new(1) }];
-    config.session = Config { candidates, reinject: false, ..Config::default() };
+    let candidates = vec![
+        Candidate::new(0),
+        Candidate {
+            quota: Some(quota),
+            ..Candidate::new(1)
+        },
+    ];
+    config.session = Config {
+        candidates,
+        reinject: false,
+        ..Config::default()
+    };
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
@@ -127,14 +187,28 @@ fn a_quota_is_kept() {
 fn a_quota_holds_for_downloads() {
     let quota = MIB;
     let mut config = WorldConfig::new(two_links()).transfer(Side::Server, 8 * MIB);
-    let candidates = vec![Candidate::new(0), Candidate { quota: Some(quota), ..Candidate::new(1) }];
-    config.session = Config { candidates, ..Config::default() };
+    let candidates = vec![
+        Candidate::new(0),
+        Candidate {
+            quota: Some(quota),
+            ..Candidate::new(1)
+        },
+    ];
+    config.session = Config {
+        candidates,
+        ..Config::default()
+    };
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
     // What is on its way when the client says so still comes: the link's queue and a round trip.
     assert!(all <= quota + 300_000 && all > quota / 2, "{all}");
-    assert!(report.notices.iter().any(|(.., notice)| *notice == Notice::QuotaSpent(1)));
+    assert!(
+        report
+            .notices
+            .iter()
+            .any(|(.., notice)| *notice == Notice::QuotaSpent(1))
+    );
 }
 
 /// In which order carriers are opened, and when: by hand from RFC 8305's rules and the round trips.
@@ -144,11 +218,23 @@ fn a_quota_holds_for_downloads() {
 #[test]
 fn carriers_are_opened_in_order() {
     let check = |opening, faults: &[(u64, usize, Fault)], expected: &[(u64, usize)]| {
-        let links = vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(60)), Link::new(10.0, ms(100))];
+        let links = vec![
+            Link::new(10.0, ms(20)),
+            Link::new(10.0, ms(60)),
+            Link::new(10.0, ms(100)),
+        ];
         let mut config = WorldConfig::new(links);
         config.session.opening = opening;
-        config.transfers = vec![Transfer { from: Side::Client, bytes: 2 * MIB, at: ms(1_200), read_rate: 0 }];
-        config.faults = faults.iter().map(|(at, link, fault)| (ms(*at), *link, *fault)).collect();
+        config.transfers = vec![Transfer {
+            from: Side::Client,
+            bytes: 2 * MIB,
+            at: ms(1_200),
+            read_rate: 0,
+        }];
+        config.faults = faults
+            .iter()
+            .map(|(at, link, fault)| (ms(*at), *link, *fault))
+            .collect();
         config.until = Duration::from_secs(60);
         let report = config.run("ecf");
         let opened = report.connects.iter().map(|(at, _, candidate)| (*at, *candidate));

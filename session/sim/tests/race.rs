@@ -12,8 +12,12 @@ fn ms(ms: u64) -> Duration {
 
 /// An address that nothing answers at, one that is 600 ms away, and one that is 20 ms away.
 fn race() -> Report {
-    let links = [20, 600, 20].map(|round_trip| Link::new(10.0, ms(round_trip))).to_vec();
-    let mut config = WorldConfig::new(links).transfer(Side::Client, 1 << 20).fault(ms(0), 0, Fault::Silent);
+    let links = [20, 600, 20]
+        .map(|round_trip| Link::new(10.0, ms(round_trip)))
+        .to_vec();
+    let mut config = WorldConfig::new(links)
+        .transfer(Side::Client, 1 << 20)
+        .fault(ms(0), 0, Fault::Silent);
     config.session.candidates = vec![Candidate::new(0)];
     config.race = Some(Profile::RFC8305);
     config.run("ecf")
@@ -27,7 +31,10 @@ fn the_first_attempt_to_be_established_carries_the_session() {
     assert!(report.done, "{:?} {:?}", report.faults, report.notices);
     assert_eq!(report.attempts, [(ms(0), 0), (ms(250), 1), (ms(500), 2)]);
     let is_opened = |side: Side, notice: &Notice| side == Side::Client && matches!(notice, Notice::Opened(_));
-    let opened = report.notices.iter().find(|(_, side, notice)| is_opened(*side, notice));
+    let opened = report
+        .notices
+        .iter()
+        .find(|(_, side, notice)| is_opened(*side, notice));
     let opened = opened.map(|(at, ..)| *at).expect("the session was opened");
     assert!((ms(560)..ms(563)).contains(&opened), "{opened:?}");
     let carried: Vec<u64> = report.carried.iter().map(|link| link.values().sum()).collect();

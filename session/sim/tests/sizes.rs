@@ -6,13 +6,19 @@ use hawser_session::Notice;
 use hawser_session_sim::{Link, Report, Side, WorldConfig};
 
 fn narrow(link: Link) -> Link {
-    Link { longest: 1_350, ..link }
+    Link {
+        longest: 1_350,
+        ..link
+    }
 }
 
 /// A world whose handshakes fit short packets: those that do not are the business of what opens carriers
 /// (`hawser_experiments::conditions::long_packets_lost_handshake_completes`).
 fn world(links: Vec<Link>) -> WorldConfig {
-    WorldConfig { flight: 1_100, ..WorldConfig::new(links) }
+    WorldConfig {
+        flight: 1_100,
+        ..WorldConfig::new(links)
+    }
 }
 
 fn finished(report: &Report) -> f64 {
@@ -34,7 +40,12 @@ fn a_path_alone_that_loses_long_packets_carries_short_ones() {
         let (seconds, ideal) = (finished(&report), ideal(bytes, link.rate));
         // A second until the server is asked, one until that is not answered, two until it is given up.
         assert!(seconds < 1.2 * ideal + 4.5, "{from:?}: {seconds} s of {ideal} s");
-        assert_eq!(report.connects.len(), 2, "{from:?}: one carrier more is enough: {:?}", report.connects);
+        assert_eq!(
+            report.connects.len(),
+            2,
+            "{from:?}: one carrier more is enough: {:?}",
+            report.connects
+        );
     }
 }
 
@@ -69,13 +80,18 @@ fn a_path_that_loses_long_packets_is_used_beside_another() {
 #[test]
 fn a_quiet_carrier_is_asked_once() {
     let link = Link::new(20.0, Duration::from_millis(20));
-    let mut config = world(vec![link]).transfer(Side::Server, 1 << 20).transfer(Side::Server, 1 << 20);
+    let mut config = world(vec![link])
+        .transfer(Side::Server, 1 << 20)
+        .transfer(Side::Server, 1 << 20);
     config.transfers[1].at = Duration::from_secs(60);
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let lost = |notice: &Notice| matches!(notice, Notice::PathLost { .. } | Notice::PathSuspect(_));
     assert!(
-        !report.notices.iter().any(|(at, _, notice)| at.as_secs() < 60 && lost(notice)),
+        !report
+            .notices
+            .iter()
+            .any(|(at, _, notice)| at.as_secs() < 60 && lost(notice)),
         "{:?}",
         report.notices
     );

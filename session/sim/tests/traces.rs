@@ -68,7 +68,9 @@ fn openings(report: &Report) -> String {
 }
 
 fn compare(name: &str, found: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces").join(format!("{name}.txt"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/traces")
+        .join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         std::fs::write(&path, found).expect("the folder can be written");
     }
@@ -94,12 +96,21 @@ fn carriers_are_opened_as_before() {
     ];
     for (name, mode) in modes {
         let mut text = String::new();
-        for (what, dead) in [("all links carry", false), ("the first link is dead until 12 s", true)] {
-            let links = vec![Link::new(10.0, ms(20)), Link::new(10.0, ms(60)), Link::new(10.0, ms(100))];
+        for (what, dead) in [
+            ("all links carry", false),
+            ("the first link is dead until 12 s", true),
+        ] {
+            let links = vec![
+                Link::new(10.0, ms(20)),
+                Link::new(10.0, ms(60)),
+                Link::new(10.0, ms(100)),
+            ];
             let mut config = WorldConfig::new(links).transfer(Side::Client, 8 << 20);
             config.session.opening = mode;
             if dead {
-                config = config.fault(Duration::ZERO, 0, Fault::Silent).fault(ms(12_000), 0, Fault::Up);
+                config = config
+                    .fault(Duration::ZERO, 0, Fault::Silent)
+                    .fault(ms(12_000), 0, Fault::Up);
                 config.transfers[0].bytes *= 4;
             }
             let report = config.run("ecf");

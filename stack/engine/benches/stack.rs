@@ -73,19 +73,35 @@ fn address(host: u8, port: u16) -> SocketAddr {
 impl Pair {
     fn new(gso_max: u32) -> Pair {
         let lanes = [Shared::default(), Shared::default()];
-        let ends = [End::new(&lanes[0], &lanes[1], gso_max), End::new(&lanes[1], &lanes[0], gso_max)];
+        let ends = [
+            End::new(&lanes[0], &lanes[1], gso_max),
+            End::new(&lanes[1], &lanes[0], gso_max),
+        ];
         let stack = |host: u8| {
             let addresses = vec![(address(host, 0).ip(), 24)];
-            let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
+            let interface = InterfaceConfig {
+                addresses,
+                gateways: vec![],
+                mtu: 1500,
+            };
             let config = StackConfig::new(interface, u64::from(host) + 1);
             Stack::new(Arc::new(Bulk::new()), config, ends[0].caps()).expect("a good configuration")
         };
-        Pair { stacks: [stack(0), stack(1)], ends, lanes, flows: Vec::new(), now: 1 }
+        Pair {
+            stacks: [stack(0), stack(1)],
+            ends,
+            lanes,
+            flows: Vec::new(),
+            now: 1,
+        }
     }
 
     fn connect(&mut self, count: usize) {
         for i in self.flows.len()..self.flows.len() + count {
-            let (a, b) = (address(0, 1024 + (i % 60_000) as u16), address(1, 5000 + (i / 60_000) as u16));
+            let (a, b) = (
+                address(0, 1024 + (i % 60_000) as u16),
+                address(1, 5000 + (i / 60_000) as u16),
+            );
             let open = |stack: &mut Stack, from, to| stack.connect(1, to, Some(from)).expect("free");
             let [client, server] = &mut self.stacks;
             self.flows.push([open(client, a, b), open(server, b, a)]);
@@ -135,7 +151,9 @@ impl Pair {
     /// acknowledged at once: a turn leaves nothing behind, however many connections there are.
     fn spread(&mut self, packets: usize) {
         let count = self.flows.len();
-        let stride = (count * 2 / 3..).find(|s| *s > 0 && gcd(*s, count) == 1).unwrap_or(1);
+        let stride = (count * 2 / 3..)
+            .find(|s| *s > 0 && gcd(*s, count) == 1)
+            .unwrap_or(1);
         let (chunk, mut out) = (vec![7; 2 * MSS as usize], vec![0; 2 * MSS as usize]);
         let mut at = 0;
         for _ in 0..packets / 128 {
@@ -168,7 +186,10 @@ fn gcd(a: usize, b: usize) -> usize {
 /// Nanoseconds that this process has run for: what others do on the same machine counts less.
 fn processor_time() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
+    text.split_whitespace()
+        .next()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Packets' worth of bytes per second of the processor: the median of several runs.
@@ -191,7 +212,10 @@ fn bulk(name: &str, gso_max: u32, packets: usize) {
     let before = pair.frames();
     let rate = rate(packets, || pair.bulk(packets as u64));
     let [data, answers] = [0, 1].map(|i| pair.frames()[i] - before[i]);
-    println!("{name:<12} {:.0} thousand packets/s of data ({data} frames out, {answers} back)", rate / 1e3);
+    println!(
+        "{name:<12} {:.0} thousand packets/s of data ({data} frames out, {answers} back)",
+        rate / 1e3
+    );
 }
 
 fn flows(count: usize) -> f64 {
@@ -201,7 +225,10 @@ fn flows(count: usize) -> f64 {
     let before = pair.frames();
     let rate = rate(packets, || pair.spread(packets));
     let [data, answers] = [0, 1].map(|i| pair.frames()[i] - before[i]);
-    println!("{count:<12} flows: {:.0} thousand packets/s of data ({data} out, {answers} back)", rate / 1e3);
+    println!(
+        "{count:<12} flows: {:.0} thousand packets/s of data ({data} out, {answers} back)",
+        rate / 1e3
+    );
     rate
 }
 
@@ -217,7 +244,10 @@ fn idle(count: usize) {
 }
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let args: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with("--"))
+        .collect();
     let count = |default| args.get(1).and_then(|text| text.parse().ok()).unwrap_or(default);
     match args.first().map(String::as_str) {
         Some("bulk") => bulk("bulk", 0, count(200_000)),

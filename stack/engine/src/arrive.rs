@@ -41,7 +41,11 @@ pub(crate) struct Ahead {
 
 impl Default for Ahead {
     fn default() -> Ahead {
-        Ahead { events: EventBuf::default(), guesses: Vec::new(), hashed: (Id::NONE, 0) }
+        Ahead {
+            events: EventBuf::default(),
+            guesses: Vec::new(),
+            hashed: (Id::NONE, 0),
+        }
     }
 }
 
@@ -84,26 +88,40 @@ impl Stack {
             let frame = wire.frame(next);
             next += 1;
             match self.interface.ingress(now, &frame) {
-                Ingress::Packet { net, head, tail, csum, .. } => {
-                    match self.tables.ip[net.protocol as usize] {
-                        Some(parser) => {
-                            let buffer = self.buffer(head, tail);
-                            let arrival = arrivals[packets].insert(Arrival { net, buffer, events: 0..0 });
-                            packets += usize::from(self.parse(parser, arrival, csum, &mut ahead.events));
-                        }
-                        None => {
-                            self.counters.no_parser += 1;
-                            self.interface.unreachable_reply(now, &frame);
-                        }
+                Ingress::Packet {
+                    net,
+                    head,
+                    tail,
+                    csum,
+                    ..
+                } => match self.tables.ip[net.protocol as usize] {
+                    Some(parser) => {
+                        let buffer = self.buffer(head, tail);
+                        let arrival = arrivals[packets].insert(Arrival {
+                            net,
+                            buffer,
+                            events: 0..0,
+                        });
+                        packets += usize::from(self.parse(parser, arrival, csum, &mut ahead.events));
                     }
-                }
-                Ingress::IcmpError { net, quoted, icmp, .. } => report = Some((net, quoted, icmp)),
+                    None => {
+                        self.counters.no_parser += 1;
+                        self.interface.unreachable_reply(now, &frame);
+                    }
+                },
+                Ingress::IcmpError {
+                    net, quoted, icmp, ..
+                } => report = Some((net, quoted, icmp)),
                 Ingress::Done | Ingress::Drop(_) => {}
             }
         }
         self.look_ahead(ahead);
         for arrival in arrivals.iter().take(packets).flatten() {
-            let cause = Cause { buffer: arrival.buffer, net: Some(&arrival.net), ..Cause::default() };
+            let cause = Cause {
+                buffer: arrival.buffer,
+                net: Some(&arrival.net),
+                ..Cause::default()
+            };
             let Ahead { events, guesses, .. } = &mut *ahead;
             // Whatever goes wrong is counted; the packet is gone.
             let _ = self.run_events(now, events, arrival.events.clone(), guesses, &cause);
@@ -117,9 +135,19 @@ impl Stack {
     /// Parses a packet; false when the parser turns it down, which is counted.
     fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, events: &mut EventBuf) -> bool {
         self.counters.inputs += 1;
-        let Arrival { net, buffer: Buffer { head, tail, .. }, .. } = arrival;
+        let Arrival {
+            net,
+            buffer: Buffer { head, tail, .. },
+            ..
+        } = arrival;
         net.path_mtu = self.interface.path_mtu(net.src_ip);
-        let packet = Packet { net, head, tail, addr: arrival.buffer.addr(), csum };
+        let packet = Packet {
+            net,
+            head,
+            tail,
+            addr: arrival.buffer.addr(),
+            csum,
+        };
         let first = events.len();
         let parsed = self.program.parse(parser, Input::Packet(packet), events);
         arrival.events = first..events.len();
@@ -131,7 +159,11 @@ impl Stack {
 
     /// Looks up and touches the contexts that the events name, each step for all of them.
     fn look_ahead(&self, ahead: &mut Ahead) {
-        let Ahead { events, guesses, hashed } = ahead;
+        let Ahead {
+            events,
+            guesses,
+            hashed,
+        } = ahead;
         guesses.clear();
         for i in 0..events.len() {
             let header: &EventHeader = from_bytes(&events.get(i)[..size_of::<EventHeader>()]);
@@ -143,12 +175,18 @@ impl Stack {
             if !same(id, &hashed.0) {
                 *hashed = (*id, self.contexts.hash(id));
             }
-            guesses.push(Some(Guess { hash: hashed.1, slot: None }));
+            guesses.push(Some(Guess {
+                hash: hashed.1,
+                slot: None,
+            }));
         }
         let mut before = Guess { hash: 0, slot: None };
         for guess in guesses.iter_mut().flatten() {
-            guess.slot =
-                if guess.hash == before.hash { before.slot } else { self.contexts.candidate(guess.hash) };
+            guess.slot = if guess.hash == before.hash {
+                before.slot
+            } else {
+                self.contexts.candidate(guess.hash)
+            };
             before = *guess;
         }
         if self.contexts.len() > NEAR {
@@ -164,8 +202,17 @@ impl Stack {
     fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
         let believed = self.tables.icmp.is_some_and(|parser| {
             let buffer = self.buffer(quoted, &[]);
-            let packet = Packet { net, head: quoted, tail: &[], addr: buffer.addr(), csum: Csum::Complete };
-            let cause = Cause { buffer, ..Cause::default() };
+            let packet = Packet {
+                net,
+                head: quoted,
+                tail: &[],
+                addr: buffer.addr(),
+                csum: Csum::Complete,
+            };
+            let cause = Cause {
+                buffer,
+                ..Cause::default()
+            };
             self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
         });
         if believed && icmp.kind == ICMP_TOO_BIG {

@@ -81,7 +81,11 @@ pub(crate) struct Cause<'a> {
 impl<'a> Cause<'a> {
     /// A request of an application.
     pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
-        Cause { buffer, application: true, ..Cause::default() }
+        Cause {
+            buffer,
+            application: true,
+            ..Cause::default()
+        }
     }
 
     /// A request whose caller gets the error.
@@ -93,7 +97,10 @@ impl<'a> Cause<'a> {
     pub(crate) fn flow(&self) -> Option<Flow> {
         let Some(net) = self.net else { return self.flow };
         let (from, to) = ports_of(self.buffer.head);
-        Some(Flow { local: (net.dst_ip, to), remote: (net.src_ip, from) })
+        Some(Flow {
+            local: (net.dst_ip, to),
+            remote: (net.src_ip, from),
+        })
     }
 }
 
@@ -133,7 +140,11 @@ impl Stack {
     pub(crate) fn buffer<'a>(&mut self, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
         // Numbers are below 2^32 - 1: an address holds the number plus one.
         self.buffers = self.buffers % (u32::MAX - 1) + 1;
-        Buffer { number: self.buffers, head, tail }
+        Buffer {
+            number: self.buffers,
+            head,
+            tail,
+        }
     }
 
     /// Parses an input and runs its events in order. An input that is not understood is dropped
@@ -180,7 +191,11 @@ impl Stack {
             if outcome == Err(Denied::NoRoom) {
                 let application = cause.application;
                 let counters = &mut self.counters;
-                *if application { &mut counters.no_room_request } else { &mut counters.no_room_packet } += 1;
+                *if application {
+                    &mut counters.no_room_request
+                } else {
+                    &mut counters.no_room_packet
+                } += 1;
             }
             let of_one = outcome?;
             if self.raised.len() > 0 {
@@ -202,13 +217,23 @@ impl Stack {
         if self.raised.len() == 0 {
             return false;
         }
-        let cause = Cause { application: false, handle: None, slot: None, shared: false, ..*cause };
+        let cause = Cause {
+            application: false,
+            handle: None,
+            slot: None,
+            shared: false,
+            ..*cause
+        };
         let mut event = std::mem::take(&mut self.event_words);
         let mut any = false;
         while self.raise_budget > 0
             && let Some(target) = self.raised.front(&mut event)
         {
-            let aim = if target.is_none() { Aim::Ids(None) } else { Aim::Id(target) };
+            let aim = if target.is_none() {
+                Aim::Ids(None)
+            } else {
+                Aim::Id(target)
+            };
             if self.event(now, cast_slice_mut(&mut event), aim, &cause) == Err(Denied::NoRoom) {
                 self.counters.no_room_raised += 1;
                 break;
@@ -236,7 +261,10 @@ impl Stack {
         words.clear();
         words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
         let bytes: &mut [u8] = cast_slice_mut(&mut words);
-        let header = EventHeader { event, ..event_header(bytes) };
+        let header = EventHeader {
+            event,
+            ..event_header(bytes)
+        };
         set_event_header(bytes, &header);
         // It cannot be denied: there is room, no id is vacant, and only requests are refused.
         let _ = self.event(now, bytes, Aim::Slot(slot), &Cause::default());
@@ -261,7 +289,10 @@ impl Stack {
         let found = if cause.shared && plan.creates.is_some_and(replicated) {
             // One more beside those that have its id.
             header.hash = self.contexts.hash(&header.id[0]) as u32;
-            Found { keyed: None, vacant: self.contexts.member_id(&header.id[0]) }
+            Found {
+                keyed: None,
+                vacant: self.contexts.member_id(&header.id[0]),
+            }
         } else {
             self.resolve(header, aim, cause, plan)
         };
@@ -286,13 +317,21 @@ impl Stack {
         let packets = self.packets.len() + bounds.packets as usize <= self.limits.pending_packets;
         let raised = self.raised.len() + bounds.raises as usize <= self.limits.raised;
         let received = cause.application || self.room_to_receive(keyed, cause.buffer.len());
-        if packets && raised && received { Ok(()) } else { Err(Denied::NoRoom) }
+        if packets && raised && received {
+            Ok(())
+        } else {
+            Err(Denied::NoRoom)
+        }
     }
 
     /// Whether a context may have as many units more as a chain can make. Chains of packets and timers
     /// are not asked: those that acknowledge and end units are among them.
     fn room_for_units(&self, bounds: &Bounds, keyed: Option<Slot>) -> bool {
-        let units = if bounds.units > 0 { keyed.map(|slot| &self.contexts.entry(slot).units) } else { None };
+        let units = if bounds.units > 0 {
+            keyed.map(|slot| &self.contexts.entry(slot).units)
+        } else {
+            None
+        };
         units.is_none_or(|units| units.len() + bounds.units as usize <= self.limits.units_per_context)
     }
 
@@ -324,7 +363,9 @@ impl Stack {
             fresh[..size_of::<Id>()].copy_from_slice(&id.0);
         }
         let mut regions = Regions {
-            keyed: found.keyed.map(|slot| (self.contexts.entry(slot).kind, self.contexts.bytes_mut(slot))),
+            keyed: found
+                .keyed
+                .map(|slot| (self.contexts.entry(slot).kind, self.contexts.bytes_mut(slot))),
             fresh: creates.is_some().then_some(fresh),
             globals: &mut self.globals,
             scratch: cast_slice_mut(&mut self.scratch),

@@ -24,7 +24,12 @@ impl StackConfig {
     #[must_use]
     pub fn new(interface: net::InterfaceConfig, seed: impl Into<Seed>) -> StackConfig {
         let seed = seed.into();
-        StackConfig { interface, seed, limits: Limits::default(), ephemeral: 49152..=65535 }
+        StackConfig {
+            interface,
+            seed,
+            limits: Limits::default(),
+            ephemeral: 49152..=65535,
+        }
     }
 }
 

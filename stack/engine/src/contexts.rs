@@ -146,7 +146,13 @@ impl Arena {
     fn new(bytes: usize) -> Arena {
         let words = bytes.div_ceil(8).max(1);
         let shift = (PAGE_WORDS / words).max(1).ilog2();
-        Arena { words, shift, pages: Vec::new(), free: Vec::new(), used: 0 }
+        Arena {
+            words,
+            shift,
+            pages: Vec::new(),
+            free: Vec::new(),
+            used: 0,
+        }
     }
 
     fn take(&mut self) -> u32 {
@@ -156,7 +162,8 @@ impl Arena {
         let place = self.used;
         self.used += 1;
         if place as usize >> self.shift >= self.pages.len() {
-            self.pages.push(vec![0; self.words << self.shift].into_boxed_slice());
+            self.pages
+                .push(vec![0; self.words << self.shift].into_boxed_slice());
         }
         place
     }
@@ -165,7 +172,10 @@ impl Arena {
     #[inline]
     fn locate(&self, place: u32) -> (usize, usize) {
         let place = place as usize;
-        (place >> self.shift, (place & ((1 << self.shift) - 1)) * self.words)
+        (
+            place >> self.shift,
+            (place & ((1 << self.shift) - 1)) * self.words,
+        )
     }
 
     #[inline]
@@ -233,7 +243,9 @@ impl Contexts {
     /// Most likely the context with an id of this hash, its entry untouched.
     #[inline]
     pub(crate) fn candidate(&self, hash: u64) -> Option<Slot> {
-        self.index.find(hash, |(known, _)| *known == hash).map(|(_, slot)| *slot)
+        self.index
+            .find(hash, |(known, _)| *known == hash)
+            .map(|(_, slot)| *slot)
     }
 
     /// Reads something of each part of a context's entry, so that it is at hand soon.
@@ -247,7 +259,10 @@ impl Contexts {
     /// Reads something of each of a context's cache lines.
     #[inline]
     pub(crate) fn touch_bytes(&self, slot: Slot) -> u64 {
-        self.bytes(slot).iter().step_by(CACHE_LINE).fold(0, |sum, byte| sum ^ u64::from(*byte))
+        self.bytes(slot)
+            .iter()
+            .step_by(CACHE_LINE)
+            .fold(0, |sum, byte| sum ^ u64::from(*byte))
     }
 
     /// Whether a context has this id, which is not `NONE`.
@@ -312,7 +327,10 @@ impl Contexts {
         let place = arena.take();
         let memory: &mut [u8] = cast_slice_mut(arena.words_mut(place));
         memory[..bytes.len()].copy_from_slice(bytes);
-        let slot = self.free.pop().unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
+        let slot = self
+            .free
+            .pop()
+            .unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
         let hash = self.hash(&id);
         let entry = &mut self.entries[slot];
         (entry.kind, entry.place, entry.live) = (kind, place, true);
@@ -351,11 +369,15 @@ impl Contexts {
         let entry = &mut self.entries[slot];
         let aliases = entry.aliases.as_mut();
         if entry.id != *id {
-            aliases.into_iter().for_each(|aliases| aliases.retain(|known| known != id));
+            aliases
+                .into_iter()
+                .for_each(|aliases| aliases.retain(|known| known != id));
             return true;
         }
         entry.units.disown(*id);
-        let next = aliases.filter(|aliases| !aliases.is_empty()).map(|aliases| aliases.remove(0));
+        let next = aliases
+            .filter(|aliases| !aliases.is_empty())
+            .map(|aliases| aliases.remove(0));
         entry.id = next.unwrap_or(Id::NONE);
         entry.hash = hasher.hash(&entry.id);
         true
@@ -374,7 +396,10 @@ impl Contexts {
             .for_each(|id| self.unindex(id, slot));
         let entry = &mut self.entries[slot];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
-        *entry = Entry { generation: entry.generation.wrapping_add(1), ..Entry::empty() };
+        *entry = Entry {
+            generation: entry.generation.wrapping_add(1),
+            ..Entry::empty()
+        };
         self.free.push(slot);
         self.live -= 1;
     }
@@ -393,7 +418,9 @@ impl Contexts {
 
     /// True while the context that had this slot at that generation lives.
     pub(crate) fn is_live(&self, slot: Slot, generation: u32) -> bool {
-        self.entries.get(slot as usize).is_some_and(|e| e.live && e.generation == generation)
+        self.entries
+            .get(slot as usize)
+            .is_some_and(|e| e.live && e.generation == generation)
     }
 
     /// All that live, in the order of their slots.
@@ -494,13 +521,18 @@ mod tests {
     #[test]
     fn memory_stays_in_its_place() {
         let mut contexts = Contexts::new([64].into_iter(), (1, 2));
-        let slots: Vec<Slot> =
-            (0..5000).map(|n| contexts.insert(ContextId(0), id(n), &[n as u8; 64])).collect();
+        let slots: Vec<Slot> = (0..5000)
+            .map(|n| contexts.insert(ContextId(0), id(n), &[n as u8; 64]))
+            .collect();
         slots.iter().step_by(2).for_each(|slot| contexts.remove(*slot));
         for n in (0..5000).step_by(2) {
             contexts.insert(ContextId(0), id(n + 10_000), &[!(n as u8); 64]);
         }
-        assert!((1..5000).step_by(2).all(|n| contexts.bytes(slots[n]) == [n as u8; 64]));
+        assert!(
+            (1..5000)
+                .step_by(2)
+                .all(|n| contexts.bytes(slots[n]) == [n as u8; 64])
+        );
         assert_eq!(contexts.arenas[0].used, 5000, "places are used again");
     }
 }

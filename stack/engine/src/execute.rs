@@ -132,7 +132,11 @@ impl Stack {
     fn owner_of_new(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
         match (run.keyed, run.fresh) {
             (Some(keyed), Some(fresh)) if record.on != ON_FRESH => {
-                Some(if self.contexts.first_id(keyed) == *uid { keyed } else { fresh })
+                Some(if self.contexts.first_id(keyed) == *uid {
+                    keyed
+                } else {
+                    fresh
+                })
             }
             _ => run.on(record.on),
         }
@@ -158,7 +162,10 @@ impl Stack {
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         if self.has_room_for_unit(slot) {
             let size = if rec.len == 0 { INF } else { rec.len };
-            let added = self.contexts.entry_mut(slot).add_sending(rec.uid, TxUnit::new(size));
+            let added = self
+                .contexts
+                .entry_mut(slot)
+                .add_sending(rec.uid, TxUnit::new(size));
             self.counters.duplicate_ids += u64::from(!added);
         }
         Some(())
@@ -190,7 +197,11 @@ impl Stack {
         let rec: &UnitRec = record.view();
         let slot = self.owner_of_new(record, &rec.uid, run)?;
         let most = self.limits.rx_bytes;
-        let cap = if rec.off == 0 || rec.off == INF { most } else { rec.off };
+        let cap = if rec.off == 0 || rec.off == INF {
+            most
+        } else {
+            rec.off
+        };
         if cap > most {
             // What lies within the cap is never given up (docs/language.md, Instructions), and the program
             // tells its peer so. A promise that cannot be kept must not be made.
@@ -198,7 +209,10 @@ impl Stack {
             self.fail(slot, Errno::NO_BUFFERS);
         }
         if self.has_room_for_unit(slot) {
-            let added = self.contexts.entry_mut(slot).add_receiving(rec.uid, RxUnit::new(rec.len, cap));
+            let added = self
+                .contexts
+                .entry_mut(slot)
+                .add_receiving(rec.uid, RxUnit::new(rec.len, cap));
             self.counters.duplicate_ids += u64::from(!added);
         }
         Some(())
@@ -334,7 +348,11 @@ impl Stack {
         }
         let mut buffers = self.packets.buffers();
         buffers.image.extend_from_slice(image);
-        let len = if data.len > 0 { self.refer(record, run, &mut buffers, &data)? } else { 0 };
+        let len = if data.len > 0 {
+            self.refer(record, run, &mut buffers, &data)?
+        } else {
+            0
+        };
         let pending = Pending::new(*rec, buffers, len, data.seg_size);
         let program = &self.program;
         let replaced = self.packets.push(slot, pending, |earlier| {
@@ -370,7 +388,9 @@ impl Stack {
         let rec: &TimerRec = record.view();
         let slot = run.on(record.on)?;
         let kind = self.contexts.entry(slot).kind;
-        self.tables.contexts[kind.0 as usize].timers.get(rec.timer as usize)?;
+        self.tables.contexts[kind.0 as usize]
+            .timers
+            .get(rec.timer as usize)?;
         if record.kind == RecordKind::TimerStart {
             self.timers.start(slot, rec.timer, rec.deadline);
         } else {
@@ -381,12 +401,16 @@ impl Stack {
 
     fn new_context(&mut self, record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
         let rec: ContextRec = record.fixed();
-        let (kind, size) = run.creates.filter(|(kind, _)| kind.0 == rec.context && run.fresh.is_none())?;
+        let (kind, size) = run
+            .creates
+            .filter(|(kind, _)| kind.0 == rec.context && run.fresh.is_none())?;
         if rec.id.is_none() || self.contexts.find(&rec.id).is_some() {
             self.counters.duplicate_ids += 1;
             return Some(());
         }
-        let slot = self.contexts.insert(kind, rec.id, &bytemuck::cast_slice(&self.fresh)[..size]);
+        let slot = self
+            .contexts
+            .insert(kind, rec.id, &bytemuck::cast_slice(&self.fresh)[..size]);
         if run.cause.shared && self.tables.contexts[kind.0 as usize].replicated {
             self.contexts.join(slot);
         }
@@ -506,8 +530,14 @@ impl Stack {
 
     /// Ends the contexts that the chain's `del_ctx` named.
     pub(crate) fn end_contexts(&mut self, run: &Run<'_>) {
-        let ended = [run.keyed.filter(|_| run.keyed_ends), run.fresh.filter(|_| run.fresh_ends)];
-        ended.into_iter().flatten().for_each(|slot| self.end_context(slot));
+        let ended = [
+            run.keyed.filter(|_| run.keyed_ends),
+            run.fresh.filter(|_| run.fresh_ends),
+        ];
+        ended
+            .into_iter()
+            .flatten()
+            .for_each(|slot| self.end_context(slot));
     }
 
     /// Ends a context: its timers, units and ids go; what it flushed stays readable under its
@@ -529,7 +559,10 @@ impl Stack {
                 bound.context = None;
                 units.keep_readable(&mut self.chunks, &mut self.pages);
                 self.rx_held -= before - units.receiving_memory();
-                bound.after = Some(Box::new(After { units, flow: entry.flow }));
+                bound.after = Some(Box::new(After {
+                    units,
+                    flow: entry.flow,
+                }));
             }
             _ => {
                 units.clear(&mut self.chunks, &mut self.pages);
@@ -554,7 +587,15 @@ fn del_context(record: &Record<'_>, run: &mut Run<'_>) -> Option<()> {
 #[inline]
 fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
     match rec.data_at {
-        u32::MAX => Some(Data { uid: Id::NONE, off: 0, addr: 0, len: 0, seg_size: 0 }),
-        at => Some(bytemuck::pod_read_unaligned(image.get(at as usize..)?.get(..size_of::<Data>())?)),
+        u32::MAX => Some(Data {
+            uid: Id::NONE,
+            off: 0,
+            addr: 0,
+            len: 0,
+            seg_size: 0,
+        }),
+        at => Some(bytemuck::pod_read_unaligned(
+            image.get(at as usize..)?.get(..size_of::<Data>())?,
+        )),
     }
 }

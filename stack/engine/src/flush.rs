@@ -41,7 +41,9 @@ impl Stack {
     /// Builds packets until enough frames wait for the wire.
     fn build(&mut self, now: Nanos) {
         while self.interface.outgoing().len() < self.limits.pending_frames {
-            let Some(pending) = self.packets.front() else { return };
+            let Some(pending) = self.packets.front() else {
+                return;
+            };
             let begins = pending.sent.packets == 0;
             if begins && !route(pending, &mut self.interface, self.tables.protocol) {
                 self.counters.unreachable += 1;
@@ -54,7 +56,11 @@ impl Stack {
                 max_header: self.tables.blueprints[record.blueprint as usize].0,
                 network: if net::is_ipv4(&record.net.dst_ip) { 20 } else { 40 },
                 room: self.interface.header_room(&record.net),
-                cut: if self.gso_max > 0 { self.tables.cuts.find(record) } else { None },
+                cut: if self.gso_max > 0 {
+                    self.tables.cuts.find(record)
+                } else {
+                    None
+                },
                 gso_max: self.gso_max,
                 checks: self.check_super_segments,
                 wrong: 0,
@@ -67,7 +73,8 @@ impl Stack {
             {
                 let number = builder.pending.sent.packets;
                 if builder.frame(self.interface.blank()) {
-                    self.interface.finish(now, &builder.pending.record.net, number as u16);
+                    self.interface
+                        .finish(now, &builder.pending.record.net, number as u16);
                 } else {
                     self.interface.withdraw();
                     self.counters.oversize += u64::from(builder.pending.sent.packets - number);
@@ -134,12 +141,18 @@ impl Builder<'_> {
         frame.head.resize(room + self.max_header, 0);
         let (piece, built) = self.headers(&mut frame.head[room..]);
         self.pending.sent.packets += piece.packets;
-        let size = if piece.packets > 1 { self.pending.seg_size } else { piece.len };
+        let size = if piece.packets > 1 {
+            self.pending.seg_size
+        } else {
+            piece.len
+        };
         let fits = built.len <= self.max_header
             && self.network + built.len + size as usize <= self.pending.sent.mtu as usize;
         if fits {
             frame.head.truncate(room + built.len);
-            frame.csum = built.csum.map(|(start, field)| (room as u16 + start, room as u16 + field));
+            frame.csum = built
+                .csum
+                .map(|(start, field)| (room as u16 + start, room as u16 + field));
             frame.gso_size = if piece.packets > 1 { size as u16 } else { 0 };
         }
         self.pending.take_payload(piece.len as usize, &mut frame.payload);
@@ -188,7 +201,11 @@ impl Builder<'_> {
     /// Whether a device makes the program's packets of a super-segment with this header. The image
     /// as it was before is saved.
     fn check(&mut self, piece: &Piece, header: &[u8]) -> bool {
-        let joined = Joined { header, len: piece.len, size: self.pending.seg_size };
+        let joined = Joined {
+            header,
+            len: piece.len,
+            size: self.pending.seg_size,
+        };
         let after = std::mem::replace(&mut self.pending.buffers.image, self.saved.clone());
         let sent = self.pending.sent.packets;
         let mut own = vec![0; self.max_header];
@@ -204,6 +221,11 @@ impl Builder<'_> {
 
     fn build(&mut self, piece: &Piece, header: &mut [u8]) -> Built {
         let segment = piece.segment(self.pending);
-        self.program.build(&self.pending.record, &mut self.pending.buffers.image, segment, header)
+        self.program.build(
+            &self.pending.record,
+            &mut self.pending.buffers.image,
+            segment,
+            header,
+        )
     }
 }

@@ -142,7 +142,13 @@ pub(crate) struct Handles {
 impl Handles {
     /// No handle; `most` handles and `most_notices` waiting notices at a time.
     pub(crate) fn new(most: usize, most_notices: usize) -> Handles {
-        Handles { entries: Paged::default(), free: Vec::new(), notices: VecDeque::new(), most, most_notices }
+        Handles {
+            entries: Paged::default(),
+            free: Vec::new(),
+            notices: VecDeque::new(),
+            most,
+            most_notices,
+        }
     }
 
     /// A new handle, bound to nothing; nothing when there are too many.
@@ -154,7 +160,11 @@ impl Handles {
         };
         let entry = self.entries.get_mut(index)?;
         let generation = entry.generation.wrapping_add(1);
-        *entry = Entry { generation, live: true, ..Entry::default() };
+        *entry = Entry {
+            generation,
+            live: true,
+            ..Entry::default()
+        };
         Some(Handle::new(index, generation))
     }
 
@@ -169,12 +179,16 @@ impl Handles {
 
     /// What is known of a handle.
     pub(crate) fn get(&self, handle: Handle) -> Option<&Entry> {
-        self.entries.get(handle.index()).filter(|e| e.live && e.generation == handle.generation())
+        self.entries
+            .get(handle.index())
+            .filter(|e| e.live && e.generation == handle.generation())
     }
 
     /// What is known of a handle.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Entry> {
-        self.entries.get_mut(handle.index()).filter(|e| e.live && e.generation == handle.generation())
+        self.entries
+            .get_mut(handle.index())
+            .filter(|e| e.live && e.generation == handle.generation())
     }
 
     /// Tells a handle's owner; false when the notice had to be dropped.
@@ -183,7 +197,9 @@ impl Handles {
     /// dropped; neither is an accepted connection, which has a handle of its own.
     pub(crate) fn notify(&mut self, handle: Handle, notice: Notice) -> bool {
         let full = self.notices.len() >= self.most_notices;
-        let Some(entry) = self.get_mut(handle) else { return true };
+        let Some(entry) = self.get_mut(handle) else {
+            return true;
+        };
         match bit(notice) {
             Some(bit) if entry.waiting & bit != 0 => return true,
             Some(bit) => entry.waiting |= bit,
@@ -246,8 +262,15 @@ mod tests {
         assert!(handles.notify(handle, Notice::Message([2; 4])));
         assert!(!handles.notify(handle, Notice::Message([3; 4])), "full");
         assert!(handles.notify(handle, Notice::Closed), "never dropped");
-        let told: Vec<Notice> = std::iter::from_fn(|| handles.next_notice()).map(|n| n.1).collect();
-        let want = [Notice::Readable, Notice::Message([1; 4]), Notice::Message([2; 4]), Notice::Closed];
+        let told: Vec<Notice> = std::iter::from_fn(|| handles.next_notice())
+            .map(|n| n.1)
+            .collect();
+        let want = [
+            Notice::Readable,
+            Notice::Message([1; 4]),
+            Notice::Message([2; 4]),
+            Notice::Closed,
+        ];
         assert_eq!(told, want);
         assert!(handles.notify(handle, Notice::Readable));
         assert_eq!(handles.next_notice(), Some((handle, Notice::Readable, true)));

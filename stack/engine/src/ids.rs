@@ -11,7 +11,10 @@ const WORDS: usize = size_of::<Id>() / 8;
 #[inline]
 pub(crate) fn same(one: &Id, other: &Id) -> bool {
     let (one, other): (&[u64; WORDS], &[u64; WORDS]) = (cast_ref(one), cast_ref(other));
-    one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+    one.iter()
+        .zip(other)
+        .fold(0, |difference, (a, b)| difference | (a ^ b))
+        == 0
 }
 
 /// A keyed hash of ids: whoever does not know the key cannot make them collide.

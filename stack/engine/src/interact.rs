@@ -64,14 +64,31 @@ pub(crate) struct Interactive {
 /// When the program declares more than a provider can have.
 pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     let provider = provider(module);
-    let field = |f: &hawser_ir::Field| Field { name: f.name.clone(), kind: kind(module, f) };
+    let field = |f: &hawser_ir::Field| Field {
+        name: f.name.clone(),
+        kind: kind(module, f),
+    };
     let event = |(name, body): &(String, StructId)| EventType {
         name: format!("{provider}.{name}"),
-        fields: module.structure(*body).fields.iter().filter(|f| f.ty.is_scalar()).map(field).collect(),
+        fields: module
+            .structure(*body)
+            .fields
+            .iter()
+            .filter(|f| f.ty.is_scalar())
+            .map(field)
+            .collect(),
     };
-    let asserts = (0u64..).zip(&module.asserts).map(|(index, (_, text))| (index, text.clone()));
-    let assertion = Field { name: "assertion".to_owned(), kind: Kind::Enum(asserts.collect()) };
-    let failed = EventType { name: format!("{provider}.{FAILED}"), fields: vec![assertion] };
+    let asserts = (0u64..)
+        .zip(&module.asserts)
+        .map(|(index, (_, text))| (index, text.clone()));
+    let assertion = Field {
+        name: "assertion".to_owned(),
+        kind: Kind::Enum(asserts.collect()),
+    };
+    let failed = EventType {
+        name: format!("{provider}.{FAILED}"),
+        fields: vec![assertion],
+    };
     let events = module.signals.iter().map(event).chain([failed]).collect();
     let mut about = Vec::new();
     for (name, body) in &module.signals {
@@ -88,7 +105,10 @@ pub fn schema(module: &Module) -> Result<Schema, SchemaError> {
     ));
     let observable = variables(module);
     about.extend(observable.iter().filter_map(|(variable, row)| {
-        let (_, _, text) = module.notes.iter().find(|(of, field, _)| *of == row.of && *field == row.field)?;
+        let (_, _, text) = module
+            .notes
+            .iter()
+            .find(|(of, field, _)| *of == row.of && *field == row.field)?;
         Some((variable.name.clone(), text.clone()))
     }));
     let variables = observable.into_iter().map(|(variable, _)| variable).collect();
@@ -104,7 +124,10 @@ fn provider(module: &Module) -> &str {
 
 /// What flows of a context type are called.
 fn context_kind(module: &Module, context: &Context) -> String {
-    let bare = context.name.strip_prefix(provider(module)).and_then(|rest| rest.strip_prefix('_'));
+    let bare = context
+        .name
+        .strip_prefix(provider(module))
+        .and_then(|rest| rest.strip_prefix('_'));
     bare.unwrap_or(&context.name).to_owned()
 }
 
@@ -134,7 +157,14 @@ fn variables(module: &Module) -> Vec<(Variable, Declared)> {
     let mut out = Vec::new();
     for (index, context) in module.contexts.iter().enumerate() {
         let prefix = format!("{}.{}", provider(module), context_kind(module, context));
-        walk(module, context.body, &prefix, 0, ContextId(index as u32), &mut out);
+        walk(
+            module,
+            context.body,
+            &prefix,
+            0,
+            ContextId(index as u32),
+            &mut out,
+        );
     }
     out
 }
@@ -158,9 +188,26 @@ fn walk(
                 Some((min, max)) => Access::Modifiable { min, max },
                 None => Access::Observable,
             };
-            let row = Row { context, at: At { offset, len: len as u32 } };
-            let declared = Declared { row, of: body, field: field.name.clone() };
-            out.push((Variable { name, kind: kind(module, field), access }, declared));
+            let row = Row {
+                context,
+                at: At {
+                    offset,
+                    len: len as u32,
+                },
+            };
+            let declared = Declared {
+                row,
+                of: body,
+                field: field.name.clone(),
+            };
+            out.push((
+                Variable {
+                    name,
+                    kind: kind(module, field),
+                    access,
+                },
+                declared,
+            ));
         }
     }
 }
@@ -170,7 +217,10 @@ fn signals(module: &Module, schema: &Schema) -> Vec<Signalled> {
     let provider = provider(module);
     let signal = |(name, body): &(String, StructId)| {
         let event = schema.event(&format!("{provider}.{name}"))?;
-        Some(Signalled { event, scalars: signal_scalars(module, *body) })
+        Some(Signalled {
+            event,
+            scalars: signal_scalars(module, *body),
+        })
     };
     // What it lacks is heard of by nobody: the schema was made of the module.
     module.signals.iter().map_while(signal).collect()
@@ -180,14 +230,27 @@ impl Interactive {
     /// The program's signals that somebody wants, each by its bit.
     fn wanted(&self) -> u64 {
         let bit = |(at, signal): (usize, &Signalled)| u64::from(self.source.wants(signal.event)) << at;
-        self.signals.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
+        self.signals
+            .iter()
+            .enumerate()
+            .map(bit)
+            .fold(0, |all, bit| all | bit)
     }
 }
 
 fn signal_scalars(module: &Module, body: StructId) -> Vec<At> {
     let fields = &module.structure(body).fields;
-    let at = |f: &hawser_ir::Field| Some(At { offset: f.offset, len: scalar::size(&f.ty)? as u32 });
-    fields.iter().filter(|f| f.ty.is_scalar()).filter_map(at).collect()
+    let at = |f: &hawser_ir::Field| {
+        Some(At {
+            offset: f.offset,
+            len: scalar::size(&f.ty)? as u32,
+        })
+    };
+    fields
+        .iter()
+        .filter(|f| f.ty.is_scalar())
+        .filter_map(at)
+        .collect()
 }
 
 impl At {
@@ -230,9 +293,14 @@ impl State for View<'_> {
     }
 
     fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool {
-        let Some((slot, at)) = self.place(flow, variable) else { return false };
+        let Some((slot, at)) = self.place(flow, variable) else {
+            return false;
+        };
         let from = at.offset as usize;
-        scalar::store(&mut self.contexts.bytes_mut(slot)[from..from + at.len as usize], value);
+        scalar::store(
+            &mut self.contexts.bytes_mut(slot)[from..from + at.len as usize],
+            value,
+        );
         true
     }
 
@@ -247,7 +315,10 @@ impl State for View<'_> {
     }
 
     fn flows(&self) -> Vec<FlowId> {
-        self.contexts.living().map(|slot| flow_id(self.contexts, slot)).collect()
+        self.contexts
+            .living()
+            .map(|slot| flow_id(self.contexts, slot))
+            .collect()
     }
 }
 
@@ -268,10 +339,17 @@ impl Stack {
     pub fn interact(&mut self, source: Source) {
         let module = self.program.module();
         self.interactive = Some(Box::new(Interactive {
-            rows: variables(module).into_iter().map(|(_, declared)| declared.row).collect(),
+            rows: variables(module)
+                .into_iter()
+                .map(|(_, declared)| declared.row)
+                .collect(),
             signals: signals(module, source.schema()),
             failed: source.schema().event(&format!("{}.{FAILED}", provider(module))),
-            kinds: module.contexts.iter().map(|context| context_kind(module, context)).collect(),
+            kinds: module
+                .contexts
+                .iter()
+                .map(|context| context_kind(module, context))
+                .collect(),
             now: 0,
             source,
         }));
@@ -279,7 +357,9 @@ impl Stack {
 
     /// Offers what another program of the same memory has: its signals, which may be others.
     pub(crate) fn offer(&mut self, module: &Module) -> Result<(), SchemaError> {
-        let Some(interactive) = &mut self.interactive else { return Ok(()) };
+        let Some(interactive) = &mut self.interactive else {
+            return Ok(());
+        };
         interactive.source.offer(&schema(module)?)?;
         interactive.signals = signals(module, interactive.source.schema());
         self.records.want(interactive.wanted());
@@ -296,15 +376,30 @@ impl Stack {
     /// Those who listen are woken once for a turn of the stack, when what it sends has left.
     pub(crate) fn batch_signals(&mut self, begins: bool) {
         if let Some(Interactive { source, .. }) = self.interactive.as_deref_mut() {
-            if begins { source.begin_batch() } else { source.end_batch() }
+            if begins {
+                source.begin_batch()
+            } else {
+                source.end_batch()
+            }
         }
     }
 
     /// Takes the bus's orders; true when it did something.
     pub(crate) fn poll_source(&mut self, now: Nanos) -> bool {
-        let Some(interactive) = &mut self.interactive else { return false };
-        let Interactive { source, rows, kinds, .. } = &mut **interactive;
-        let any = source.poll(now, &mut View { contexts: &mut self.contexts, rows, kinds });
+        let Some(interactive) = &mut self.interactive else {
+            return false;
+        };
+        let Interactive {
+            source, rows, kinds, ..
+        } = &mut **interactive;
+        let any = source.poll(
+            now,
+            &mut View {
+                contexts: &mut self.contexts,
+                rows,
+                kinds,
+            },
+        );
         interactive.now = now;
         self.records.want(interactive.wanted());
         if any {
@@ -315,8 +410,10 @@ impl Stack {
 
     /// Takes the changes of what is attached to the program.
     fn take_steps(&mut self, now: Nanos) {
-        while let Some((stepping, step)) =
-            self.interactive.as_mut().and_then(|interactive| interactive.source.next_step())
+        while let Some((stepping, step)) = self
+            .interactive
+            .as_mut()
+            .and_then(|interactive| interactive.source.next_step())
         {
             let result = match step.downcast::<Step>() {
                 Ok(step) => step(&mut |program| self.swap_program(program)),
@@ -341,22 +438,41 @@ impl Stack {
         records: &RecordBuf,
         signalled: bool,
     ) {
-        let Some(interactive) = &mut self.interactive else { return };
-        let Interactive { source, rows, signals, kinds, now: latest, .. } = &mut **interactive;
+        let Some(interactive) = &mut self.interactive else {
+            return;
+        };
+        let Interactive {
+            source,
+            rows,
+            signals,
+            kinds,
+            now: latest,
+            ..
+        } = &mut **interactive;
         *latest = now;
         if !signalled && source.holds().is_empty() {
             return;
         }
-        let mut view = View { contexts: &mut self.contexts, rows, kinds };
+        let mut view = View {
+            contexts: &mut self.contexts,
+            rows,
+            kinds,
+        };
         for slot in [keyed, fresh].into_iter().flatten() {
             source.settle(flow_id(view.contexts, slot), &mut view);
         }
         let subject = keyed.or(fresh);
-        let Some(slot) = subject.filter(|_| signalled) else { return };
+        let Some(slot) = subject.filter(|_| signalled) else {
+            return;
+        };
         for record in records.iter().filter(|record| record.kind == RecordKind::Signal) {
-            let slot = fresh.filter(|_| record.on == hawser_ir::abi::ON_FRESH).unwrap_or(slot);
+            let slot = fresh
+                .filter(|_| record.on == hawser_ir::abi::ON_FRESH)
+                .unwrap_or(slot);
             let number = record.view::<SignalRec>().signal as usize;
-            let Some(Signalled { event, scalars }) = signals.get(number) else { continue };
+            let Some(Signalled { event, scalars }) = signals.get(number) else {
+                continue;
+            };
             let event = *event;
             if !source.wants(event) {
                 continue;
@@ -367,17 +483,35 @@ impl Stack {
                 *value = at.load(bytes);
             }
             let flow = flow_id(view.contexts, slot);
-            source.publish(now, flow, event, &values[..scalars.len().min(values.len())], &mut view);
+            source.publish(
+                now,
+                flow,
+                event,
+                &values[..scalars.len().min(values.len())],
+                &mut view,
+            );
         }
     }
 
     /// An assertion was false in the chain of an event, which is told of the context that it ran on.
     #[cold]
     pub(crate) fn interact_failed(&mut self, now: Nanos, slot: Option<Slot>, event: u32, assertion: u32) {
-        let Some(interactive) = &mut self.interactive else { return };
-        let Interactive { source, rows, kinds, failed, .. } = &mut **interactive;
+        let Some(interactive) = &mut self.interactive else {
+            return;
+        };
+        let Interactive {
+            source,
+            rows,
+            kinds,
+            failed,
+            ..
+        } = &mut **interactive;
         source.failed_assertion(event, assertion);
-        let mut view = View { contexts: &mut self.contexts, rows, kinds };
+        let mut view = View {
+            contexts: &mut self.contexts,
+            rows,
+            kinds,
+        };
         let flow = slot.map_or(FlowId::ALL, |slot| flow_id(view.contexts, slot));
         if let Some(failed) = failed.filter(|failed| source.wants(*failed)) {
             source.publish(now, flow, failed, &[assertion.into()], &mut view);
@@ -386,9 +520,25 @@ impl Stack {
 
     /// A context ends: so does the flow.
     pub(crate) fn interact_end(&mut self, slot: Slot) {
-        let Some(interactive) = &mut self.interactive else { return };
-        let Interactive { source, rows, kinds, now, .. } = &mut **interactive;
+        let Some(interactive) = &mut self.interactive else {
+            return;
+        };
+        let Interactive {
+            source,
+            rows,
+            kinds,
+            now,
+            ..
+        } = &mut **interactive;
         let flow = flow_id(&self.contexts, slot);
-        source.ended(*now, flow, &mut View { contexts: &mut self.contexts, rows, kinds });
+        source.ended(
+            *now,
+            flow,
+            &mut View {
+                contexts: &mut self.contexts,
+                rows,
+                kinds,
+            },
+        );
     }
 }

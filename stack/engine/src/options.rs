@@ -60,8 +60,9 @@ impl Stack {
         options: &[(u32, u64)],
     ) -> Result<(), RequestError> {
         let told = options.iter().filter(|(option, _)| *option != OPT_REUSE_PORT);
-        let result =
-            told.map(|(option, value)| self.set_option(now, handle, *option, *value)).find(Result::is_err);
+        let result = told
+            .map(|(option, value)| self.set_option(now, handle, *option, *value))
+            .find(Result::is_err);
         if result.is_some() {
             let context = self.handles.close(handle).and_then(|entry| entry.context);
             context.into_iter().for_each(|slot| self.end_context(slot));
@@ -79,9 +80,18 @@ impl Stack {
     ) -> Result<(), RequestError> {
         let parser = self.tables.app[op_index(AppOp::Option)];
         let parser = parser.ok_or(RequestError::Refused(Errno::UNKNOWN_OPTION))?;
-        let op = Op { option, arg: value, ..self.op(slot) };
-        let cause = Cause { handle: Some(handle), ..Cause::application(Buffer::default()) };
-        self.input(now, parser, Input::App(AppOp::Option, &op), &cause).map(drop).map_err(RequestError::from)
+        let op = Op {
+            option,
+            arg: value,
+            ..self.op(slot)
+        };
+        let cause = Cause {
+            handle: Some(handle),
+            ..Cause::application(Buffer::default())
+        };
+        self.input(now, parser, Input::App(AppOp::Option, &op), &cause)
+            .map(drop)
+            .map_err(RequestError::from)
     }
 
     /// As much as the stack allows one connection, at most.

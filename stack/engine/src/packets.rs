@@ -60,8 +60,19 @@ pub(crate) struct Progress {
 impl Pending {
     /// An instruction with `len` bytes of payload, `seg_size` in each packet (0: all in one).
     pub(crate) fn new(record: PacketRec, buffers: Buffers, len: u32, seg_size: u32) -> Pending {
-        let packets = if seg_size == 0 { 1 } else { len.div_ceil(seg_size).max(1) };
-        Pending { record, buffers, len, seg_size, packets, sent: Progress::default() }
+        let packets = if seg_size == 0 {
+            1
+        } else {
+            len.div_ceil(seg_size).max(1)
+        };
+        Pending {
+            record,
+            buffers,
+            len,
+            seg_size,
+            packets,
+            sent: Progress::default(),
+        }
     }
 
     /// Becomes another instruction of the same blueprint, one without payload.
@@ -76,7 +87,9 @@ impl Pending {
     /// Moves on by `len` bytes of payload: appends their pieces to `out`.
     pub(crate) fn take_payload(&mut self, mut len: usize, out: &mut Vec<PayRef>) {
         while len > 0 {
-            let Some(piece) = self.buffers.payload.get(self.sent.piece) else { return };
+            let Some(piece) = self.buffers.payload.get(self.sent.piece) else {
+                return;
+            };
             let take = len.min(piece.len() - self.sent.byte);
             if take > 0 {
                 out.push(piece.slice(self.sent.byte, self.sent.byte + take));
@@ -119,13 +132,27 @@ impl Packets {
     /// Empty queues as the program declares them; always at least the default one.
     pub(crate) fn new(module: &Module) -> Packets {
         let prios = module.queues.iter().map(|queue| u64::from(queue.prio));
-        let mut queues: Vec<Queue> =
-            prios.map(|prio| Queue { entries: VecDeque::new(), left: 0, prio }).collect();
+        let mut queues: Vec<Queue> = prios
+            .map(|prio| Queue {
+                entries: VecDeque::new(),
+                left: 0,
+                prio,
+            })
+            .collect();
         if queues.is_empty() {
-            queues.push(Queue { entries: VecDeque::new(), left: 0, prio: 0 });
+            queues.push(Queue {
+                entries: VecDeque::new(),
+                left: 0,
+                prio: 0,
+            });
         }
-        let mut packets =
-            Packets { queues, order: Vec::new(), latest: Vec::new(), spare: Vec::new(), waiting: 0 };
+        let mut packets = Packets {
+            queues,
+            order: Vec::new(),
+            latest: Vec::new(),
+            spare: Vec::new(),
+            waiting: 0,
+        };
         packets.sort();
         packets
     }
@@ -193,13 +220,19 @@ impl Packets {
 
     /// The instruction that is served next.
     pub(crate) fn front(&mut self) -> Option<&mut Pending> {
-        let queue = *self.order.iter().find(|queue| !self.queues[**queue].entries.is_empty())?;
+        let queue = *self
+            .order
+            .iter()
+            .find(|queue| !self.queues[**queue].entries.is_empty())?;
         self.queues[queue].entries.front_mut()
     }
 
     /// Takes out what [`Packets::front`] gave.
     pub(crate) fn pop(&mut self) {
-        let served = self.order.iter().find(|queue| !self.queues[**queue].entries.is_empty());
+        let served = self
+            .order
+            .iter()
+            .find(|queue| !self.queues[**queue].entries.is_empty());
         if let Some(pending) = served.and_then(|queue| {
             self.queues[*queue].left += 1;
             self.queues[*queue].entries.pop_front()
@@ -219,7 +252,9 @@ impl Packets {
 
     /// Drops what waits in a queue; false when there is no such queue.
     pub(crate) fn reset(&mut self, queue: u32) -> bool {
-        let Some(queue) = self.queues.get_mut(queue as usize) else { return false };
+        let Some(queue) = self.queues.get_mut(queue as usize) else {
+            return false;
+        };
         queue.left += queue.entries.len() as u64;
         self.waiting -= queue.entries.len();
         let dropped = std::mem::take(&mut queue.entries);
@@ -229,7 +264,9 @@ impl Packets {
 
     /// Changes a queue's priority; false when there is no such queue.
     pub(crate) fn set_prio(&mut self, queue: u32, prio: u64) -> bool {
-        let Some(queue) = self.queues.get_mut(queue as usize) else { return false };
+        let Some(queue) = self.queues.get_mut(queue as usize) else {
+            return false;
+        };
         queue.prio = prio;
         self.sort();
         true
@@ -256,7 +293,11 @@ mod tests {
 
     /// A packet whose length tells it apart.
     fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
-        let record = PacketRec { queue, blueprint, ..PacketRec::zeroed() };
+        let record = PacketRec {
+            queue,
+            blueprint,
+            ..PacketRec::zeroed()
+        };
         Pending::new(record, Buffers::default(), len, 0)
     }
 
@@ -270,9 +311,15 @@ mod tests {
     }
 
     fn two_queues() -> Packets {
-        let queue =
-            |prio| hawser_ir::Queue { name: String::new(), policy: hawser_ir::QueuePolicy::Fifo, prio };
-        Packets::new(&Module { queues: vec![queue(0), queue(0)], ..Module::default() })
+        let queue = |prio| hawser_ir::Queue {
+            name: String::new(),
+            policy: hawser_ir::QueuePolicy::Fifo,
+            prio,
+        };
+        Packets::new(&Module {
+            queues: vec![queue(0), queue(0)],
+            ..Module::default()
+        })
     }
 
     #[test]
@@ -280,17 +327,39 @@ mod tests {
         let mut packets = two_queues();
         let always = |_: &Pending| true;
         assert!(!packets.push(Some(1), pending(0, 0, 1), always));
-        assert!(!packets.push(Some(2), pending(0, 0, 2), always), "another context");
+        assert!(
+            !packets.push(Some(2), pending(0, 0, 2), always),
+            "another context"
+        );
         assert!(!packets.push(Some(1), pending(1, 0, 3), always), "another queue");
         assert!(!packets.push(None, pending(0, 0, 4), always), "no context");
-        assert!(packets.push(Some(1), pending(0, 0, 5), always), "others between do not matter");
-        assert!(!packets.push(Some(1), pending(0, 7, 6), always), "another blueprint");
-        assert!(!packets.push(Some(1), pending(0, 0, 7), always), "not adjacent any more");
-        assert!(!packets.push(Some(1), pending(0, 0, 8), |_| false), "the rule says no");
+        assert!(
+            packets.push(Some(1), pending(0, 0, 5), always),
+            "others between do not matter"
+        );
+        assert!(
+            !packets.push(Some(1), pending(0, 7, 6), always),
+            "another blueprint"
+        );
+        assert!(
+            !packets.push(Some(1), pending(0, 0, 7), always),
+            "not adjacent any more"
+        );
+        assert!(
+            !packets.push(Some(1), pending(0, 0, 8), |_| false),
+            "the rule says no"
+        );
         assert_eq!(packets.len(), 7);
-        assert_eq!(drain(&mut packets), [5, 2, 4, 6, 7, 8, 3], "in the place of the first");
+        assert_eq!(
+            drain(&mut packets),
+            [5, 2, 4, 6, 7, 8, 3],
+            "in the place of the first"
+        );
         assert_eq!(packets.len(), 0);
-        assert!(!packets.push(Some(1), pending(0, 0, 9), always), "the last one has left");
+        assert!(
+            !packets.push(Some(1), pending(0, 0, 9), always),
+            "the last one has left"
+        );
     }
 
     #[test]
@@ -327,7 +396,10 @@ mod tests {
         assert!(packets.reset(1));
         assert!(!packets.reset(2));
         assert_eq!(packets.len(), 1);
-        assert!(!packets.push(Some(1), pending(1, 0, 7), |_| true), "its neighbour is gone");
+        assert!(
+            !packets.push(Some(1), pending(1, 0, 7), |_| true),
+            "its neighbour is gone"
+        );
         assert!(packets.set_prio(1, 0) && packets.set_prio(0, 1));
         assert_eq!(drain(&mut packets), [7, 9]);
     }
@@ -342,9 +414,16 @@ mod tests {
         for index in 0..3 {
             let mut out = Vec::new();
             one.take_payload(if index < 2 { 1000 } else { 500 }, &mut out);
-            seen.push(out.iter().map(|piece| (piece.bytes()[0], piece.len())).collect::<Vec<_>>());
+            seen.push(
+                out.iter()
+                    .map(|piece| (piece.bytes()[0], piece.len()))
+                    .collect::<Vec<_>>(),
+            );
         }
-        assert_eq!(seen, [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]);
+        assert_eq!(
+            seen,
+            [vec![(1, 700), (2, 300)], vec![(2, 700), (3, 300)], vec![(3, 500)]]
+        );
         assert_eq!(pending(0, 0, 0).packets, 1, "a packet without data");
     }
 }

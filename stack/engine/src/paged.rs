@@ -14,7 +14,10 @@ pub(crate) struct Paged<T> {
 
 impl<T> Default for Paged<T> {
     fn default() -> Paged<T> {
-        Paged { pages: Vec::new(), used: 0 }
+        Paged {
+            pages: Vec::new(),
+            used: 0,
+        }
     }
 }
 
@@ -42,7 +45,9 @@ impl<T> Paged<T> {
     /// The one with this number, if there is one.
     #[inline]
     pub(crate) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.pages.get_mut(index / PAGE).map(|page| &mut page[index % PAGE])
+        self.pages
+            .get_mut(index / PAGE)
+            .map(|page| &mut page[index % PAGE])
     }
 }
 

@@ -37,7 +37,14 @@ impl Ports {
     pub(crate) fn new(range: RangeInclusive<u16>, mut rand: Rand) -> Ports {
         let [offset, index] = [rand.key(), rand.key()].map(|(a, b)| SipHasher24::new_with_keys(a, b));
         let counters = (0..COUNTERS).map(|_| rand.bits() as u16).collect();
-        Ports { range, used: HashSet::new(), shared: HashMap::new(), offset, index, counters }
+        Ports {
+            range,
+            used: HashSet::new(),
+            shared: HashMap::new(),
+            offset,
+            index,
+            counters,
+        }
     }
 
     /// Takes a port; false when it is taken.
@@ -126,7 +133,11 @@ mod tests {
             Some(port)
         })
         .collect();
-        assert_ne!(found, [1000, 1001, 1002, 1003, 1006, 1007, 1008, 1009], "starts anywhere");
+        assert_ne!(
+            found,
+            [1000, 1001, 1002, 1003, 1006, 1007, 1008, 1009],
+            "starts anywhere"
+        );
         found.sort_unstable();
         assert_eq!(found, [1000, 1001, 1002, 1003, 1006, 1007, 1008, 1009]);
         assert!(ports.pick(own, far).is_some(), "another remote");
@@ -141,10 +152,21 @@ mod tests {
         let mut ports = Ports::new(49152..=65535, Rand::of(5));
         let own = [1; 16];
         let near = ([2; 16], 443);
-        let one: Vec<u16> = (0..100).map(|_| ports.pick(own, near).expect("all are free")).collect();
-        assert!(one.windows(2).all(|two| two[1] == two[0] + 1 || two[1] == 49152), "{one:?}");
-        let begins: HashSet<u16> = (0..200u16).filter_map(|n| ports.pick(own, ([2; 16], n))).collect();
-        assert!(begins.len() > 190, "{} of 200 destinations begin elsewhere", begins.len());
+        let one: Vec<u16> = (0..100)
+            .map(|_| ports.pick(own, near).expect("all are free"))
+            .collect();
+        assert!(
+            one.windows(2).all(|two| two[1] == two[0] + 1 || two[1] == 49152),
+            "{one:?}"
+        );
+        let begins: HashSet<u16> = (0..200u16)
+            .filter_map(|n| ports.pick(own, ([2; 16], n)))
+            .collect();
+        assert!(
+            begins.len() > 190,
+            "{} of 200 destinations begin elsewhere",
+            begins.len()
+        );
         let mut others = Ports::new(49152..=65535, Rand::of(6));
         assert_ne!(others.pick(own, near), Some(one[0]), "another seed");
     }

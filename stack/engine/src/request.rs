@@ -118,9 +118,19 @@ impl Stack {
         backlog: u32,
         options: &[(u32, u64)],
     ) -> Result<Handle, RequestError> {
-        let address = if local.ip().is_unspecified() { [0; 16] } else { net::to_bytes(local.ip()) };
-        let flow = Flow { local: (address, local.port()), remote: ANYBODY };
-        let op = Op { backlog, ..op_of(&flow) };
+        let address = if local.ip().is_unspecified() {
+            [0; 16]
+        } else {
+            net::to_bytes(local.ip())
+        };
+        let flow = Flow {
+            local: (address, local.port()),
+            remote: ANYBODY,
+        };
+        let op = Op {
+            backlog,
+            ..op_of(&flow)
+        };
         self.open(now, AppOp::Listen, op, flow, options)
     }
 
@@ -155,14 +165,23 @@ impl Stack {
         if let Some(local) = local.filter(|local| !local.ip().is_unspecified()) {
             net.src_ip = net::to_bytes(local.ip());
         }
-        let path_mtu = self.interface.route(&mut net).map_err(RequestError::Unreachable)?;
+        let path_mtu = self
+            .interface
+            .route(&mut net)
+            .map_err(RequestError::Unreachable)?;
         let far = (net.dst_ip, remote.port());
         let port = match local.map_or(0, |local| local.port()) {
             0 => self.ports.pick(net.src_ip, far).ok_or(RequestError::NoPort)?,
             port => port,
         };
-        let flow = Flow { local: (net.src_ip, port), remote: far };
-        let op = Op { path_mtu, ..op_of(&flow) };
+        let flow = Flow {
+            local: (net.src_ip, port),
+            remote: far,
+        };
+        let op = Op {
+            path_mtu,
+            ..op_of(&flow)
+        };
         self.open(now, AppOp::Connect, op, flow, options)
     }
 
@@ -177,8 +196,11 @@ impl Stack {
     ) -> Result<Handle, RequestError> {
         let parser = self.tables.app[op_index(kind)].ok_or(RequestError::Unsupported(kind))?;
         let shared = kind == AppOp::Listen && options.contains(&(OPT_REUSE_PORT, 1));
-        let taken =
-            if shared { self.ports.share(flow.local) } else { self.ports.take(flow.local, flow.remote) };
+        let taken = if shared {
+            self.ports.share(flow.local)
+        } else {
+            self.ports.take(flow.local, flow.remote)
+        };
         if !taken {
             return Err(RequestError::AddressInUse);
         }
@@ -187,7 +209,12 @@ impl Stack {
             return Err(RequestError::Limit("handles"));
         };
         let application = Cause::application(Buffer::default());
-        let cause = Cause { flow: Some(flow), handle: Some(handle), shared, ..application };
+        let cause = Cause {
+            flow: Some(flow),
+            handle: Some(handle),
+            shared,
+            ..application
+        };
         let budget = std::mem::take(&mut self.raise_budget);
         let outcome = self.input(now, parser, Input::App(kind, &op), &cause);
         let context = self.handles.get(handle).and_then(|entry| entry.context);
@@ -201,7 +228,9 @@ impl Stack {
             (outcome, _) => {
                 self.ports.give(flow.local, flow.remote);
                 self.handles.close(handle);
-                Err(outcome.err().map_or(RequestError::NothingOpened, RequestError::from))
+                Err(outcome
+                    .err()
+                    .map_or(RequestError::NothingOpened, RequestError::from))
             }
         };
         self.raise_budget = budget;
@@ -228,8 +257,15 @@ impl Stack {
             return Ok(0);
         }
         let buffer = self.buffer(&bytes[..len], &[]);
-        let op = Op { addr: buffer.addr(), len: len as u64, ..self.op(slot) };
-        let cause = Cause { handle: Some(handle), ..Cause::application(buffer) };
+        let op = Op {
+            addr: buffer.addr(),
+            len: len as u64,
+            ..self.op(slot)
+        };
+        let cause = Cause {
+            handle: Some(handle),
+            ..Cause::application(buffer)
+        };
         match self.input(now, parser, Input::App(AppOp::Send, &op), &cause) {
             Ok(_) => Ok(len),
             Err(Denied::NoRoom) => {
@@ -271,7 +307,9 @@ impl Stack {
     fn read(&mut self, handle: Handle, out: &mut [u8]) -> Result<(usize, Option<Slot>), RequestError> {
         let entry = self.handles.get_mut(handle).ok_or(RequestError::BadHandle)?;
         let Some(slot) = entry.context else {
-            let Some(after) = &mut entry.after else { return Ok((0, None)) };
+            let Some(after) = &mut entry.after else {
+                return Ok((0, None));
+            };
             let before = after.units.receiving_memory();
             let len = after.units.read(out, &mut self.pages);
             self.rx_held -= before - after.units.receiving_memory();
@@ -306,7 +344,9 @@ impl Stack {
 
     /// The application will send no more. The handle lives on until it is released.
     pub fn close(&mut self, now: Nanos, handle: Handle) {
-        let Some(entry) = self.handles.get_mut(handle) else { return };
+        let Some(entry) = self.handles.get_mut(handle) else {
+            return;
+        };
         let first = !std::mem::replace(&mut entry.closing, true);
         if let (true, Some(slot)) = (first, entry.context) {
             self.contexts.entry_mut(slot).owed.close = true;
@@ -327,7 +367,9 @@ impl Stack {
     /// is aborted with the next poll; the program is told. Bytes that come in afterwards are thrown
     /// away.
     pub fn release(&mut self, handle: Handle) {
-        let Some(mut entry) = self.handles.close(handle) else { return };
+        let Some(mut entry) = self.handles.close(handle) else {
+            return;
+        };
         if let Some(mut after) = entry.after.take() {
             self.rx_held -= after.units.receiving_memory();
             after.units.clear(&mut self.chunks, &mut self.pages);
@@ -347,8 +389,12 @@ impl Stack {
     /// data is unread, its loss is no orderly end.
     pub fn finish(&mut self, now: Nanos, handle: Handle) {
         // What was read comes before that nobody will read.
-        self.context_of(handle).into_iter().for_each(|slot| self.pay(now, slot));
-        let Some(entry) = self.handles.get_mut(handle) else { return };
+        self.context_of(handle)
+            .into_iter()
+            .for_each(|slot| self.pay(now, slot));
+        let Some(entry) = self.handles.get_mut(handle) else {
+            return;
+        };
         let first = !std::mem::replace(&mut entry.closing, true);
         let context = entry.context;
         if let (true, Some(slot)) = (first, context) {
@@ -374,7 +420,9 @@ impl Stack {
     /// listener's queue is free again. One that queues connections calls this when they leave its
     /// queue, so that the backlog bounds them.
     pub fn accept(&mut self, listener: Handle) {
-        self.context_of(listener).into_iter().for_each(|slot| self.accepted(slot));
+        self.context_of(listener)
+            .into_iter()
+            .for_each(|slot| self.accepted(slot));
     }
 
     /// A connection has left the accept queue: the listener's program learns of it, as of bytes
@@ -439,7 +487,11 @@ impl Stack {
         let flow = self.contexts.entry(slot).flow;
         let op = flow.as_ref().map_or(OP_ZERO, op_of);
         let path_mtu = flow.map_or(0, |flow| self.interface.path_mtu(flow.remote.0));
-        Op { self_id: self.contexts.first_id(slot), path_mtu, ..op }
+        Op {
+            self_id: self.contexts.first_id(slot),
+            path_mtu,
+            ..op
+        }
     }
 
     /// Notes that a context is owed something.
@@ -457,7 +509,9 @@ impl Stack {
     pub(crate) fn pay_all(&mut self, now: Nanos) -> bool {
         let count = self.debts.len();
         for _ in 0..count {
-            let Some((slot, generation)) = self.debts.pop_front() else { break };
+            let Some((slot, generation)) = self.debts.pop_front() else {
+                break;
+            };
             if self.contexts.is_live(slot, generation) {
                 self.contexts.entry_mut(slot).owed.listed = false;
                 self.pay(now, slot);
@@ -509,7 +563,11 @@ impl Stack {
         };
         let op = Op { len, ..self.op(slot) };
         let handle = self.contexts.entry(slot).handle;
-        let cause = Cause { handle, slot: Some(slot), ..Cause::application(Buffer::default()) };
+        let cause = Cause {
+            handle,
+            slot: Some(slot),
+            ..Cause::application(Buffer::default())
+        };
         self.input(now, parser, Input::App(kind, &op), &cause) != Err(Denied::NoRoom)
     }
 

@@ -48,7 +48,11 @@ impl PagePool {
                 }
                 page
             }
-            None => Box::new(Page { bytes: [0; PAGE], marks: [0; PAGE / 64], is_marked: false }),
+            None => Box::new(Page {
+                bytes: [0; PAGE],
+                marks: [0; PAGE / 64],
+                is_marked: false,
+            }),
         }
     }
 
@@ -85,7 +89,13 @@ struct Held {
 impl RxUnit {
     /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
     pub(crate) fn new(size: u64, cap: u64) -> RxUnit {
-        RxUnit { taken: 0, flushed: 0, cap, size, held: None }
+        RxUnit {
+            taken: 0,
+            flushed: 0,
+            cap,
+            size,
+            held: None,
+        }
     }
 
     /// True when all bytes of its size have been handed over, or it was ended.
@@ -129,7 +139,11 @@ impl RxUnit {
         if start < kept_end {
             let taken = self.taken;
             let held = self.held.get_or_insert_with(|| Held::begin(taken, pool));
-            held.write(start, &bytes[(start - offset) as usize..(kept_end - offset) as usize], pool);
+            held.write(
+                start,
+                &bytes[(start - offset) as usize..(kept_end - offset) as usize],
+                pool,
+            );
             held.highest = held.highest.max(kept_end);
             if start == ready {
                 held.ready = kept_end;
@@ -146,7 +160,10 @@ impl RxUnit {
     /// Hands the next `len` contiguous bytes to the application. Returns how many of them are not
     /// there.
     pub(crate) fn flush(&mut self, len: u64) -> u64 {
-        let given = self.held.as_ref().map_or(0, |held| len.min(held.ready - self.flushed));
+        let given = self
+            .held
+            .as_ref()
+            .map_or(0, |held| len.min(held.ready - self.flushed));
         self.flushed += given;
         len - given
     }
@@ -204,7 +221,10 @@ impl Held {
     /// The page of an offset, counted from `base`, and the place in it.
     fn locate(&self, offset: u64) -> (usize, usize) {
         let from_base = offset - self.base;
-        ((from_base / PAGE as u64) as usize, (from_base % PAGE as u64) as usize)
+        (
+            (from_base / PAGE as u64) as usize,
+            (from_base % PAGE as u64) as usize,
+        )
     }
 
     /// Copies bytes that are present out.
@@ -266,7 +286,9 @@ impl Held {
     fn extend_ready(&mut self) {
         loop {
             let (page, bit) = self.locate(self.ready);
-            let Some(Some(page)) = self.pages.get(page) else { return };
+            let Some(Some(page)) = self.pages.get(page) else {
+                return;
+            };
             let present = (page.marks[bit / 64] >> (bit % 64)).trailing_ones();
             self.ready += u64::from(present);
             if (present as usize) < 64 - bit % 64 {
@@ -303,7 +325,11 @@ mod tests {
                         let limit = (flushed + cap).min(size);
                         let beyond = (offset..offset + len).filter(|o| *o >= limit).count();
                         assert_eq!(left_out as usize, beyond, "seed {seed}");
-                        held.extend((offset..offset + len).filter(|o| *o < limit).map(|o| (o, byte_at(o))));
+                        held.extend(
+                            (offset..offset + len)
+                                .filter(|o| *o < limit)
+                                .map(|o| (o, byte_at(o))),
+                        );
                     }
                     2 => {
                         let contiguous = (flushed..).take_while(|o| held.contains_key(o)).count() as u64;
@@ -360,7 +386,11 @@ mod tests {
     fn offsets_near_the_end_of_numbers() {
         let mut pool = PagePool::default();
         let mut unit = RxUnit::new(u64::MAX, 1000);
-        assert_eq!(unit.add(u64::MAX - 5, &[1; 100], &mut pool), 5, "the offset itself cannot go on");
+        assert_eq!(
+            unit.add(u64::MAX - 5, &[1; 100], &mut pool),
+            5,
+            "the offset itself cannot go on"
+        );
         assert_eq!(unit.flush(1), 1);
         assert_eq!(unit.memory(), 0);
     }

@@ -36,9 +36,13 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_loaded_in_its_width() {
-        for (bits, want) in
-            [(1, 0xef), (8, 0xef), (12, 0xcdef), (32, 0x89ab_cdef), (33, 0x0123_4567_89ab_cdef)]
-        {
+        for (bits, want) in [
+            (1, 0xef),
+            (8, 0xef),
+            (12, 0xcdef),
+            (32, 0x89ab_cdef),
+            (33, 0x0123_4567_89ab_cdef),
+        ] {
             let len = size(&Ty::uint(bits)).expect("a scalar");
             let mut bytes = vec![0; len];
             store(&mut bytes, 0x0123_4567_89ab_cdef);

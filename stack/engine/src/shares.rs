@@ -35,7 +35,11 @@ impl Share {
     /// Bytes that it may take in when `held` of `total` are held by all.
     fn room(&self, total: u64, held: u64, least: u64) -> u64 {
         let free = total.saturating_sub(held);
-        let most = if held < total / 2 { self.plenty } else { self.scarce.min(free / 4) };
+        let most = if held < total / 2 {
+            self.plenty
+        } else {
+            self.scarce.min(free / 4)
+        };
         let shared = most.saturating_sub(self.own).min(free);
         shared.max(least.min(self.plenty).saturating_sub(self.own))
     }
@@ -49,7 +53,11 @@ impl Stack {
             0 => self.earned(entry.units.retired_bytes()).min(limits.tx_bytes),
             chosen => chosen,
         };
-        let share = Share { own: entry.units.sending_bytes(), plenty: most, scarce: most };
+        let share = Share {
+            own: entry.units.sending_bytes(),
+            plenty: most,
+            scarce: most,
+        };
         let room = share.room(limits.tx_total, self.tx_held, limits.least_bytes);
         match entry.not_sent {
             0 => room,
@@ -73,7 +81,11 @@ impl Stack {
             return true;
         }
         let earned = self.earned(units.map_or(0, |units| units.taken_bytes()));
-        let share = Share { own, plenty: limits.rx_bytes, scarce: earned.min(limits.rx_bytes) };
+        let share = Share {
+            own,
+            plenty: limits.rx_bytes,
+            scarce: earned.min(limits.rx_bytes),
+        };
         needed <= share.room(limits.rx_total, self.rx_held, limits.least_bytes)
     }
 
@@ -94,7 +106,11 @@ mod tests {
     /// in the end, and what the last one got.
     fn greedy(count: usize, plenty: u64, scarce: u64) -> (u64, u64) {
         (0..count).fold((0, 0), |(held, _), _| {
-            let mut share = Share { own: 0, plenty, scarce };
+            let mut share = Share {
+                own: 0,
+                plenty,
+                scarce,
+            };
             let before = held;
             let mut held = held;
             loop {
@@ -126,7 +142,11 @@ mod tests {
     fn who_gives_back_has_room_beside_many_who_do_not() {
         let (held, last) = greedy(1000, 1 << 20, 128 << 10);
         assert_eq!(last, 128 << 10);
-        let honest = Share { own: 0, plenty: 8 << 20, scarce: 8 << 20 };
+        let honest = Share {
+            own: 0,
+            plenty: 8 << 20,
+            scarce: 8 << 20,
+        };
         assert_eq!(honest.room(TOTAL, held, LEAST), 8 << 20, "{held}");
     }
 }

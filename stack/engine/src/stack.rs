@@ -152,13 +152,15 @@ impl Stack {
         };
         stack.want_signals(0);
         if let Some(parser) = stack.tables.start {
-            stack.input(0, parser, Input::Start, &Cause::default()).map_err(|denied| {
-                ConfigError::Start(match denied {
-                    Denied::Refused(_) => "it was turned down",
-                    Denied::NoRoom => "its chain needs more room than there is",
-                    Denied::Limit(name) => name,
-                })
-            })?;
+            stack
+                .input(0, parser, Input::Start, &Cause::default())
+                .map_err(|denied| {
+                    ConfigError::Start(match denied {
+                        Denied::Refused(_) => "it was turned down",
+                        Denied::NoRoom => "its chain needs more room than there is",
+                        Denied::Limit(name) => name,
+                    })
+                })?;
         }
         Ok(stack)
     }
@@ -182,7 +184,11 @@ impl Stack {
         any |= self.poll_source(now);
         any |= self.pay_all(now);
         any |= self.receive(now, wire)?;
-        if self.interface.next_deadline().is_some_and(|deadline| deadline <= now) {
+        if self
+            .interface
+            .next_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
             self.interface.poll(now);
             any = true;
         }
@@ -220,7 +226,10 @@ impl Stack {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let timers = self.timers.next().map(|deadline| deadline.max(self.timers_wait));
-        [timers, self.interface.next_deadline(), self.source_deadline()].into_iter().flatten().min()
+        [timers, self.interface.next_deadline(), self.source_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// What was counted since the start.
@@ -239,7 +248,9 @@ impl Stack {
     #[must_use]
     pub fn last_assert(&self) -> Option<&str> {
         let asserts = &self.program.module().asserts;
-        asserts.get(self.last_assert? as usize).map(|(_, text)| text.as_str())
+        asserts
+            .get(self.last_assert? as usize)
+            .map(|(_, text)| text.as_str())
     }
 
     /// Compares, from now on, each super-segment with the packets that it stands for, byte by byte.
@@ -310,14 +321,22 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("contexts", limits.contexts as u64, 1),
         ("handles", limits.handles as u64, 1),
         ("ids_per_context", limits.ids_per_context as u64, 1),
-        ("units_per_context", limits.units_per_context as u64, most(|e| e.bounds.units).max(2)),
+        (
+            "units_per_context",
+            limits.units_per_context as u64,
+            most(|e| e.bounds.units).max(2),
+        ),
         ("tx_bytes", limits.tx_bytes, 1),
         ("rx_bytes", limits.rx_bytes, 128 * 1024),
         ("tx_total", limits.tx_total, 1),
         ("rx_total", limits.rx_total, 128 * 1024),
         ("first_bytes", limits.first_bytes, 1),
         ("least_bytes", limits.least_bytes, 1),
-        ("pending_packets", limits.pending_packets as u64, most(|e| e.bounds.packets).max(1)),
+        (
+            "pending_packets",
+            limits.pending_packets as u64,
+            most(|e| e.bounds.packets).max(1),
+        ),
         ("pending_frames", limits.pending_frames as u64, 1),
         ("raised", limits.raised as u64, most(|e| e.bounds.raises)),
         ("notices", limits.notices as u64, 1),

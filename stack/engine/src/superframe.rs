@@ -41,7 +41,11 @@ impl Plans {
         let proven = module.offloads.iter().filter_map(|offload| {
             let cut = offload.proof.as_ref().ok()?.clone();
             let rules: Vec<u16> = offload.rules.iter().map(|rule| rule.0 as u16).collect();
-            (rules.len() <= MAX_RULES).then_some(Plan { blueprint: offload.blueprint.0 as u16, rules, cut })
+            (rules.len() <= MAX_RULES).then_some(Plan {
+                blueprint: offload.blueprint.0 as u16,
+                rules,
+                cut,
+            })
         });
         Plans(proven.collect())
     }
@@ -49,7 +53,10 @@ impl Plans {
     /// What is proven of an instruction; its network header is complete.
     pub(crate) fn find(&self, record: &PacketRec) -> Option<&Cut> {
         let rules = &record.rule[..usize::from(record.rules).min(MAX_RULES)];
-        let plan = self.0.iter().find(|plan| plan.blueprint == record.blueprint && plan.rules == rules)?;
+        let plan = self
+            .0
+            .iter()
+            .find(|plan| plan.blueprint == record.blueprint && plan.rules == rules)?;
         (plan.cut.protocol == record.net.protocol).then_some(&plan.cut)
     }
 }
@@ -79,13 +86,26 @@ impl Piece {
             size if is_rest => pending.len - first * size,
             size => packets * size,
         };
-        Piece { first, packets, len, is_rest }
+        Piece {
+            first,
+            packets,
+            len,
+            is_rest,
+        }
     }
 
     /// The piece as a packet of the instruction: the first, the last, the only one, or one between.
     pub(crate) fn segment(&self, pending: &Pending) -> Segment {
-        let count = if self.is_rest { self.first + 1 } else { pending.packets };
-        Segment { index: self.first, count, len: self.len }
+        let count = if self.is_rest {
+            self.first + 1
+        } else {
+            pending.packets
+        };
+        Segment {
+            index: self.first,
+            count,
+            len: self.len,
+        }
     }
 }
 
@@ -117,7 +137,11 @@ impl Joined<'_> {
         }
         let mut flags = self.header[FLAGS];
         flags &= if index > 0 { !FIRST_ONLY } else { u8::MAX };
-        flags &= if start + len < self.len { !LAST_ONLY } else { u8::MAX };
+        flags &= if start + len < self.len {
+            !LAST_ONLY
+        } else {
+            u8::MAX
+        };
         let same = |range: Range<usize>| self.header[range.clone()] == own[range];
         let alike = same(0..SEQUENCE.start)
             && same(SEQUENCE.end..FLAGS)
@@ -142,7 +166,9 @@ fn folded(sum: u32) -> u32 {
 }
 
 fn number(header: &[u8]) -> u32 {
-    header[SEQUENCE].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+    header[SEQUENCE]
+        .iter()
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 #[cfg(test)]
@@ -151,7 +177,10 @@ mod tests {
     use crate::packets::Buffers;
     use bytemuck::Zeroable;
 
-    const BUILT: Built = Built { len: 20, csum: Some((0, 16)) };
+    const BUILT: Built = Built {
+        len: 20,
+        csum: Some((0, 16)),
+    };
 
     /// A header as a TCP would build it; the checksum field has the pseudo-header's sum.
     fn header(seq: u32, flags: u8, len: u32) -> Vec<u8> {
@@ -171,7 +200,11 @@ mod tests {
     fn the_device_s_packets_are_recognised() {
         let (start, len) = (u32::MAX - 1000, 9 * 1448 + 77); // the number wraps
         let whole = header(start, 0x98, len);
-        let joined = Joined { header: &whole, len, size: 1448 };
+        let joined = Joined {
+            header: &whole,
+            len,
+            size: 1448,
+        };
         for index in 0..10 {
             let flags = [0x90, 0x10, 0x18][usize::from(index > 0) + usize::from(index == 9)];
             let this = if index == 9 { 77 } else { 1448 };
@@ -183,7 +216,10 @@ mod tests {
                 assert!(joined.differs(index, &other, &BUILT), "packet {index}, byte {at}");
             }
             assert!(joined.differs(index, &own, &Built { len: 20, csum: None }));
-            assert!(joined.differs(index, &[own, vec![0; 4]].concat(), &BUILT), "options");
+            assert!(
+                joined.differs(index, &[own, vec![0; 4]].concat(), &BUILT),
+                "options"
+            );
         }
     }
 
@@ -201,7 +237,11 @@ mod tests {
         assert_eq!((begin.packets, begin.segment(&pending)), (2, segment(0, 3, 2000)));
         pending.sent.packets = 1;
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(1, 3, 1000));
-        assert_eq!(Piece::next(&pending, 2).segment(&pending), segment(1, 2, 1500), "the last one");
+        assert_eq!(
+            Piece::next(&pending, 2).segment(&pending),
+            segment(1, 2, 1500),
+            "the last one"
+        );
         pending.sent.packets = 2;
         assert_eq!(Piece::next(&pending, 1).segment(&pending), segment(2, 3, 500));
         let pending = Pending::new(PacketRec::zeroed(), Buffers::default(), 2500, 0);

@@ -42,7 +42,10 @@ impl Stack {
     /// See [`SwapError`]; nothing has changed.
     pub fn swap_program(&mut self, program: Arc<dyn Program>) -> Result<Arc<dyn Program>, SwapError> {
         // Not with the one that runs: what two of them have behind the same beginning may differ.
-        self.begun.module().shares_memory_with(program.module()).map_err(SwapError::Tables)?;
+        self.begun
+            .module()
+            .shares_memory_with(program.module())
+            .map_err(SwapError::Tables)?;
         let tables = Tables::new(program.module())?;
         check_limits(&self.limits, &tables)?;
         self.offer(program.module())?;

@@ -30,7 +30,11 @@ impl EventPlan {
             When::Found(known) => *known == kind,
             When::NotFound => false,
         };
-        self.creates.is_some() && self.creators.as_ref().is_none_or(|creators| creators.iter().any(fits))
+        self.creates.is_some()
+            && self
+                .creators
+                .as_ref()
+                .is_none_or(|creators| creators.iter().any(fits))
     }
 }
 
@@ -88,23 +92,45 @@ impl Tables {
     pub(crate) fn new(module: &Module) -> Result<Tables, ConfigError> {
         let mut tables = Tables {
             events: Vec::new(),
-            contexts: module.contexts.iter().map(|c| context_plan(module, c)).collect::<Result<_, _>>()?,
+            contexts: module
+                .contexts
+                .iter()
+                .map(|c| context_plan(module, c))
+                .collect::<Result<_, _>>()?,
             ip: Box::new([None; 256]),
             icmp: None,
             start: None,
             app: [None; 8],
             protocol: 0,
-            blueprints: module.blueprints.iter().map(|b| (b.max_len as usize, false)).collect(),
+            blueprints: module
+                .blueprints
+                .iter()
+                .map(|b| (b.max_len as usize, false))
+                .collect(),
             cuts: Plans::new(module),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
-            timers_per_context: module.contexts.iter().map(|c| c.timers.len()).max().unwrap_or(0).max(1),
+            timers_per_context: module
+                .contexts
+                .iter()
+                .map(|c| c.timers.len())
+                .max()
+                .unwrap_or(0)
+                .max(1),
             fresh_size: 0,
         };
         tables.events = events(module)?;
-        tables.fresh_size = tables.events.iter().filter_map(|e| e.creates).map(|c| c.1).max().unwrap_or(0);
+        tables.fresh_size = tables
+            .events
+            .iter()
+            .filter_map(|e| e.creates)
+            .map(|c| c.1)
+            .max()
+            .unwrap_or(0);
         for rule in &module.coalesce {
             let blueprint = tables.blueprints.get_mut(rule.blueprint.0 as usize);
-            blueprint.ok_or(ConfigError::Program("a coalescing rule without blueprint"))?.1 = true;
+            blueprint
+                .ok_or(ConfigError::Program("a coalescing rule without blueprint"))?
+                .1 = true;
         }
         tables.sources(module);
         Ok(tables)
@@ -142,9 +168,21 @@ fn events(module: &Module) -> Result<Vec<EventPlan>, ConfigError> {
         let found_only = |p: &hawser_ir::Processor| matches!(p.when, When::Found(_));
         let runs_without = chain.processors.is_empty() || !chain.processors.iter().all(found_only);
         let creators = module.creators.get(index).cloned();
-        Ok(EventPlan { bounds: chain.bounds, size, creates, creators, runs_without })
+        Ok(EventPlan {
+            bounds: chain.bounds,
+            size,
+            creates,
+            creators,
+            runs_without,
+        })
     };
-    module.events.iter().zip(&module.chains).enumerate().map(plan).collect()
+    module
+        .events
+        .iter()
+        .zip(&module.chains)
+        .enumerate()
+        .map(plan)
+        .collect()
 }
 
 fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<ContextPlan, ConfigError> {
@@ -158,7 +196,11 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
     let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
-    Ok(ContextPlan { size, timers, replicated: context.granularity == Granularity::Shard })
+    Ok(ContextPlan {
+        size,
+        timers,
+        replicated: context.granularity == Granularity::Shard,
+    })
 }
 
 /// The `GLOBAL` contexts with their defaults, by type; empty for the others.

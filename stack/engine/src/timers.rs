@@ -86,9 +86,18 @@ impl Timers {
         let index = self.places[place];
         if index == NOWHERE {
             let position = self.heap.len() as u32;
-            let node = self.add_node(Node { deadline, number, position, place: place as u32 });
+            let node = self.add_node(Node {
+                deadline,
+                number,
+                position,
+                place: place as u32,
+            });
             self.places[place] = node;
-            self.heap.push(Entry { deadline, number, node });
+            self.heap.push(Entry {
+                deadline,
+                number,
+                node,
+            });
             self.rise(self.heap.len() - 1);
             return;
         }
@@ -96,7 +105,11 @@ impl Timers {
         self.stopped -= usize::from(node.number == 0);
         (node.deadline, node.number) = (deadline, number);
         let position = node.position as usize;
-        let entry = Entry { deadline, number, node: index };
+        let entry = Entry {
+            deadline,
+            number,
+            node: index,
+        };
         if entry.key() < self.heap[position].key() {
             self.heap[position] = entry;
             self.rise(position);
@@ -106,8 +119,13 @@ impl Timers {
     /// Disarms a timer; nothing happens when it is not armed.
     pub(crate) fn stop(&mut self, slot: Slot, timer: u32) {
         let place = self.place(slot, timer);
-        let node = self.places.get(place).and_then(|node| self.nodes.get_mut(*node as usize));
-        let Some(node) = node.filter(|node| node.number != 0) else { return };
+        let node = self
+            .places
+            .get(place)
+            .and_then(|node| self.nodes.get_mut(*node as usize));
+        let Some(node) = node.filter(|node| node.number != 0) else {
+            return;
+        };
         node.number = 0;
         self.stopped += 1;
         if self.stopped > STOPPED_MAX.max(self.heap.len() / 2) {
@@ -157,7 +175,10 @@ impl Timers {
         let due = top.deadline <= now && top.number <= last;
         due.then(|| {
             let place = self.nodes[top.node as usize].place as usize;
-            ((place / self.per_context) as Slot, (place % self.per_context) as u32)
+            (
+                (place / self.per_context) as Slot,
+                (place % self.per_context) as u32,
+            )
         })
     }
 
@@ -172,7 +193,11 @@ impl Timers {
                 self.stopped -= 1;
                 self.remove_top();
             } else {
-                self.heap[0] = Entry { deadline: node.deadline, number: node.number, node: top.node };
+                self.heap[0] = Entry {
+                    deadline: node.deadline,
+                    number: node.number,
+                    node: top.node,
+                };
                 self.sink(0);
             }
         }
@@ -222,7 +247,9 @@ impl Timers {
         let entry = self.heap[at];
         loop {
             let children = at * WAYS + 1..(at * WAYS + 1 + WAYS).min(self.heap.len());
-            let Some(least) = children.min_by_key(|child| self.heap[*child].key()) else { break };
+            let Some(least) = children.min_by_key(|child| self.heap[*child].key()) else {
+                break;
+            };
             if self.heap[least].key() >= entry.key() {
                 break;
             }
@@ -298,7 +325,10 @@ mod tests {
                             timers.stop(slot, timer);
                             model.stop(slot, timer);
                         }
-                        assert!(model.first().is_none_or(|t| t.0 > now), "seed {seed}: one was missed");
+                        assert!(
+                            model.first().is_none_or(|t| t.0 > now),
+                            "seed {seed}: one was missed"
+                        );
                     }
                 }
                 timers.settle();

@@ -40,7 +40,9 @@ pub(crate) struct ChunkPool {
 impl ChunkPool {
     fn take(&mut self, size: usize) -> BytesMut {
         let index = (size / CHUNK_MIN).ilog2() as usize;
-        self.chunks[index].pop().unwrap_or_else(|| BytesMut::with_capacity(size))
+        self.chunks[index]
+            .pop()
+            .unwrap_or_else(|| BytesMut::with_capacity(size))
     }
 
     /// Takes a chunk back, unless something still refers to it: then it goes with that.
@@ -82,7 +84,13 @@ struct Held {
 impl TxUnit {
     /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
     pub(crate) fn new(size: u64) -> TxUnit {
-        TxUnit { retired: 0, sent: 0, end: 0, size, held: None }
+        TxUnit {
+            retired: 0,
+            sent: 0,
+            end: 0,
+            size,
+            held: None,
+        }
     }
 
     /// True when all bytes of its size have been retired, or it was ended.
@@ -118,7 +126,9 @@ impl TxUnit {
         if bytes.is_empty() {
             return;
         }
-        let held = self.held.get_or_insert_with(|| pool.lists.pop().unwrap_or_default());
+        let held = self
+            .held
+            .get_or_insert_with(|| pool.lists.pop().unwrap_or_default());
         while !bytes.is_empty() {
             let room = held.tail.capacity() - held.tail.len();
             if room == 0 {
@@ -142,7 +152,10 @@ impl TxUnit {
         if self.retired == self.end {
             self.clear(pool);
         } else if let Some(held) = &mut self.held {
-            while held.pieces.front().is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired)
+            while held
+                .pieces
+                .front()
+                .is_some_and(|(start, piece)| start + piece.len() as u64 <= self.retired)
             {
                 held.retire_piece(pool);
             }
@@ -176,12 +189,16 @@ impl TxUnit {
     /// would put the rest in the wrong place.
     pub(crate) fn refer(&mut self, off: u64, len: u32, out: &mut Vec<PayRef>) -> u32 {
         let end = off.saturating_add(u64::from(len)).min(self.end);
-        let Some(held) = self.held.as_mut().filter(|_| off >= self.retired && off < end) else { return 0 };
+        let Some(held) = self.held.as_mut().filter(|_| off >= self.retired && off < end) else {
+            return 0;
+        };
         if end > self.end - held.tail.len() as u64 {
             held.seal(self.end);
         }
         self.sent = self.sent.max(end);
-        let first = held.pieces.partition_point(|(start, piece)| start + piece.len() as u64 <= off);
+        let first = held
+            .pieces
+            .partition_point(|(start, piece)| start + piece.len() as u64 <= off);
         for (start, piece) in held.pieces.range(first..).take_while(|(start, _)| *start < end) {
             let from = off.saturating_sub(*start) as usize;
             let to = (end - start).min(piece.len() as u64) as usize;
@@ -229,7 +246,11 @@ mod tests {
             for _ in 0..300 {
                 match rand.below(4) {
                     0 => {
-                        let len = if rand.below(8) == 0 { rand.below(150_000) } else { rand.below(3000) };
+                        let len = if rand.below(8) == 0 {
+                            rand.below(150_000)
+                        } else {
+                            rand.below(3000)
+                        };
                         let bytes: Vec<u8> = (0..len).map(|_| rand.bits() as u8).collect();
                         unit.append(&bytes, &mut pool);
                         stream.extend(&bytes);
@@ -244,7 +265,11 @@ mod tests {
                         let off = rand.below(stream.len() as u64 + 10) as usize;
                         let len = rand.below(20_000) as usize;
                         let end = (off + len).min(stream.len());
-                        let want = if off < retired || off >= end { &[] } else { &stream[off..end] };
+                        let want = if off < retired || off >= end {
+                            &[]
+                        } else {
+                            &stream[off..end]
+                        };
                         let mut refs = Vec::new();
                         assert_eq!(unit.refer(off as u64, len as u32, &mut refs) as usize, want.len());
                         assert!(joined(&refs) == want, "seed {seed}");
@@ -282,19 +307,31 @@ mod tests {
             refs.clear();
             assert_eq!(unit.retire(1500, &mut pool), 1500);
             assert!(unit.held.is_none());
-            assert_eq!(spare(&pool), [1, 0, 0, 0, 0, 0], "one chunk of 2 KB, again and again");
+            assert_eq!(
+                spare(&pool),
+                [1, 0, 0, 0, 0, 0],
+                "one chunk of 2 KB, again and again"
+            );
         }
         unit.append(&[1; 200_000], &mut pool);
         assert_eq!(unit.refer(15_000, 70_000, &mut refs), 70_000);
         unit.retire(200_000, &mut pool);
-        assert_eq!(spare(&pool), [1, 0, 0, 0, 0, 2], "two of the four are still referred to");
+        assert_eq!(
+            spare(&pool),
+            [1, 0, 0, 0, 0, 2],
+            "two of the four are still referred to"
+        );
         assert!(joined(&refs) == [1; 70_000]);
     }
 
     #[test]
     fn offsets_pass_four_gigabytes() {
         let start = u64::from(u32::MAX) - 10;
-        let mut unit = TxUnit { retired: start, end: start, ..TxUnit::new(u64::MAX) };
+        let mut unit = TxUnit {
+            retired: start,
+            end: start,
+            ..TxUnit::new(u64::MAX)
+        };
         let mut pool = ChunkPool::default();
         unit.append(&[7; 100], &mut pool);
         let mut refs = Vec::new();

@@ -86,13 +86,19 @@ struct Others<U> {
 
 impl<U> Default for Group<U> {
     fn default() -> Group<U> {
-        Group { own: None, others: None }
+        Group {
+            own: None,
+            others: None,
+        }
     }
 }
 
 impl<U> Default for Others<U> {
     fn default() -> Others<U> {
-        Others { units: Vec::new(), passed: 0 }
+        Others {
+            units: Vec::new(),
+            passed: 0,
+        }
     }
 }
 
@@ -131,7 +137,9 @@ impl<U: Unit> Group<U> {
 
     /// Puts a unit behind all others; gives its place. The own one is then under its id among the others.
     fn put_last(&mut self, place: Place, id: &Id) -> Place {
-        let Some(others) = &mut self.others else { return place };
+        let Some(others) = &mut self.others else {
+            return place;
+        };
         match place {
             Place::Own => others.units.extend(self.own.take().map(|unit| (*id, unit))),
             Place::Other(index) => {
@@ -156,7 +164,9 @@ impl<U: Unit> Group<U> {
             return Some(Place::Own);
         }
         let mut others = self.others.as_ref()?.units.iter();
-        others.position(|(known, unit)| known == uid && !unit.is_over()).map(Place::Other)
+        others
+            .position(|(known, unit)| known == uid && !unit.is_over())
+            .map(Place::Other)
     }
 
     #[inline]
@@ -287,7 +297,11 @@ impl Units {
 
     /// Gives all readable bytes up; returns how many there were.
     pub(crate) fn skip(&mut self, pool: &mut PagePool) -> u64 {
-        let skipped = self.receiving.iter_mut().map(|unit| unit.skip(u64::MAX, pool)).sum();
+        let skipped = self
+            .receiving
+            .iter_mut()
+            .map(|unit| unit.skip(u64::MAX, pool))
+            .sum();
         self.receiving.prune();
         skipped
     }
@@ -302,7 +316,10 @@ impl Units {
     pub(crate) fn keep_readable(&mut self, chunks: &mut ChunkPool, pages: &mut PagePool) {
         self.sending.iter_mut().for_each(|unit| unit.clear(chunks));
         self.sending = Group::default();
-        self.receiving.iter_mut().filter(|unit| unit.readable() == 0).for_each(|unit| unit.clear(pages));
+        self.receiving
+            .iter_mut()
+            .filter(|unit| unit.readable() == 0)
+            .for_each(|unit| unit.clear(pages));
     }
 
     /// Gives all memory back.

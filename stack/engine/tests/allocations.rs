@@ -51,7 +51,13 @@ impl Wire for Mirror {
     }
 
     fn frame(&self, _: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.frame, tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        RxFrame {
+            head: &self.frame,
+            tail: &[],
+            csum: Csum::Unverified,
+            seg_size: 0,
+            at: 0,
+        }
     }
 
     fn release(&mut self) {}
@@ -64,8 +70,13 @@ impl Wire for Mirror {
 
 /// A packet of stack 1 from port 80, with 1,000 bytes, to the port of stack 0.
 fn frame(port: u16) -> Vec<u8> {
-    let mut frame = vec![0x45, 0, 0x04, 0x08, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
-    let sum: u32 = frame.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let mut frame = vec![
+        0x45, 0, 0x04, 0x08, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1,
+    ];
+    let sum: u32 = frame
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     frame[10..12].copy_from_slice(&sum.to_be_bytes());
     frame.extend([0, 80]);
@@ -97,9 +108,15 @@ fn a_packet_costs_no_allocation() {
             Outcome::Done
         });
     let mut stack = stack(script, config(0));
-    let handle = stack.connect(1, address(1, 80), Some(address(0, 4000))).expect("free");
+    let handle = stack
+        .connect(1, address(1, 80), Some(address(0, 4000)))
+        .expect("free");
     assert_eq!(stack.send(1, handle, &[9; 10_000]), Ok(10_000));
-    let mut wire = Mirror { caps: caps(), frame: frame(4000), sent: 0 };
+    let mut wire = Mirror {
+        caps: caps(),
+        frame: frame(4000),
+        sent: 0,
+    };
     let mut out = vec![0; 64 * 1024];
     let mut round = |now| {
         stack.poll(now, &mut wire).expect("a mirror does not fail");
@@ -111,5 +128,8 @@ fn a_packet_costs_no_allocation() {
     (100..1100).for_each(&mut round);
     let during = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert_eq!(wire.sent, 1099 * 32 * 3);
-    assert!(during < 10, "{during} allocations for 32,000 packets in and 96,000 out");
+    assert!(
+        during < 10,
+        "{during} allocations for 32,000 packets in and 96,000 out"
+    );
 }

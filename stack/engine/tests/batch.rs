@@ -34,7 +34,13 @@ impl Wire for Tape {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Complete, seg_size: 0, at: 0 }
+        RxFrame {
+            head: &self.batch[i],
+            tail: &[],
+            csum: Csum::Complete,
+            seg_size: 0,
+            at: 0,
+        }
     }
 
     fn release(&mut self) {
@@ -75,18 +81,30 @@ fn script() -> Script {
         step.answer(1, PACKET, 0, step.ev.seq);
         Outcome::Done
     };
-    let other = move |step: &mut Step<'_>| if step.keyed.is_some() { obey(step) } else { Outcome::Stop };
+    let other = move |step: &mut Step<'_>| {
+        if step.keyed.is_some() {
+            obey(step)
+        } else {
+            Outcome::Stop
+        }
+    };
     let listen = |step: &mut Step<'_>| {
         step.new_context(LISTENER);
         Outcome::Done
     };
-    Script::new().on(LISTEN, listen).on(PACKET, create).on(OTHER_PACKET, other)
+    Script::new()
+        .on(LISTEN, listen)
+        .on(PACKET, create)
+        .on(OTHER_PACKET, other)
 }
 
 fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x45, 0, 0, 20 + body.len() as u8, 0, 0, 0, 0, 64, protocol, 0, 0];
     frame.extend([10, 0, 0, 2, 10, 0, 0, 1]);
-    let sum: u32 = frame.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum: u32 = frame
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
     frame[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
     frame.extend(body);
     frame
@@ -103,8 +121,13 @@ fn frames(seed: u64) -> VecDeque<Vec<u8>> {
         let [port, peer] = [dice(8), dice(4)].map(|port| (port as u16).to_be_bytes());
         let event = if dice(3) == 0 { PACKET } else { OTHER_PACKET } as u8;
         let flag = [0, 0, 0, END, ADD_ID, DROP_ID][dice(6) as usize];
-        let mut body =
-            [&peer[..], &port, &[event, flag, 0, 0, 0, 0], &(dice(65_536) as u16).to_be_bytes()].concat();
+        let mut body = [
+            &peer[..],
+            &port,
+            &[event, flag, 0, 0, 0, 0],
+            &(dice(65_536) as u16).to_be_bytes(),
+        ]
+        .concat();
         body.extend([9; 20]);
         match dice(20) {
             0 => ip(253, &body[..7]), // too short for its parser
@@ -129,9 +152,19 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
         seen.lock().expect("not poisoned").push(format!("{event:?}"));
     })));
     stack.listen(1, address(0, 3), 1).expect("free");
-    let mut wire = Tape { caps: caps(), waiting: frames(seed), batch: vec![], sent: vec![] };
+    let mut wire = Tape {
+        caps: caps(),
+        waiting: frames(seed),
+        batch: vec![],
+        sent: vec![],
+    };
     while stack.poll(1, &mut wire).expect("a tape does not fail") {}
-    let counts = format!("{:?} {:?} {}", stack.counters(), stack.interface_counters(), stack.contexts());
+    let counts = format!(
+        "{:?} {:?} {}",
+        stack.counters(),
+        stack.interface_counters(),
+        stack.contexts()
+    );
     let trace = trace.lock().expect("not poisoned").clone();
     // The network layer's own answers leave before what a batch's chains send.
     wire.sent.sort_by_key(|frame| frame[9]);
@@ -142,11 +175,18 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
 fn frames_together_do_what_they_do_one_by_one() {
     for seed in 0..40 {
         let alone = run(seed, 1);
-        assert!(alone.0.len() > 200 && alone.1.len() > 100, "{} events", alone.0.len());
+        assert!(
+            alone.0.len() > 200 && alone.1.len() > 100,
+            "{} events",
+            alone.0.len()
+        );
         for batch in [2, 31, 33, 256] {
             let together = run(seed, batch);
             let first = alone.0.iter().zip(&together.0).position(|(a, b)| a != b);
-            assert_eq!(first, None, "seed {seed}, {batch} at a time: the first event with another effect");
+            assert_eq!(
+                first, None,
+                "seed {seed}, {batch} at a time: the first event with another effect"
+            );
             assert!(alone == together, "seed {seed}, {batch} at a time");
         }
     }

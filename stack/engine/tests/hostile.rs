@@ -77,9 +77,21 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
 
 fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
     let own = step.keyed.as_ref().expect("a keyed context").1.header.id;
-    let uid = if dice.below(8) == 0 { flow_id(dice.below(5), 0) } else { own };
-    let addr = if dice.below(4) == 0 { dice.number() << dice.below(33) } else { step.ev.addr };
-    let len = if dice.below(2) == 0 { step.ev.len } else { dice.number() };
+    let uid = if dice.below(8) == 0 {
+        flow_id(dice.below(5), 0)
+    } else {
+        own
+    };
+    let addr = if dice.below(4) == 0 {
+        dice.number() << dice.below(33)
+    } else {
+        step.ev.addr
+    };
+    let len = if dice.below(2) == 0 {
+        step.ev.len
+    } else {
+        dice.number()
+    };
     match dice.below(18) {
         0 => step.unit(RecordKind::NewTx, uid, addr, len, 0),
         1 => step.unit(RecordKind::NewRx, uid, addr, len, dice.number()),
@@ -89,13 +101,21 @@ fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
         6 => step.unit(RecordKind::FlushRx, uid, 0, dice.number(), 0),
         7..10 => {
             let data = (dice.number(), dice.number() as u32, dice.below(1800) as u32);
-            let event = if dice.below(3) == 0 { dice.below(256) as u16 } else { PACKET };
+            let event = if dice.below(3) == 0 {
+                dice.below(256) as u16
+            } else {
+                PACKET
+            };
             step.packet(1 - stack, event, dice.below(4), dice.number(), data);
         }
         10 if step.kind() == Some(FLOW) => step.timer_start(dice.below(2) as u32, 1 + dice.below(5000)),
         11 if dice.below(4) == 0 => step.del_context(),
         12 => {
-            let kind = if dice.below(2) == 0 { RecordKind::AddId } else { RecordKind::DropId };
+            let kind = if dice.below(2) == 0 {
+                RecordKind::AddId
+            } else {
+                RecordKind::DropId
+            };
             step.context_record(kind, flow_id(dice.below(50), dice.below(3)));
         }
         13 => step.notify(dice.below(9) as u32, flow_id(80, dice.below(9)), 7),
@@ -103,7 +123,11 @@ fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
         16 => step.unit(RecordKind::DelTx, uid, 0, 0, 0),
         17 => step.unit(RecordKind::DelRx, uid, 0, 0, 0),
         15 => {
-            let kinds = [RecordKind::QueueRate, RecordKind::QueuePrio, RecordKind::QueueReset];
+            let kinds = [
+                RecordKind::QueueRate,
+                RecordKind::QueuePrio,
+                RecordKind::QueueReset,
+            ];
             step.queue(kinds[dice.below(3) as usize], dice.below(4) as u32, dice.number());
         }
         _ => {}
@@ -124,7 +148,12 @@ fn small(own: usize) -> StackConfig {
     (limits.tx_bytes, limits.rx_bytes) = (100_000, 150_000);
     (limits.tx_total, limits.rx_total) = (300_000, 400_000);
     (limits.first_bytes, limits.least_bytes) = (20_000, 1000);
-    (limits.pending_packets, limits.pending_frames, limits.raised, limits.batch) = (50, 20, 12, 10);
+    (
+        limits.pending_packets,
+        limits.pending_frames,
+        limits.raised,
+        limits.batch,
+    ) = (50, 20, 12, 10);
     (limits.ids_per_context, limits.units_per_context) = (4, 5);
     config
 }
@@ -132,7 +161,9 @@ fn small(own: usize) -> StackConfig {
 /// One random request to a stack.
 fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, dice: &mut Dice) {
     let (now, stack) = (pair.now, &mut pair.stacks[own]);
-    let pick = handles.get(dice.below(handles.len().max(1) as u64) as usize).copied();
+    let pick = handles
+        .get(dice.below(handles.len().max(1) as u64) as usize)
+        .copied();
     match (dice.below(12), pick) {
         (0, _) => handles.extend(stack.listen(now, address(own, 80 + dice.below(3) as u16), 8)),
         (1 | 2, _) => handles.extend(stack.connect(now, address(1 - own, 80 + dice.below(3) as u16), None)),
@@ -169,7 +200,9 @@ fn nothing_panics_and_nothing_is_left() {
             let own = dice.below(2) as usize;
             pair.ends[own].room = dice.below(40) as usize;
             request(&mut pair, own, &mut handles[own], &mut dice);
-            pair.stacks[own].poll(pair.now, &mut pair.ends[own]).expect("a cable does not fail");
+            pair.stacks[own]
+                .poll(pair.now, &mut pair.ends[own])
+                .expect("a cable does not fail");
             while dice.below(2) == 0
                 && let Some((_, notice)) = pair.stacks[own].next_notice()
             {
@@ -189,19 +222,27 @@ fn nothing_panics_and_nothing_is_left() {
         pair.ends.iter_mut().for_each(|end| end.room = 10_000);
         for _ in 0..200 {
             for (own, handles) in handles.iter_mut().enumerate() {
-                handles.drain(..).for_each(|handle| pair.stacks[own].release(handle));
+                handles
+                    .drain(..)
+                    .for_each(|handle| pair.stacks[own].release(handle));
                 while let Some((_, notice)) = pair.stacks[own].next_notice() {
                     if let Notice::Accepted(handle) = notice {
                         handles.push(handle);
                     }
                 }
-                pair.stacks[own].poll(pair.now, &mut pair.ends[own]).expect("a cable does not fail");
+                pair.stacks[own]
+                    .poll(pair.now, &mut pair.ends[own])
+                    .expect("a cable does not fail");
                 pair.ends[own].outbound.lock().expect("not poisoned").clear();
             }
             pair.now += 1_000_000;
         }
         for stack in &pair.stacks {
-            assert_eq!((stack.contexts(), stack.held_bytes()), (0, (0, 0)), "seed {seed}: {stack:?}");
+            assert_eq!(
+                (stack.contexts(), stack.held_bytes()),
+                (0, (0, 0)),
+                "seed {seed}: {stack:?}"
+            );
             assert_eq!(stack.next_deadline(), None, "seed {seed}");
         }
     }

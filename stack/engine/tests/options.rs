@@ -16,7 +16,9 @@ fn listening(told: &Told) -> Script {
     let note = |told: &Told, event: u16| {
         let told = told.clone();
         move |step: &mut Step<'_>| {
-            told.lock().expect("not poisoned").push((event, step.ev.flag, step.ev.seq));
+            told.lock()
+                .expect("not poisoned")
+                .push((event, step.ev.flag, step.ev.seq));
             Outcome::Done
         }
     };
@@ -46,10 +48,17 @@ fn first_options_come_after_the_request_and_before_what_it_raised() {
     let told = Told::default();
     let mut pair = Pair::new([listening(&told), Script::new()], 0, 1);
     let options = [(OPT_NODELAY, 1), (OPT_NODELAY, 0)];
-    let handle = pair.stacks[0].connect_with(5, address(1, 80), None, &options).expect("known options");
+    let handle = pair.stacks[0]
+        .connect_with(5, address(1, 80), None, &options)
+        .expect("known options");
     pair.settle();
     let nodelay = u64::from(OPT_NODELAY);
-    let want = vec![(CONNECT, 0, 0), (OPTION, nodelay, 1), (OPTION, nodelay, 0), (RAISED, 7, 0)];
+    let want = vec![
+        (CONNECT, 0, 0),
+        (OPTION, nodelay, 1),
+        (OPTION, nodelay, 0),
+        (RAISED, 7, 0),
+    ];
     assert_eq!(*told.lock().expect("not poisoned"), want);
     assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Ok(()));
 }
@@ -68,11 +77,22 @@ fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
     assert_eq!(pair.stacks[0].contexts(), 0);
     assert!(pair.notices(0).is_empty());
     // Address and port are free again.
-    let handle = pair.stacks[0].connect_with(6, address(1, 80), Some(address(0, 1000)), &[]).expect("free");
-    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_TOS, 4), refused(Errno::UNKNOWN_OPTION));
-    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_REUSE_PORT, 1), refused(Errno::INVALID));
+    let handle = pair.stacks[0]
+        .connect_with(6, address(1, 80), Some(address(0, 1000)), &[])
+        .expect("free");
+    assert_eq!(
+        pair.stacks[0].set_option(6, handle, OPT_TOS, 4),
+        refused(Errno::UNKNOWN_OPTION)
+    );
+    assert_eq!(
+        pair.stacks[0].set_option(6, handle, OPT_REUSE_PORT, 1),
+        refused(Errno::INVALID)
+    );
     pair.stacks[0].release(handle);
-    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Err(RequestError::BadHandle));
+    assert_eq!(
+        pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1),
+        Err(RequestError::BadHandle)
+    );
 }
 
 #[test]
@@ -88,7 +108,10 @@ fn a_send_buffer_bounds_what_is_taken() {
         .expect("the engine knows it");
     assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(5000));
     assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(0));
-    assert_eq!(pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 6000), Ok(()));
+    assert_eq!(
+        pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 6000),
+        Ok(())
+    );
     assert_eq!(pair.notices(0), [(handle, Notice::Writable)]);
     assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(1000));
     // Smaller than what it holds: nothing is lost, nothing more is taken.

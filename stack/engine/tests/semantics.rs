@@ -22,7 +22,9 @@ fn connecting() -> Script {
 
 fn connected(script: Script) -> (Pair, Handle) {
     let mut pair = Pair::new([script, Script::new()], 0, 1);
-    let handle = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
+    let handle = pair.stacks[0]
+        .connect(pair.now, address(1, 80), None)
+        .expect("free");
     (pair, handle)
 }
 
@@ -40,13 +42,18 @@ fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
 
 #[test]
 fn a_refusal_leaves_nothing_behind() {
-    let script = Script::new().on(CONNECT, |_| Outcome::Refused(111)).on(LISTEN, |_| Outcome::Refused(13));
+    let script = Script::new()
+        .on(CONNECT, |_| Outcome::Refused(111))
+        .on(LISTEN, |_| Outcome::Refused(13));
     let mut stack = stack(script, config(0));
     let local = Some(address(0, 1234));
     for _ in 0..3 {
         let refused = stack.connect(1, address(1, 80), local);
         assert_eq!(refused, Err(RequestError::Refused(Errno(111))));
-        assert_eq!(stack.listen(1, address(0, 80), 1), Err(RequestError::Refused(Errno(13))));
+        assert_eq!(
+            stack.listen(1, address(0, 80), 1),
+            Err(RequestError::Refused(Errno(13)))
+        );
     }
     assert_eq!((stack.contexts(), stack.counters().refused), (0, 6));
     assert!(stack.next_notice().is_none());
@@ -82,7 +89,11 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     assert_eq!(pair.stacks[0].send(1, handle, &bytes), Ok(4000));
     let frames = sent(&mut pair);
     let shape: Vec<(u32, usize)> = frames.iter().map(|f| (f.1, f.2.len())).collect();
-    assert_eq!(shape, [(100, 1400), (1500, 1400), (2900, 1200)], "1,000 bytes do not exist");
+    assert_eq!(
+        shape,
+        [(100, 1400), (1500, 1400), (2900, 1200)],
+        "1,000 bytes do not exist"
+    );
     assert!(frames.iter().flat_map(|f| f.2.clone()).eq(bytes));
     assert_eq!(pair.stacks[0].counters().clipped_sending, 1000);
 }
@@ -129,7 +140,11 @@ fn only_what_is_proven_leaves_as_a_super_segment() {
     assert_eq!(sent_through(connecting(), 0, 65_535, false).1, 0, "nothing is");
     let (plain, ..) = sent_through(connecting(), 2, 0, false);
     let (packets, joined, _) = sent_through(connecting().proven(), 2, 65_535, false);
-    assert_eq!((joined, packets == plain), (0, true), "a flag is set that has to be clear");
+    assert_eq!(
+        (joined, packets == plain),
+        (0, true),
+        "a flag is set that has to be clear"
+    );
     let other = connecting().proven().with(|module| {
         module.offloads[0].rules.push(hawser_ir::RuleId(0));
     });
@@ -140,9 +155,17 @@ fn only_what_is_proven_leaves_as_a_super_segment() {
 fn a_wrong_proof_is_noticed_on_request() {
     let (plain, ..) = sent_through(connecting(), 1, 0, false);
     let (packets, joined, wrong) = sent_through(connecting().proven(), 1, 65_535, true);
-    assert_eq!((joined, wrong, packets == plain), (0, 1, true), "packet by packet from there on");
+    assert_eq!(
+        (joined, wrong, packets == plain),
+        (0, 1, true),
+        "packet by packet from there on"
+    );
     let (packets, joined, wrong) = sent_through(connecting().proven(), 1, 2100, true);
-    assert_eq!((joined, wrong, packets == plain), (1, 1, true), "the first two were right");
+    assert_eq!(
+        (joined, wrong, packets == plain),
+        (1, 1, true),
+        "the first two were right"
+    );
     let (packets, ..) = sent_through(connecting().proven(), 1, 65_535, false);
     assert!(packets != plain, "the lie would show on the link");
 }
@@ -197,7 +220,11 @@ fn raised_events_run_after_the_records_and_in_order() {
             let flag = step.ev.flag;
             raised.lock().expect("not poisoned").push(flag);
             assert_eq!(step.scratch[0], 42, "the scratchpad lives as long as the request");
-            assert_eq!(step.keyed.is_some(), flag != 2, "its target is its only id, without one its raiser");
+            assert_eq!(
+                step.keyed.is_some(),
+                flag != 2,
+                "its target is its only id, without one its raiser"
+            );
             if flag == 1 {
                 let own = step.keyed.as_ref().expect("found").1.header.id;
                 step.raise(own, 4);
@@ -222,7 +249,12 @@ fn endless_raising_is_cut_into_batches() {
     pair.stacks[0].close(1, handle);
     let first = pair.stacks[0].observe(handle, "shown").expect("observable");
     assert!(first <= 300, "{first}");
-    assert!(pair.stacks[0].poll(1, &mut pair.ends[0]).expect("a cable does not fail"), "there is more");
+    assert!(
+        pair.stacks[0]
+            .poll(1, &mut pair.ends[0])
+            .expect("a cable does not fail"),
+        "there is more"
+    );
     assert!(pair.stacks[0].observe(handle, "shown") > Some(first));
     assert_eq!(pair.stacks[0].observe(handle, "hidden"), None);
     assert_eq!(pair.stacks[0].observe(handle, "nothing"), None);
@@ -258,14 +290,21 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
     assert!(log.lock().expect("not poisoned").is_empty());
     assert!(pair.advance());
     pair.settle();
-    assert_eq!(*log.lock().expect("not poisoned"), [(1005, [true, false]), (1005, [false, false])]);
+    assert_eq!(
+        *log.lock().expect("not poisoned"),
+        [(1005, [true, false]), (1005, [false, false])]
+    );
     assert_eq!(pair.stacks[0].next_deadline(), None);
     let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
     pair.stacks[0].close(2000, other);
     pair.stacks[0].abort(2000, other);
     pair.now = 9000;
     pair.settle();
-    assert_eq!(log.lock().expect("not poisoned").len(), 3, "a stopped timer does not fire");
+    assert_eq!(
+        log.lock().expect("not poisoned").len(),
+        3,
+        "a stopped timer does not fire"
+    );
 }
 
 #[test]
@@ -283,14 +322,25 @@ fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
     let handle = stack.connect(1, address(1, 80), None).expect("free");
     end.room = 2;
     // 4 packets are the worst case of each chain: 17 fit into 20.
-    let accepted = (0..50).map(|_| stack.send(1, handle, b"x").expect("open")).sum::<usize>();
+    let accepted = (0..50)
+        .map(|_| stack.send(1, handle, b"x").expect("open"))
+        .sum::<usize>();
     assert_eq!(accepted, 17);
     assert!(stack.poll(1, &mut end).expect("a cable does not fail"));
-    assert!(!stack.poll(1, &mut end).expect("a cable does not fail"), "nothing moves");
+    assert!(
+        !stack.poll(1, &mut end).expect("a cable does not fail"),
+        "nothing moves"
+    );
     assert!(stack.wants_wire());
     let mut seqs = Vec::new();
     while seqs.len() < 17 {
-        seqs.extend(end.outbound.lock().expect("not poisoned").drain(..).map(|frame| frame[31]));
+        seqs.extend(
+            end.outbound
+                .lock()
+                .expect("not poisoned")
+                .drain(..)
+                .map(|frame| frame[31]),
+        );
         stack.poll(1, &mut end).expect("a cable does not fail");
     }
     assert!(seqs.iter().copied().eq(0..17));
@@ -358,7 +408,10 @@ fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
     let mut stack = stack(connecting(), config);
     let first = stack.connect(1, address(1, 80), None).expect("room");
     stack.connect(1, address(1, 80), None).expect("room");
-    assert_eq!(stack.connect(1, address(1, 80), None), Err(RequestError::Limit("contexts")));
+    assert_eq!(
+        stack.connect(1, address(1, 80), None),
+        Err(RequestError::Limit("contexts"))
+    );
     stack.abort(1, first); // No chain for it, but there is an `abort`: nothing happens.
     assert_eq!(stack.contexts(), 2);
 }
@@ -366,7 +419,9 @@ fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
 #[test]
 fn a_program_without_abort_loses_its_context() {
     let script = connecting().with(|module| {
-        module.parsers.retain(|p| p.source != hawser_ir::Source::App(hawser_ir::AppOp::Abort));
+        module
+            .parsers
+            .retain(|p| p.source != hawser_ir::Source::App(hawser_ir::AppOp::Abort));
     });
     let mut stack = stack(script, config(0));
     let handle = stack.connect(1, address(1, 80), None).expect("room");
@@ -375,7 +430,9 @@ fn a_program_without_abort_loses_its_context() {
     assert_eq!(stack.next_notice(), Some((handle, Notice::Closed)));
     // Its port is free again.
     for _ in 0..3 {
-        let handle = stack.connect(1, address(1, 80), Some(address(0, 999))).expect("free again");
+        let handle = stack
+            .connect(1, address(1, 80), Some(address(0, 999)))
+            .expect("free again");
         stack.release(handle);
         stack.poll(1, &mut cable(0, 1)[0]).expect("a cable does not fail");
     }
@@ -454,7 +511,9 @@ fn the_tap_sees_every_event_after_it_took_effect() {
     let log = seen.clone();
     stack.set_tap(Some(Box::new(move |event| {
         let header = hawser_ir::buf::event_header(event.event);
-        let word = event.context.map(|(_, bytes)| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3]);
+        let word = event
+            .context
+            .map(|(_, bytes)| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3]);
         let made = event.fresh.is_some();
         let records = event.records.iter().count();
         log.lock().expect("not poisoned").push((
@@ -468,7 +527,10 @@ fn the_tap_sees_every_event_after_it_took_effect() {
     })));
     let handle = stack.connect(5, address(1, 80), None).expect("free");
     stack.close(6, handle);
-    let want = [(CONNECT, 5, None, true, 3, Outcome::Done), (CLOSE, 6, Some(77), false, 1, Outcome::Stop)];
+    let want = [
+        (CONNECT, 5, None, true, 3, Outcome::Done),
+        (CLOSE, 6, Some(77), false, 1, Outcome::Stop),
+    ];
     assert_eq!(*seen.lock().expect("not poisoned"), want);
 }
 
@@ -477,14 +539,26 @@ fn configurations_that_cannot_work_are_turned_down() {
     let with = |change: fn(&mut hawser_engine::StackConfig)| {
         let mut config = config(0);
         change(&mut config);
-        Stack::new(Arc::new(Script::new()), config, &caps()).map(|_| ()).expect_err("broken")
+        Stack::new(Arc::new(Script::new()), config, &caps())
+            .map(|_| ())
+            .expect_err("broken")
     };
-    assert!(matches!(with(|c| c.interface.addresses.clear()), ConfigError::Interface(_)));
+    assert!(matches!(
+        with(|c| c.interface.addresses.clear()),
+        ConfigError::Interface(_)
+    ));
     #[allow(clippy::reversed_empty_ranges)]
     let empty = with(|c| c.ephemeral = 10..=9);
     assert_eq!(empty, ConfigError::Ports);
     let limit = with(|c| c.limits.pending_packets = 3);
-    assert_eq!(limit, ConfigError::Limit { name: "pending_packets", value: 3, least: 4 });
+    assert_eq!(
+        limit,
+        ConfigError::Limit {
+            name: "pending_packets",
+            value: 3,
+            least: 4
+        }
+    );
     let broken = Script::new().with(|module| module.chains.truncate(2));
     let broken = Stack::new(Arc::new(broken), config(0), &caps()).map(|_| ());
     assert!(matches!(broken, Err(ConfigError::Program(_))));
@@ -498,14 +572,21 @@ fn the_first_vacant_id_is_reserved_even_behind_a_found_one() {
             Outcome::Done
         })
         .on(OTHER_PACKET, |step| {
-            assert!(step.keyed.is_some() && step.fresh.is_none(), "this chain creates nothing");
+            assert!(
+                step.keyed.is_some() && step.fresh.is_none(),
+                "this chain creates nothing"
+            );
             step.answer(1, PACKET, 1, 0);
             Outcome::Done
         })
         .on(PACKET, |step| {
             let id = step.fresh.as_ref().expect("reserved").header.id;
             assert!(step.keyed.is_some());
-            assert_eq!(id.bytes(), step.ev.header.id[1].bytes(), "its port alone names nothing yet");
+            assert_eq!(
+                id.bytes(),
+                step.ev.header.id[1].bytes(),
+                "its port alone names nothing yet"
+            );
             step.new_context(FLOW);
             step.notify(NOTIFY_EOF, Id::NONE, 0);
             Outcome::Done
@@ -561,8 +642,12 @@ fn what_the_application_does_not_read_has_a_limit() {
     config.limits.rx_bytes = 128 * 1024;
     let mut pair = Pair::new([client, Script::new()], 0, 1);
     pair.stacks[1] = stack(server, config);
-    let handle = pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))).expect("free");
-    let sender = pair.stacks[0].connect(1, address(1, 4000), Some(address(0, 80))).expect("free");
+    let handle = pair.stacks[1]
+        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .expect("free");
+    let sender = pair.stacks[0]
+        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .expect("free");
     for _ in 0..500 {
         assert_eq!(pair.stacks[0].send(1, sender, &[1; 992]), Ok(992));
         pair.settle();
@@ -584,7 +669,10 @@ fn a_full_table_of_handles_keeps_the_port_free() {
     let [mut end, _] = cable(0, 1);
     let first = stack.connect(1, address(1, 80), None).expect("room");
     let local = Some(address(0, 999));
-    assert_eq!(stack.connect(1, address(1, 80), local), Err(RequestError::Limit("handles")));
+    assert_eq!(
+        stack.connect(1, address(1, 80), local),
+        Err(RequestError::Limit("handles"))
+    );
     stack.release(first);
     stack.poll(1, &mut end).expect("a cable does not fail");
     assert!(stack.connect(1, address(1, 80), local).is_ok());
@@ -612,18 +700,27 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     pair.stacks[0].finish(1, handle);
     pair.stacks[0].finish(1, handle);
     let _ = sent(&mut pair);
-    assert_eq!(*told.lock().expect("not poisoned"), ["release", "close"], "both at once: nobody will read");
+    assert_eq!(
+        *told.lock().expect("not poisoned"),
+        ["release", "close"],
+        "both at once: nobody will read"
+    );
 }
 
 /// The Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let sum: u32 = bytes.chunks(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum();
+    let sum: u32 = bytes
+        .chunks(2)
+        .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
+        .sum();
     (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
 }
 
 /// An IPv4 packet without options that must not be fragmented.
 fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
-    let mut header = [0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
+    let mut header = [
+        0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to,
+    ];
     header[2..4].copy_from_slice(&len.to_be_bytes());
     let sum = checksum(&header);
     header[10..12].copy_from_slice(&sum);
@@ -640,10 +737,17 @@ fn a_program_without_a_parser_for_errors_vouches_for_none() {
     let sum = checksum(&error);
     error[2..4].copy_from_slice(&sum);
     let len = 20 + error.len() as u16;
-    pair.ends[0].inbound.lock().expect("not poisoned").push_back(ipv4(9, 1, 1, len, &error));
+    pair.ends[0]
+        .inbound
+        .lock()
+        .expect("not poisoned")
+        .push_back(ipv4(9, 1, 1, len, &error));
     let _ = sent(&mut pair);
     assert_eq!(pair.stacks[0].counters().frames_received, 1);
     let interface = pair.stacks[0].interface_counters();
-    let dropped: u64 = DropReason::ALL.iter().map(|reason| interface.dropped(*reason)).sum();
+    let dropped: u64 = DropReason::ALL
+        .iter()
+        .map(|reason| interface.dropped(*reason))
+        .sum();
     assert_eq!((dropped, interface.paths_lowered), (0, 0));
 }

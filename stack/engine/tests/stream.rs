@@ -32,7 +32,11 @@ fn transmit(step: &mut Step<'_>, again: bool) {
     if waiting && !again {
         return;
     }
-    let len = if again { w[FLIGHT] } else { (w[END] - w[UNA]).min(MSS) };
+    let len = if again {
+        w[FLIGHT]
+    } else {
+        (w[END] - w[UNA]).min(MSS)
+    };
     if len == 0 && w[CLOSING] == 0 {
         return;
     }
@@ -44,7 +48,10 @@ fn transmit(step: &mut Step<'_>, again: bool) {
 }
 
 fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
-    let (ev, w) = (step.ev, step.keyed.as_ref().map(|k| k.1.words).unwrap_or_default());
+    let (ev, w) = (
+        step.ev,
+        step.keyed.as_ref().map(|k| k.1.words).unwrap_or_default(),
+    );
     if step.kind() != Some(FLOW) {
         return on_stranger(step, own);
     }
@@ -156,7 +163,9 @@ fn byte_at(i: usize) -> u8 {
 /// Sends `total` bytes from stack 0 to 1 and closes; returns what arrived.
 fn transfer(pair: &mut Pair, total: usize) -> Vec<u8> {
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
-    let client = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
+    let client = pair.stacks[0]
+        .connect(pair.now, address(1, 80), None)
+        .expect("free");
     let (mut sent, mut received, mut over) = (0, Vec::new(), false);
     let mut server: Option<Handle> = None;
     for _ in 0..2_000_000 {
@@ -201,11 +210,22 @@ fn a_stream_arrives_whole_in_spite_of_losses() {
         let mut pair = Pair::new([program(0), program(1)], 20, seed);
         let total = 200_000;
         let received = transfer(&mut pair, total);
-        assert!(received.len() == total, "seed {seed}: {} of {total} bytes", received.len());
-        assert!(received.iter().enumerate().all(|(i, b)| *b == byte_at(i)), "seed {seed}");
+        assert!(
+            received.len() == total,
+            "seed {seed}: {} of {total} bytes",
+            received.len()
+        );
+        assert!(
+            received.iter().enumerate().all(|(i, b)| *b == byte_at(i)),
+            "seed {seed}"
+        );
         let counters = pair.stacks[0].counters();
         assert!(counters.timers > 10, "{counters:?}");
-        assert_eq!((counters.clipped_sending, counters.dangling), (0, 0), "{counters:?}");
+        assert_eq!(
+            (counters.clipped_sending, counters.dangling),
+            (0, 0),
+            "{counters:?}"
+        );
         assert_eq!(pair.stacks[1].counters().clipped_receiving, 0);
     }
 }
@@ -215,7 +235,11 @@ fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let mut pair = Pair::new([program(0), program(1)], 20, seed);
         transfer(&mut pair, 50_000);
-        (pair.now, pair.stacks[0].counters().clone(), pair.stacks[1].counters().clone())
+        (
+            pair.now,
+            pair.stacks[0].counters().clone(),
+            pair.stacks[1].counters().clone(),
+        )
     };
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
@@ -226,10 +250,16 @@ fn many_connections_share_a_stack() {
     let mut pair = Pair::new([program(0), program(1)], 0, 1);
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
     let clients: Vec<Handle> = (0..500)
-        .map(|_| pair.stacks[0].connect(pair.now, address(1, 80), None).expect("ports enough"))
+        .map(|_| {
+            pair.stacks[0]
+                .connect(pair.now, address(1, 80), None)
+                .expect("ports enough")
+        })
         .collect();
     for (i, client) in clients.iter().enumerate() {
-        pair.stacks[0].send(pair.now, *client, &(i as u64).to_be_bytes()).expect("open");
+        pair.stacks[0]
+            .send(pair.now, *client, &(i as u64).to_be_bytes())
+            .expect("open");
     }
     pair.settle();
     // The first packet made the connection; it comes again when its timer fires.
@@ -245,30 +275,56 @@ fn many_connections_share_a_stack() {
     }
     assert_eq!(sums, (0..500).sum::<u64>());
     assert_eq!(pair.stacks[1].contexts(), 501);
-    clients.iter().for_each(|client| pair.stacks[0].abort(pair.now, *client));
+    clients
+        .iter()
+        .for_each(|client| pair.stacks[0].abort(pair.now, *client));
     assert_eq!(pair.stacks[0].contexts(), 0);
     let failed = Notice::Failed(hawser_engine::Errno(103));
-    assert_eq!(pair.notices(0).iter().filter(|(_, notice)| *notice == failed).count(), 500);
+    assert_eq!(
+        pair.notices(0)
+            .iter()
+            .filter(|(_, notice)| *notice == failed)
+            .count(),
+        500
+    );
 }
 
 #[test]
 fn addresses_are_known_at_both_ends() {
     let mut pair = Pair::new([program(0), program(1)], 0, 1);
     let listener = pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
-    let client = pair.stacks[0].connect(pair.now, address(1, 80), Some(address(0, 5555))).expect("free");
+    let client = pair.stacks[0]
+        .connect(pair.now, address(1, 80), Some(address(0, 5555)))
+        .expect("free");
     pair.stacks[0].send(pair.now, client, b"x").expect("open");
     pair.settle();
     assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(0));
-    let [(told, Notice::Accepted(server))] = pair.notices(1)[..] else { panic!("one connection") };
+    let [(told, Notice::Accepted(server))] = pair.notices(1)[..] else {
+        panic!("one connection")
+    };
     assert_eq!(told, listener);
     pair.settle();
-    assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(0), "it still waits");
+    assert_eq!(
+        pair.stacks[1].observe(listener, "shown"),
+        Some(0),
+        "it still waits"
+    );
     pair.stacks[1].accept(listener);
     pair.settle();
-    assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(1), "it was told that one was taken");
+    assert_eq!(
+        pair.stacks[1].observe(listener, "shown"),
+        Some(1),
+        "it was told that one was taken"
+    );
     let ends = |stack: &Stack, handle| (stack.local(handle), stack.peer(handle));
-    assert_eq!(ends(&pair.stacks[0], client), (Some(address(0, 5555)), Some(address(1, 80))));
-    assert_eq!(ends(&pair.stacks[1], server), (Some(address(1, 80)), Some(address(0, 5555))));
+    assert_eq!(
+        ends(&pair.stacks[0], client),
+        (Some(address(0, 5555)), Some(address(1, 80)))
+    );
+    assert_eq!(
+        ends(&pair.stacks[1], server),
+        (Some(address(1, 80)), Some(address(0, 5555)))
+    );
     assert_eq!(ends(&pair.stacks[1], listener), (Some(address(1, 80)), None));
     let again = pair.stacks[0].connect(pair.now, address(1, 80), Some(address(0, 5555)));
     assert_eq!(again, Err(RequestError::AddressInUse));
@@ -276,15 +332,22 @@ fn addresses_are_known_at_both_ends() {
     // On a wire without link layer everything is reachable, so only another family is not.
     assert!(elsewhere.is_ok());
     let other_family = pair.stacks[0].connect(pair.now, "[fd00::1]:80".parse().expect("an address"), None);
-    assert!(matches!(other_family, Err(RequestError::Unreachable(_))), "{other_family:?}");
+    assert!(
+        matches!(other_family, Err(RequestError::Unreachable(_))),
+        "{other_family:?}"
+    );
 }
 
 #[test]
 fn what_was_flushed_stays_readable_after_the_end() {
     let mut pair = Pair::new([program(0), program(1)], 0, 1);
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
-    let client = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
-    pair.stacks[0].send(pair.now, client, b"last words").expect("open");
+    let client = pair.stacks[0]
+        .connect(pair.now, address(1, 80), None)
+        .expect("free");
+    pair.stacks[0]
+        .send(pair.now, client, b"last words")
+        .expect("open");
     pair.settle();
     pair.advance();
     pair.settle();
@@ -294,21 +357,31 @@ fn what_was_flushed_stays_readable_after_the_end() {
     });
     let server = server.expect("accepted");
     pair.stacks[1].abort(pair.now, server);
-    assert_eq!(pair.stacks[1].send(pair.now, server, b"x"), Err(RequestError::NotConnected));
+    assert_eq!(
+        pair.stacks[1].send(pair.now, server, b"x"),
+        Err(RequestError::NotConnected)
+    );
     assert_eq!(pair.stacks[1].readable(server), 10);
     let mut out = [0; 20];
     assert_eq!(pair.stacks[1].recv(pair.now, server, &mut out), Ok(10));
     assert_eq!(&out[..10], b"last words");
     pair.stacks[1].release(server);
-    assert_eq!(pair.stacks[1].recv(pair.now, server, &mut out), Err(RequestError::BadHandle));
+    assert_eq!(
+        pair.stacks[1].recv(pair.now, server, &mut out),
+        Err(RequestError::BadHandle)
+    );
 }
 
 #[test]
 fn a_released_connection_is_aborted_and_a_closed_one_goes_on() {
     let mut pair = Pair::new([program(0), program(1)], 0, 1);
     pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
-    let left = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
-    let closed = pair.stacks[0].connect(pair.now, address(1, 80), None).expect("free");
+    let left = pair.stacks[0]
+        .connect(pair.now, address(1, 80), None)
+        .expect("free");
+    let closed = pair.stacks[0]
+        .connect(pair.now, address(1, 80), None)
+        .expect("free");
     pair.stacks[0].send(pair.now, left, b"one").expect("open");
     pair.stacks[0].send(pair.now, closed, b"two").expect("open");
     pair.stacks[0].close(pair.now, closed);
@@ -329,5 +402,9 @@ fn a_program_without_a_chain_for_connect_is_not_called_an_address_in_use() {
     let mut pair = Pair::new([Script::new(), Script::new()], 0, 1);
     let opened = pair.stacks[0].connect(pair.now, address(1, 80), None);
     assert_eq!(opened, Err(RequestError::NothingOpened));
-    assert!(RequestError::NothingOpened.to_string().contains("does `deploy` register its chains?"));
+    assert!(
+        RequestError::NothingOpened
+            .to_string()
+            .contains("does `deploy` register its chains?")
+    );
 }

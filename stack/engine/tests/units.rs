@@ -35,7 +35,13 @@ fn sender(end: End) -> Script {
         let (number, ev) = (step.words()[0], step.ev);
         step.words()[0] += 1;
         let uid = message(number);
-        step.unit(RecordKind::NewTx, uid, 0, if end == End::Size { ev.len } else { INF }, 0);
+        step.unit(
+            RecordKind::NewTx,
+            uid,
+            0,
+            if end == End::Size { ev.len } else { INF },
+            0,
+        );
         step.unit(RecordKind::AddTx, uid, ev.addr, ev.len, 0);
         step.packet_of(uid, 1, PACKET, 0, number, (0, ev.len as u32, 0));
         step.unit(RecordKind::FlushTx, uid, 0, ev.len, 0);
@@ -58,7 +64,13 @@ fn receiver(end: End) -> Script {
     });
     script.on(PACKET, move |step| {
         let (uid, ev) = (message(step.ev.seq), step.ev);
-        step.unit(RecordKind::NewRx, uid, 0, if end == End::Size { ev.len } else { INF }, 65_536);
+        step.unit(
+            RecordKind::NewRx,
+            uid,
+            0,
+            if end == End::Size { ev.len } else { INF },
+            65_536,
+        );
         step.unit(RecordKind::AddRx, uid, ev.addr, ev.len, 0);
         step.unit(RecordKind::FlushRx, uid, 0, ev.len, 0);
         if end == End::Instruction {
@@ -76,8 +88,12 @@ fn pair(end: End) -> (Pair, [Handle; 2]) {
         config.limits.units_per_context = LIMIT;
         pair.stacks[i] = stack(script, config);
     }
-    let theirs = pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))).expect("free");
-    let ours = pair.stacks[0].connect(1, address(1, 4000), Some(address(0, 80))).expect("free");
+    let theirs = pair.stacks[1]
+        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .expect("free");
+    let ours = pair.stacks[0]
+        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .expect("free");
     (pair, [ours, theirs])
 }
 
@@ -97,17 +113,33 @@ fn units_that_end_make_room_for_any_number_of_later_ones() {
         let (mut pair, [ours, theirs]) = pair(end);
         let mut all = String::new();
         for n in 0..20 * LIMIT as u64 {
-            assert_eq!(pair.stacks[0].send(1, ours, text(n).as_bytes()), Ok(text(n).len()), "{end:?}, {n}");
+            assert_eq!(
+                pair.stacks[0].send(1, ours, text(n).as_bytes()),
+                Ok(text(n).len()),
+                "{end:?}, {n}"
+            );
             pair.settle();
             all += &text(n);
         }
         // Twenty times the limit of finished units wait to be read: they count against memory alone.
         assert_eq!(read(&mut pair.stacks[1], theirs), all, "{end:?}");
-        assert_eq!(pair.stacks.each_ref().map(Stack::held_bytes), [(0, 0); 2], "{end:?}");
+        assert_eq!(
+            pair.stacks.each_ref().map(Stack::held_bytes),
+            [(0, 0); 2],
+            "{end:?}"
+        );
         for stack in &pair.stacks {
             let counters = stack.counters();
-            let lost = (counters.dangling, counters.clipped_sending, counters.clipped_receiving);
-            assert_eq!((lost, counters.unit_limit, counters.duplicate_ids), ((0, 0, 0), 0, 0), "{end:?}");
+            let lost = (
+                counters.dangling,
+                counters.clipped_sending,
+                counters.clipped_receiving,
+            );
+            assert_eq!(
+                (lost, counters.unit_limit, counters.duplicate_ids),
+                ((0, 0, 0), 0, 0),
+                "{end:?}"
+            );
         }
     }
 }
@@ -119,8 +151,15 @@ fn a_request_beyond_the_limit_of_units_is_refused_by_its_name() {
     let results: Vec<_> = (0..10).map(|n| stack.send(1, ours, text(n).as_bytes())).collect();
     // A chain of this program may make two units: with three there is no room for its worst case.
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), LIMIT - 1);
-    assert_eq!(results.last(), Some(&Err(RequestError::Limit("units_per_context"))));
-    assert_eq!(RequestError::Limit("units_per_context").errno(), Errno(105), "ENOBUFS");
+    assert_eq!(
+        results.last(),
+        Some(&Err(RequestError::Limit("units_per_context")))
+    );
+    assert_eq!(
+        RequestError::Limit("units_per_context").errno(),
+        Errno(105),
+        "ENOBUFS"
+    );
     assert_eq!((stack.counters().unit_limit, stack.counters().dangling), (7, 0));
     assert_eq!(stack.contexts(), 1, "the connection lives on");
 }
@@ -132,17 +171,32 @@ fn packets_beyond_the_limit_of_units_end_the_context_with_an_error() {
     let mut config = config(0);
     config.limits.units_per_context = LIMIT;
     pair.stacks[0] = stack(sender(End::Size), config);
-    let ours = pair.stacks[0].connect(1, address(1, 4000), Some(address(0, 80))).expect("free");
+    let ours = pair.stacks[0]
+        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .expect("free");
     for n in 0..2 * LIMIT as u64 {
         assert!(pair.stacks[0].send(1, ours, text(n).as_bytes()).is_ok());
         pair.settle();
     }
     let notices = pair.notices(1);
-    let failures = notices.iter().filter(|(_, notice)| matches!(notice, Notice::Failed(_)));
-    assert_eq!(failures.collect::<Vec<_>>(), [&(theirs, Notice::Failed(Errno(105)))], "once: {notices:?}");
-    assert_eq!((pair.stacks[1].counters().unit_limit, pair.stacks[1].contexts()), (1, 0));
+    let failures = notices
+        .iter()
+        .filter(|(_, notice)| matches!(notice, Notice::Failed(_)));
+    assert_eq!(
+        failures.collect::<Vec<_>>(),
+        [&(theirs, Notice::Failed(Errno(105)))],
+        "once: {notices:?}"
+    );
+    assert_eq!(
+        (pair.stacks[1].counters().unit_limit, pair.stacks[1].contexts()),
+        (1, 0)
+    );
     let before: String = (0..LIMIT as u64).map(text).collect();
-    assert_eq!(read(&mut pair.stacks[1], theirs), before, "what was handed over before is not lost");
+    assert_eq!(
+        read(&mut pair.stacks[1], theirs),
+        before,
+        "what was handed over before is not lost"
+    );
 }
 
 #[test]
@@ -158,15 +212,27 @@ fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
     });
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
-    let again = pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))).expect("free");
+    let again = pair.stacks[1]
+        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .expect("free");
     assert_eq!(again, theirs);
     for _ in 0..2 {
         assert_eq!(pair.stacks[0].send(1, ours, b"abcdef"), Ok(6));
         pair.settle();
     }
-    assert_eq!(pair.stacks[1].held_bytes().1, 2 * 4096, "one page for each unread unit");
+    assert_eq!(
+        pair.stacks[1].held_bytes().1,
+        2 * 4096,
+        "one page for each unread unit"
+    );
     assert_eq!(read(&mut pair.stacks[1], theirs), "abcabc");
-    assert_eq!((pair.stacks[1].held_bytes().1, pair.stacks[1].counters().duplicate_ids), (0, 0));
+    assert_eq!(
+        (
+            pair.stacks[1].held_bytes().1,
+            pair.stacks[1].counters().duplicate_ids
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -185,7 +251,10 @@ fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
     });
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
-    assert_eq!(pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))), Ok(theirs));
+    assert_eq!(
+        pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))),
+        Ok(theirs)
+    );
     for bytes in [b"aa", b"bb", b"cc"] {
         assert_eq!(pair.stacks[0].send(1, ours, bytes), Ok(2));
         pair.settle();

@@ -42,24 +42,48 @@ impl Attached {
             return Err(other("params"));
         }
         let chains = before.chains.iter().zip(&after.chains);
-        let differs = chains.map(|(before, after)| before.processors != after.processors).collect();
-        let place = |assert| after.asserts.iter().position(|other| other == assert).map(|at| at as u32);
-        let asserts = before.asserts.iter().map(place).collect::<Option<_>>().ok_or(other("asserts"))?;
+        let differs = chains
+            .map(|(before, after)| before.processors != after.processors)
+            .collect();
+        let place = |assert| {
+            after
+                .asserts
+                .iter()
+                .position(|other| other == assert)
+                .map(|at| at as u32)
+        };
+        let asserts = before
+            .asserts
+            .iter()
+            .map(place)
+            .collect::<Option<_>>()
+            .ok_or(other("asserts"))?;
         let builds = before.sent_blueprints();
-        Ok(Attached { own, changed, differs, builds, asserts })
+        Ok(Attached {
+            own,
+            changed,
+            differs,
+            builds,
+            asserts,
+        })
     }
 
     /// The events whose chains are interpreted, by name.
     pub fn changed_events(&self) -> impl Iterator<Item = &str> {
         let events = self.module().events.iter().zip(&self.differs);
-        events.filter(|(_, differs)| **differs).map(|(event, _)| event.name.as_str())
+        events
+            .filter(|(_, differs)| **differs)
+            .map(|(event, _)| event.name.as_str())
     }
 }
 
 impl std::fmt::Debug for Attached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let events: Vec<&str> = self.changed_events().collect();
-        f.debug_struct("Attached").field("program", &self.module().name).field("changed", &events).finish()
+        f.debug_struct("Attached")
+            .field("program", &self.module().name)
+            .field("changed", &events)
+            .finish()
     }
 }
 
@@ -82,7 +106,11 @@ impl Program for Attached {
 
     fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
         let known = event.len() >= size_of::<hawser_ir::abi::EventHeader>();
-        let number = if known { usize::from(event_header(event).event) } else { usize::MAX };
+        let number = if known {
+            usize::from(event_header(event).event)
+        } else {
+            usize::MAX
+        };
         if self.differs.get(number) == Some(&true) {
             return self.changed.react(event, memory, out);
         }

@@ -106,15 +106,24 @@ impl Next {
 
 impl fmt::Debug for Next {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.set.parts.iter().map(|part| part.text.name.as_str()).collect();
-        f.debug_struct("Next").field("names", &names).finish_non_exhaustive()
+        let names: Vec<&str> = self
+            .set
+            .parts
+            .iter()
+            .map(|part| part.text.name.as_str())
+            .collect();
+        f.debug_struct("Next")
+            .field("names", &names)
+            .finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Attachments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.list().into_iter().map(|one| one.name).collect();
-        f.debug_struct("Attachments").field("names", &names).finish_non_exhaustive()
+        f.debug_struct("Attachments")
+            .field("names", &names)
+            .finish_non_exhaustive()
     }
 }
 
@@ -122,8 +131,18 @@ impl Attachments {
     /// Nothing is attached to a program that begins to run.
     #[must_use]
     pub fn new(own: Arc<dyn Program>) -> Attachments {
-        let set = Arc::new(Set { parts: Vec::new(), program: own.clone() });
-        Attachments { own, now: Mutex::new(Now { set, changes: 0, kept: VecDeque::new() }) }
+        let set = Arc::new(Set {
+            parts: Vec::new(),
+            program: own.clone(),
+        });
+        Attachments {
+            own,
+            now: Mutex::new(Now {
+                set,
+                changes: 0,
+                kept: VecDeque::new(),
+            }),
+        }
     }
 
     /// The program without attachments.
@@ -163,7 +182,9 @@ impl Attachments {
             match wanted.iter().position(|there| there.name == name) {
                 Some(at) => wanted[at] = new,
                 None if wanted.len() >= MOST => {
-                    return Err(format!("{MOST} files are attached already, as many as can be: detach one"));
+                    return Err(format!(
+                        "{MOST} files are attached already, as many as can be: detach one"
+                    ));
                 }
                 None => wanted.push(new),
             }
@@ -178,7 +199,11 @@ impl Attachments {
     pub fn detach(&self, name: &str) -> Result<Next, String> {
         self.change(|wanted| {
             let names: Vec<&str> = wanted.iter().map(|there| there.name.as_str()).collect();
-            let there = if names.is_empty() { "nothing is".to_owned() } else { names.join(", ") };
+            let there = if names.is_empty() {
+                "nothing is".to_owned()
+            } else {
+                names.join(", ")
+            };
             let at = names.iter().position(|known| *known == name);
             wanted.remove(at.ok_or_else(|| format!("`{name}` is not attached; {there}"))?);
             Ok(())
@@ -193,7 +218,9 @@ impl Attachments {
     pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), String> {
         let mut now = self.lock();
         let result = match now.changes == next.changes {
-            true => swap(next.set.program.clone()).map(drop).map_err(|error| error.to_string()),
+            true => swap(next.set.program.clone())
+                .map(drop)
+                .map_err(|error| error.to_string()),
             false => Err("something else was attached or detached meanwhile: try again".to_owned()),
         };
         // What is not there is kept, and freed with the next change that is checked: not in the stack's
@@ -214,16 +241,34 @@ impl Attachments {
     #[must_use]
     pub fn suspects(&self, event: u32, assertion: u32) -> Vec<String> {
         let set = self.lock().set.clone();
-        let Some(module) = set.parts.last().map(|part| &part.text.module) else { return Vec::new() };
+        let Some(module) = set.parts.last().map(|part| &part.text.module) else {
+            return Vec::new();
+        };
         let first = self.own.module().files.len();
-        let name = |file: u32| Some(set.parts.get((file as usize).checked_sub(first)?)?.text.name.clone());
-        let stands = module.asserts.get(assertion as usize).and_then(|(at, _)| name(at.file));
+        let name = |file: u32| {
+            Some(
+                set.parts
+                    .get((file as usize).checked_sub(first)?)?
+                    .text
+                    .name
+                    .clone(),
+            )
+        };
+        let stands = module
+            .asserts
+            .get(assertion as usize)
+            .and_then(|(at, _)| name(at.file));
         if let Some(one) = stands {
             return vec![one];
         }
-        let processors = module.chains.get(event as usize).map_or(&[][..], |chain| &chain.processors);
-        let mut names: Vec<String> =
-            processors.iter().filter_map(|p| name(module.funcs.get(p.func.0 as usize)?.span.file)).collect();
+        let processors = module
+            .chains
+            .get(event as usize)
+            .map_or(&[][..], |chain| &chain.processors);
+        let mut names: Vec<String> = processors
+            .iter()
+            .filter_map(|p| name(module.funcs.get(p.func.0 as usize)?.span.file))
+            .collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -233,7 +278,12 @@ impl Attachments {
     #[must_use]
     pub fn assertion(&self, assertion: u32) -> String {
         let set = self.lock().set.clone();
-        let text = set.program.module().asserts.get(assertion as usize).map(|(_, text)| text.clone());
+        let text = set
+            .program
+            .module()
+            .asserts
+            .get(assertion as usize)
+            .map(|(_, text)| text.clone());
         text.unwrap_or_default()
     }
 
@@ -241,7 +291,9 @@ impl Attachments {
     fn change(&self, change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), String>) -> Result<Next, String> {
         let (set, changes, kept, _forgotten) = {
             let mut now = self.lock();
-            let forgotten: Vec<_> = (KEPT..now.kept.len()).filter_map(|_| now.kept.pop_front()).collect();
+            let forgotten: Vec<_> = (KEPT..now.kept.len())
+                .filter_map(|_| now.kept.pop_front())
+                .collect();
             (now.set.clone(), now.changes, now.kept.clone(), forgotten)
         };
         let part = |p: &Part| Wanted {
@@ -251,22 +303,43 @@ impl Attachments {
             settings: p.text.settings.clone(),
         };
         let present = set.clone();
-        let before: Vec<_> = present.parts.iter().map(|part| (&part.text.name, &part.text.text)).collect();
+        let before: Vec<_> = present
+            .parts
+            .iter()
+            .map(|part| (&part.text.name, &part.text.text))
+            .collect();
         let mut wanted: Vec<_> = set.parts.iter().map(part).collect();
         change(&mut wanted)?;
-        let known = [&set].into_iter().chain(kept.iter().rev()).find(|known| known.is_of(&wanted));
+        let known = [&set]
+            .into_iter()
+            .chain(kept.iter().rev())
+            .find(|known| known.is_of(&wanted));
         let set = match known {
             Some(known) => {
                 let texts = known.parts.iter().map(|part| part.text.clone());
-                let parts =
-                    wanted.into_iter().zip(texts).map(|(wanted, text)| Part { who: wanted.who, text });
-                Arc::new(Set { parts: parts.collect(), program: known.program.clone() })
+                let parts = wanted.into_iter().zip(texts).map(|(wanted, text)| Part {
+                    who: wanted.who,
+                    text,
+                });
+                Arc::new(Set {
+                    parts: parts.collect(),
+                    program: known.program.clone(),
+                })
             }
             None => Arc::new(self.make(&set, wanted)?),
         };
         let is_new = |part: &&Part| !before.contains(&(&part.text.name, &part.text.text));
-        let warnings = set.parts.iter().filter(is_new).map(|part| part.text.warnings.as_str()).collect();
-        Ok(Next { changes, set, warnings })
+        let warnings = set
+            .parts
+            .iter()
+            .filter(is_new)
+            .map(|part| part.text.warnings.as_str())
+            .collect();
+        Ok(Next {
+            changes,
+            set,
+            warnings,
+        })
     }
 
     /// Checks a list, as far as it is another one than the present.
@@ -275,7 +348,10 @@ impl Attachments {
         // What a text is numbered as depends on those before it.
         let mut is_like_present = true;
         for (at, wanted) in wanted.into_iter().enumerate() {
-            let known = present.parts.get(at).filter(|part| part.text.is_of(&wanted) && is_like_present);
+            let known = present
+                .parts
+                .get(at)
+                .filter(|part| part.text.is_of(&wanted) && is_like_present);
             let text = match known {
                 Some(known) => known.text.clone(),
                 None => {
@@ -283,7 +359,10 @@ impl Attachments {
                     Arc::new(self.check(&parts, &wanted)?)
                 }
             };
-            parts.push(Part { who: wanted.who, text });
+            parts.push(Part {
+                who: wanted.who,
+                text,
+            });
         }
         let program = match parts.last() {
             None => self.own.clone(),
@@ -295,16 +374,24 @@ impl Attachments {
     /// Checks a text with all those before it.
     fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, String> {
         let own = self.own.module();
-        let Wanted { name, text, settings, .. } = wanted;
-        let texts = before.iter().map(|part| (&part.text.name, &part.text.text)).chain([(name, text)]);
-        let files: Vec<(PathBuf, &str)> =
-            texts.map(|(name, text)| (PathBuf::from(format!("{name}.mtp")), text.as_str())).collect();
+        let Wanted {
+            name, text, settings, ..
+        } = wanted;
+        let texts = before
+            .iter()
+            .map(|part| (&part.text.name, &part.text.text))
+            .chain([(name, text)]);
+        let files: Vec<(PathBuf, &str)> = texts
+            .map(|(name, text)| (PathBuf::from(format!("{name}.mtp")), text.as_str()))
+            .collect();
         let files: Vec<(&Path, &str)> = files.iter().map(|(path, text)| (path.as_path(), *text)).collect();
         let mut compilation = hawser_driver::attach(own, &files);
         if compilation.module.is_some() {
             // Of those before it there were warnings when they came.
             let last = (own.files.len() + before.len()) as u32;
-            compilation.diagnostics.retain(|finding| finding.span.file == last);
+            compilation
+                .diagnostics
+                .retain(|finding| finding.span.file == last);
         }
         let warnings = match compilation.module {
             Some(_) => compilation.render(false),
@@ -330,19 +417,32 @@ impl Attachments {
         let set = parse_params(declared, &module.enums, settings)
             .map_err(|error| format!("{name}.mtp: {error}"))?;
         let value = |param: &hawser_ir::Param| {
-            set.iter().rfind(|(name, _)| *name == param.name).map_or(param.default, |(_, value)| *value)
+            set.iter()
+                .rfind(|(name, _)| *name == param.name)
+                .map_or(param.default, |(_, value)| *value)
         };
         let params = declared.iter().map(value).collect();
         let module = Arc::new(module);
         let (name, text, settings) = (name.clone(), text.clone(), settings.clone());
-        Ok(Text { name, text, settings, params, places, module, warnings })
+        Ok(Text {
+            name,
+            text,
+            settings,
+            params,
+            places,
+            module,
+            warnings,
+        })
     }
 
     /// The program with its chains as in a module, and the values of the attachments' params.
     fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, String> {
         let own = self.own.params();
         if own.len() != self.own.module().params.len() {
-            return Err(format!("{} was written by hand: nothing can be attached", self.own.module().name));
+            return Err(format!(
+                "{} was written by hand: nothing can be attached",
+                self.own.module().name
+            ));
         }
         let others = parts.iter().flat_map(|part| &part.text.params);
         let values = own.iter().chain(others).copied().collect();
@@ -371,5 +471,7 @@ impl Text {
 
 /// Signals of an attachment have its name before them, so that no two are alike: `cap.reached`.
 fn name_signals(signals: &mut [(String, hawser_ir::StructId)], attachment: &str) {
-    signals.iter_mut().for_each(|(name, _)| *name = format!("{attachment}.{name}"));
+    signals
+        .iter_mut()
+        .for_each(|(name, _)| *name = format!("{attachment}.{name}"));
 }

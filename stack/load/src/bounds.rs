@@ -16,15 +16,22 @@ pub(crate) struct Before {
 
 impl Before {
     pub(crate) fn of(out: &RecordBuf) -> Before {
-        Before { records: out.iter().count(), bytes: out.bytes().len() }
+        Before {
+            records: out.iter().count(),
+            bytes: out.bytes().len(),
+        }
     }
 
     /// Whether what the chain of an event added keeps to the bounds of that chain.
     pub(crate) fn is_within(self, module: &Module, event: u16, out: &RecordBuf) -> bool {
-        let Some(chain) = module.chains.get(usize::from(event)) else { return false };
+        let Some(chain) = module.chains.get(usize::from(event)) else {
+            return false;
+        };
         let count = |wanted: Option<RecordKind>| {
             let added = out.iter().skip(self.records);
-            added.filter(|record| wanted.is_none_or(|kind| record.kind == kind)).count()
+            added
+                .filter(|record| wanted.is_none_or(|kind| record.kind == kind))
+                .count()
         };
         let bounds = &chain.bounds;
         out.bytes().len() - self.bytes <= bounds.record_bytes as usize
@@ -50,15 +57,37 @@ mod tests {
         out.push(RecordKind::Raise, 0, &RaiseRec::zeroed(), &[0; 8]);
         out.push(RecordKind::Notify, 0, &NotifyRec::zeroed(), &[]);
         let record_bytes = (out.bytes().len() - before.bytes) as u32;
-        let enough = Bounds { records: 2, record_bytes, packets: 0, raises: 1, units: 0, steps: 0 };
+        let enough = Bounds {
+            records: 2,
+            record_bytes,
+            packets: 0,
+            raises: 1,
+            units: 0,
+            steps: 0,
+        };
         let holds = |bounds: Bounds| {
-            let chain = Chain { processors: Vec::new(), bounds, creates: None, globals: Vec::new() };
-            before.is_within(&Module { chains: vec![chain], ..Module::default() }, 0, &out)
+            let chain = Chain {
+                processors: Vec::new(),
+                bounds,
+                creates: None,
+                globals: Vec::new(),
+            };
+            before.is_within(
+                &Module {
+                    chains: vec![chain],
+                    ..Module::default()
+                },
+                0,
+                &out,
+            )
         };
         assert!(holds(enough));
         for short in [
             Bounds { records: 1, ..enough },
-            Bounds { record_bytes: enough.record_bytes - 1, ..enough },
+            Bounds {
+                record_bytes: enough.record_bytes - 1,
+                ..enough
+            },
             Bounds { raises: 0, ..enough },
         ] {
             assert!(!holds(short), "{short:?}");

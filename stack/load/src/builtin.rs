@@ -7,7 +7,11 @@ use hawser_driver::{Compilation, Instead, Memory, compile, compile_with};
 use hawser_ir::Module;
 
 /// Name; the file that is exchanged and the one in its place, if any; all files: path and text.
-type Row = (&'static str, Option<[&'static str; 2]>, &'static [(&'static str, &'static str)]);
+type Row = (
+    &'static str,
+    Option<[&'static str; 2]>,
+    &'static [(&'static str, &'static str)],
+);
 
 /// The main file of each comes first. Written by the build script.
 const BUILTIN: &[Row] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
@@ -38,7 +42,14 @@ pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
     let main = Path::new(texts.first()?.0);
     let loader = Memory::new(texts.iter().copied());
     Some(checked(match exchanged.map(|files| files.map(Path::new)) {
-        Some([part, other]) => compile_with(&Instead { loader: &loader, part, other }, main),
+        Some([part, other]) => compile_with(
+            &Instead {
+                loader: &loader,
+                part,
+                other,
+            },
+            main,
+        ),
         None => compile_with(&loader, main),
     }))
 }
@@ -52,7 +63,10 @@ pub fn load(path: &Path) -> Result<Module, Rejected> {
 }
 
 pub(crate) fn checked(mut compilation: Compilation) -> Result<Module, Rejected> {
-    compilation.module.take().ok_or_else(|| Rejected(Box::new(compilation)))
+    compilation
+        .module
+        .take()
+        .ok_or_else(|| Rejected(Box::new(compilation)))
 }
 
 #[cfg(test)]
@@ -62,7 +76,9 @@ mod tests {
     #[test]
     fn every_program_that_comes_with_hawser_runs() {
         for name in names() {
-            let module = builtin(name).expect("it is listed").expect("the build has checked it");
+            let module = builtin(name)
+                .expect("it is listed")
+                .expect("the build has checked it");
             crate::Interpreted::new(module, &[]).expect("it needs nothing that does not run yet");
         }
         assert!(builtin("no-such-program").is_none());
@@ -71,7 +87,9 @@ mod tests {
     #[test]
     fn a_variant_has_one_file_in_place_of_another() {
         let files = |name: &str| -> Vec<String> {
-            let module = builtin(name).expect("it is listed").expect("the build has checked it");
+            let module = builtin(name)
+                .expect("it is listed")
+                .expect("the build has checked it");
             module.files.into_iter().map(|(path, _)| path).collect()
         };
         let (usual, fast) = (files("tcp"), files("tcp-fast"));

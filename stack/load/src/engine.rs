@@ -20,7 +20,11 @@ impl Engine {
     /// are changed often; what is built in or was built runs as machine code.
     #[must_use]
     pub fn of(program: &str) -> Engine {
-        if program.ends_with(".mtp") { Engine::Interp } else { Engine::Native }
+        if program.ends_with(".mtp") {
+            Engine::Interp
+        } else {
+            Engine::Native
+        }
     }
 
     /// Its name: `interp`, `native`.
@@ -57,6 +61,9 @@ mod tests {
         for engine in Engine::ALL {
             assert_eq!(engine.to_string().parse(), Ok(engine));
         }
-        assert_eq!("jit".parse::<Engine>().unwrap_err(), "no engine `jit`; there are: interp, native");
+        assert_eq!(
+            "jit".parse::<Engine>().unwrap_err(),
+            "no engine `jit`; there are: interp, native"
+        );
     }
 }

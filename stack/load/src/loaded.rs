@@ -108,15 +108,27 @@ impl Loaded {
         let module = builtin(name).ok_or_else(|| LoadError::Unknown(name.to_owned()))?;
         let module = Arc::new(module.map_err(LoadError::Rejected)?);
         let code = Code::builtin(name).filter(|_| engine == Engine::Native);
-        Ok(Loaded { module, code, own: None })
+        Ok(Loaded {
+            module,
+            code,
+            own: None,
+        })
     }
 
     fn interpreted(module: Arc<Module>) -> Loaded {
-        Loaded { module, code: None, own: None }
+        Loaded {
+            module,
+            code: None,
+            own: None,
+        }
     }
 
     fn of_library(library: &Library) -> Loaded {
-        Loaded { module: library.module().clone(), code: Some(library.code().clone()), own: None }
+        Loaded {
+            module: library.module().clone(),
+            code: Some(library.code().clone()),
+            own: None,
+        }
     }
 
     /// Compiles a module and opens what came of it; the file goes at once.
@@ -135,7 +147,11 @@ impl Loaded {
     /// What will run it.
     #[must_use]
     pub fn engine(&self) -> Engine {
-        if self.code.is_some() { Engine::Native } else { Engine::Interp }
+        if self.code.is_some() {
+            Engine::Native
+        } else {
+            Engine::Interp
+        }
     }
 
     /// The program with an attachment: the file `path` with this text, whose processors run before or
@@ -148,7 +164,11 @@ impl Loaded {
         let compilation = hawser_driver::attach(&self.module, &[(path, text)]);
         let module = checked(compilation).map_err(LoadError::Rejected)?;
         let own = self.own.clone().unwrap_or_else(|| self.module.clone());
-        Ok(Loaded { module: Arc::new(module), code: self.code.clone(), own: Some(own) })
+        Ok(Loaded {
+            module: Arc::new(module),
+            code: self.code.clone(),
+            own: Some(own),
+        })
     }
 
     /// The program with the values of its params; those that `params` does not name keep their
@@ -160,7 +180,9 @@ impl Loaded {
     pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
         let values = self.module.params_with(params)?;
         let interpreted = |values| Interpreted::of(self.module.clone(), values);
-        let Some(code) = &self.code else { return Ok(Arc::new(interpreted(values)?)) };
+        let Some(code) = &self.code else {
+            return Ok(Arc::new(interpreted(values)?));
+        };
         let Some(own) = &self.own else {
             return Ok(Arc::new(Native::new(self.module.clone(), values, code.clone())?));
         };

@@ -61,8 +61,14 @@ impl Code {
         let (_, entry) = BUILTIN_CODE.iter().find(|(known, _)| *known == name)?;
         // SAFETY: the build script has linked the entry, which gives the address of a constant.
         let program: &'static RawProgram = unsafe { entry().as_ref() }?;
-        debug_assert_eq!((program.abi, program.size as usize), (ABI, size_of::<RawProgram>()));
-        Some(Code { table: Table(program), library: None })
+        debug_assert_eq!(
+            (program.abi, program.size as usize),
+            (ABI, size_of::<RawProgram>())
+        );
+        Some(Code {
+            table: Table(program),
+            library: None,
+        })
     }
 
     /// Code that lies in a library.
@@ -71,13 +77,18 @@ impl Code {
     /// `program` must be what the emitter of this very Hawser made of the module that the code is
     /// used with, and must lie in `library`.
     pub(crate) unsafe fn loaded(program: &'static RawProgram, library: Arc<Mapped>) -> Code {
-        Code { table: Table(program), library: Some(library) }
+        Code {
+            table: Table(program),
+            library: Some(library),
+        }
     }
 }
 
 impl std::fmt::Debug for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Code").field("loaded", &self.library.is_some()).finish_non_exhaustive()
+        f.debug_struct("Code")
+            .field("loaded", &self.library.is_some())
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,7 +112,12 @@ impl Native {
         }
         // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
-        Ok(Native { sizes: Sizes::of(&module)?, module, params, code })
+        Ok(Native {
+            sizes: Sizes::of(&module)?,
+            module,
+            params,
+            code,
+        })
     }
 
     /// A program that comes with Hawser; `None` where there is none of this name. Params that
@@ -135,7 +151,12 @@ impl Program for Native {
         let views = Views::of(&input);
         let room = out.room(gives.bytes);
         let span = room.as_mut_ptr_range();
-        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: gives.events };
+        let mut events = Events {
+            at: span.start.cast(),
+            end: span.end.cast(),
+            count: 0,
+            most: gives.events,
+        };
         // SAFETY: the params are as many as the module has; the parser's index is below their number;
         // packet and views are borrowed for the call and hold what they say; `events` spans `room`,
         // and the code compares with its end before it writes.
@@ -182,7 +203,11 @@ impl Program for Native {
         let before = cfg!(debug_assertions).then(|| Before::of(out));
         let wanted = out.wanted();
         let span = out.room(chain.records).as_mut_ptr_range();
-        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
+        let mut records = Records {
+            at: span.start.cast(),
+            end: span.end.cast(),
+            wanted,
+        };
         // SAFETY: event, contexts and scratchpad are aligned and as large as the program's own
         // structures, as `Sizes::chain` and `Event::globals` have found; they do not overlap, being
         // borrowed exclusively; `globals` has an entry for each `GLOBAL` type that a processor which
@@ -258,20 +283,35 @@ struct Views<'a> {
 impl<'a> Views<'a> {
     fn of(input: &Input<'a>) -> Views<'a> {
         static NO_NET: Net = NET_ZERO;
-        const NOTHING: Packet<'static> =
-            Packet { net: &NO_NET, head: &[], tail: &[], addr: 0, csum: Csum::Complete };
+        const NOTHING: Packet<'static> = Packet {
+            net: &NO_NET,
+            head: &[],
+            tail: &[],
+            addr: 0,
+            csum: Csum::Complete,
+        };
         let (packet, icmp, op) = match input {
             Input::Packet(packet) => (packet, None, None),
             Input::Icmp(packet, icmp) => (packet, Some(*icmp), None),
             Input::App(_, op) => (&NOTHING, None, Some(*op)),
             Input::Start => (&NOTHING, None, None),
         };
-        Views { packet: RawPacket::of(packet), icmp: icmp.unwrap_or(no_icmp()), op: op.unwrap_or(no_op()) }
+        Views {
+            packet: RawPacket::of(packet),
+            icmp: icmp.unwrap_or(no_icmp()),
+            op: op.unwrap_or(no_op()),
+        }
     }
 }
 
 fn no_icmp() -> &'static Icmp {
-    static NOTHING: Icmp = Icmp { kind: 0, mtu: 0, icmp_type: 0, icmp_code: 0, pad: [0; 6] };
+    static NOTHING: Icmp = Icmp {
+        kind: 0,
+        mtu: 0,
+        icmp_type: 0,
+        icmp_code: 0,
+        pad: [0; 6],
+    };
     &NOTHING
 }
 

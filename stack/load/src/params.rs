@@ -5,8 +5,13 @@ use std::fmt;
 use hawser_ir::{EnumNames, Param, Ty};
 
 /// Nanoseconds of each unit of time that the language knows.
-const UNITS: [(&str, u64); 5] =
-    [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000)];
+const UNITS: [(&str, u64); 5] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("min", 60_000_000_000),
+    ("s", 1_000_000_000),
+];
 
 /// What is wrong with a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,14 +89,20 @@ pub fn parse_params<S: AsRef<str>>(
     enums: &[EnumNames],
     settings: impl IntoIterator<Item = S>,
 ) -> Result<Vec<(String, u64)>, ParamError> {
-    settings.into_iter().map(|setting| checked(params, enums, setting.as_ref())).collect()
+    settings
+        .into_iter()
+        .map(|setting| checked(params, enums, setting.as_ref()))
+        .collect()
 }
 
 fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(String, u64), ParamError> {
     let (name, text) = split(setting)?;
     let Some(param) = params.iter().find(|p| p.name == name) else {
         let known = params.iter().map(|p| p.name.clone()).collect();
-        return Err(ParamError::Unknown { name: name.into(), known });
+        return Err(ParamError::Unknown {
+            name: name.into(),
+            known,
+        });
     };
     if let Ty::Enum { index, .. } = param.ty
         && let Some(names) = enums.get(index as usize)
@@ -106,11 +117,21 @@ fn checked(params: &[Param], enums: &[EnumNames], setting: &str) -> Result<(Stri
         _ => (Kind::Number, "a number"),
     };
     if kind != expected {
-        return Err(ParamError::Kind { name: name.into(), text: text.into(), expected: wanted });
+        return Err(ParamError::Kind {
+            name: name.into(),
+            text: text.into(),
+            expected: wanted,
+        });
     }
-    let width = param.ty.width().map_or(64, |(bits, signed)| u32::from(bits) - u32::from(signed));
+    let width = param
+        .ty
+        .width()
+        .map_or(64, |(bits, signed)| u32::from(bits) - u32::from(signed));
     if u64::BITS - value.leading_zeros() > width {
-        return Err(ParamError::Range { name: name.into(), text: text.into() });
+        return Err(ParamError::Range {
+            name: name.into(),
+            text: text.into(),
+        });
     }
     Ok((name.into(), value))
 }
@@ -133,8 +154,12 @@ pub fn parse_value(name: &str, text: &str) -> Result<u64, ParamError> {
 }
 
 fn split(setting: &str) -> Result<(&str, &str), ParamError> {
-    let parts = setting.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-    parts.filter(|(name, _)| !name.is_empty()).ok_or_else(|| ParamError::Form(setting.into()))
+    let parts = setting
+        .split_once('=')
+        .map(|(name, value)| (name.trim(), value.trim()));
+    parts
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| ParamError::Form(setting.into()))
 }
 
 fn literal(name: &str, text: &str) -> Result<(Kind, u64), ParamError> {
@@ -143,19 +168,26 @@ fn literal(name: &str, text: &str) -> Result<(Kind, u64), ParamError> {
         "false" => return Ok((Kind::Bool, 0)),
         _ => {}
     }
-    let with_unit =
-        UNITS.iter().find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)));
+    let with_unit = UNITS
+        .iter()
+        .find_map(|(suffix, unit)| text.strip_suffix(suffix).map(|number| (number, *unit)));
     let (kind, (number, unit)) =
         with_unit.map_or((Kind::Number, (text, 1)), |number| (Kind::Duration, number));
     let (digits, radix) = number.strip_prefix("0x").map_or((number, 10), |hex| (hex, 16));
     let well_formed = digits.starts_with(|c: char| c.is_digit(radix))
         && digits.chars().all(|c| c.is_digit(radix) || c == '_');
     if !well_formed {
-        return Err(ParamError::Value { name: name.into(), text: text.into() });
+        return Err(ParamError::Value {
+            name: name.into(),
+            text: text.into(),
+        });
     }
     let value = u64::from_str_radix(&digits.replace('_', ""), radix).ok();
     let scaled = value.and_then(|value| value.checked_mul(unit));
-    scaled.map(|v| (kind, v)).ok_or_else(|| ParamError::Range { name: name.into(), text: text.into() })
+    scaled.map(|v| (kind, v)).ok_or_else(|| ParamError::Range {
+        name: name.into(),
+        text: text.into(),
+    })
 }
 
 #[cfg(test)]
@@ -177,14 +209,26 @@ mod tests {
             ("2min", 120_000_000_000),
             ("18446744073709551615", u64::MAX),
         ] {
-            assert_eq!(parse_param(&format!("X = {text}")), Ok(("X".into(), value)), "{text}");
+            assert_eq!(
+                parse_param(&format!("X = {text}")),
+                Ok(("X".into(), value)),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn settings_fit_their_params() {
-        let param = |name: &str, ty| hawser_ir::Param { name: name.into(), ty, default: 0 };
-        let params = vec![param("RTO", Ty::Duration), param("ACKS", Ty::uint(8)), param("SACK", Ty::Bool)];
+        let param = |name: &str, ty| hawser_ir::Param {
+            name: name.into(),
+            ty,
+            default: 0,
+        };
+        let params = vec![
+            param("RTO", Ty::Duration),
+            param("ACKS", Ty::uint(8)),
+            param("SACK", Ty::Bool),
+        ];
         let settings = ["RTO=200ms", "ACKS=255", "SACK=true"];
         let values = [("RTO", 200_000_000), ("ACKS", 255), ("SACK", 1)].map(|(n, v)| (n.to_string(), v));
         assert_eq!(parse_params(&params, &[], settings), Ok(values.to_vec()));
@@ -196,17 +240,31 @@ mod tests {
             ("MSS=1", "no param `MSS`; there is: RTO, ACKS, SACK"),
             ("RTO", "`RTO` sets no param: write NAME=VALUE"),
         ] {
-            assert_eq!(parse_params(&params, &[], [setting]).unwrap_err().to_string(), message);
+            assert_eq!(
+                parse_params(&params, &[], [setting]).unwrap_err().to_string(),
+                message
+            );
         }
     }
 
     #[test]
     fn a_param_of_an_enum_takes_a_variant_or_its_number() {
-        let ty = Ty::Enum { index: 0, bits: 3, signed: false };
+        let ty = Ty::Enum {
+            index: 0,
+            bits: 3,
+            signed: false,
+        };
         let variants = vec![(0, "SLOW".to_owned()), (5, "FAST".to_owned())];
         let module = hawser_ir::Module {
-            params: vec![hawser_ir::Param { name: "MODE".into(), ty, default: 0 }],
-            enums: vec![hawser_ir::EnumNames { name: "mode_t".into(), variants }],
+            params: vec![hawser_ir::Param {
+                name: "MODE".into(),
+                ty,
+                default: 0,
+            }],
+            enums: vec![hawser_ir::EnumNames {
+                name: "mode_t".into(),
+                variants,
+            }],
             ..hawser_ir::Module::default()
         };
         for (setting, value) in [("MODE=FAST", 5), ("MODE = SLOW", 0), ("MODE=5", 5)] {
@@ -217,13 +275,19 @@ mod tests {
             );
         }
         for setting in ["MODE=fast", "MODE=8", "MODE=true"] {
-            assert!(parse_params(&module.params, &module.enums, [setting]).is_err(), "{setting}");
+            assert!(
+                parse_params(&module.params, &module.enums, [setting]).is_err(),
+                "{setting}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_setting_is_told() {
-        let value = |text: &str| ParamError::Value { name: "X".into(), text: text.into() };
+        let value = |text: &str| ParamError::Value {
+            name: "X".into(),
+            text: text.into(),
+        };
         assert_eq!(parse_param("X"), Err(ParamError::Form("X".into())));
         assert_eq!(parse_param("=3"), Err(ParamError::Form("=3".into())));
         for text in ["", "ms", "-1", "+1", "1.5s", "10 ms", "0x", "_1", "1h", "fast"] {
@@ -232,7 +296,10 @@ mod tests {
         for text in ["18446744073709551616", "18446744073710ms"] {
             assert_eq!(
                 parse_param(&format!("X={text}")),
-                Err(ParamError::Range { name: "X".into(), text: text.into() }),
+                Err(ParamError::Range {
+                    name: "X".into(),
+                    text: text.into()
+                }),
                 "{text}"
             );
         }

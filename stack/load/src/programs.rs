@@ -111,7 +111,9 @@ pub fn runs(module: &Module) -> Result<(), String> {
 /// Which setting is wrong, or that the program holds what does not run yet.
 pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
     let params = crate::parse_params(&loaded.module().params, &loaded.module().enums, settings);
-    loaded.with(&params.map_err(|error| Error::Param(error.to_string()))?).map_err(Error::Unfit)
+    loaded
+        .with(&params.map_err(|error| Error::Param(error.to_string()))?)
+        .map_err(Error::Unfit)
 }
 
 /// Programs by name, each read, compiled and loaded once: for those who run one many times, and for

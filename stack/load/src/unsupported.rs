@@ -22,20 +22,27 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
 
 fn sources(module: &Module) -> Option<String> {
     module.parsers.iter().find_map(|parser| match parser.source {
-        Source::Udp(port) => {
-            Some(format!("it takes packets of udp({port}), and no target puts programs into UDP yet"))
-        }
+        Source::Udp(port) => Some(format!(
+            "it takes packets of udp({port}), and no target puts programs into UDP yet"
+        )),
         Source::Ip(_) | Source::IcmpError | Source::App(_) | Source::Start => None,
     })
 }
 
 /// Payload inside an option or a frame.
 fn options(module: &Module) -> Option<String> {
-    module.opt_lists.iter().flat_map(|list| &list.members).find_map(|member| {
-        let body = module.blueprints.get(member.blueprint.0 as usize)?;
-        body.data_at?;
-        Some(format!("its option {} holds data_t, and payload inside options is not sent yet", member.name))
-    })
+    module
+        .opt_lists
+        .iter()
+        .flat_map(|list| &list.members)
+        .find_map(|member| {
+            let body = module.blueprints.get(member.blueprint.0 as usize)?;
+            body.data_at?;
+            Some(format!(
+                "its option {} holds data_t, and payload inside options is not sent yet",
+                member.name
+            ))
+        })
 }
 
 fn queues(module: &Module) -> Option<String> {
@@ -46,7 +53,10 @@ fn queues(module: &Module) -> Option<String> {
             QueuePolicy::RatePerFlow => "RATE(PER_FLOW)",
             QueuePolicy::Rate => "RATE",
         };
-        Some(format!("its queue {} is {policy}, and queues are FIFO yet", queue.name))
+        Some(format!(
+            "its queue {} is {policy}, and queues are FIFO yet",
+            queue.name
+        ))
     })
 }
 
@@ -55,8 +65,13 @@ fn instructions(module: &Module) -> Option<String> {
     for func in &module.funcs {
         hawser_ir::statements(&func.body, &mut |stmt| {
             if let StmtKind::Emit(Instr::Extern { callee, .. }) = &stmt.kind {
-                let name = module.externs.get(callee.0 as usize).map_or("", |known| &known.name);
-                found.get_or_insert(format!("it emits the extern {name}, which no target provides yet"));
+                let name = module
+                    .externs
+                    .get(callee.0 as usize)
+                    .map_or("", |known| &known.name);
+                found.get_or_insert(format!(
+                    "it emits the extern {name}, which no target provides yet"
+                ));
             } else if let StmtKind::Emit(Instr::SetQueueRate { .. }) = &stmt.kind {
                 found.get_or_insert("it sets the rate of a queue, and no queue is paced yet".to_owned());
             }
@@ -111,15 +126,30 @@ mod tests {
             ),
             (&queue("RANK"), "", "", "p: its queue nic.other is RANK, and"),
             (&queue("RATE"), "", "", "p: its queue nic.other is RATE, and"),
-            (&queue("RATE(PER_FLOW)"), "", "", "p: its queue nic.other is RATE(PER_FLOW), and"),
-            (&queue("FIFO"), "emit set_queue_rate(nic.other, 1000);", "", "p: it sets the rate of a queue"),
+            (
+                &queue("RATE(PER_FLOW)"),
+                "",
+                "",
+                "p: its queue nic.other is RATE(PER_FLOW), and",
+            ),
+            (
+                &queue("FIFO"),
+                "emit set_queue_rate(nic.other, 1000);",
+                "",
+                "p: it sets the rate of a queue",
+            ),
             (
                 "extern instr_t atomic(uint64 a) -> told;\nevent told : EVENT { }",
                 "emit atomic(1);",
                 "",
                 "p: it emits the extern atomic, which no target",
             ),
-            (pure_extern, "", send, "p: it calls the extern cookie, which no target"),
+            (
+                pure_extern,
+                "",
+                send,
+                "p: it calls the extern cookie, which no target",
+            ),
             (
                 "opt_t bulk { uint8 kind = 1; data_t data; }\nopt_union frame { bulk }\n\
                  opt_list frames { uint32 type_select = 8; list<frame, 4> all; }\n\
@@ -141,7 +171,11 @@ mod tests {
                    came parse(pkt_t p, IPheader i) { came e; return e; }\n\
                    asked on_send(op_t op) { asked e; e.sub = op.arg; return e; }";
         let deploy = "register_ev_parser(parse, ip(253)); register_ev_parser(on_send, send);";
-        let runs = module(net, "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other);", deploy);
+        let runs = module(
+            net,
+            "emit set_queue_prio(nic.other, 0); emit queue_reset(nic.other);",
+            deploy,
+        );
         assert_eq!(unsupported(&runs), None);
         assert!(Interpreted::new(runs, &[]).is_ok());
     }

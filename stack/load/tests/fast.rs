@@ -59,17 +59,31 @@ fn law() -> (Option<hawser_temporary::Folder>, String) {
     }
     let text = std::fs::read_to_string(own).expect("a text");
     let main = copy.join("law.mtp");
-    std::fs::write(&main, text.replace("../../../../transports/tcp/fast.mtp", "fast.mtp")).expect("a copy");
+    std::fs::write(
+        &main,
+        text.replace("../../../../transports/tcp/fast.mtp", "fast.mtp"),
+    )
+    .expect("a copy");
     let main = main.to_str().expect("a plain path").to_owned();
     (Some(copy), main)
 }
 
 /// Where a field lies, and how many bytes it takes.
 fn place(module: &Module, structure: hawser_ir::StructId, name: &str) -> (usize, usize) {
-    let field = module.structure(structure).fields.iter().find(|field| field.name == name);
+    let field = module
+        .structure(structure)
+        .fields
+        .iter()
+        .find(|field| field.name == name);
     let field = field.unwrap_or_else(|| panic!("no field {name}"));
-    let bytes = field.ty.width().map_or(8, |(bits, _)| usize::from(bits).div_ceil(8));
-    (field.offset as usize, if field.ty == hawser_ir::Ty::Bool { 1 } else { bytes })
+    let bytes = field
+        .ty
+        .width()
+        .map_or(8, |(bits, _)| usize::from(bits).div_ceil(8));
+    (
+        field.offset as usize,
+        if field.ty == hawser_ir::Ty::Bool { 1 } else { bytes },
+    )
 }
 
 fn write(bytes: &mut [u8], (at, size): (usize, usize), value: u64) {
@@ -86,20 +100,35 @@ impl Harness {
     fn new(engine: Engine, params: FastParams) -> Harness {
         let (_folder, main) = law();
         let loaded = Loaded::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
-        let values = [("FAST_ALPHA", u64::from(params.alpha)), ("FAST_GAMMA", u64::from(params.gamma))];
-        let program = loaded.with(&values.map(|(name, value)| (name.to_owned(), value))).expect("its params");
+        let values = [
+            ("FAST_ALPHA", u64::from(params.alpha)),
+            ("FAST_GAMMA", u64::from(params.gamma)),
+        ];
+        let program = loaded
+            .with(&values.map(|(name, value)| (name.to_owned(), value)))
+            .expect("its params");
         let module = program.module();
         let context = vec![0; module.context_size(ContextId(0))];
         let scratch = vec![0; module.scratch.map_or(0, |id| module.structure(id).size as usize)];
-        Harness { program, globals: vec![context], scratch }
+        Harness {
+            program,
+            globals: vec![context],
+            scratch,
+        }
     }
 
     /// Where a field of `cc_t` lies in the context.
     fn cc(&self, name: &str) -> (usize, usize) {
         let module = self.program.module();
         let context = module.structure(module.contexts[0].body);
-        let part = context.fields.iter().find(|field| field.name == "cc").expect("cc");
-        let hawser_ir::Ty::Struct(id) = part.ty else { panic!("cc is a structure") };
+        let part = context
+            .fields
+            .iter()
+            .find(|field| field.name == "cc")
+            .expect("cc");
+        let hawser_ir::Ty::Struct(id) = part.ty else {
+            panic!("cc is a structure")
+        };
         let (at, size) = place(module, id, name);
         (part.offset as usize + at, size)
     }
@@ -113,7 +142,11 @@ impl Harness {
     fn tell(&mut self, told: Told) -> u64 {
         let module = self.program.module();
         let mut event = vec![0; module.event_size(EventId(0))];
-        let header = EventHeader { event: 0, now: told.now, ..event_header(&event) };
+        let header = EventHeader {
+            event: 0,
+            now: told.now,
+            ..event_header(&event)
+        };
         set_event_header(&mut event, &header);
         let body = module.events[0].body;
         for (name, value) in [
@@ -129,8 +162,14 @@ impl Harness {
         }
         self.scratch.fill(0);
         let (globals, scratch) = (&mut self.globals, &mut self.scratch);
-        let mut regions = Regions { keyed: None, fresh: None, globals, scratch };
-        self.program.react(&mut event, &mut regions, &mut RecordBuf::default());
+        let mut regions = Regions {
+            keyed: None,
+            fresh: None,
+            globals,
+            scratch,
+        };
+        self.program
+            .react(&mut event, &mut regions, &mut RecordBuf::default());
         self.field("cwnd")
     }
 }
@@ -163,8 +202,16 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         let rtt = base.max(window * 1_000_000_000 / rate) + rng.u64(..MS);
         let timed = if rng.u64(..20) == 0 { 0 } else { rtt };
         let flight = if rng.u64(..20) == 0 { window / 4 } else { window };
-        let mut told =
-            Told { news: News::Acked, again: false, smss, acked, flight, timed, now, ended: false };
+        let mut told = Told {
+            news: News::Acked,
+            again: false,
+            smss,
+            acked,
+            flight,
+            timed,
+            now,
+            ended: false,
+        };
         match rng.u64(..3_000) {
             0 if !recovering => {
                 told.news = News::Lost;
@@ -194,12 +241,25 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             let place = program.cc("cwnd");
             write(&mut program.globals[0], place, window);
         }
-        let said = law.acked(Acked { now, rtt: timed, bytes: acked, flight, window, mss: smss }).window;
+        let said = law
+            .acked(Acked {
+                now,
+                rtt: timed,
+                bytes: acked,
+                flight,
+                window,
+                mss: smss,
+            })
+            .window;
         assert_eq!(program.tell(told), said, "seed {seed}, step {step}");
         window = said;
         most = most.max(window);
         settled += u64::from(!law.is_starting());
-        assert_eq!(program.field("settled") == 1, !law.is_starting(), "seed {seed}, step {step}");
+        assert_eq!(
+            program.field("settled") == 1,
+            !law.is_starting(),
+            "seed {seed}, step {step}"
+        );
         let measured = (program.field("base"), program.field("average"));
         assert_eq!(measured, law.round_trips(), "seed {seed}, step {step}");
     }
@@ -211,7 +271,10 @@ fn all(engine: Engine, seeds: u64) {
     for seed in 0..seeds {
         let params = match seed % 2 {
             0 => FastParams::default(),
-            _ => FastParams { alpha: 1 + seed as u16 * 7, gamma: (1 + seed * 13 % 100) as u8 },
+            _ => FastParams {
+                alpha: 1 + seed as u16 * 7,
+                gamma: (1 + seed * 13 % 100) as u8,
+            },
         };
         let (more, largest) = compare(engine, seed, params);
         settled += more;

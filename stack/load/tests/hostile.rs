@@ -37,15 +37,28 @@ impl Noise {
 /// All programs at hand: those that come with Hawser, and the example; on both engines.
 fn programs() -> Vec<Arc<dyn Program>> {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/stop-and-wait.mtp");
-    let all: Vec<String> = names().map(str::to_owned).chain([example.display().to_string()]).collect();
+    let all: Vec<String> = names()
+        .map(str::to_owned)
+        .chain([example.display().to_string()])
+        .collect();
     let on = |engine| all.iter().map(move |name| Loaded::open(name, Some(engine)));
-    let loaded = Engine::ALL.into_iter().flat_map(on).map(|loaded| loaded.unwrap_or_else(|e| panic!("{e}")));
+    let loaded = Engine::ALL
+        .into_iter()
+        .flat_map(on)
+        .map(|loaded| loaded.unwrap_or_else(|e| panic!("{e}")));
     loaded.map(|loaded| loaded.with(&[]).expect("it runs")).collect()
 }
 
 fn net(noise: &mut Noise, protocol: u8) -> Net {
     let mapped = |last| std::net::Ipv4Addr::new(192, 0, 2, last).to_ipv6_mapped().octets();
-    Net { src_ip: mapped(noise.next() as u8), dst_ip: mapped(1), protocol, segs: 1, version: 4, ..NET_ZERO }
+    Net {
+        src_ip: mapped(noise.next() as u8),
+        dst_ip: mapped(1),
+        protocol,
+        segs: 1,
+        version: 4,
+        ..NET_ZERO
+    }
 }
 
 /// Headers that were built by the program, as a base to mutate.
@@ -58,7 +71,11 @@ fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
         (packet.blueprint, packet.data_at) = (i as u16, blueprint.data_at.unwrap_or(u32::MAX));
         packet.net = net(noise, 0);
         let mut header = vec![0; blueprint.max_len as usize];
-        let segment = Segment { index: 0, count: 1, len: 3 };
+        let segment = Segment {
+            index: 0,
+            count: 1,
+            len: 3,
+        };
         let built = program.build(&packet, &mut image, segment, &mut header);
         assert!(built.len <= header.len());
         header.truncate(built.len);
@@ -76,7 +93,11 @@ fn feed(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut Ev
         _ => {
             let mut seeds = seeds(program, noise);
             let chosen = noise.below(seeds.len());
-            if seeds.is_empty() { Vec::new() } else { seeds.swap_remove(chosen) }
+            if seeds.is_empty() {
+                Vec::new()
+            } else {
+                seeds.swap_remove(chosen)
+            }
         }
     };
     if noise.below(3) == 0 {
@@ -88,13 +109,35 @@ fn feed(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut Ev
             *byte = noise.next() as u8;
         }
     }
-    bytes.truncate(if noise.below(4) == 0 { noise.below(bytes.len() + 1) } else { bytes.len() });
-    let cut = if noise.below(2) == 0 { bytes.len() } else { noise.below(bytes.len() + 1) };
+    bytes.truncate(if noise.below(4) == 0 {
+        noise.below(bytes.len() + 1)
+    } else {
+        bytes.len()
+    });
+    let cut = if noise.below(2) == 0 {
+        bytes.len()
+    } else {
+        noise.below(bytes.len() + 1)
+    };
     let (head, tail) = bytes.split_at(cut);
-    let protocol = if let Source::Ip(number) = module.parsers[parser].source { number } else { 17 };
+    let protocol = if let Source::Ip(number) = module.parsers[parser].source {
+        number
+    } else {
+        17
+    };
     let net = net(noise, protocol);
-    let csum = if noise.below(4) == 0 { Csum::Unverified } else { Csum::Complete };
-    let packet = Packet { net: &net, head, tail, addr: addr(0, 0), csum };
+    let csum = if noise.below(4) == 0 {
+        Csum::Unverified
+    } else {
+        Csum::Complete
+    };
+    let packet = Packet {
+        net: &net,
+        head,
+        tail,
+        addr: addr(0, 0),
+        csum,
+    };
     let mut op: Op = bytemuck::Zeroable::zeroed();
     noise.fill(bytemuck::bytes_of_mut(&mut op));
     let mut icmp: Icmp = bytemuck::Zeroable::zeroed();
@@ -108,7 +151,10 @@ fn feed(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut Ev
     let before = events.len();
     let parsed = program.parse(parser, input, events);
     assert!(events.len() - before <= module.parsers[parser].max_events as usize);
-    assert!(parsed.is_ok() || events.len() == before, "a dropped input leaves no event");
+    assert!(
+        parsed.is_ok() || events.len() == before,
+        "a dropped input leaves no event"
+    );
     parsed.is_ok()
 }
 
@@ -128,10 +174,14 @@ impl Memory {
             bytes
         };
         let size = |i: usize| module.context_size(ContextId(i as u32));
-        let globals = module.contexts.iter().enumerate().map(|(i, context)| match context.granularity {
-            Granularity::Global => bytes(size(i)),
-            Granularity::Flow | Granularity::Shard => Vec::new(),
-        });
+        let globals = module
+            .contexts
+            .iter()
+            .enumerate()
+            .map(|(i, context)| match context.granularity {
+                Granularity::Global => bytes(size(i)),
+                Granularity::Flow | Granularity::Shard => Vec::new(),
+            });
         let globals = globals.collect();
         let scratch = bytes(module.scratch.map_or(0, |id| module.structure(id).size as usize));
         let found = noise.below(module.contexts.len() + 1);
@@ -142,8 +192,15 @@ impl Memory {
         };
         let keyed = (found < module.contexts.len()).then(|| (ContextId(found as u32), noise(size(found))));
         let creates = module.chains[event.0 as usize].creates;
-        let fresh = creates.filter(|_| keyed.is_none()).map(|id| noise(size(id.0 as usize)));
-        Memory { keyed, fresh, globals, scratch }
+        let fresh = creates
+            .filter(|_| keyed.is_none())
+            .map(|id| noise(size(id.0 as usize)));
+        Memory {
+            keyed,
+            fresh,
+            globals,
+            scratch,
+        }
     }
 
     fn regions(&mut self) -> Regions<'_> {
@@ -166,16 +223,32 @@ fn react(program: &dyn Program, event: &mut [u8], noise: &mut Noise, records: &m
     let bounds = module.chains[id.0 as usize].bounds;
     let count = |kind| records.iter().filter(|r| r.kind == kind).count() as u32;
     let name = &module.events[id.0 as usize].name;
-    assert!(records.iter().count() as u32 <= bounds.records, "{name}: more records than stated");
-    assert!(records.bytes().len() as u32 <= bounds.record_bytes, "{name}: more bytes than stated");
-    assert!(count(RecordKind::Packet) <= bounds.packets, "{name}: more packets than stated");
-    assert!(count(RecordKind::Raise) <= bounds.raises, "{name}: more events than stated");
+    assert!(
+        records.iter().count() as u32 <= bounds.records,
+        "{name}: more records than stated"
+    );
+    assert!(
+        records.bytes().len() as u32 <= bounds.record_bytes,
+        "{name}: more bytes than stated"
+    );
+    assert!(
+        count(RecordKind::Packet) <= bounds.packets,
+        "{name}: more packets than stated"
+    );
+    assert!(
+        count(RecordKind::Raise) <= bounds.raises,
+        "{name}: more events than stated"
+    );
     for record in records.iter().filter(|r| r.kind == RecordKind::Packet) {
         let packet: PacketRec = record.fixed();
         let mut image = record.tail::<PacketRec>()[..packet.bytes as usize].to_vec();
         let mut header = vec![0; module.blueprints[usize::from(packet.blueprint)].max_len as usize];
         for index in 0..3 {
-            let segment = Segment { index, count: 3, len: 100 };
+            let segment = Segment {
+                index,
+                count: 3,
+                len: 100,
+            };
             let built = program.build(&packet, &mut image, segment, &mut header);
             assert!(built.len <= header.len());
         }
@@ -198,7 +271,11 @@ fn no_packet_and_no_request_makes_a_program_panic() {
                 react(&*program, events.get_mut(i), &mut noise, &mut records);
             }
         }
-        assert!(parsed > 100, "{}: {parsed} inputs were good ones", program.module().name);
+        assert!(
+            parsed > 100,
+            "{}: {parsed} inputs were good ones",
+            program.module().name
+        );
     }
 }
 

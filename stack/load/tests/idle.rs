@@ -62,10 +62,19 @@ fn stack(host: u8, end: &Cable) -> Stack {
     let module = hawser_load::builtin("tcp").expect("it comes with Hawser");
     let program = Interpreted::new(module.unwrap_or_else(|rejected| panic!("{rejected}")), &[]);
     let addresses = vec![(address(host, 0).ip(), 24)];
-    let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
+    let interface = InterfaceConfig {
+        addresses,
+        gateways: vec![],
+        mtu: 1500,
+    };
     let mut config = StackConfig::new(interface, u64::from(host));
     config.ephemeral = 1024..=65_535;
-    Stack::new(Arc::new(program.expect("a program that runs")), config, end.caps()).expect("good")
+    Stack::new(
+        Arc::new(program.expect("a program that runs")),
+        config,
+        end.caps(),
+    )
+    .expect("good")
 }
 
 /// Both stacks do all that is to be done; what the server's application is told goes to `accepted`.
@@ -102,8 +111,9 @@ fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: Nanos
     let mut now = now;
     let mut accepted = Vec::with_capacity(count);
     for _ in 0..count / AT_A_TIME {
-        let clients: Vec<Handle> =
-            (0..AT_A_TIME).map(|_| stacks[0].connect(now, address(1, 80), None).expect("free")).collect();
+        let clients: Vec<Handle> = (0..AT_A_TIME)
+            .map(|_| stacks[0].connect(now, address(1, 80), None).expect("free"))
+            .collect();
         settle(stacks, ends, now, &mut accepted);
         for client in clients {
             assert_eq!(stacks[0].send(now, client, &[7; 3000]), Ok(3000));
@@ -114,7 +124,12 @@ fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: Nanos
     assert_eq!(accepted.len(), count);
     // Delayed acknowledgements, and timers that were stopped.
     let quiet = now + 5_000_000_000;
-    while let Some(next) = stacks.iter().filter_map(Stack::next_deadline).min().filter(|next| *next < quiet) {
+    while let Some(next) = stacks
+        .iter()
+        .filter_map(Stack::next_deadline)
+        .min()
+        .filter(|next| *next < quiet)
+    {
         now = now.max(next);
         settle(stacks, ends, now, &mut accepted);
     }
@@ -130,12 +145,22 @@ fn an_idle_connection_takes_at_most_two_kibibytes() {
     let before = HELD.load(Ordering::Relaxed);
     open(&mut stacks, &mut ends, CONNECTIONS, now);
     let each = (HELD.load(Ordering::Relaxed) - before) / (2 * CONNECTIONS);
-    let module = hawser_load::builtin("tcp").and_then(Result::ok).expect("it comes with Hawser");
+    let module = hawser_load::builtin("tcp")
+        .and_then(Result::ok)
+        .expect("it comes with Hawser");
     let context = (0..module.contexts.len() as u32)
         .find(|id| module.contexts[*id as usize].name == "tcp_conn")
         .map_or(0, |id| module.context_size(hawser_ir::ContextId(id)));
     println!("{each} bytes for each idle connection, {context} of them the program's context");
-    assert_eq!(stacks.each_ref().map(Stack::held_bytes), [(0, 0); 2], "nothing is in use");
+    assert_eq!(
+        stacks.each_ref().map(Stack::held_bytes),
+        [(0, 0); 2],
+        "nothing is in use"
+    );
     assert!(each <= ALLOWED, "{each} bytes");
-    assert!(each < context + ENGINE, "{} bytes beside the context's {context}", each - context);
+    assert!(
+        each < context + ENGINE,
+        "{} bytes beside the context's {context}",
+        each - context
+    );
 }

@@ -40,8 +40,11 @@ fn address(host: u8, port: u16) -> SocketAddr {
 impl Host {
     fn new(module: Module, number: u8, end: Cable, to_send: Vec<u8>) -> Host {
         let program = Interpreted::new(module, &[]).expect("a program that runs");
-        let interface =
-            InterfaceConfig { addresses: vec![(address(number, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
+        let interface = InterfaceConfig {
+            addresses: vec![(address(number, 0).ip(), 24)],
+            gateways: vec![],
+            mtu: 1500,
+        };
         let config = StackConfig::new(interface, 40 + u64::from(number));
         let stack = Stack::new(Arc::new(program), config, end.caps()).expect("a good configuration");
         Host {
@@ -60,7 +63,11 @@ impl Host {
     /// Does all that is to be done at this time; true when that was anything.
     fn work(&mut self, now: Nanos) -> bool {
         let mut any = false;
-        while self.stack.poll(now, &mut self.end).expect("a cable does not fail") {
+        while self
+            .stack
+            .poll(now, &mut self.end)
+            .expect("a cable does not fail")
+        {
             any = true;
         }
         while let Some((handle, notice)) = self.stack.next_notice() {
@@ -78,10 +85,15 @@ impl Host {
                 _ => {}
             }
         }
-        let Some(handle) = self.handle.filter(|_| !self.closed) else { return any };
+        let Some(handle) = self.handle.filter(|_| !self.closed) else {
+            return any;
+        };
         while self.sent < self.to_send.len() {
             let until = self.to_send.len().min(self.sent + 10_000);
-            let taken = self.stack.send(now, handle, &self.to_send[self.sent..until]).expect("open");
+            let taken = self
+                .stack
+                .send(now, handle, &self.to_send[self.sent..until])
+                .expect("open");
             if taken == 0 {
                 break;
             }
@@ -99,7 +111,9 @@ impl Host {
 
 /// Bytes that differ from place to place.
 fn bytes(len: usize, salt: u32) -> Vec<u8> {
-    (0..len as u32).map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..len as u32)
+        .map(|i| ((i ^ salt).wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 /// Host 0 connects, both send, host 0 closes when it has everything, and host 1 then if it is
@@ -125,7 +139,9 @@ fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -
             return (now, hosts);
         }
         let deadlines = hosts.iter().filter_map(|host| host.stack.next_deadline());
-        let next = deadlines.min().unwrap_or_else(|| panic!("nothing more will happen: {}", state(&hosts)));
+        let next = deadlines
+            .min()
+            .unwrap_or_else(|| panic!("nothing more will happen: {}", state(&hosts)));
         now = next.max(now);
     }
     panic!("no end: {}", state(&hosts));
@@ -144,7 +160,12 @@ fn settle(hosts: &mut [Host; 2], now: Nanos) {
 
 fn state(hosts: &[Host; 2]) -> String {
     let one = |host: &Host| {
-        format!("sent {} received {} {:?}", host.sent, host.received.len(), host.stack.counters())
+        format!(
+            "sent {} received {} {:?}",
+            host.sent,
+            host.received.len(),
+            host.stack.counters()
+        )
     };
     format!("{}\n{}", one(&hosts[0]), one(&hosts[1]))
 }
@@ -160,7 +181,9 @@ fn faults(host: &Host) -> u64 {
 }
 
 fn example(name: &str) -> Module {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
     load(&path).unwrap_or_else(|rejected| panic!("{rejected}"))
 }
 
@@ -171,7 +194,12 @@ fn stop_and_wait_delivers_through_losses() {
         let (_, hosts) = exchange(&module, false, [150_000, 40_000], cable(10, seed));
         assert!(delivered(&hosts), "seed {seed}: {}", state(&hosts));
         assert!(hosts[1].end_of_stream, "seed {seed}");
-        assert_eq!(hosts.each_ref().map(faults), [0, 0], "seed {seed}: {}", state(&hosts));
+        assert_eq!(
+            hosts.each_ref().map(faults),
+            [0, 0],
+            "seed {seed}: {}",
+            state(&hosts)
+        );
     }
 }
 
@@ -197,7 +225,12 @@ fn tcp_delivers_through_losses() {
     for seed in 0..4 {
         let (_, hosts) = exchange(&module, true, [1_500_000, 400_000], cable(3, seed));
         assert!(delivered(&hosts), "seed {seed}: {}", state(&hosts));
-        assert_eq!(hosts.each_ref().map(faults), [0, 0], "seed {seed}: {}", state(&hosts));
+        assert_eq!(
+            hosts.each_ref().map(faults),
+            [0, 0],
+            "seed {seed}: {}",
+            state(&hosts)
+        );
     }
 }
 
@@ -214,7 +247,12 @@ fn super_segments_change_nothing() {
             let (now, hosts) = exchange(&module, true, [800_000, 100_000], ends);
             assert!(delivered(&hosts), "seed {seed}: {}", state(&hosts));
             let joined = hosts[0].end.joined;
-            let seen = |host: &Host| (host.stack.counters().frames_received, host.stack.counters().chains);
+            let seen = |host: &Host| {
+                (
+                    host.stack.counters().frames_received,
+                    host.stack.counters().chains,
+                )
+            };
             (joined, (now, hosts.each_ref().map(seen)))
         };
         let ((none, plain), (joined, same)) = (run(0), run(65_535));

@@ -24,9 +24,10 @@ fn main() -> Result {
     }
     enter_user_namespace()?;
     for engine in Engine::ALL {
-        for (name, run) in
-            [("hawser sends", hawser_sends as fn(Engine) -> Result<f64>), ("linux sends", linux_sends)]
-        {
+        for (name, run) in [
+            ("hawser sends", hawser_sends as fn(Engine) -> Result<f64>),
+            ("linux sends", linux_sends),
+        ] {
             let mut rates = (0..RUNS).map(|_| run(engine)).collect::<Result<Vec<f64>>>()?;
             rates.sort_by(f64::total_cmp);
             println!(

@@ -33,14 +33,22 @@ impl OnBus {
     /// What is attached, and will be, to the program that these attachments belong to.
     #[must_use]
     pub fn new(attachments: Arc<Attachments>) -> OnBus {
-        OnBus { attachments, leaving: Arc::default() }
+        OnBus {
+            attachments,
+            leaving: Arc::default(),
+        }
     }
 }
 
 impl Attachable for OnBus {
     fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), String> {
         let next = match change {
-            Change::Attach { name, text, params, who } => self.attachments.attach(name, text, params, who)?,
+            Change::Attach {
+                name,
+                text,
+                params,
+                who,
+            } => self.attachments.attach(name, text, params, who)?,
             Change::Detach { name, .. } => self.attachments.detach(name)?,
         };
         let warnings = next.warnings().to_owned();
@@ -50,7 +58,9 @@ impl Attachable for OnBus {
     }
 
     fn attachments(&self) -> Vec<Attachment> {
-        let shown = |Installed { name, who, places, .. }| Attachment { name, who, places };
+        let shown = |Installed {
+                         name, who, places, ..
+                     }| Attachment { name, who, places };
         self.attachments.list().into_iter().map(shown).collect()
     }
 
@@ -62,7 +72,10 @@ impl Attachable for OnBus {
                 continue;
             }
             let (bus, list) = (bus.clone(), self.leaving.clone());
-            let why = format!("an assertion was false: {}", self.attachments.assertion(assertion));
+            let why = format!(
+                "an assertion was false: {}",
+                self.attachments.assertion(assertion)
+            );
             let detach = move || {
                 for _ in 0..TRIES {
                     if detach(&bus, source, &name, &why) != Ok(false) {
@@ -71,7 +84,11 @@ impl Attachable for OnBus {
                 }
                 lock(&list).remove(&name);
             };
-            if std::thread::Builder::new().name("detach".to_owned()).spawn(detach).is_err() {
+            if std::thread::Builder::new()
+                .name("detach".to_owned())
+                .spawn(detach)
+                .is_err()
+            {
                 // The next time that the assertion is false it is tried again.
                 leaving.clear();
             }
@@ -81,6 +98,13 @@ impl Attachable for OnBus {
 
 /// Detaches one; false where something else came in between.
 fn detach(bus: &Bus, source: SourceId, name: &str, why: &str) -> Result<bool, BusError> {
-    let member = bus.join(HAWSER, Rights { attach: true, ..Rights::observer() }, 0)?;
+    let member = bus.join(
+        HAWSER,
+        Rights {
+            attach: true,
+            ..Rights::observer()
+        },
+        0,
+    )?;
     Ok(member.detach(source, name, why)?.wait(TIMEOUT)?.is_ok())
 }

@@ -63,7 +63,14 @@ impl Endpoint {
         let attachments = Arc::new(Attachments::new(program.clone()));
         let stack = Stack::new(program, config, device.caps()).map_err(OpenError::Config)?;
         let connections = ByHandle::default();
-        Ok(Endpoint { stack, attachments, device, connections, changed: None, wrote: None })
+        Ok(Endpoint {
+            stack,
+            attachments,
+            device,
+            connections,
+            changed: None,
+            wrote: None,
+        })
     }
 
     /// Takes packets in, lets timers fire, sends what is due. `true`: there may be more to do.
@@ -88,7 +95,9 @@ impl Endpoint {
     /// # Errors
     /// When the device failed for good.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        let timer = self.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(self.device.now())));
+        let timer = self
+            .next_deadline()
+            .map(|at| Duration::from_nanos(at.saturating_sub(self.device.now())));
         let limit = match (limit, timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -123,7 +132,15 @@ impl Endpoint {
     /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
+        self.go_on(
+            next,
+            Change::Attach {
+                name,
+                text,
+                params: &[],
+                who: APPLICATION,
+            },
+        )
     }
 
     /// Takes an attachment off again; with the last of them gone all chains run as before.
@@ -148,7 +165,8 @@ impl Endpoint {
 
     /// Takes a change that was checked.
     pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), String> {
-        self.attachments.go(next, &mut |program| self.stack.swap_program(program))?;
+        self.attachments
+            .go(next, &mut |program| self.stack.swap_program(program))?;
         let now = self.device.now();
         self.stack.note_change(now, APPLICATION, change);
         Ok(())
@@ -157,7 +175,10 @@ impl Endpoint {
     /// When the next timer is due, on the device's clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        [self.stack.next_deadline(), self.device.next_deadline()].into_iter().flatten().min()
+        [self.stack.next_deadline(), self.device.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether frames wait for room in the device; [`Endpoint::wait`] sees to it.
@@ -202,7 +223,9 @@ impl Endpoint {
                 self.stack.accept(listener);
                 Ok(handle)
             }
-            None => Err(state.failure().unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
+            None => Err(state
+                .failure()
+                .unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
         }
     }
 
@@ -234,7 +257,9 @@ impl Endpoint {
     /// [`io::ErrorKind::NotConnected`] once the connection is over.
     pub fn set_option(&mut self, handle: Handle, option: u32, value: u64) -> io::Result<()> {
         let now = self.request_time();
-        self.stack.set_option(now, handle, option, value).map_err(error_of_request)
+        self.stack
+            .set_option(now, handle, option, value)
+            .map_err(error_of_request)
     }
 
     /// Whether a connection is open.
@@ -311,7 +336,9 @@ impl Endpoint {
     /// Gives a handle back and shuts it down: what was written still leaves, what still comes is
     /// thrown away.
     pub fn close(&mut self, handle: Handle) {
-        let Some(state) = self.connections.remove(&handle) else { return };
+        let Some(state) = self.connections.remove(&handle) else {
+            return;
+        };
         self.abort_waiting(state);
         let now = self.request_time();
         self.stack.finish(now, handle);
@@ -379,14 +406,24 @@ impl Endpoint {
     }
 
     fn state(&mut self, handle: Handle) -> io::Result<&mut State> {
-        self.connections.get_mut(&handle).ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.connections
+            .get_mut(&handle)
+            .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     fn note(&mut self, handle: Handle, notice: Notice) {
         if let Notice::Accepted(child) = notice {
-            self.connections.insert(child, State { connected: true, ..State::default() });
+            self.connections.insert(
+                child,
+                State {
+                    connected: true,
+                    ..State::default()
+                },
+            );
         }
-        let Some(state) = self.connections.get_mut(&handle) else { return };
+        let Some(state) = self.connections.get_mut(&handle) else {
+            return;
+        };
         match notice {
             Notice::Connected => state.connected = true,
             Notice::Accepted(child) => state.waiting.push_back(child),
@@ -400,7 +437,9 @@ impl Endpoint {
 
     /// Releases a handle, and what waits to be accepted under it. The program goes on by itself.
     fn give_back(&mut self, handle: Handle) {
-        let Some(state) = self.connections.remove(&handle) else { return };
+        let Some(state) = self.connections.remove(&handle) else {
+            return;
+        };
         self.abort_waiting(state);
         self.stack.release(handle);
     }

@@ -33,7 +33,9 @@ impl FromStr for DeviceSpec {
         match text.split_once(':') {
             Some((kind @ ("tun" | "packet"), name)) if !name.is_empty() => {
                 if name.len() > 15 || name.contains('/') || name.contains(char::is_whitespace) {
-                    return Err(format!("`{name}` cannot name a device: 1 to 15 bytes, no blank and no `/`"));
+                    return Err(format!(
+                        "`{name}` cannot name a device: 1 to 15 bytes, no blank and no `/`"
+                    ));
                 }
                 match kind {
                     "tun" => Ok(DeviceSpec::Tun(name.to_owned())),
@@ -126,7 +128,9 @@ fn random_seed() -> Result<[u8; 32], OpenError> {
 fn open_device(setup: &Setup) -> Result<Box<dyn Device>, OpenError> {
     match &setup.device {
         DeviceSpec::Tun(name) => {
-            let options = TunOptions { offload: setup.offload && setup.faults.is_none() };
+            let options = TunOptions {
+                offload: setup.offload && setup.faults.is_none(),
+            };
             let wire = TunWire::open(name, options).map_err(device_error)?;
             if !setup.kernel_addresses.is_empty() {
                 configure(wire.name(), &setup.kernel_addresses)?;
@@ -166,10 +170,23 @@ mod tests {
 
     #[test]
     fn addresses_have_a_prefix_length() {
-        assert_eq!(parse_address("10.9.0.2/24"), Ok((IpAddr::from([10, 9, 0, 2]), 24)));
+        assert_eq!(
+            parse_address("10.9.0.2/24"),
+            Ok((IpAddr::from([10, 9, 0, 2]), 24))
+        );
         assert!(parse_address("fd09::2/128").is_ok());
-        for wrong in ["10.9.0.2", "10.9.0.2/33", "10.9.0/8", "x/8", "fd09::2/129", "10.9.0.2/"] {
-            assert!(parse_address(wrong).unwrap_err().contains("prefix length"), "{wrong}");
+        for wrong in [
+            "10.9.0.2",
+            "10.9.0.2/33",
+            "10.9.0/8",
+            "x/8",
+            "fd09::2/129",
+            "10.9.0.2/",
+        ] {
+            assert!(
+                parse_address(wrong).unwrap_err().contains("prefix length"),
+                "{wrong}"
+            );
         }
     }
 
@@ -177,7 +194,14 @@ mod tests {
     fn devices_say_their_kind() {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
-        for wrong in ["eth0", "tun:", "tap:x", "tun:a/b", "tun:a b", "packet:sixteen-bytes-16"] {
+        for wrong in [
+            "eth0",
+            "tun:",
+            "tap:x",
+            "tun:a/b",
+            "tun:a b",
+            "packet:sixteen-bytes-16",
+        ] {
             assert!(wrong.parse::<DeviceSpec>().is_err(), "{wrong}");
         }
     }

@@ -68,8 +68,15 @@ impl Network {
         // From here on it keeps a list of what changes. Nobody waits for what was before.
         endpoint.take_changed(&mut Vec::new());
         let fd = watch(endpoint.device().readiness().try_clone_to_owned()?)?;
-        let inner = Inner { endpoint, wakers: ByHandle::default(), dead: None };
-        let shared = Arc::new(Shared { inner: Mutex::new(inner), kick: Notify::new() });
+        let inner = Inner {
+            endpoint,
+            wakers: ByHandle::default(),
+            dead: None,
+        };
+        let shared = Arc::new(Shared {
+            inner: Mutex::new(inner),
+            kick: Notify::new(),
+        });
         tokio::spawn(drive(Arc::downgrade(&shared), fd));
         Ok(Network { shared })
     }
@@ -88,9 +95,17 @@ impl Network {
     /// As [`Network::connect`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
     /// program does not take.
     pub async fn connect_with(&self, remote: SocketAddr, options: &Options) -> io::Result<Stream> {
-        let handle = self.shared.lock().alive()?.endpoint.connect_with(remote, options)?;
+        let handle = self
+            .shared
+            .lock()
+            .alive()?
+            .endpoint
+            .connect_with(remote, options)?;
         self.shared.kick.notify_one();
-        let stream = Stream { shared: self.shared.clone(), handle };
+        let stream = Stream {
+            shared: self.shared.clone(),
+            handle,
+        };
         std::future::poll_fn(|cx| stream.poll_connected(cx)).await?;
         Ok(stream)
     }
@@ -109,8 +124,16 @@ impl Network {
     /// As [`Network::listen`]; [`io::ErrorKind::InvalidInput`] for an option's value that the
     /// program does not take.
     pub fn listen_with(&self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Listener> {
-        let handle = self.shared.lock().alive()?.endpoint.listen_with(local, backlog, options)?;
-        Ok(Listener { shared: self.shared.clone(), handle })
+        let handle = self
+            .shared
+            .lock()
+            .alive()?
+            .endpoint
+            .listen_with(local, backlog, options)?;
+        Ok(Listener {
+            shared: self.shared.clone(),
+            handle,
+        })
     }
 
     /// Puts the program on a bus: see [`Endpoint::interact`].
@@ -137,7 +160,15 @@ impl Network {
     pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
         let next = attachments.attach(name, text, &[], APPLICATION)?;
-        self.go_on(next, Change::Attach { name, text, params: &[], who: APPLICATION })
+        self.go_on(
+            next,
+            Change::Attach {
+                name,
+                text,
+                params: &[],
+                who: APPLICATION,
+            },
+        )
     }
 
     /// Takes an attachment off again, as [`Endpoint::detach`].
@@ -150,7 +181,12 @@ impl Network {
     }
 
     fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), String> {
-        self.shared.lock().alive().map_err(|error| error.to_string())?.endpoint.go_on(next, change)?;
+        self.shared
+            .lock()
+            .alive()
+            .map_err(|error| error.to_string())?
+            .endpoint
+            .go_on(next, change)?;
         self.shared.kick.notify_one();
         Ok(())
     }
@@ -197,7 +233,11 @@ impl Inner {
 
     fn wake(&mut self, handle: Handle) {
         if let Some(wakers) = self.wakers.get_mut(&handle) {
-            wakers.read.drain(..).chain(wakers.write.drain(..)).for_each(Waker::wake);
+            wakers
+                .read
+                .drain(..)
+                .chain(wakers.write.drain(..))
+                .for_each(Waker::wake);
         }
     }
 }
@@ -225,7 +265,9 @@ struct LastWord(std::sync::Weak<Shared>);
 impl Drop for LastWord {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.lock().end("the task that drives the network has ended".to_owned());
+            shared
+                .lock()
+                .end("the task that drives the network has ended".to_owned());
         }
     }
 }
@@ -277,7 +319,10 @@ fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
         return Ok(Next::Again);
     }
     let now = inner.endpoint.now();
-    let timer = inner.endpoint.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+    let timer = inner
+        .endpoint
+        .next_deadline()
+        .map(|at| Duration::from_nanos(at.saturating_sub(now)));
     // A full device drains within a fraction of this; its readiness to send is not watched.
     let retry = inner.endpoint.wants_device().then_some(DEVICE_RETRY);
     Ok(Next::Sleep([timer, retry].into_iter().flatten().min()))
@@ -318,7 +363,10 @@ impl Stream {
     /// Watches the connection's state variables while something else owns the stream.
     #[must_use]
     pub fn probe(&self) -> Probe {
-        Probe { shared: Arc::downgrade(&self.shared), handle: self.handle }
+        Probe {
+            shared: Arc::downgrade(&self.shared),
+            handle: self.handle,
+        }
     }
 
     /// Small pieces leave at once (TCP: no Nagle).
@@ -335,7 +383,9 @@ impl Stream {
     /// As [`Stream::set_option`].
     pub fn set_keepalive(&self, keepalive: Option<Keepalive>) -> io::Result<()> {
         let set = |(option, value)| self.set_option(option, value);
-        options::keepalive_options(keepalive).into_iter().try_for_each(set)
+        options::keepalive_options(keepalive)
+            .into_iter()
+            .try_for_each(set)
     }
 
     /// How long the connection may go without progress until it fails (RFC 5482); `None`: as long
@@ -354,7 +404,11 @@ impl Stream {
     /// [`io::ErrorKind::InvalidInput`] for a value that it does not take,
     /// [`io::ErrorKind::NotConnected`] once the connection is over.
     pub fn set_option(&self, option: u32, value: u64) -> io::Result<()> {
-        self.shared.lock().alive()?.endpoint.set_option(self.handle, option, value)?;
+        self.shared
+            .lock()
+            .alive()?
+            .endpoint
+            .set_option(self.handle, option, value)?;
         self.shared.kick.notify_one();
         Ok(())
     }
@@ -366,9 +420,11 @@ impl Stream {
     }
 
     fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.attempt(cx, Side::Read, |endpoint, handle| match endpoint.connected(handle)? {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        self.attempt(cx, Side::Read, |endpoint, handle| {
+            match endpoint.connected(handle)? {
+                true => Ok(()),
+                false => Err(io::ErrorKind::WouldBlock.into()),
+            }
         })
     }
 
@@ -528,10 +584,15 @@ impl Listener {
     /// Why the listener failed.
     pub async fn accept(&self) -> io::Result<Stream> {
         let accept = |cx: &mut Context<'_>| {
-            attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| endpoint.accept(handle))
+            attempt(&self.shared, self.handle, cx, Side::Read, |endpoint, handle| {
+                endpoint.accept(handle)
+            })
         };
         let handle = std::future::poll_fn(accept).await?;
-        Ok(Stream { shared: self.shared.clone(), handle })
+        Ok(Stream {
+            shared: self.shared.clone(),
+            handle,
+        })
     }
 }
 

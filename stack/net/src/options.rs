@@ -38,7 +38,11 @@ pub struct Keepalive {
 impl Default for Keepalive {
     /// Two hours (RFC 9293, 3.8.4, MUST-28), 75 seconds, nine times.
     fn default() -> Keepalive {
-        Keepalive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), count: 9 }
+        Keepalive {
+            idle: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            count: 9,
+        }
     }
 }
 

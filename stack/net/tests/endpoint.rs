@@ -49,7 +49,13 @@ impl Wire for End {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        RxFrame {
+            head: &self.batch[i],
+            tail: &[],
+            csum: Csum::Unverified,
+            seg_size: 0,
+            at: 0,
+        }
     }
 
     fn release(&mut self) {
@@ -59,10 +65,16 @@ impl Wire for End {
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         let bytes = |frame: &TxFrame| {
             let mut bytes = frame.head.clone();
-            frame.payload.iter().for_each(|piece| bytes.extend_from_slice(piece.bytes()));
+            frame
+                .payload
+                .iter()
+                .for_each(|piece| bytes.extend_from_slice(piece.bytes()));
             bytes
         };
-        self.outward.lock().expect("not poisoned").extend(frames.iter().map(bytes));
+        self.outward
+            .lock()
+            .expect("not poisoned")
+            .extend(frames.iter().map(bytes));
         // A full one has been rung.
         let _ = self.ring.write(&[1]);
         Ok(frames.len())
@@ -102,7 +114,9 @@ impl Pair {
         let broken = [0, 1].map(|_| Arc::new(AtomicBool::new(false)));
         let cables = [Cable::default(), Cable::default()];
         let bells = [0, 1].map(|_| UnixStream::pair().expect("sockets"));
-        bells.iter().for_each(|(_, ring)| ring.set_nonblocking(true).expect("a socket"));
+        bells
+            .iter()
+            .for_each(|(_, ring)| ring.set_nonblocking(true).expect("a socket"));
         let mut ends = [0u8, 1].map(|end| {
             let device = End {
                 caps: Caps {
@@ -121,20 +135,39 @@ impl Pair {
                 broken: broken[usize::from(end)].clone(),
             };
             let addresses = vec![(address(end).ip(), 24)];
-            let interface = InterfaceConfig { addresses, gateways: vec![], mtu: 1500 };
-            let program =
-                Loaded::open("tcp", None).expect("it comes with Hawser").with(&[]).expect("a program");
-            Endpoint::new(program, StackConfig::new(interface, u64::from(end)), Box::new(device))
-                .expect("an endpoint")
+            let interface = InterfaceConfig {
+                addresses,
+                gateways: vec![],
+                mtu: 1500,
+            };
+            let program = Loaded::open("tcp", None)
+                .expect("it comes with Hawser")
+                .with(&[])
+                .expect("a program");
+            Endpoint::new(
+                program,
+                StackConfig::new(interface, u64::from(end)),
+                Box::new(device),
+            )
+            .expect("an endpoint")
         });
         let listener = ends[1].listen(address(1), backlog).expect("a listener");
         let [broken, _] = broken;
-        Pair { clock, ends, listener, broken }
+        Pair {
+            clock,
+            ends,
+            listener,
+            broken,
+        }
     }
 
     /// Lets both do what is due now.
     fn settle(&mut self) {
-        while self.ends.iter_mut().any(|end| end.poll().expect("a cable does not fail")) {}
+        while self
+            .ends
+            .iter_mut()
+            .any(|end| end.poll().expect("a cable does not fail"))
+        {}
     }
 
     /// Lets time pass, timer by timer.
@@ -191,14 +224,24 @@ fn what_comes_after_a_close_is_reset_and_holds_nothing_up() {
 fn options_reach_the_program_and_what_it_does_not_know_is_refused() {
     let mut pair = Pair::new(4);
     let options = Options::new().max_segment(500).nodelay(true).send_buffer(8192);
-    let client = pair.ends[0].connect_with(address(1), &options).expect("a connection");
+    let client = pair.ends[0]
+        .connect_with(address(1), &options)
+        .expect("a connection");
     pair.settle();
-    assert_eq!(pair.ends[0].observe(client, "smss"), Some(488), "500 less 12 of timestamps");
+    assert_eq!(
+        pair.ends[0].observe(client, "smss"),
+        Some(488),
+        "500 less 12 of timestamps"
+    );
     assert_eq!(write_some(&mut pair.ends[0], client, &[1; 20_000]), 8192);
-    let unknown = pair.ends[0].set_option(client, 77_777, 1).map_err(|error| error.raw_os_error());
+    let unknown = pair.ends[0]
+        .set_option(client, 77_777, 1)
+        .map_err(|error| error.raw_os_error());
     assert_eq!(unknown, Err(Some(92)), "ENOPROTOOPT");
     let senseless = Options::new().max_segment(1);
-    let refused = pair.ends[0].connect_with(address(1), &senseless).map_err(|error| error.kind());
+    let refused = pair.ends[0]
+        .connect_with(address(1), &senseless)
+        .map_err(|error| error.kind());
     assert_eq!(refused, Err(ErrorKind::InvalidInput));
 }
 
@@ -208,9 +251,15 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
     const UNSENT: u64 = 16_384;
     let mut pair = Pair::new(4);
     let options = Options::new().not_sent(UNSENT);
-    let client = pair.ends[0].connect_with(address(1), &options).expect("a connection");
+    let client = pair.ends[0]
+        .connect_with(address(1), &options)
+        .expect("a connection");
     let sent: Vec<u8> = (0..1_000_000u32).map(|at| (at >> 3) as u8).collect();
-    assert_eq!(write_some(&mut pair.ends[0], client, &sent) as u64, UNSENT, "no packet can leave yet");
+    assert_eq!(
+        write_some(&mut pair.ends[0], client, &sent) as u64,
+        UNSENT,
+        "no packet can leave yet"
+    );
     pair.settle();
     let server = pair.ends[1].accept(pair.listener).expect("a connection");
     let (mut written, mut most_held) = (UNSENT as usize, 0);
@@ -233,7 +282,10 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
             got.extend_from_slice(&buffer[..count]);
         }
     }
-    assert!(got == sent && most_held > 2 * UNSENT, "as much as {most_held} bytes were held");
+    assert!(
+        got == sent && most_held > 2 * UNSENT,
+        "as much as {most_held} bytes were held"
+    );
 }
 
 #[test]
@@ -287,8 +339,12 @@ fn no_more_than_the_backlog_waits_to_be_accepted() {
         })
         .collect();
     pair.advance(100 * MS);
-    let connected =
-        |pair: &mut Pair| clients.iter().filter(|c| pair.ends[0].connected(**c).expect("no failure")).count();
+    let connected = |pair: &mut Pair| {
+        clients
+            .iter()
+            .filter(|c| pair.ends[0].connected(**c).expect("no failure"))
+            .count()
+    };
     assert_eq!(connected(&mut pair), 2);
     let _first = pair.ends[1].accept(pair.listener).expect("a connection");
     pair.advance(10 * SECOND);
@@ -325,17 +381,26 @@ async fn a_stream_learns_that_the_driving_task_has_panicked() {
     let [client, _server] = pair.ends.map(|end| Network::start(end).expect("a network"));
     let mut stream = client.connect(address(1)).await.expect("a connection");
     stream.set_keepalive(Some(Keepalive::default())).expect("known");
-    stream.set_user_timeout(Some(Duration::from_secs(20))).expect("known");
+    stream
+        .set_user_timeout(Some(Duration::from_secs(20)))
+        .expect("known");
     let reading = tokio::spawn(async move {
         let outcome = stream.read(&mut [0; 10]).await.map_err(|error| error.to_string());
         (outcome, stream.set_nodelay(true).is_err())
     });
     tokio::task::yield_now().await;
     broken.store(true, Ordering::Relaxed);
-    let _ = tokio::time::timeout(Duration::from_secs(10), client.connect(address(1))).await.expect("an end");
-    let (outcome, refused) =
-        tokio::time::timeout(Duration::from_secs(10), reading).await.expect("woken").expect("no panic");
-    assert_eq!(outcome, Err("the task that drives the network has ended".to_owned()));
+    let _ = tokio::time::timeout(Duration::from_secs(10), client.connect(address(1)))
+        .await
+        .expect("an end");
+    let (outcome, refused) = tokio::time::timeout(Duration::from_secs(10), reading)
+        .await
+        .expect("woken")
+        .expect("no panic");
+    assert_eq!(
+        outcome,
+        Err("the task that drives the network has ended".to_owned())
+    );
     assert!(refused);
 }
 
@@ -347,7 +412,10 @@ async fn a_vectored_write_that_is_taken_in_part_loses_no_byte() {
     let [client, server] = pair.ends.map(|end| Network::start(end).expect("a network"));
     let listener = server.listen(address(1), 4).expect("a listener");
     let options = Options::new().not_sent(10_000);
-    let mut stream = client.connect_with(address(1), &options).await.expect("a connection");
+    let mut stream = client
+        .connect_with(address(1), &options)
+        .await
+        .expect("a connection");
     let mut accepted = listener.accept().await.expect("a connection");
     let sent: Vec<u8> = (0..300_000u32).map(|at| (at >> 4) as u8).collect();
     let expected = sent.clone();

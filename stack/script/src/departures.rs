@@ -53,7 +53,11 @@ impl Departures {
     /// Where it is no TOML, has an unknown key, or lacks a reason.
     pub fn parse(text: &str) -> Result<Departures, DeparturesError> {
         let list: Departures = toml::from_str(text).map_err(|error| DeparturesError(error.to_string()))?;
-        match list.departure.iter().find(|departure| departure.reason.trim().is_empty()) {
+        match list
+            .departure
+            .iter()
+            .find(|departure| departure.reason.trim().is_empty())
+        {
             Some(departure) => {
                 let what = departure.scripts.first().or(departure.constructs.first());
                 let what = what.map_or("a departure", String::as_str);
@@ -82,7 +86,11 @@ impl Departures {
             let by_name = departure.scripts.iter().any(|pattern| ends_with(path, pattern));
             let is_construct = matches!(report.verdict, Verdict::Unsupported(_));
             by_name
-                || is_construct && departure.constructs.iter().any(|part| failure.got.contains(part.as_str()))
+                || is_construct
+                    && departure
+                        .constructs
+                        .iter()
+                        .any(|part| failure.got.contains(part.as_str()))
         });
         found.map(|departure| departure.reason.as_str())
     }
@@ -122,6 +130,12 @@ mod tests {
         assert!(Departures::parse("[[departure]]\nscripts = [\"a\"]\nreason = \"b\"").is_ok());
         assert!(Departures::parse("[[departure]]\nscripts = [\"a\"]").is_err());
         let lenient = Departures::parse("[[lenient]]\ncompare = \"push\"\nreason = \"b\"").expect("a list");
-        assert_eq!(lenient.leniency(), Leniency { push: true, ..Leniency::default() });
+        assert_eq!(
+            lenient.leniency(),
+            Leniency {
+                push: true,
+                ..Leniency::default()
+            }
+        );
     }
 }

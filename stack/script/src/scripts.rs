@@ -55,16 +55,27 @@ impl Scripts {
         let loaded = Loaded::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
             let folder = Path::new(program).parent()?;
-            program.ends_with(".mtp").then(|| std::fs::read_to_string(folder.join(file)).ok()).flatten()
+            program
+                .ends_with(".mtp")
+                .then(|| std::fs::read_to_string(folder.join(file)).ok())
+                .flatten()
         };
-        let table = hawser_load::script_table(program).map(str::to_owned).or_else(|| beside("script.toml"));
+        let table = hawser_load::script_table(program)
+            .map(str::to_owned)
+            .or_else(|| beside("script.toml"));
         let table = Table::parse(&table.unwrap_or_default())
             .map_err(|error| Error::Unfit(format!("script.toml: {error}")))?;
         let departures = hawser_load::departures(program).map(str::to_owned);
-        let departures = departures.or_else(|| beside("scripts/departures.toml")).unwrap_or_default();
+        let departures = departures
+            .or_else(|| beside("scripts/departures.toml"))
+            .unwrap_or_default();
         let departures = Departures::parse(&departures)
             .map_err(|error| Error::Unfit(format!("departures.toml: {error}")))?;
-        Ok(Scripts { loaded, table, departures })
+        Ok(Scripts {
+            loaded,
+            table,
+            departures,
+        })
     }
 
     /// What runs the program.
@@ -85,11 +96,18 @@ impl Scripts {
         let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, String> {
             let mut all = options.params.clone();
             all.extend(
-                params.iter().filter(|(name, _)| !options.params.iter().any(|(n, _)| n == name)).cloned(),
+                params
+                    .iter()
+                    .filter(|(name, _)| !options.params.iter().any(|(n, _)| n == name))
+                    .cloned(),
             );
             self.loaded.with(&all)
         };
-        let leniency = if options.linux { self.departures.leniency() } else { Leniency::default() };
+        let leniency = if options.linux {
+            self.departures.leniency()
+        } else {
+            Leniency::default()
+        };
         let bench = Bench {
             program: &program,
             table: &self.table,
@@ -111,7 +129,11 @@ impl Scripts {
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     for path in paths {
-        if path.is_dir() { walk(path, 0, &mut found)? } else { found.push(path.clone()) }
+        if path.is_dir() {
+            walk(path, 0, &mut found)?
+        } else {
+            found.push(path.clone())
+        }
     }
     Ok(found)
 }
@@ -122,8 +144,10 @@ const DEEPEST: usize = 16;
 fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
-    let mut paths: Vec<PathBuf> =
-        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot)?;
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()
+        .map_err(cannot)?;
     paths.sort();
     for path in paths {
         if path.is_dir() && depth < DEEPEST {

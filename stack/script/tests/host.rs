@@ -32,7 +32,9 @@ const ATTEMPTS: usize = 4;
 
 fn main() -> ExitCode {
     if !is_listing() {
-        let permitted = enter_user_namespace().map_err(|reason| reason.to_string()).and_then(|()| device());
+        let permitted = enter_user_namespace()
+            .map_err(|reason| reason.to_string())
+            .and_then(|()| device());
         if let Err(reason) = permitted {
             skip("all scripts on a device", reason);
             return ExitCode::SUCCESS;
@@ -41,7 +43,10 @@ fn main() -> ExitCode {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp/scripts");
     let scripts = SCRIPTS.iter().map(move |name| {
         let path = folder.join(name);
-        (*name, Box::new(move || passes(&path, name)) as Box<dyn FnOnce() -> TestResult + Send>)
+        (
+            *name,
+            Box::new(move || passes(&path, name)) as Box<dyn FnOnce() -> TestResult + Send>,
+        )
     });
     run_tests(scripts.chain([("a wrong script fails", Box::new(a_wrong_script_fails) as _)]))
 }
@@ -59,7 +64,9 @@ fn a_wrong_script_fails() -> TestResult {
 fn device() -> Result<(), String> {
     let namespace = Namespace::create().map_err(|error| error.to_string())?;
     let opened = namespace.run(|| TunWire::open("hawser-test", TunOptions { offload: false }).map(drop));
-    opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    opened
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())
 }
 
 /// Runs a script until it passes once.
@@ -79,7 +86,9 @@ fn passes(path: &Path, name: &str) -> TestResult {
 /// Runs a script in a fresh network namespace.
 fn judge(text: &str) -> Result<Report, String> {
     let namespace = Namespace::create().map_err(|error| error.to_string())?;
-    namespace.run(|| run_here(text)).map_err(|error| error.to_string())?
+    namespace
+        .run(|| run_here(text))
+        .map_err(|error| error.to_string())?
 }
 
 fn run_here(text: &str) -> Result<Report, String> {

@@ -76,7 +76,9 @@ fn broken(rng: &mut Rng) -> String {
         let at = rng.usize(..text.len());
         let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         let end = (at + rng.usize(..6)).min(text.len());
-        let end = (end..=text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
+        let end = (end..=text.len())
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(text.len());
         text.replace_range(at..end, PIECES[rng.usize(..PIECES.len())]);
     }
     text
@@ -94,7 +96,11 @@ fn broken_scripts_end_in_reports() {
         version: IpVersion::V4,
         target: Target::Sim,
         linux: true,
-        leniency: Leniency { option_order: true, push: true, extra_acks: true },
+        leniency: Leniency {
+            option_order: true,
+            push: true,
+            extra_acks: true,
+        },
     };
     let mut rng = Rng::with_seed(1);
     let mut words = std::collections::BTreeMap::new();

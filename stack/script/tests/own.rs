@@ -46,10 +46,19 @@ fn run_all(engine: Engine) {
         if !report.passed() {
             failures.push(report.explain(&name));
         } else if !report.notes.is_empty() {
-            failures.push(format!("{name}: settings without an effect: {}", report.notes.join("; ")));
+            failures.push(format!(
+                "{name}: settings without an effect: {}",
+                report.notes.join("; ")
+            ));
         }
     }
-    assert!(failures.is_empty(), "{} of {} scripts:\n{}", failures.len(), found.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} scripts:\n{}",
+        failures.len(),
+        found.len(),
+        failures.join("\n")
+    );
 }
 
 #[test]
@@ -68,9 +77,15 @@ fn every_script_says_which_rule_it_is_about() {
     scripts(&folder(), &mut found);
     for path in found {
         let text = std::fs::read_to_string(&path).expect("a script");
-        let rfc = path.parent().and_then(Path::file_name).expect("a folder").to_string_lossy().into_owned();
-        let number =
-            rfc.strip_prefix("RFC").unwrap_or_else(|| panic!("{} is in no folder RFC…", path.display()));
+        let rfc = path
+            .parent()
+            .and_then(Path::file_name)
+            .expect("a folder")
+            .to_string_lossy()
+            .into_owned();
+        let number = rfc
+            .strip_prefix("RFC")
+            .unwrap_or_else(|| panic!("{} is in no folder RFC…", path.display()));
         let first = text.lines().next().unwrap_or("");
         assert!(
             first.starts_with(&format!("// RFC {number}, ")),

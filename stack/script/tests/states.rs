@@ -70,17 +70,27 @@ fn start(state: &str) -> Start {
             (1, 2, 2)
         }
         "LAST-ACK" => {
-            let _ = writeln!(script, "{peer_closes}   +0 > . 1:1(0) ack 2\n{SHUT}   +0 > F. 1:1(0) ack 2");
+            let _ = writeln!(
+                script,
+                "{peer_closes}   +0 > . 1:1(0) ack 2\n{SHUT}   +0 > F. 1:1(0) ack 2"
+            );
             (1, 2, 2)
         }
         "TIME-WAIT" => {
-            let _ =
-                writeln!(script, "{SHUT}{closes}  +.1 < F. 1:1(0) ack 2 win 65535\n   +0 > . 2:2(0) ack 2");
+            let _ = writeln!(
+                script,
+                "{SHUT}{closes}  +.1 < F. 1:1(0) ack 2 win 65535\n   +0 > . 2:2(0) ack 2"
+            );
             (2, 2, 2)
         }
         _ => panic!("no state {state}"),
     };
-    Start { script, una, next, expected }
+    Start {
+        script,
+        una,
+        next,
+        expected,
+    }
 }
 
 fn in_tcp_info(state: &str) -> &'static str {
@@ -103,7 +113,12 @@ fn in_tcp_info(state: &str) -> &'static str {
 fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
     let (answer, then) = cell.split_at(1);
     let then = then.strip_prefix('>').unwrap_or(state);
-    let Start { mut script, una, next, mut expected } = start(state);
+    let Start {
+        mut script,
+        una,
+        next,
+        mut expected,
+    } = start(state);
     let seq = match position {
         "below" => expected.wrapping_sub(1000),
         "at" => expected,
@@ -185,7 +200,10 @@ fn script(state: &str, kind: &str, position: &str, cell: &str) -> String {
 /// All scripts, with their names.
 fn scripts() -> Vec<(String, String)> {
     let mut all = Vec::new();
-    for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in TABLE
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let [state, kind, cells @ ..] = &line.split_whitespace().collect::<Vec<_>>()[..] else {
             panic!("{line}")
         };
@@ -222,7 +240,13 @@ fn run_all(engine: Engine) {
             failures.push(report.explain(name));
         }
     }
-    assert!(failures.is_empty(), "{} of {} scripts:\n{}", failures.len(), scripts.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} scripts:\n{}",
+        failures.len(),
+        scripts.len(),
+        failures.join("\n")
+    );
 }
 
 #[test]
@@ -237,7 +261,9 @@ fn every_state_and_segment_passes_as_machine_code() {
 
 #[test]
 fn the_scripts_can_be_saved_for_a_reader() {
-    let Some(folder) = std::env::var_os("STATES_INTO") else { return };
+    let Some(folder) = std::env::var_os("STATES_INTO") else {
+        return;
+    };
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, text) in scripts() {
         std::fs::write(Path::new(&folder).join(name + ".pkt"), text).expect("a file");

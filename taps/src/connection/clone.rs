@@ -44,5 +44,8 @@ impl Connection {
 }
 
 async fn another(streams: SharedStreams) -> Result<Box<dyn Duplex>, EstablishmentError> {
-    streams.open().await.map_err(|error| EstablishmentError::System(error.to_string()))
+    streams
+        .open()
+        .await
+        .map_err(|error| EstablishmentError::System(error.to_string()))
 }

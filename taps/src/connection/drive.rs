@@ -62,7 +62,13 @@ impl Closing {
 /// Drives a Connection that [`begin`] has made, to its end.
 pub(super) async fn drive(core: Arc<Core>) {
     let now = Instant::now();
-    let mut driver = Driver { core, sleep: None, bucket: Bucket::new(now), progress: now, closing: None };
+    let mut driver = Driver {
+        core,
+        sleep: None,
+        bucket: Bucket::new(now),
+        progress: now,
+        closing: None,
+    };
     poll_fn(|cx| driver.poll(cx)).await;
     driver.core.group.left(&driver.core);
 }
@@ -77,8 +83,11 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
     let _ = stream.tune(&tuning);
     stream.prioritize(state.priority);
     state.stream = Some(stream);
-    state.phase =
-        if state.ending.is_some() { ConnectionState::Closing } else { ConnectionState::Established };
+    state.phase = if state.ending.is_some() {
+        ConnectionState::Closing
+    } else {
+        ConnectionState::Established
+    };
     if is_initiated {
         state.tell(Event::Ready);
     }
@@ -211,13 +220,25 @@ impl Driver {
         now: Instant,
     ) -> Result<Close, ConnectionError> {
         let is_closing = state.ending == Some(Ending::Close);
-        let patience = self.core.group.properties().time(Property::ConnTimeout).unwrap_or(PATIENCE);
+        let patience = self
+            .core
+            .group
+            .properties()
+            .time(Property::ConnTimeout)
+            .unwrap_or(PATIENCE);
         if is_closing {
             let left = state.stream.as_mut().and_then(|stream| stream.unacknowledged());
-            let begun = Closing { since: now, written: state.written, left };
+            let begun = Closing {
+                since: now,
+                written: state.written,
+                left,
+            };
             self.closing.get_or_insert(begun).look(state.written, left, now);
         }
-        let gives_up = self.closing.as_ref().and_then(|closing| closing.since.checked_add(patience));
+        let gives_up = self
+            .closing
+            .as_ref()
+            .and_then(|closing| closing.since.checked_add(patience));
         if gives_up.is_some_and(|when| when <= now) {
             return Err(ConnectionError::Timeout);
         }
@@ -226,7 +247,9 @@ impl Driver {
         if !is_empty || !is_closing && !state.is_final_given {
             return Ok(waits());
         }
-        let Some(stream) = &mut state.stream else { return Ok(Close::Over) };
+        let Some(stream) = &mut state.stream else {
+            return Ok(Close::Over);
+        };
         if !state.is_shut {
             match Pin::new(&mut *stream).poll_shutdown(cx) {
                 Poll::Pending => return Ok(waits()),
@@ -245,7 +268,9 @@ impl Driver {
         }
         match stream.unacknowledged() {
             None | Some(0) => Ok(Close::Over),
-            Some(_) => Ok(Close::Ask(gives_up.map_or(now + ASKING, |when| when.min(now + ASKING)))),
+            Some(_) => Ok(Close::Ask(
+                gives_up.map_or(now + ASKING, |when| when.min(now + ASKING)),
+            )),
         }
     }
 
@@ -304,14 +329,22 @@ fn frame(state: &mut State) {
         if entry.fate != Fate::Send {
             // Its place is behind what is on its way.
             let end = state.encoded;
-            state.marks.push_back(Mark { end, ..Mark::from(entry) });
+            state.marks.push_back(Mark {
+                end,
+                ..Mark::from(entry)
+            });
             continue;
         }
-        let part = Part { data: entry.data, is_end: entry.is_end };
+        let part = Part {
+            data: entry.data,
+            is_end: entry.is_end,
+        };
         let fate = match state.stack.encode(part, &entry.context) {
             Ok(bytes) => {
                 state.encoded += bytes.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-                state.wire.extend(bytes.into_iter().filter(|bytes| !bytes.is_empty()));
+                state
+                    .wire
+                    .extend(bytes.into_iter().filter(|bytes| !bytes.is_empty()));
                 Fate::Send
             }
             Err(error) => {
@@ -321,7 +354,13 @@ fn frame(state: &mut State) {
             }
         };
         let (end, is_quiet) = (state.encoded, entry.is_quiet);
-        state.marks.push_back(Mark { end, id: entry.id, context: entry.context, fate, is_quiet });
+        state.marks.push_back(Mark {
+            end,
+            id: entry.id,
+            context: entry.context,
+            fate,
+            is_quiet,
+        });
     }
     sent(state);
 }
@@ -330,7 +369,9 @@ fn frame(state: &mut State) {
 fn sent(state: &mut State) {
     let mut has_told = false;
     while state.marks.front().is_some_and(|mark| mark.end <= state.written) {
-        let Some(mark) = state.marks.pop_front() else { break };
+        let Some(mark) = state.marks.pop_front() else {
+            break;
+        };
         state.told(mark);
         has_told = true;
     }

@@ -66,6 +66,9 @@ impl Event {
 
     /// Whether it tells what became of a Send.
     pub(super) fn is_outcome(&self) -> bool {
-        matches!(self, Event::Sent { .. } | Event::Expired { .. } | Event::SendError { .. })
+        matches!(
+            self,
+            Event::Sent { .. } | Event::Expired { .. } | Event::SendError { .. }
+        )
     }
 }

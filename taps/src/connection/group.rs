@@ -55,9 +55,17 @@ impl Drop for Inner {
 impl Group {
     pub(crate) fn new(plan: Arc<Plan>) -> Arc<Group> {
         let properties = Arc::new(plan.properties.clone());
-        let inner =
-            Inner { properties, members: Vec::new(), streams: None, tasks: Vec::new(), lingering: None };
-        Arc::new(Group { plan, inner: Mutex::new(inner) })
+        let inner = Inner {
+            properties,
+            members: Vec::new(),
+            streams: None,
+            tasks: Vec::new(),
+            lingering: None,
+        };
+        Arc::new(Group {
+            plan,
+            inner: Mutex::new(inner),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -76,7 +84,9 @@ impl Group {
     /// Those that have not ended.
     pub(super) fn members(&self) -> Vec<Arc<Core>> {
         let all: Vec<Arc<Core>> = self.lock().members.iter().filter_map(Weak::upgrade).collect();
-        all.into_iter().filter(|core| core.lock().phase != ConnectionState::Closed).collect()
+        all.into_iter()
+            .filter(|core| core.lock().phase != ConnectionState::Closed)
+            .collect()
     }
 
     /// A member has ended.
@@ -118,8 +128,12 @@ impl Group {
         let group = Arc::downgrade(self);
         let task = tokio::spawn(async move {
             while let Some(change) = streams.next_change().await {
-                let Some(members) = group.upgrade().map(|group| group.members()) else { return };
-                members.iter().for_each(|core| core.lock().tell(Event::PathChange(change.clone())));
+                let Some(members) = group.upgrade().map(|group| group.members()) else {
+                    return;
+                };
+                members
+                    .iter()
+                    .for_each(|core| core.lock().tell(Event::PathChange(change.clone())));
             }
         });
         self.keep(task.abort_handle());
@@ -193,11 +207,27 @@ mod tests {
     fn properties_become_options_of_transports() {
         let mut properties = TransportProperties::new();
         let of = |properties: &TransportProperties| tuning(properties, Action::Initiate);
-        assert_eq!(of(&properties), Tuning { is_eager: true, ..Tuning::default() });
-        properties.set(Property::KeepAliveTimeout, Duration::from_secs(5)).expect("a time");
-        properties.set(Property::ConnTimeout, Duration::from_secs(3)).expect("a time");
-        assert_eq!(of(&properties).keep_alive, None, "longer than the Connection's timeout (8.1.4)");
-        properties.set(Property::ConnTimeout, Duration::from_secs(9)).expect("a time");
+        assert_eq!(
+            of(&properties),
+            Tuning {
+                is_eager: true,
+                ..Tuning::default()
+            }
+        );
+        properties
+            .set(Property::KeepAliveTimeout, Duration::from_secs(5))
+            .expect("a time");
+        properties
+            .set(Property::ConnTimeout, Duration::from_secs(3))
+            .expect("a time");
+        assert_eq!(
+            of(&properties).keep_alive,
+            None,
+            "longer than the Connection's timeout (8.1.4)"
+        );
+        properties
+            .set(Property::ConnTimeout, Duration::from_secs(9))
+            .expect("a time");
         assert_eq!(of(&properties).keep_alive, Some(Duration::from_secs(5)));
         // AF41, AF21, AF31, AF11 (RFC 2597, 6), LE (RFC 8622).
         for (profile, code_point) in [
@@ -208,7 +238,9 @@ mod tests {
             ("Scavenger", 0b000_001),
             ("Default", 0),
         ] {
-            properties.set(Property::ConnCapacityProfile, profile).expect("a profile");
+            properties
+                .set(Property::ConnCapacityProfile, profile)
+                .expect("a profile");
             assert_eq!(of(&properties).code_point, Some(code_point), "{profile}");
         }
     }

@@ -98,14 +98,22 @@ impl Inbox {
         let data = self.data.split_to(length.min(most)).freeze();
         if !is_whole {
             self.has_begun = true;
-            return Some(Received::Partial { data, context: self.context.clone(), end_of_message: false });
+            return Some(Received::Partial {
+                data,
+                context: self.context.clone(),
+                end_of_message: false,
+            });
         }
         let mut next = MessageContext::new();
         (next.local, next.remote) = (self.context.local, self.context.remote);
         let context = std::mem::replace(&mut self.context, next);
         self.is_end = false;
         match std::mem::take(&mut self.has_begun) {
-            true => Some(Received::Partial { data, context, end_of_message: true }),
+            true => Some(Received::Partial {
+                data,
+                context,
+                end_of_message: true,
+            }),
             false => Some(Received::Complete { data, context }),
         }
     }
@@ -117,7 +125,10 @@ mod tests {
 
     fn inbox(data: &'static [u8], is_end: bool) -> Inbox {
         let mut inbox = Inbox::default();
-        inbox.push(&Part { data: Bytes::from_static(data), is_end });
+        inbox.push(&Part {
+            data: Bytes::from_static(data),
+            is_end,
+        });
         inbox
     }
 
@@ -131,11 +142,20 @@ mod tests {
     #[test]
     fn a_long_message_is_handed_over_in_parts() {
         static MESSAGE: [u8; 1_500] = [7; 1_500];
-        assert_eq!(lengths(&mut inbox(&MESSAGE, true), 1, 1_000), [(1_000, false), (500, true)]);
-        assert_eq!(lengths(&mut inbox(&MESSAGE, true), usize::MAX, usize::MAX), [(1_500, true)]);
+        assert_eq!(
+            lengths(&mut inbox(&MESSAGE, true), 1, 1_000),
+            [(1_000, false), (500, true)]
+        );
+        assert_eq!(
+            lengths(&mut inbox(&MESSAGE, true), usize::MAX, usize::MAX),
+            [(1_500, true)]
+        );
         assert_eq!(lengths(&mut inbox(&MESSAGE, false), usize::MAX, usize::MAX), []);
         assert_eq!(lengths(&mut inbox(&MESSAGE, false), 1_501, usize::MAX), []);
-        assert_eq!(lengths(&mut inbox(&MESSAGE, false), 1_500, usize::MAX), [(1_500, false)]);
+        assert_eq!(
+            lengths(&mut inbox(&MESSAGE, false), 1_500, usize::MAX),
+            [(1_500, false)]
+        );
     }
 
     #[test]
@@ -143,8 +163,13 @@ mod tests {
         let mut inbox = inbox(b"abc", true);
         let first = inbox.take(1, 2).expect("a part").context().id();
         assert_eq!(inbox.take(1, 2).expect("the rest").context().id(), first);
-        inbox.push(&Part { data: Bytes::new(), is_end: true });
-        let next = inbox.take(usize::MAX, usize::MAX).expect("an empty message is one");
+        inbox.push(&Part {
+            data: Bytes::new(),
+            is_end: true,
+        });
+        let next = inbox
+            .take(usize::MAX, usize::MAX)
+            .expect("an empty message is one");
         assert!(next.context().id() != first && matches!(next, Received::Complete { .. }));
     }
 }

@@ -95,8 +95,14 @@ impl Connection {
     fn of(core: Arc<Core>) -> Connection {
         let hold = Arc::new(Hold(Arc::clone(&core)));
         Connection {
-            sender: Sender { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
-            receiver: Receiver { core: Arc::clone(&core), _hold: Arc::clone(&hold) },
+            sender: Sender {
+                core: Arc::clone(&core),
+                _hold: Arc::clone(&hold),
+            },
+            receiver: Receiver {
+                core: Arc::clone(&core),
+                _hold: Arc::clone(&hold),
+            },
             events: Events { core, _hold: hold },
         }
     }
@@ -244,12 +250,22 @@ impl Connection {
 
     /// Closes all Connections of its group.
     pub fn close_group(&self) {
-        self.sender.core.group.members().iter().for_each(|core| core.end(Ending::Close));
+        self.sender
+            .core
+            .group
+            .members()
+            .iter()
+            .for_each(|core| core.end(Ending::Close));
     }
 
     /// Ends all Connections of its group at once.
     pub fn abort_group(&self) {
-        self.sender.core.group.members().iter().for_each(|core| core.end(Ending::Abort));
+        self.sender
+            .core
+            .group
+            .members()
+            .iter()
+            .for_each(|core| core.end(Ending::Abort));
     }
 
     /// How many Connections its group has, itself among them (GroupedConnections).

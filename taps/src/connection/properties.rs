@@ -75,9 +75,16 @@ impl Connection {
             }
             return Err(PropertyError::Transport { property, why });
         }
-        for other in core.group.members().iter().filter(|other| !Arc::ptr_eq(other, core)) {
+        for other in core
+            .group
+            .members()
+            .iter()
+            .filter(|other| !Arc::ptr_eq(other, core))
+        {
             if let Err(why) = apply(other) {
-                other.lock().tell(Event::CloneError(CloneError::Property(format!("{property}: {why}"))));
+                other.lock().tell(Event::CloneError(CloneError::Property(format!(
+                    "{property}: {why}"
+                ))));
             }
         }
         Ok(())
@@ -97,7 +104,9 @@ impl Connection {
     pub fn properties(&self) -> ConnectionProperties {
         let core = &self.sender.core;
         let values = Property::all().filter_map(|property| Some((property, value(core, property)?)));
-        ConnectionProperties { values: values.collect() }
+        ConnectionProperties {
+            values: values.collect(),
+        }
     }
 
     /// Where it stands.
@@ -122,7 +131,10 @@ fn value(core: &Core, property: Property) -> Option<Value> {
     let properties = core.group.properties();
     let (sends, receives) = core.directions();
     let state = core.lock();
-    let is_open = matches!(state.phase, ConnectionState::Establishing | ConnectionState::Established);
+    let is_open = matches!(
+        state.phase,
+        ConnectionState::Establishing | ConnectionState::Established
+    );
     let can_send = sends && is_open && !state.is_final_given && state.ending.is_none();
     let can_receive = receives && !state.is_received && state.phase != ConnectionState::Closed;
     let most = |can: bool, most: u64| Value::Integer(if can { most } else { 0 });

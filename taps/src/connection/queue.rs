@@ -114,7 +114,10 @@ impl Queue {
                 self.forget();
             }
             if was_open {
-                let last = self.entries.iter().rposition(|other| other.context.id() == message);
+                let last = self
+                    .entries
+                    .iter()
+                    .rposition(|other| other.context.id() == message);
                 let place = match last {
                     Some(place) => place + 1,
                     None if self.under_way == Some(message) => 0,
@@ -145,7 +148,11 @@ impl Queue {
             }
             self.bytes -= entry.data.len();
             entry.meet(Fate::Expired);
-            _ = if entry.is_end { lapsed.remove(&message) } else { lapsed.insert(message) };
+            _ = if entry.is_end {
+                lapsed.remove(&message)
+            } else {
+                lapsed.insert(message)
+            };
         }
         for message in lapsed {
             self.open.insert(message, Fate::Expired);
@@ -176,7 +183,11 @@ impl Queue {
         }
         self.under_way = None;
         let refused = Fate::Refused(why.clone());
-        for entry in self.entries.iter_mut().filter(|entry| entry.context.id() == message) {
+        for entry in self
+            .entries
+            .iter_mut()
+            .filter(|entry| entry.context.id() == message)
+        {
             self.bytes -= entry.data.len();
             entry.meet(refused.clone());
             if entry.is_end {
@@ -191,12 +202,18 @@ impl Queue {
         if self.open.len() <= MOST_OPEN {
             return;
         }
-        let oldest = self.open.iter().find(|(_, fate)| **fate != Fate::Send).map(|(message, _)| *message);
+        let oldest = self
+            .open
+            .iter()
+            .find(|(_, fate)| **fate != Fate::Send)
+            .map(|(message, _)| *message);
         oldest.map(|message| self.open.remove(&message));
     }
 
     fn first_of(&self, message: MessageId) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.context.id() == message)
+        self.entries
+            .iter()
+            .position(|entry| entry.context.id() == message)
     }
 
     fn next(&self) -> Option<usize> {
@@ -230,11 +247,21 @@ mod tests {
     fn entry(id: u64, context: &MessageContext, is_end: bool) -> Entry {
         let data = Bytes::from_static(b"four");
         let (context, id) = (context.clone(), SendId(id));
-        Entry { id, context, data, is_end, deadline: None, fate: Fate::Send, is_quiet: false }
+        Entry {
+            id,
+            context,
+            data,
+            is_end,
+            deadline: None,
+            fate: Fate::Send,
+            is_quiet: false,
+        }
     }
 
     fn order(queue: &mut Queue) -> Vec<u64> {
-        std::iter::from_fn(|| queue.take()).map(|entry| entry.id.0).collect()
+        std::iter::from_fn(|| queue.take())
+            .map(|entry| entry.id.0)
+            .collect()
     }
 
     fn urgent(priority: u64, is_ordered: bool) -> MessageContext {
@@ -269,7 +296,10 @@ mod tests {
         queue.push(entry(0, &whole, false));
         queue.push(entry(1, &other, true));
         assert_eq!(queue.take().map(|entry| entry.id.0), Some(0));
-        assert!(queue.take().is_none() && queue.wants(whole.id()), "the rest of the first is missing");
+        assert!(
+            queue.take().is_none() && queue.wants(whole.id()),
+            "the rest of the first is missing"
+        );
         queue.push(entry(2, &whole, false));
         queue.push(entry(3, &whole, true));
         assert_eq!(order(&mut queue), [2, 3, 1]);
@@ -295,15 +325,33 @@ mod tests {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
         queue.push(entry(0, &MessageContext::new(), true));
-        queue.push(Entry { deadline: Some(now), ..entry(1, &whole, false) });
+        queue.push(Entry {
+            deadline: Some(now),
+            ..entry(1, &whole, false)
+        });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry { deadline: Some(later), ..entry(2, &MessageContext::new(), true) });
+        queue.push(Entry {
+            deadline: Some(later),
+            ..entry(2, &MessageContext::new(), true)
+        });
         assert_eq!(queue.expire(now), Some(later));
-        queue.push(Entry { deadline: Some(later), ..entry(3, &whole, true) });
+        queue.push(Entry {
+            deadline: Some(later),
+            ..entry(3, &whole, true)
+        });
         assert_eq!(queue.bytes(), 8, "what has expired is freed");
-        let fates: Vec<_> =
-            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
-        assert_eq!(fates, [(0, Fate::Send), (1, Fate::Expired), (3, Fate::Expired), (2, Fate::Send)]);
+        let fates: Vec<_> = std::iter::from_fn(|| queue.take())
+            .map(|entry| (entry.id.0, entry.fate))
+            .collect();
+        assert_eq!(
+            fates,
+            [
+                (0, Fate::Send),
+                (1, Fate::Expired),
+                (3, Fate::Expired),
+                (2, Fate::Send)
+            ]
+        );
     }
 
     #[test]
@@ -317,8 +365,9 @@ mod tests {
         queue.push(entry(2, &whole, true));
         // With the same context, but after the end of the first.
         queue.push(entry(3, &whole, true));
-        let fates: Vec<_> =
-            std::iter::from_fn(|| queue.take()).map(|entry| (entry.id.0, entry.fate)).collect();
+        let fates: Vec<_> = std::iter::from_fn(|| queue.take())
+            .map(|entry| (entry.id.0, entry.fate))
+            .collect();
         let refused = Fate::Refused(why);
         assert_eq!(fates, [(1, refused.clone()), (2, refused), (3, Fate::Send)]);
         assert_eq!(queue.bytes(), 0);
@@ -328,9 +377,15 @@ mod tests {
     fn parts_that_wait_expire_with_their_message() {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
-        queue.push(Entry { deadline: Some(now), ..entry(0, &whole, false) });
+        queue.push(Entry {
+            deadline: Some(now),
+            ..entry(0, &whole, false)
+        });
         let later = now + Duration::from_secs(1);
-        queue.push(Entry { deadline: Some(later), ..entry(1, &whole, true) });
+        queue.push(Entry {
+            deadline: Some(later),
+            ..entry(1, &whole, true)
+        });
         assert_eq!(queue.expire(now), None);
         assert!(std::iter::from_fn(|| queue.take()).all(|entry| entry.fate == Fate::Expired));
     }
@@ -340,7 +395,10 @@ mod tests {
         let mut queue = Queue::default();
         let now = Instant::now();
         for id in 0..2 * MOST_OPEN as u64 {
-            queue.push(Entry { deadline: Some(now), ..entry(id, &MessageContext::new(), false) });
+            queue.push(Entry {
+                deadline: Some(now),
+                ..entry(id, &MessageContext::new(), false)
+            });
             queue.expire(now);
             assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
         }

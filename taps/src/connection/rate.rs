@@ -29,7 +29,10 @@ impl Bucket {
         let bits = std::mem::take(&mut self.taken).saturating_mul(8);
         let rate = rate.filter(|rate| *rate > 0)?;
         let own = Duration::from_secs_f64(bits as f64 / rate as f64);
-        self.free = self.free.max(now.checked_sub(GRAIN).unwrap_or(now)).checked_add(own)?;
+        self.free = self
+            .free
+            .max(now.checked_sub(GRAIN).unwrap_or(now))
+            .checked_add(own)?;
         (self.free > now).then_some(self.free)
     }
 }
@@ -51,7 +54,10 @@ mod tests {
                 }
             }
         }
-        assert!((19_000..=21_000).contains(&bytes), "{bytes} of 20,000 bytes in two seconds");
+        assert!(
+            (19_000..=21_000).contains(&bytes),
+            "{bytes} of 20,000 bytes in two seconds"
+        );
         assert_eq!(bucket.waits_until(None, now), None);
     }
 }

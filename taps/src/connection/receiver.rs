@@ -63,7 +63,11 @@ impl Receiver {
         loop {
             // Where nothing tells the end of a message, what is there is handed over (9.3.2.2).
             let is_endless = state.stack.is_empty() && !state.features.boundaries;
-            let least = if is_endless && min_incomplete == usize::MAX { 1 } else { min_incomplete };
+            let least = if is_endless && min_incomplete == usize::MAX {
+                1
+            } else {
+                min_incomplete
+            };
             if let Some(received) = state.inbox.take(least, max) {
                 return Poll::Ready(Ok(received));
             }
@@ -98,7 +102,10 @@ impl Receiver {
     /// The Connection as a reader of bytes; messages' ends are not seen.
     #[must_use]
     pub fn into_reader(self) -> Reader {
-        Reader { receiver: self, rest: Bytes::new() }
+        Reader {
+            receiver: self,
+            rest: Bytes::new(),
+        }
     }
 }
 
@@ -108,7 +115,9 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     if state.phase == ConnectionState::Closed {
         return Poll::Ready(Err(state.ended().into()));
     }
-    let Some(stream) = &mut state.stream else { return Poll::Pending };
+    let Some(stream) = &mut state.stream else {
+        return Poll::Pending;
+    };
     let mut buffer = [0; READ];
     let mut buffer = ReadBuf::new(&mut buffer);
     if let Err(error) = ready!(Pin::new(stream).poll_read(cx, &mut buffer)) {
@@ -120,7 +129,10 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     if bytes.is_empty() {
         received_all(state);
     } else if state.stack.is_empty() {
-        state.inbox.push(&Part { data: Bytes::copy_from_slice(bytes), is_end: false });
+        state.inbox.push(&Part {
+            data: Bytes::copy_from_slice(bytes),
+            is_end: false,
+        });
     } else {
         state.stack.push(bytes);
     }
@@ -133,7 +145,10 @@ fn received_all(state: &mut State) {
     state.is_received = true;
     if state.stack.is_empty() && state.inbox.is_within() && !state.inbox.is_end() {
         state.inbox.context.is_final = true;
-        state.inbox.push(&Part { data: Bytes::new(), is_end: true });
+        state.inbox.push(&Part {
+            data: Bytes::new(),
+            is_end: true,
+        });
     }
     // The other direction may have ended before.
     state.wake_driver();

@@ -117,7 +117,9 @@ impl Sender {
                     return Err(state.ended());
                 }
                 if let Some(stream) = &mut state.stream {
-                    let Some(left) = stream.unacknowledged() else { return Ok(false) };
+                    let Some(left) = stream.unacknowledged() else {
+                        return Ok(false);
+                    };
                     if state.is_sent(before) {
                         let target = *taken.get_or_insert(state.written);
                         if state.written.saturating_sub(left) >= target {
@@ -150,7 +152,11 @@ impl Sender {
     /// told by no event.
     #[must_use]
     pub fn into_writer(self) -> Writer {
-        Writer { sender: self, context: MessageContext::new(), is_shut: false }
+        Writer {
+            sender: self,
+            context: MessageContext::new(),
+            is_shut: false,
+        }
     }
 }
 

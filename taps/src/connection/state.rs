@@ -75,8 +75,20 @@ pub(super) struct Mark {
 
 impl From<Entry> for Mark {
     fn from(entry: Entry) -> Mark {
-        let Entry { id, context, fate, is_quiet, .. } = entry;
-        Mark { end: 0, id, context, fate, is_quiet }
+        let Entry {
+            id,
+            context,
+            fate,
+            is_quiet,
+            ..
+        } = entry;
+        Mark {
+            end: 0,
+            id,
+            context,
+            fate,
+            is_quiet,
+        }
     }
 }
 
@@ -178,7 +190,11 @@ impl Core {
             listener: None,
             waiting: Vec::new(),
         };
-        Arc::new(Core { group, action, state: Mutex::new(state) })
+        Arc::new(Core {
+            group,
+            action,
+            state: Mutex::new(state),
+        })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -225,12 +241,22 @@ impl Core {
         }
         let id = SendId(state.next_send);
         state.next_send += 1;
-        let deadline = context.lifetime().and_then(|lifetime| Instant::now().checked_add(lifetime));
+        let deadline = context
+            .lifetime()
+            .and_then(|lifetime| Instant::now().checked_add(lifetime));
         let data = match fate {
             Fate::Send => std::mem::take(data),
             Fate::Expired | Fate::Refused(_) => Bytes::new(),
         };
-        state.queue.push(Entry { id, context, data, is_end, deadline, fate, is_quiet });
+        state.queue.push(Entry {
+            id,
+            context,
+            data,
+            is_end,
+            deadline,
+            fate,
+            is_quiet,
+        });
         state.wake_driver();
         Ok(Some(id))
     }
@@ -345,7 +371,13 @@ impl State {
 
     /// Tells what became of a Send.
     pub(super) fn told(&mut self, mark: Mark) {
-        let Mark { id: send, mut context, fate, is_quiet, .. } = mark;
+        let Mark {
+            id: send,
+            mut context,
+            fate,
+            is_quiet,
+            ..
+        } = mark;
         (context.local, context.remote) = (self.about.local, self.about.peer);
         match fate {
             _ if is_quiet => {}
@@ -362,8 +394,14 @@ impl State {
             Event::EstablishmentError(error) => Ended::Establishment(error.clone()),
             _ => Ended::Closed,
         };
-        let queued = std::mem::take(&mut self.queue).into_entries().into_iter().map(Mark::from);
-        let all: Vec<Mark> = std::mem::take(&mut self.marks).into_iter().chain(queued).collect();
+        let queued = std::mem::take(&mut self.queue)
+            .into_entries()
+            .into_iter()
+            .map(Mark::from);
+        let all: Vec<Mark> = std::mem::take(&mut self.marks)
+            .into_iter()
+            .chain(queued)
+            .collect();
         for mut mark in all.into_iter().filter(|_| !is_silent) {
             if mark.fate == Fate::Send {
                 mark.fate = Fate::Refused(SendError::Ended(ended.clone()));
@@ -411,7 +449,12 @@ mod tests {
         core.lock().tell(Event::Ready);
         assert_eq!(connection.next_event().await, Some(Event::Closed));
         assert_eq!(connection.next_event().await, None);
-        let sent = core.try_send(&mut Bytes::from_static(b"late"), &MessageContext::new(), true, false);
+        let sent = core.try_send(
+            &mut Bytes::from_static(b"late"),
+            &MessageContext::new(),
+            true,
+            false,
+        );
         assert_eq!(sent, Err(Ended::Closed));
     }
 }

@@ -23,7 +23,9 @@ impl LengthPrefix {
     /// For messages of at most so many bytes, and at most 4 GiB.
     #[must_use]
     pub fn new(most: usize) -> LengthPrefix {
-        LengthPrefix { most: most.min(u32::MAX as usize) }
+        LengthPrefix {
+            most: most.min(u32::MAX as usize),
+        }
     }
 }
 
@@ -33,7 +35,12 @@ impl Framer for LengthPrefix {
     }
 
     fn start(&self) -> Box<dyn Framing> {
-        Box::new(Lengths { most: self.most, kept: Vec::new(), length: 0, left: None })
+        Box::new(Lengths {
+            most: self.most,
+            kept: Vec::new(),
+            length: 0,
+            left: None,
+        })
     }
 }
 
@@ -52,7 +59,10 @@ impl Framing for Lengths {
         if self.length > self.most {
             let why = format!("it has {} bytes, and {} are the most", self.length, self.most);
             (self.length, self.kept) = (0, Vec::new());
-            return Err(FramingError::Message { framer: NAME.into(), why });
+            return Err(FramingError::Message {
+                framer: NAME.into(),
+                why,
+            });
         }
         if !part.data.is_empty() {
             self.kept.push(part.data);
@@ -76,13 +86,19 @@ impl Framing for Lengths {
         };
         if self.left.is_none() && left > self.most {
             let why = format!("a message of {left} bytes, and {} are the most", self.most);
-            return Err(FramingError::Input { framer: NAME.into(), why });
+            return Err(FramingError::Input {
+                framer: NAME.into(),
+                why,
+            });
         }
         let data = input.split_to(left.min(input.len())).freeze();
         let left = left - data.len();
         self.left = (left > 0).then_some(left);
         // Nothing of a message that has begun is no news.
-        Ok((left == 0 || !data.is_empty()).then_some(Part { data, is_end: left == 0 }))
+        Ok((left == 0 || !data.is_empty()).then_some(Part {
+            data,
+            is_end: left == 0,
+        }))
     }
 }
 
@@ -103,14 +119,27 @@ mod tests {
     fn messages_have_their_length_before_them() {
         let mut framing = LengthPrefix::new(10).start();
         let (context, mut out) = (MessageContext::new(), Vec::new());
-        let part = |data: &'static [u8], is_end| Part { data: Bytes::from_static(data), is_end };
-        framing.encode(part(b"hel", false), &context, &mut out).expect("short enough");
+        let part = |data: &'static [u8], is_end| Part {
+            data: Bytes::from_static(data),
+            is_end,
+        };
+        framing
+            .encode(part(b"hel", false), &context, &mut out)
+            .expect("short enough");
         assert!(out.is_empty(), "its length is not known yet");
-        framing.encode(part(b"lo", true), &context, &mut out).expect("short enough");
+        framing
+            .encode(part(b"lo", true), &context, &mut out)
+            .expect("short enough");
         assert_eq!(out.concat(), b"\0\0\0\x05hello");
-        assert!(framing.encode(part(b"eleven byte", true), &context, &mut out).is_err());
+        assert!(
+            framing
+                .encode(part(b"eleven byte", true), &context, &mut out)
+                .is_err()
+        );
         out.clear();
-        framing.encode(part(b"", true), &context, &mut out).expect("an empty message is one");
+        framing
+            .encode(part(b"", true), &context, &mut out)
+            .expect("an empty message is one");
         assert_eq!(out.concat(), b"\0\0\0\0");
     }
 
@@ -123,8 +152,9 @@ mod tests {
             let (mut messages, mut message) = (Vec::new(), Vec::new());
             for piece in [&whole[..cut], &whole[cut..]] {
                 input.extend_from_slice(piece);
-                while let Some(part) =
-                    framing.decode(&mut input, &mut MessageContext::new()).expect("it is well formed")
+                while let Some(part) = framing
+                    .decode(&mut input, &mut MessageContext::new())
+                    .expect("it is well formed")
                 {
                     message.extend_from_slice(&part.data);
                     if part.is_end {
@@ -141,6 +171,9 @@ mod tests {
         let mut framing = LengthPrefix::new(10).start();
         assert!(decode(&mut *framing, b"\0\0\0\x0bhello world").is_err());
         let mut framing = LengthPrefix::new(10).start();
-        assert_eq!(decode(&mut *framing, b"\0\0\0\x0a123"), Ok(vec![(b"123".to_vec(), false)]));
+        assert_eq!(
+            decode(&mut *framing, b"\0\0\0\x0a123"),
+            Ok(vec![(b"123".to_vec(), false)])
+        );
     }
 }

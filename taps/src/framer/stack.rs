@@ -20,8 +20,13 @@ struct Layer {
 
 impl Stack {
     pub(crate) fn new(framers: &[Arc<dyn Framer>]) -> Stack {
-        let layer = |framer: &Arc<dyn Framer>| Layer { framing: framer.start(), input: BytesMut::new() };
-        Stack { layers: framers.iter().map(layer).collect() }
+        let layer = |framer: &Arc<dyn Framer>| Layer {
+            framing: framer.start(),
+            input: BytesMut::new(),
+        };
+        Stack {
+            layers: framers.iter().map(layer).collect(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -35,7 +40,10 @@ impl Stack {
         for place in 0..self.layers.len() {
             let greeting = self.layers[place].framing.greeting();
             if !greeting.is_empty() {
-                let part = Part { data: greeting, is_end: true };
+                let part = Part {
+                    data: greeting,
+                    is_end: true,
+                };
                 all.append(&mut encode(&mut self.layers[..place], part, &context)?);
             }
         }
@@ -71,7 +79,9 @@ impl Stack {
 
 /// The last one is the first to see what is sent.
 fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<Vec<Bytes>, FramingError> {
-    let Some((last, below)) = layers.split_last_mut() else { return Ok(vec![part.data]) };
+    let Some((last, below)) = layers.split_last_mut() else {
+        return Ok(vec![part.data]);
+    };
     let is_end = part.is_end;
     let mut out = Vec::new();
     last.framing.encode(part, context, &mut out)?;
@@ -82,7 +92,10 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
     let count = out.len();
     let mut all = Vec::new();
     for (place, data) in out.into_iter().enumerate() {
-        let part = Part { data, is_end: is_end && place + 1 == count };
+        let part = Part {
+            data,
+            is_end: is_end && place + 1 == count,
+        };
         all.append(&mut encode(below, part, context)?);
     }
     Ok(all)
@@ -90,7 +103,9 @@ fn encode(layers: &mut [Layer], part: Part, context: &MessageContext) -> Result<
 
 /// The last one is the last to see what is received.
 fn decode(layers: &mut [Layer], context: &mut MessageContext) -> Result<Option<Part>, FramingError> {
-    let Some((last, below)) = layers.split_last_mut() else { return Ok(None) };
+    let Some((last, below)) = layers.split_last_mut() else {
+        return Ok(None);
+    };
     loop {
         if let Some(part) = last.framing.decode(&mut last.input, context)? {
             return Ok(Some(part));
@@ -113,9 +128,15 @@ mod tests {
             vec![Arc::new(LengthPrefix::new(100)), Arc::new(LengthPrefix::new(10))];
         let mut stack = Stack::new(&framers);
         let mut context = MessageContext::new();
-        let part = Part { data: Bytes::from_static(b"hello"), is_end: true };
+        let part = Part {
+            data: Bytes::from_static(b"hello"),
+            is_end: true,
+        };
         let sent = stack.encode(part.clone(), &context).expect("it fits").concat();
-        assert_eq!(sent, b"\0\0\0\x09\0\0\0\x05hello", "the one added last is nearest to the message");
+        assert_eq!(
+            sent, b"\0\0\0\x09\0\0\0\x05hello",
+            "the one added last is nearest to the message"
+        );
         for byte in &sent[..sent.len() - 1] {
             stack.push(&[*byte]);
         }
@@ -125,7 +146,10 @@ mod tests {
             got.extend_from_slice(&part.data);
         }
         stack.push(b"o");
-        let last = stack.decode(&mut context).expect("it is well formed").expect("the end");
+        let last = stack
+            .decode(&mut context)
+            .expect("it is well formed")
+            .expect("the end");
         got.extend_from_slice(&last.data);
         assert_eq!((got, last.is_end), (b"hello".to_vec(), true));
     }

@@ -75,7 +75,11 @@ mod tests {
     fn names_are_case_insensitive() {
         for property in Property::all() {
             let name = property.name();
-            for text in [name.to_owned(), name.to_ascii_uppercase(), name.to_ascii_lowercase()] {
+            for text in [
+                name.to_owned(),
+                name.to_ascii_uppercase(),
+                name.to_ascii_lowercase(),
+            ] {
                 assert_eq!(text.parse(), Ok(property));
             }
         }

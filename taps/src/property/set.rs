@@ -101,13 +101,19 @@ impl TransportProperties {
             (Property::CongestionControl, Preference::NoPreference),
             (Property::PreserveMsgBoundaries, Preference::Require),
         ]);
-        properties.chosen.insert(Property::SafelyReplayable, Value::Boolean(true));
+        properties
+            .chosen
+            .insert(Property::SafelyReplayable, Value::Boolean(true));
         properties
     }
 
     fn profile(preferences: &[(Property, Preference)]) -> TransportProperties {
-        let chosen = preferences.iter().map(|&(property, preference)| (property, preference.into()));
-        TransportProperties { chosen: chosen.collect() }
+        let chosen = preferences
+            .iter()
+            .map(|&(property, preference)| (property, preference.into()));
+        TransportProperties {
+            chosen: chosen.collect(),
+        }
     }
 
     /// Chooses a value.
@@ -276,12 +282,18 @@ pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyE
         return Err(PropertyError::ReadOnly(property));
     }
     let text = value.to_string();
-    definition.kind.admit(value).ok_or(PropertyError::Value { property, value: text })
+    definition.kind.admit(value).ok_or(PropertyError::Value {
+        property,
+        value: text,
+    })
 }
 
 /// The value that a text says.
 pub(crate) fn parse(property: Property, text: &str) -> Result<Value, PropertyError> {
-    let wrong = || PropertyError::Value { property, value: text.chars().take(100).collect() };
+    let wrong = || PropertyError::Value {
+        property,
+        value: text.chars().take(100).collect(),
+    };
     property.definition().kind.parse(text).ok_or_else(wrong)
 }
 
@@ -302,13 +314,25 @@ mod tests {
             ("maxSendRate", "unlimited", "Unlimited"),
             ("MsgLifetime", "20", "20"),
             ("final", "TRUE", "true"),
-            ("interface", "wlan0=prohibit, Wi-Fi = avoid", "Wi-Fi=Avoid, wlan0=Prohibit"),
-            ("connCapacityProfile", "low latency/interactive", "Low Latency/Interactive"),
+            (
+                "interface",
+                "wlan0=prohibit, Wi-Fi = avoid",
+                "Wi-Fi=Avoid, wlan0=Prohibit",
+            ),
+            (
+                "connCapacityProfile",
+                "low latency/interactive",
+                "Low Latency/Interactive",
+            ),
         ];
         for (name, value, expected) in cases {
             properties.set_by_name(name, value).expect(name);
             let got = properties.get_by_name(&name.to_ascii_lowercase()).expect(name);
-            assert_eq!(got.map(|value| value.to_string()).as_deref(), Some(expected), "{name}");
+            assert_eq!(
+                got.map(|value| value.to_string()).as_deref(),
+                Some(expected),
+                "{name}"
+            );
         }
     }
 
@@ -340,6 +364,9 @@ mod tests {
         assert_eq!(properties.get(Property::MsgOrdered), Some(Value::Boolean(true)));
         properties.avoid(Property::PreserveOrder).expect("a preference");
         assert_eq!(properties.get(Property::MsgOrdered), Some(Value::Boolean(false)));
-        assert_eq!(properties.get(Property::MsgCapacityProfile), Some(Value::Word("Default")));
+        assert_eq!(
+            properties.get(Property::MsgCapacityProfile),
+            Some(Value::Word("Default"))
+        );
     }
 }

@@ -172,9 +172,18 @@ pub struct Definition {
 }
 
 const NUMBER: Type = Type::Integer { least: 0, or: None };
-const COVERAGE: Type = Type::Integer { least: 0, or: Some("Full Coverage") };
-const SINGULAR: Type = Type::Integer { least: 0, or: Some("Not applicable") };
-const RATE: Type = Type::Integer { least: 1, or: Some("Unlimited") };
+const COVERAGE: Type = Type::Integer {
+    least: 0,
+    or: Some("Full Coverage"),
+};
+const SINGULAR: Type = Type::Integer {
+    least: 0,
+    or: Some("Not applicable"),
+};
+const RATE: Type = Type::Integer {
+    least: 1,
+    or: Some("Unlimited"),
+};
 const TIMEOUT: Type = Type::Time { or: "Disabled" };
 const USER_TIMEOUT: Type = Type::Time { or: "TCP default" };
 const LIFETIME: Type = Type::Time { or: "Infinite" };
@@ -208,7 +217,14 @@ const fn of(
     kind: Type,
     initial: Initial,
 ) -> Definition {
-    Definition { property, name, section, class, kind, initial }
+    Definition {
+        property,
+        name,
+        section,
+        class,
+        kind,
+        initial,
+    }
 }
 
 const fn selection(
@@ -227,7 +243,14 @@ const fn preference(
     section: &'static str,
     initial: Preference,
 ) -> Definition {
-    of(Class::Selection, property, name, section, Type::Preference, Initial::Preference(initial))
+    of(
+        Class::Selection,
+        property,
+        name,
+        section,
+        Type::Preference,
+        Initial::Preference(initial),
+    )
 }
 
 const fn connection(
@@ -260,15 +283,61 @@ impl Definition {
             "6.2.2",
             Preference::NoPreference,
         ),
-        preference(Property::PerMsgReliability, "perMsgReliability", "6.2.3", Preference::NoPreference),
-        preference(Property::PreserveOrder, "preserveOrder", "6.2.4", Preference::Require),
-        preference(Property::ZeroRttMsg, "zeroRttMsg", "6.2.5", Preference::NoPreference),
-        preference(Property::Multistreaming, "multistreaming", "6.2.6", Preference::Prefer),
-        preference(Property::FullChecksumSend, "fullChecksumSend", "6.2.7", Preference::Require),
-        preference(Property::FullChecksumRecv, "fullChecksumRecv", "6.2.8", Preference::Require),
-        preference(Property::CongestionControl, "congestionControl", "6.2.9", Preference::Require),
-        preference(Property::KeepAlive, "keepAlive", "6.2.10", Preference::NoPreference),
-        selection(Property::Interface, "interface", "6.2.11", Type::Preferences, Initial::Empty),
+        preference(
+            Property::PerMsgReliability,
+            "perMsgReliability",
+            "6.2.3",
+            Preference::NoPreference,
+        ),
+        preference(
+            Property::PreserveOrder,
+            "preserveOrder",
+            "6.2.4",
+            Preference::Require,
+        ),
+        preference(
+            Property::ZeroRttMsg,
+            "zeroRttMsg",
+            "6.2.5",
+            Preference::NoPreference,
+        ),
+        preference(
+            Property::Multistreaming,
+            "multistreaming",
+            "6.2.6",
+            Preference::Prefer,
+        ),
+        preference(
+            Property::FullChecksumSend,
+            "fullChecksumSend",
+            "6.2.7",
+            Preference::Require,
+        ),
+        preference(
+            Property::FullChecksumRecv,
+            "fullChecksumRecv",
+            "6.2.8",
+            Preference::Require,
+        ),
+        preference(
+            Property::CongestionControl,
+            "congestionControl",
+            "6.2.9",
+            Preference::Require,
+        ),
+        preference(
+            Property::KeepAlive,
+            "keepAlive",
+            "6.2.10",
+            Preference::NoPreference,
+        ),
+        selection(
+            Property::Interface,
+            "interface",
+            "6.2.11",
+            Type::Preferences,
+            Initial::Empty,
+        ),
         selection(Property::Pvd, "pvd", "6.2.12", Type::Preferences, Initial::Empty),
         selection(
             Property::UseTemporaryLocalAddress,
@@ -277,7 +346,13 @@ impl Definition {
             Type::Preference,
             Initial::Temporary,
         ),
-        selection(Property::Multipath, "multipath", "6.2.14", MULTIPATH, Initial::Multipath),
+        selection(
+            Property::Multipath,
+            "multipath",
+            "6.2.14",
+            MULTIPATH,
+            Initial::Multipath,
+        ),
         selection(
             Property::AdvertisesAltaddr,
             "advertisesAltaddr",
@@ -285,8 +360,19 @@ impl Definition {
             Type::Boolean,
             Initial::Boolean(false),
         ),
-        selection(Property::Direction, "direction", "6.2.16", DIRECTION, Initial::Word("Bidirectional")),
-        preference(Property::SoftErrorNotify, "softErrorNotify", "6.2.17", Preference::NoPreference),
+        selection(
+            Property::Direction,
+            "direction",
+            "6.2.16",
+            DIRECTION,
+            Initial::Word("Bidirectional"),
+        ),
+        preference(
+            Property::SoftErrorNotify,
+            "softErrorNotify",
+            "6.2.17",
+            Preference::NoPreference,
+        ),
         preference(
             Property::ActiveReadBeforeSend,
             "activeReadBeforeSend",
@@ -300,8 +386,20 @@ impl Definition {
             COVERAGE,
             Initial::Word("Full Coverage"),
         ),
-        connection(Property::ConnPriority, "connPriority", "8.1.2", NUMBER, Initial::Integer(100)),
-        connection(Property::ConnTimeout, "connTimeout", "8.1.3", TIMEOUT, Initial::Word("Disabled")),
+        connection(
+            Property::ConnPriority,
+            "connPriority",
+            "8.1.2",
+            NUMBER,
+            Initial::Integer(100),
+        ),
+        connection(
+            Property::ConnTimeout,
+            "connTimeout",
+            "8.1.3",
+            TIMEOUT,
+            Initial::Word("Disabled"),
+        ),
         connection(
             Property::KeepAliveTimeout,
             "keepAliveTimeout",
@@ -323,12 +421,48 @@ impl Definition {
             PROFILE,
             Initial::Word("Default"),
         ),
-        connection(Property::MultipathPolicy, "multipathPolicy", "8.1.7", POLICY, Initial::Word("Handover")),
-        connection(Property::MinSendRate, "minSendRate", "8.1.8", RATE, Initial::Word("Unlimited")),
-        connection(Property::MinRecvRate, "minRecvRate", "8.1.8", RATE, Initial::Word("Unlimited")),
-        connection(Property::MaxSendRate, "maxSendRate", "8.1.8", RATE, Initial::Word("Unlimited")),
-        connection(Property::MaxRecvRate, "maxRecvRate", "8.1.8", RATE, Initial::Word("Unlimited")),
-        connection(Property::GroupConnLimit, "groupConnLimit", "8.1.9", RATE, Initial::Word("Unlimited")),
+        connection(
+            Property::MultipathPolicy,
+            "multipathPolicy",
+            "8.1.7",
+            POLICY,
+            Initial::Word("Handover"),
+        ),
+        connection(
+            Property::MinSendRate,
+            "minSendRate",
+            "8.1.8",
+            RATE,
+            Initial::Word("Unlimited"),
+        ),
+        connection(
+            Property::MinRecvRate,
+            "minRecvRate",
+            "8.1.8",
+            RATE,
+            Initial::Word("Unlimited"),
+        ),
+        connection(
+            Property::MaxSendRate,
+            "maxSendRate",
+            "8.1.8",
+            RATE,
+            Initial::Word("Unlimited"),
+        ),
+        connection(
+            Property::MaxRecvRate,
+            "maxRecvRate",
+            "8.1.8",
+            RATE,
+            Initial::Word("Unlimited"),
+        ),
+        connection(
+            Property::GroupConnLimit,
+            "groupConnLimit",
+            "8.1.9",
+            RATE,
+            Initial::Word("Unlimited"),
+        ),
         connection(
             Property::IsolateSession,
             "isolateSession",
@@ -336,9 +470,27 @@ impl Definition {
             Type::Boolean,
             Initial::Boolean(false),
         ),
-        connection(Property::ConnState, "connState", "8.1.11.1", STATE, Initial::ReadOnly),
-        connection(Property::CanSend, "canSend", "8.1.11.2", Type::Boolean, Initial::ReadOnly),
-        connection(Property::CanReceive, "canReceive", "8.1.11.3", Type::Boolean, Initial::ReadOnly),
+        connection(
+            Property::ConnState,
+            "connState",
+            "8.1.11.1",
+            STATE,
+            Initial::ReadOnly,
+        ),
+        connection(
+            Property::CanSend,
+            "canSend",
+            "8.1.11.2",
+            Type::Boolean,
+            Initial::ReadOnly,
+        ),
+        connection(
+            Property::CanReceive,
+            "canReceive",
+            "8.1.11.3",
+            Type::Boolean,
+            Initial::ReadOnly,
+        ),
         connection(
             Property::SingularTransmissionMsgMaxLen,
             "singularTransmissionMsgMaxLen",
@@ -346,8 +498,20 @@ impl Definition {
             SINGULAR,
             Initial::ReadOnly,
         ),
-        connection(Property::SendMsgMaxLen, "sendMsgMaxLen", "8.1.11.5", NUMBER, Initial::ReadOnly),
-        connection(Property::RecvMsgMaxLen, "recvMsgMaxLen", "8.1.11.6", NUMBER, Initial::ReadOnly),
+        connection(
+            Property::SendMsgMaxLen,
+            "sendMsgMaxLen",
+            "8.1.11.5",
+            NUMBER,
+            Initial::ReadOnly,
+        ),
+        connection(
+            Property::RecvMsgMaxLen,
+            "recvMsgMaxLen",
+            "8.1.11.6",
+            NUMBER,
+            Initial::ReadOnly,
+        ),
         connection(
             Property::TcpUserTimeoutValue,
             "tcp.userTimeoutValue",
@@ -369,8 +533,20 @@ impl Definition {
             Type::Boolean,
             Initial::Boolean(true),
         ),
-        message(Property::MsgLifetime, "msgLifetime", "9.1.3.1", LIFETIME, Initial::Word("Infinite")),
-        message(Property::MsgPriority, "msgPriority", "9.1.3.2", NUMBER, Initial::Integer(100)),
+        message(
+            Property::MsgLifetime,
+            "msgLifetime",
+            "9.1.3.1",
+            LIFETIME,
+            Initial::Word("Infinite"),
+        ),
+        message(
+            Property::MsgPriority,
+            "msgPriority",
+            "9.1.3.2",
+            NUMBER,
+            Initial::Integer(100),
+        ),
         message(
             Property::MsgOrdered,
             "msgOrdered",
@@ -385,7 +561,13 @@ impl Definition {
             Type::Boolean,
             Initial::Boolean(false),
         ),
-        message(Property::Final, "final", "9.1.3.5", Type::Boolean, Initial::Boolean(false)),
+        message(
+            Property::Final,
+            "final",
+            "9.1.3.5",
+            Type::Boolean,
+            Initial::Boolean(false),
+        ),
         message(
             Property::MsgChecksumLen,
             "msgChecksumLen",

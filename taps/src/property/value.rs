@@ -188,8 +188,10 @@ impl fmt::Display for Value {
         match self {
             Value::Preference(preference) => write!(f, "{preference}"),
             Value::Preferences(all) => {
-                let pairs: Vec<String> =
-                    all.iter().map(|(name, preference)| format!("{name}={preference}")).collect();
+                let pairs: Vec<String> = all
+                    .iter()
+                    .map(|(name, preference)| format!("{name}={preference}"))
+                    .collect();
                 f.write_str(&pairs.join(", "))
             }
             Value::Boolean(is_so) => write!(f, "{is_so}"),

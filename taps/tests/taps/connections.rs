@@ -41,7 +41,9 @@ async fn a_plain_server_of_tcp_is_spoken_with() {
         stream.read_to_end(&mut all).await.expect("all of it");
         stream.write_all(&all).await.expect("it is taken");
     });
-    let wanted = Preconnection::new(SecurityParameters::disabled()).with_sent_events().with_remote(there);
+    let wanted = Preconnection::new(SecurityParameters::disabled())
+        .with_sent_events()
+        .with_remote(there);
     let mut client = wanted.initiate().expect("a connection");
     let mut last = hawser_taps::MessageContext::new();
     last.add(Property::Final, true).expect("a message property");
@@ -57,7 +59,11 @@ async fn a_plain_server_of_tcp_is_spoken_with() {
         }
     }
     assert_eq!(all, b"hello world");
-    assert_eq!(words(&rest(&mut client).await), ["Ready", "Sent", "Sent", "Closed"], "both sides have ended");
+    assert_eq!(
+        words(&rest(&mut client).await),
+        ["Ready", "Sent", "Sent", "Closed"],
+        "both sides have ended"
+    );
     echo.await.expect("the server is done");
 }
 
@@ -66,8 +72,14 @@ async fn aborting_ends_it_at_once_for_both() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
     client.abort();
     let events = rest(&mut client).await;
-    assert_eq!(events.last(), Some(&Event::ConnectionError(ConnectionError::LocalAbort)));
-    assert!(matches!(server.receive().await, Err(ReceiveError::Ended(Ended::Connection(_)))));
+    assert_eq!(
+        events.last(),
+        Some(&Event::ConnectionError(ConnectionError::LocalAbort))
+    );
+    assert!(matches!(
+        server.receive().await,
+        Err(ReceiveError::Ended(Ended::Connection(_)))
+    ));
     assert_eq!(words(&rest(&mut server).await), ["ConnectionError"]);
 }
 
@@ -93,16 +105,27 @@ async fn nobody_there_is_an_establishment_error_and_the_last_event() {
         "{ended:?}"
     );
     assert_eq!(client.established().await, Err(ended));
-    let mut first = wanted.initiate_with_send("first", &Default::default(), None).expect("it is begun");
-    assert_eq!(words(&rest(&mut first).await), ["EstablishmentError"], "RFC 9622, 9.2.5");
+    let mut first = wanted
+        .initiate_with_send("first", &Default::default(), None)
+        .expect("it is begun");
+    assert_eq!(
+        words(&rest(&mut first).await),
+        ["EstablishmentError"],
+        "RFC 9622, 9.2.5"
+    );
 }
 
 #[tokio::test]
 async fn contradictions_fail_early() {
-    let there = RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).with_port(80);
+    let there = RemoteEndpoint::new()
+        .with_ip_address([192, 0, 2, 1])
+        .with_port(80);
     let fails = |name: &str, value: &str| {
         let mut wanted = Preconnection::new(SecurityParameters::disabled()).with_remote(there.clone());
-        wanted.properties_mut().set_by_name(name, value).expect("a property");
+        wanted
+            .properties_mut()
+            .set_by_name(name, value)
+            .expect("a property");
         wanted.initiate().err()
     };
     for (name, value) in [
@@ -119,18 +142,34 @@ async fn contradictions_fail_early() {
         assert!(error.to_string().contains(name), "{error}");
     }
     let wanted = Preconnection::new(SecurityParameters::disabled());
-    assert!(matches!(wanted.initiate(), Err(EstablishmentError::Endpoint(_))), "no remote endpoint");
-    let group = RemoteEndpoint::new().with_ip_address([224, 0, 0, 1]).with_port(80);
+    assert!(
+        matches!(wanted.initiate(), Err(EstablishmentError::Endpoint(_))),
+        "no remote endpoint"
+    );
+    let group = RemoteEndpoint::new()
+        .with_ip_address([224, 0, 0, 1])
+        .with_port(80);
     assert!(wanted.clone().with_remote(group).initiate().is_err(), "multicast");
-    assert!(wanted.clone().with_remote(RemoteEndpoint::new().with_port(1)).initiate().is_err(), "no host");
+    assert!(
+        wanted
+            .clone()
+            .with_remote(RemoteEndpoint::new().with_port(1))
+            .initiate()
+            .is_err(),
+        "no host"
+    );
 }
 
 #[tokio::test]
 async fn a_changed_preconnection_changes_no_connection() {
     let mut wanted = framed();
     let (client, mut server, _listener) = pair(&wanted).await;
-    wanted.set_property(Property::ConnPriority, 7u64).expect("a priority");
-    wanted.set_property(Property::Direction, "Unidirectional receive").expect("a direction");
+    wanted
+        .set_property(Property::ConnPriority, 7u64)
+        .expect("a priority");
+    wanted
+        .set_property(Property::Direction, "Unidirectional receive")
+        .expect("a direction");
     let properties = client.properties();
     assert_eq!(properties.get(Property::ConnPriority), Some(&100u64.into()));
     client.send("still").await.expect("it is open");
@@ -156,7 +195,10 @@ async fn after_closing_nothing_is_sent() {
         let events = rest(&mut client).await;
         assert!(events.iter().any(|event| matches!(
             event,
-            Event::SendError { why: SendError::Closing | SendError::Ended(_), .. }
+            Event::SendError {
+                why: SendError::Closing | SendError::Ended(_),
+                ..
+            }
         )));
         assert_eq!(events.last(), Some(&Event::Closed));
     }
@@ -168,7 +210,10 @@ async fn after_closing_nothing_is_sent() {
 #[tokio::test]
 async fn what_nothing_here_can_promise_is_refused() {
     let mut wanted = framed().with_remote(RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).with_port(1));
-    wanted.properties_mut().require(Property::UseTemporaryLocalAddress).expect("a preference");
+    wanted
+        .properties_mut()
+        .require(Property::UseTemporaryLocalAddress)
+        .expect("a preference");
     let error = wanted.initiate().err().expect("it cannot be promised");
     assert!(error.to_string().contains("useTemporaryLocalAddress"), "{error}");
 }
@@ -176,7 +221,11 @@ async fn what_nothing_here_can_promise_is_refused() {
 /// RFC 9623, 4: a failure has the next one tried at once.
 #[tokio::test]
 async fn a_dead_endpoint_gives_way_to_the_next() {
-    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let mut listener = framed()
+        .with_local(crate::here())
+        .listen()
+        .await
+        .expect("a listener");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let dead = closed.local_addr().expect("its address");
     drop(closed);
@@ -186,16 +235,29 @@ async fn a_dead_endpoint_gives_way_to_the_next() {
     let client = wanted.initiate().expect("a connection");
     client.established().await.expect("the second one is there");
     assert_eq!(client.endpoints().1, Some(listener.addresses()[0]));
-    assert!(began.elapsed() < std::time::Duration::from_millis(200), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < std::time::Duration::from_millis(200),
+        "{:?}",
+        began.elapsed()
+    );
     assert!(listener.accept().await.is_some());
 }
 
 #[tokio::test]
 async fn an_endpoint_may_be_for_one_protocol() {
-    let listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let listener = framed()
+        .with_local(crate::here())
+        .listen()
+        .await
+        .expect("a listener");
     let there = RemoteEndpoint::from(listener.addresses()[0]);
     let of = |protocol: &str| framed().with_remote(there.clone().with_protocol(protocol));
-    of("tcp").initiate().expect("a connection").established().await.expect("it is established");
+    of("tcp")
+        .initiate()
+        .expect("a connection")
+        .established()
+        .await
+        .expect("it is established");
     let mut none = of("quic").initiate().expect("a connection");
     assert_eq!(words(&rest(&mut none).await), ["EstablishmentError"]);
 }
@@ -205,7 +267,9 @@ async fn an_isolated_connection_leaves_nothing_to_others() {
     let wanted = framed();
     let (_first, _server, listener) = pair(&wanted).await;
     let mut wanted = wanted.with_remote(listener.addresses()[0]);
-    wanted.set_property(Property::IsolateSession, true).expect("a boolean");
+    wanted
+        .set_property(Property::IsolateSession, true)
+        .expect("a boolean");
     let client = wanted.initiate().expect("a connection");
     client.established().await.expect("it is established");
     assert!(client.properties().has(Property::IsolateSession));
@@ -213,9 +277,15 @@ async fn an_isolated_connection_leaves_nothing_to_others() {
 
 #[tokio::test]
 async fn the_first_message_goes_with_it() {
-    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let mut listener = framed()
+        .with_local(crate::here())
+        .listen()
+        .await
+        .expect("a listener");
     let wanted = framed().with_remote(listener.addresses()[0]);
-    let mut client = wanted.initiate_with_send("first", &Default::default(), None).expect("a connection");
+    let mut client = wanted
+        .initiate_with_send("first", &Default::default(), None)
+        .expect("a connection");
     let mut server = listener.accept().await.expect("a connection");
     assert_eq!(server.receive().await.expect("a message").data(), "first");
     assert_eq!(client.next_event().await, Some(Event::Ready));
@@ -227,9 +297,18 @@ async fn endpoints_are_resolved() {
     let mut wanted = framed().with_remote(RemoteEndpoint::new().with_host_name("localhost").with_port(7));
     wanted.add_local(crate::here());
     let (locals, remotes) = wanted.resolve().await.expect("localhost has addresses");
-    assert!(locals.iter().all(|local| local.ip_address() == Some([127, 0, 0, 1].into())), "{locals:?}");
+    assert!(
+        locals
+            .iter()
+            .all(|local| local.ip_address() == Some([127, 0, 0, 1].into())),
+        "{locals:?}"
+    );
     assert_eq!(locals.first().and_then(|local| local.interface()), Some("lo"));
-    assert!(remotes.iter().all(|remote| remote.ip_address().is_some_and(|address| address.is_loopback())));
+    assert!(
+        remotes
+            .iter()
+            .all(|remote| remote.ip_address().is_some_and(|address| address.is_loopback()))
+    );
     assert!(!remotes.is_empty() && remotes.iter().all(|remote| remote.port() == Ok(7)));
 }
 
@@ -254,8 +333,12 @@ async fn nothing_is_received_before_ready() {
 #[tokio::test]
 async fn slow_delivery_is_no_timeout() {
     let mut wanted = framed();
-    wanted.set_property(Property::ConnTimeout, std::time::Duration::from_millis(250)).expect("a time");
-    wanted.set_property(Property::MaxSendRate, 4_000_000u64).expect("a rate");
+    wanted
+        .set_property(Property::ConnTimeout, std::time::Duration::from_millis(250))
+        .expect("a time");
+    wanted
+        .set_property(Property::MaxSendRate, 4_000_000u64)
+        .expect("a rate");
     let (mut client, mut server, _listener) = pair(&wanted).await;
     client.send(vec![7; 300_000]).await.expect("it is open");
     client.close();

@@ -19,35 +19,66 @@ async fn a_clone_is_another_connection_where_there_are_no_streams() {
     assert_eq!(clone.next_event().await, Some(Event::Ready));
     assert_ne!(client.endpoints().0, clone.endpoints().0, "a port of its own");
     clone.send("framed as well").await.expect("it is open");
-    assert_eq!(server.receive().await.expect("a message").data(), "framed as well");
+    assert_eq!(
+        server.receive().await.expect("a message").data(),
+        "framed as well"
+    );
     assert!(client.is_grouped_with(&clone) && client.grouped_connections() == 2);
 }
 
 #[tokio::test]
 async fn properties_are_shared_except_the_priority() {
     let (client, _server, _listener) = pair(&framed()).await;
-    client.set_property(Property::ConnPriority, 7u64).expect("a priority");
+    client
+        .set_property(Property::ConnPriority, 7u64)
+        .expect("a priority");
     let clone = client.clone_connection().expect("a clone");
     clone.established().await.expect("it is established");
-    assert_eq!(number(&clone, Property::ConnPriority), Some(7u64.into()), "it is copied");
-    clone.set_property(Property::ConnPriority, 9u64).expect("a priority");
+    assert_eq!(
+        number(&clone, Property::ConnPriority),
+        Some(7u64.into()),
+        "it is copied"
+    );
+    clone
+        .set_property(Property::ConnPriority, 9u64)
+        .expect("a priority");
     assert_eq!(number(&client, Property::ConnPriority), Some(7u64.into()));
     clone.set_property_by_name("CONNTIMEOUT", "5000").expect("a time");
-    assert_eq!(number(&client, Property::ConnTimeout), Some(Duration::from_secs(5).into()));
+    assert_eq!(
+        number(&client, Property::ConnTimeout),
+        Some(Duration::from_secs(5).into())
+    );
     let profile = "Low Latency/Interactive";
-    client.set_property(Property::ConnCapacityProfile, profile).expect("a profile");
-    assert_eq!(number(&clone, Property::ConnCapacityProfile), Some(Value::Word(profile)));
+    client
+        .set_property(Property::ConnCapacityProfile, profile)
+        .expect("a profile");
+    assert_eq!(
+        number(&clone, Property::ConnCapacityProfile),
+        Some(Value::Word(profile))
+    );
 }
 
 #[tokio::test]
 async fn what_cannot_be_set_changes_nothing() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let set = |name: &str, value: &str| client.set_property_by_name(name, value).err();
-    assert!(matches!(set("reliability", "avoid"), Some(PropertyError::Fixed(_))));
-    assert!(matches!(set("connState", "Closed"), Some(PropertyError::ReadOnly(_))));
+    assert!(matches!(
+        set("reliability", "avoid"),
+        Some(PropertyError::Fixed(_))
+    ));
+    assert!(matches!(
+        set("connState", "Closed"),
+        Some(PropertyError::ReadOnly(_))
+    ));
     assert!(matches!(set("final", "true"), Some(PropertyError::OfMessages(_))));
-    assert!(matches!(set("connTimeout", "never"), Some(PropertyError::Value { .. })));
-    assert!(matches!(set("tcp.userTimeoutValue", "5"), Some(PropertyError::Transport { .. })));
+    assert!(matches!(
+        set("connTimeout", "never"),
+        Some(PropertyError::Value { .. })
+    ));
+    assert!(matches!(
+        set("tcp.userTimeoutValue", "5"),
+        Some(PropertyError::Transport { .. })
+    ));
     assert!(matches!(set("nothing", "1"), Some(PropertyError::Unknown(_))));
     client.send("still there").await.expect("it is open");
     assert_eq!(server.receive().await.expect("a message").data(), "still there");
@@ -57,14 +88,22 @@ async fn what_cannot_be_set_changes_nothing() {
 async fn selection_properties_are_told_as_they_are() {
     let (client, _server, _listener) = pair(&framed()).await;
     let properties = client.properties();
-    for (name, expected) in
-        [("Reliability", true), ("preserveMsgBoundaries", false), ("multistreaming", false)]
-    {
+    for (name, expected) in [
+        ("Reliability", true),
+        ("preserveMsgBoundaries", false),
+        ("multistreaming", false),
+    ] {
         let value = properties.get_by_name(name).expect("a property");
         assert_eq!(value, Some(&Value::Boolean(expected)), "{name}");
     }
-    assert_eq!(properties.get(Property::ConnState), Some(&Value::Word("Established")));
-    assert_eq!(properties.get(Property::RecvMsgMaxLen), Some(&Value::Integer(1 << 20)));
+    assert_eq!(
+        properties.get(Property::ConnState),
+        Some(&Value::Word("Established"))
+    );
+    assert_eq!(
+        properties.get(Property::RecvMsgMaxLen),
+        Some(&Value::Integer(1 << 20))
+    );
 }
 
 #[tokio::test]
@@ -75,7 +114,10 @@ async fn a_group_is_closed_and_aborted_as_one() {
     client.close_group();
     assert_eq!(words(&rest(&mut client).await), ["Ready", "Closed"]);
     assert_eq!(words(&rest(&mut clone).await), ["Ready", "Closed"]);
-    assert!(matches!(client.clone_connection(), Err(CloneError::NotEstablished)));
+    assert!(matches!(
+        client.clone_connection(),
+        Err(CloneError::NotEstablished)
+    ));
 
     let (mut client, _server, _listener) = pair(&framed()).await;
     let mut clone = client.clone_connection().expect("a clone");
@@ -101,14 +143,23 @@ async fn aborting_one_leaves_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_group_is_the_streams_of_one_session() {
     let (mut has, mut wants) = secured(&[]);
-    wants.properties_mut().require(Property::Multistreaming).expect("a preference");
+    wants
+        .properties_mut()
+        .require(Property::Multistreaming)
+        .expect("a preference");
     has.set_property(Property::GroupConnLimit, 1u64).expect("a limit");
     let (mut client, mut server, mut listener) = secured_pair((has, wants), "hello").await;
     assert_eq!((client.transport(), server.transport()), ("session", "session"));
     let clone = client.clone_connection().expect("a clone");
-    clone.send("from another stream").await.expect("it may be given before");
+    clone
+        .send("from another stream")
+        .await
+        .expect("it may be given before");
     let mut other = listener.accept().await.expect("its other side");
-    assert_eq!(other.receive().await.expect("a message").data(), "from another stream");
+    assert_eq!(
+        other.receive().await.expect("a message").data(),
+        "from another stream"
+    );
     assert!(server.is_grouped_with(&other) && server.grouped_connections() == 2);
     assert_eq!(client.endpoints(), clone.endpoints(), "one transport connection");
 
@@ -129,7 +180,10 @@ async fn a_group_is_the_streams_of_one_session() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clone_comes_after_the_last_connection_has_ended() {
     let (has, mut wants) = secured(&[]);
-    wants.properties_mut().require(Property::Multistreaming).expect("a preference");
+    wants
+        .properties_mut()
+        .require(Property::Multistreaming)
+        .expect("a preference");
     let (client, mut server, mut listener) = secured_pair((has, wants), "hello").await;
     server.close();
     assert_eq!(rest(&mut server).await.pop(), Some(Event::Closed));
@@ -145,7 +199,9 @@ async fn a_clone_comes_after_the_last_connection_has_ended() {
 async fn several_paths_are_a_session_with_a_peer_of_ours() {
     let (has, mut wants) = secured(&[]);
     wants.set_property(Property::Multipath, "Active").expect("a word");
-    wants.properties_mut().interface("lo", hawser_taps::Preference::Require);
+    wants
+        .properties_mut()
+        .interface("lo", hawser_taps::Preference::Require);
     let (mut client, server, _listener) = secured_pair((has, wants), "hello").await;
     assert_eq!(client.transport(), "session");
     server.send(vec![7; 900_000]).await.expect("it is open");
@@ -158,7 +214,11 @@ async fn a_listener_takes_as_many_as_it_says_and_stops() {
     let (_client, _server, mut listener) = pair(&wanted).await;
     listener.set_new_connection_limit(Some(1));
     let there = listener.addresses()[0];
-    let second = wanted.clone().with_remote(there).initiate().expect("a connection");
+    let second = wanted
+        .clone()
+        .with_remote(there)
+        .initiate()
+        .expect("a connection");
     second.established().await.expect("it is established");
     assert!(listener.accept().await.is_some());
     let third = wanted.with_remote(there).initiate().expect("a connection");
@@ -168,7 +228,10 @@ async fn a_listener_takes_as_many_as_it_says_and_stops() {
     listener.set_new_connection_limit(None);
     assert!(listener.accept().await.is_some());
     listener.stop();
-    assert!(matches!(listener.next_event().await, Some(hawser_taps::ListenerEvent::Stopped)));
+    assert!(matches!(
+        listener.next_event().await,
+        Some(hawser_taps::ListenerEvent::Stopped)
+    ));
     assert!(listener.next_event().await.is_none(), "nothing after Stopped");
 }
 
@@ -176,8 +239,19 @@ async fn a_listener_takes_as_many_as_it_says_and_stops() {
 #[tokio::test]
 async fn a_listener_takes_those_who_are_meant() {
     let wanted = framed().with_remote(hawser_taps::RemoteEndpoint::new().with_ip_address([127, 0, 0, 2]));
-    let mut listener = wanted.with_local(crate::here()).listen().await.expect("a listener");
-    let mut stranger = framed().with_remote(listener.addresses()[0]).initiate().expect("a connection");
+    let mut listener = wanted
+        .with_local(crate::here())
+        .listen()
+        .await
+        .expect("a listener");
+    let mut stranger = framed()
+        .with_remote(listener.addresses()[0])
+        .initiate()
+        .expect("a connection");
     assert!(stranger.receive().await.is_err());
-    assert!(tokio::time::timeout(Duration::from_millis(50), listener.accept()).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), listener.accept())
+            .await
+            .is_err()
+    );
 }

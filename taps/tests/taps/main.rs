@@ -35,8 +35,11 @@ fn secured(protocols: &[&str]) -> (Preconnection, Preconnection) {
         .with_server_name("localhost")
         .with_alpn(protocols.iter().copied());
     let has = trusts.clone().with_server_certificate(identity);
-    let framed =
-        |security| Preconnection::new(security).with_framer(LengthPrefix::new(1 << 20)).with_sent_events();
+    let framed = |security| {
+        Preconnection::new(security)
+            .with_framer(LengthPrefix::new(1 << 20))
+            .with_sent_events()
+    };
     (framed(has), framed(trusts))
 }
 
@@ -48,7 +51,10 @@ async fn secured_pair(
     let mut listener = has.with_local(here()).listen().await.expect("a listener");
     let there = RemoteEndpoint::from(listener.addresses()[0]);
     let client = wants.with_remote(there).initiate().expect("a connection");
-    client.send(first.to_owned()).await.expect("it may be given before");
+    client
+        .send(first.to_owned())
+        .await
+        .expect("it may be given before");
     client.established().await.expect("it is established");
     let mut server = listener.accept().await.expect("a connection");
     assert_eq!(server.receive().await.expect("a message").data(), first);
@@ -57,9 +63,18 @@ async fn secured_pair(
 
 /// A Connection, the one that it is at its peer, and the Listener that took it.
 async fn pair(wanted: &Preconnection) -> (Connection, Connection, Listener) {
-    let mut listener = wanted.clone().with_local(here()).listen().await.expect("a listener");
+    let mut listener = wanted
+        .clone()
+        .with_local(here())
+        .listen()
+        .await
+        .expect("a listener");
     let there = RemoteEndpoint::from(listener.addresses()[0]);
-    let client = wanted.clone().with_remote(there).initiate().expect("a connection");
+    let client = wanted
+        .clone()
+        .with_remote(there)
+        .initiate()
+        .expect("a connection");
     let server = listener.accept().await.expect("a connection");
     client.established().await.expect("it is established");
     (client, server, listener)

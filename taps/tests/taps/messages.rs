@@ -44,7 +44,10 @@ async fn each_send_has_one_outcome_in_order() {
             5 => "Expired",
             _ => "Sent",
         };
-        let id = client.send_with(vec![7; 1_000], &context).await.expect("it is open");
+        let id = client
+            .send_with(vec![7; 1_000], &context)
+            .await
+            .expect("it is open");
         sent.push((id, expected));
     }
     client.sender().end_batch();
@@ -58,7 +61,10 @@ async fn each_send_has_one_outcome_in_order() {
 #[tokio::test]
 async fn nothing_follows_a_final_message() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
-    client.send_with("last", &with(Property::Final, true)).await.expect("it is open");
+    client
+        .send_with("last", &with(Property::Final, true))
+        .await
+        .expect("it is open");
     let late = client.send("late").await.expect("it is open");
     assert!(!client.properties().has(Property::CanSend));
     assert_eq!(server.receive().await.expect("a message").data(), "last");
@@ -77,7 +83,10 @@ async fn nothing_follows_a_final_message() {
 async fn parts_make_one_message() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let (context, other) = (MessageContext::new(), MessageContext::new());
-    client.send_part("hel", &context, false).await.expect("it is open");
+    client
+        .send_part("hel", &context, false)
+        .await
+        .expect("it is open");
     client.send_with("other", &other).await.expect("it is open");
     client.send_part("lo", &context, true).await.expect("it is open");
     for expected in ["hello", "other"] {
@@ -90,8 +99,14 @@ async fn parts_make_one_message() {
 async fn a_final_message_leaves_others_their_end() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let context = MessageContext::new();
-    client.send_part("hel", &context, false).await.expect("it is open");
-    client.send_with("last", &with(Property::Final, true)).await.expect("it is open");
+    client
+        .send_part("hel", &context, false)
+        .await
+        .expect("it is open");
+    client
+        .send_with("last", &with(Property::Final, true))
+        .await
+        .expect("it is open");
     client.send_part("lo", &context, true).await.expect("it is open");
     for expected in ["hello", "last"] {
         assert_eq!(server.receive().await.expect("a message").data(), expected);
@@ -109,7 +124,10 @@ async fn the_rest_of_a_refused_message_is_refused() {
     assert_eq!(client.next_event().await, Some(Event::Ready));
     let context = MessageContext::new();
     for is_refused in [false, true] {
-        client.send_part("12345678", &context, false).await.expect("it is open");
+        client
+            .send_part("12345678", &context, false)
+            .await
+            .expect("it is open");
         let event = client.next_event().await.expect("an outcome");
         assert_eq!(matches!(event, Event::SendError { .. }), is_refused, "{event:?}");
     }
@@ -145,7 +163,11 @@ async fn long_messages_are_received_in_parts() {
 async fn a_receive_that_is_given_up_takes_nothing() {
     let (client, mut server, _listener) = pair(&framed()).await;
     for _ in 0..3 {
-        assert!(tokio::time::timeout(Duration::from_millis(5), server.receive()).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(5), server.receive())
+                .await
+                .is_err()
+        );
     }
     client.send("whole").await.expect("it is open");
     assert_eq!(server.receive().await.expect("a message").data(), "whole");
@@ -170,7 +192,11 @@ async fn a_slow_receiver_holds_the_sender_back() {
     for _ in 0..count {
         assert_eq!(server.receive().await.expect("a message").data().len(), 100_000);
     }
-    assert!(tokio::time::timeout(Duration::from_millis(50), server.receive()).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(50), server.receive())
+            .await
+            .is_err()
+    );
 }
 
 /// What does not fit leaves before the batch ends.
@@ -204,10 +230,15 @@ async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
         }
         // What is refused is an event all the same; and these, too, hold nobody back.
         for _ in 0..10_240 {
-            client.send_with("x", &with(Property::MsgReliable, false)).await.expect("it is open");
+            client
+                .send_with("x", &with(Property::MsgReliable, false))
+                .await
+                .expect("it is open");
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), all).await.expect("no send waits for ever");
+    tokio::time::timeout(Duration::from_secs(20), all)
+        .await
+        .expect("no send waits for ever");
     client.close();
     // All has been dealt with before the first event is taken.
     assert_eq!(reader.await.expect("the reader is done"), 10_240);
@@ -226,7 +257,11 @@ async fn outcomes_that_nobody_takes_hold_the_sender_back() {
     for _ in 0..1_024 {
         client.send("x").await.expect("it is open");
     }
-    assert!(tokio::time::timeout(Duration::from_millis(100), client.send("x")).await.is_err());
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), client.send("x"))
+            .await
+            .is_err()
+    );
     while client.next_event().await != Some(Event::Ready) {}
     client.next_event().await.expect("an outcome");
     client.send("x").await.expect("there is room");
@@ -252,7 +287,9 @@ async fn what_is_accepted_is_one_thing_and_what_is_acknowledged_another() {
 #[tokio::test]
 async fn directions_are_kept() {
     let mut wanted = framed();
-    wanted.set_property(Property::Direction, "unidirectional send").expect("a direction");
+    wanted
+        .set_property(Property::Direction, "unidirectional send")
+        .expect("a direction");
     let (mut client, _server, _listener) = pair(&wanted).await;
     assert_eq!(client.receive().await, Err(ReceiveError::SendsOnly));
     let properties = client.properties();
@@ -270,7 +307,9 @@ async fn a_connection_is_a_stream_of_bytes_as_well() {
     let echo = tokio::spawn(async move {
         let (sender, receiver, _events) = server.split();
         let (mut reader, mut writer) = (receiver.into_reader(), sender.into_writer());
-        tokio::io::copy(&mut reader, &mut writer).await.expect("it is copied");
+        tokio::io::copy(&mut reader, &mut writer)
+            .await
+            .expect("it is copied");
         writer.shutdown().await.expect("it ends");
     });
     let sent = data.clone();
@@ -283,13 +322,19 @@ async fn a_connection_is_a_stream_of_bytes_as_well() {
     assert!(back == data, "{} bytes", back.len());
     echo.await.expect("the server is done");
     assert_eq!(events.next_event().await, Some(Event::Ready));
-    assert_eq!(events.next_event().await, Some(Event::Closed), "bytes have no outcomes");
+    assert_eq!(
+        events.next_event().await,
+        Some(Event::Closed),
+        "bytes have no outcomes"
+    );
 }
 
 #[tokio::test]
 async fn a_rate_is_not_exceeded() {
     let mut wanted = framed();
-    wanted.set_property(Property::MaxSendRate, 4_000_000u64).expect("a rate");
+    wanted
+        .set_property(Property::MaxSendRate, 4_000_000u64)
+        .expect("a rate");
     let (client, mut server, _listener) = pair(&wanted).await;
     let began = std::time::Instant::now();
     client.send(vec![7; 250_000]).await.expect("it is open");
@@ -302,9 +347,15 @@ async fn a_rate_is_not_exceeded() {
 #[tokio::test]
 async fn a_message_that_is_cut_short_is_an_error() {
     use tokio::io::AsyncWriteExt;
-    let mut listener = framed().with_local(crate::here()).listen().await.expect("a listener");
+    let mut listener = framed()
+        .with_local(crate::here())
+        .listen()
+        .await
+        .expect("a listener");
     for (bytes, is_framing) in [(&b"\0\0\0\x05hel"[..], false), (b"\xff\xff\xff\xffhello", true)] {
-        let mut client = tokio::net::TcpStream::connect(listener.addresses()[0]).await.expect("it is taken");
+        let mut client = tokio::net::TcpStream::connect(listener.addresses()[0])
+            .await
+            .expect("it is taken");
         client.write_all(bytes).await.expect("it is taken");
         client.shutdown().await.expect("it ends");
         let mut server = listener.accept().await.expect("a connection");

@@ -38,7 +38,14 @@ async fn openssl() -> (Peer, SocketAddr, [u8; 32], Folder) {
     let address = free.local_addr().expect("its address");
     drop(free);
     let child = Command::new("openssl")
-        .args(["s_server", "-www", "-quiet", "-tls1_3", "-accept", &address.to_string()])
+        .args([
+            "s_server",
+            "-www",
+            "-quiet",
+            "-tls1_3",
+            "-accept",
+            &address.to_string(),
+        ])
         .arg("-cert")
         .arg(&cert)
         .arg("-key")
@@ -88,7 +95,14 @@ async fn opportunistic_security_is_taken_where_it_is_there() {
     let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
     client.send("GET / HTTP/1.0\r\n\r\n").await.expect("it is open");
-    assert!(client.receive().await.expect("a page").data().starts_with(b"HTTP/1.0 200"));
+    assert!(
+        client
+            .receive()
+            .await
+            .expect("a page")
+            .data()
+            .starts_with(b"HTTP/1.0 200")
+    );
 
     let plain = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = plain.local_addr().expect("its address");
@@ -96,7 +110,9 @@ async fn opportunistic_security_is_taken_where_it_is_there() {
     tokio::spawn(async move {
         drop(plain.accept().await);
         let (mut stream, _) = plain.accept().await.expect("a connection");
-        tokio::io::AsyncWriteExt::write_all(&mut stream, b"plain").await.expect("it is taken");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, b"plain")
+            .await
+            .expect("it is taken");
     });
     let wanted = Preconnection::new(SecurityParameters::opportunistic()).with_remote(address);
     let mut client = wanted.initiate().expect("a connection");
@@ -106,25 +122,46 @@ async fn opportunistic_security_is_taken_where_it_is_there() {
 #[tokio::test]
 async fn a_listener_without_a_certificate_says_so() {
     let wanted = Preconnection::new(SecurityParameters::new()).with_local(here());
-    assert!(matches!(wanted.listen().await.err(), Some(EstablishmentError::Security(_))));
+    assert!(matches!(
+        wanted.listen().await.err(),
+        Some(EstablishmentError::Security(_))
+    ));
 }
 
 /// curl speaks HTTP with a Listener.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_client_of_tls_is_taken() {
     let identity = Identity::generate(vec!["localhost".into()]).expect("a certificate");
-    let security = SecurityParameters::new().with_server_certificate(identity).with_alpn(["http/1.1"]);
-    let mut listener = Preconnection::new(security).with_local(here()).listen().await.expect("a listener");
+    let security = SecurityParameters::new()
+        .with_server_certificate(identity)
+        .with_alpn(["http/1.1"]);
+    let mut listener = Preconnection::new(security)
+        .with_local(here())
+        .listen()
+        .await
+        .expect("a listener");
     let url = format!("https://{}/", listener.addresses()[0]);
     let curl = tokio::task::spawn_blocking(move || {
-        Command::new("curl").args(["--silent", "--insecure", "--max-time", "10", &url]).output()
+        Command::new("curl")
+            .args(["--silent", "--insecure", "--max-time", "10", &url])
+            .output()
     });
     let mut server = listener.accept().await.expect("a connection");
     assert_eq!(server.application_protocol().as_deref(), Some(&b"http/1.1"[..]));
-    assert!(server.receive().await.expect("a request").data().starts_with(b"GET / HTTP/1.1"));
+    assert!(
+        server
+            .receive()
+            .await
+            .expect("a request")
+            .data()
+            .starts_with(b"GET / HTTP/1.1")
+    );
     let mut last = MessageContext::new();
     last.add(Property::Final, true).expect("a message property");
-    server.send_with("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello", &last).await.expect("it is open");
+    server
+        .send_with("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello", &last)
+        .await
+        .expect("it is open");
     let output = curl.await.expect("it ran").expect("curl is installed");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello");
 }
@@ -140,7 +177,12 @@ async fn echo() -> (SocketAddr, [u8; 32]) {
     let endpoint = quinn::Endpoint::server(config, here).expect("an endpoint");
     let address = endpoint.local_addr().expect("its address");
     tokio::spawn(async move {
-        let connection = endpoint.accept().await.expect("a client").await.expect("a handshake");
+        let connection = endpoint
+            .accept()
+            .await
+            .expect("a client")
+            .await
+            .expect("a handshake");
         while let Ok((mut send, mut receive)) = connection.accept_bi().await {
             tokio::spawn(async move {
                 let all = receive.read_to_end(1 << 20).await.expect("all of it");
@@ -195,9 +237,14 @@ async fn tls_is_there_between_two_of_ours() {
 async fn a_pin_of_another_is_no_trust() {
     let (has, _) = secured(&[]);
     let listener = has.with_local(here()).listen().await.expect("a listener");
-    let trusts = SecurityParameters::new().with_trust(Trust::Pin([0; 32])).with_server_name("localhost");
+    let trusts = SecurityParameters::new()
+        .with_trust(Trust::Pin([0; 32]))
+        .with_server_name("localhost");
     let there = RemoteEndpoint::from(listener.addresses()[0]);
-    let mut client = Preconnection::new(trusts).with_remote(there).initiate().expect("a connection");
+    let mut client = Preconnection::new(trusts)
+        .with_remote(there)
+        .initiate()
+        .expect("a connection");
     assert_eq!(words(&rest(&mut client).await), ["EstablishmentError"]);
     let plain = framed().with_remote(listener.addresses()[0]);
     let mut client = plain.initiate().expect("a connection");

@@ -11,7 +11,11 @@ fn kind(kind: Type) -> String {
         Type::Preferences => "Set of (Preference, Enumeration)".into(),
         Type::Boolean => "Boolean".into(),
         Type::Integer { least, or } => {
-            let number = if least == 0 { "Integer (non-negative)" } else { "Numeric (positive)" };
+            let number = if least == 0 {
+                "Integer (non-negative)"
+            } else {
+                "Numeric (positive)"
+            };
             or.map_or_else(|| number.to_owned(), |word| format!("{number} or {word}"))
         }
         Type::Time { or } => format!("Numeric (positive) or {or}"),
@@ -110,24 +114,40 @@ fn source(module: &str) -> Option<String> {
 fn the_page_names_everything_and_tests_that_exist() {
     let page = include_str!("../../../docs/rfc9622.md");
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
-    let names = Definition::ALL.iter().map(|definition| definition.name).chain(WORDS.iter().copied());
+    let names = Definition::ALL
+        .iter()
+        .map(|definition| definition.name)
+        .chain(WORDS.iter().copied());
     for name in names {
         let begin = format!("| `{name}` | ");
-        let row = rows.iter().find(|row| row.starts_with(&begin)).unwrap_or_else(|| panic!("{name}"));
+        let row = rows
+            .iter()
+            .find(|row| row.starts_with(&begin))
+            .unwrap_or_else(|| panic!("{name}"));
         let state = row[begin.len()..].split(" | ").next().unwrap_or_default();
         let has_test = row[begin.len()..].contains("::");
-        let is_known = ["done", "in part", "not yet"].iter().any(|word| state.starts_with(word));
+        let is_known = ["done", "in part", "not yet"]
+            .iter()
+            .any(|word| state.starts_with(word));
         assert!(is_known && (has_test || state == "not yet"), "{row}");
     }
     let quoted = page.split('`').skip(1).step_by(2);
     for test in quoted.filter(|word| {
-        word.contains("::") && word.chars().all(|c| c.is_lowercase() || "_:0123456789".contains(c))
+        word.contains("::")
+            && word
+                .chars()
+                .all(|c| c.is_lowercase() || "_:0123456789".contains(c))
     }) {
-        let Some((module, function)) = test.rsplit_once("::") else { continue };
+        let Some((module, function)) = test.rsplit_once("::") else {
+            continue;
+        };
         if test == "hawser::taps" {
             continue;
         }
         let source = source(module).unwrap_or_else(|| panic!("no source of {test}"));
-        assert!(source.contains(&format!("fn {function}(")), "{test} does not exist");
+        assert!(
+            source.contains(&format!("fn {function}(")),
+            "{test} does not exist"
+        );
     }
 }

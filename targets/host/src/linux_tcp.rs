@@ -28,7 +28,11 @@ pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> 
             name.len() as libc::socklen_t,
         )
     };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// What Linux says of a connection, now.
@@ -43,7 +47,13 @@ pub fn info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: the pointers describe `info` and its length, which outlive the call; the kernel
     // writes at most `len` bytes.
     let result = unsafe {
-        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut len)
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut len,
+        )
     };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -72,7 +82,10 @@ mod tests {
     #[test]
     fn an_unknown_congestion_control_is_an_error() -> io::Result<()> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        assert_eq!(set_congestion_control(&listener, "nosuch").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            set_congestion_control(&listener, "nosuch").unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
         Ok(())
     }
 }

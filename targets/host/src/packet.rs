@@ -95,7 +95,13 @@ impl PacketWire {
             rx_queue_bytes,
         };
         let counters = WireCounters::default();
-        Ok(PacketWire { socket: File::from(socket), caps, arrivals, counters, is_full: false })
+        Ok(PacketWire {
+            socket: File::from(socket),
+            caps,
+            arrivals,
+            counters,
+            is_full: false,
+        })
     }
 
     /// The stack's own Ethernet address.
@@ -126,7 +132,12 @@ impl PacketWire {
     /// When the socket does not tell.
     pub fn missed(&self) -> io::Result<u64> {
         let mut statistics = libc::tpacket_stats::zeroed();
-        sys::get_option(self.socket.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut statistics)?;
+        sys::get_option(
+            self.socket.as_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            &mut statistics,
+        )?;
         Ok(statistics.tp_drops.into())
     }
 
@@ -229,10 +240,17 @@ impl Device {
         }
         let (kind, mac) = ask(libc::SIOCGIFHWADDR as libc::c_ulong)?.hardware_address();
         if kind != HARDWARE_ETHERNET {
-            return Err(OpenError::Kind { name: name.to_owned(), wanted: "an Ethernet interface" });
+            return Err(OpenError::Kind {
+                name: name.to_owned(),
+                wanted: "an Ethernet interface",
+            });
         }
         let mtu = ask(libc::SIOCGIFMTU as libc::c_ulong)?.number();
-        Ok(Device { index, mac, mtu: mtu as u32 })
+        Ok(Device {
+            index,
+            mac,
+            mtu: mtu as u32,
+        })
     }
 }
 

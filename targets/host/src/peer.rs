@@ -32,7 +32,10 @@ impl Peer {
         sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
             .map_err(|_| OpenError::Missing(name.to_owned()))?;
         bind(&socket, &request).map_err(OpenError::io("bind the packet socket"))?;
-        Ok(Peer { socket: File::from(socket), buffer: vec![0; LONGEST] })
+        Ok(Peer {
+            socket: File::from(socket),
+            buffer: vec![0; LONGEST],
+        })
     }
 
     /// Sends an IP packet, no longer than the device's MTU, to the stack.

@@ -39,15 +39,28 @@ pub(crate) struct Shape {
 impl Shape {
     /// Room in each frame for the ring's own header, a virtio-net and an Ethernet header and the
     /// longest IP packet, in whole pages; 32 MB.
-    pub(crate) const LARGE: Shape =
-        Shape { frame: 17 * 4096, frames_per_block: 15, block: 1 << 20, blocks: 32, spills: false };
+    pub(crate) const LARGE: Shape = Shape {
+        frame: 17 * 4096,
+        frames_per_block: 15,
+        block: 1 << 20,
+        blocks: 32,
+        spills: false,
+    };
     /// Room for the headers and a packet of 1500 bytes; 8 MB.
-    pub(crate) const SMALL: Shape =
-        Shape { frame: 2048, frames_per_block: 32, block: 64 << 10, blocks: 128, spills: true };
+    pub(crate) const SMALL: Shape = Shape {
+        frame: 2048,
+        frames_per_block: 32,
+        block: 64 << 10,
+        blocks: 128,
+        spills: true,
+    };
 
     /// The same with room for at least `frames` frames, in whole blocks, but with no more than it has.
     pub(crate) fn with_frames(self, frames: usize) -> Shape {
-        Shape { blocks: frames.div_ceil(self.frames_per_block).clamp(1, self.blocks), ..self }
+        Shape {
+            blocks: frames.div_ceil(self.frames_per_block).clamp(1, self.blocks),
+            ..self
+        }
     }
 
     /// Frames in the ring.
@@ -133,14 +146,30 @@ impl Ring {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping wherever the kernel likes, of the ring's full length.
         let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), shape.bytes(), access, libc::MAP_SHARED, socket.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                shape.bytes(),
+                access,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
         };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let spilt = Slots::default();
-        Ok(Ring { shape, memory, spilt, next: 0, batch: Vec::new(), first: 0, taken: 0, at: 0 })
+        Ok(Ring {
+            shape,
+            memory,
+            spilt,
+            next: 0,
+            batch: Vec::new(),
+            first: 0,
+            taken: 0,
+            at: 0,
+        })
     }
 
     /// Frames in the ring.
@@ -194,7 +223,8 @@ impl Ring {
     pub(crate) fn release(&mut self) {
         for i in 0..self.taken {
             let index = (self.first + i) % self.frames();
-            self.status(index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.status(index)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
         self.batch.clear();
         self.spilt.release();
@@ -212,11 +242,22 @@ impl Ring {
             return None;
         }
         let (csum, seg_size) = vnet::read(bytes[start - vnet::HEADER..].first_chunk()?);
-        Some(Received { index, start, len, csum, seg_size })
+        Some(Received {
+            index,
+            start,
+            len,
+            csum,
+            seg_size,
+        })
     }
 
     fn offset(&self, index: usize) -> usize {
-        let Shape { frame, frames_per_block, block, .. } = self.shape;
+        let Shape {
+            frame,
+            frames_per_block,
+            block,
+            ..
+        } = self.shape;
         index / frames_per_block * block + index % frames_per_block * frame
     }
 

@@ -44,7 +44,11 @@ plain!(
 );
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
@@ -58,8 +62,16 @@ pub(crate) fn monotonic_nanos() -> u64 {
 /// Sleeps until the descriptor is readable, or writable where `or_writable`, or the time is over.
 /// A signal may end it early.
 pub(crate) fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
-    let events = if or_writable { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let events = if or_writable {
+        libc::POLLIN | libc::POLLOUT
+    } else {
+        libc::POLLIN
+    };
+    let mut poll = libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events,
+        revents: 0,
+    };
     let time = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: limit.subsec_nanos().into(),
@@ -143,7 +155,10 @@ pub(crate) fn get_option<T: Plain>(
 /// Attaches a classic BPF program to a socket.
 pub(crate) fn attach_filter(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    let program = libc::sock_fprog {
+        len,
+        filter: program.as_ptr().cast_mut(),
+    };
     let size = size_of::<libc::sock_fprog>() as libc::socklen_t;
     let at = std::ptr::from_ref(&program).cast();
     let fd = socket.as_raw_fd();
@@ -196,7 +211,10 @@ impl InterfaceRequest {
     /// The value read as a hardware address: its type, and its first six bytes.
     pub(crate) fn hardware_address(&self) -> (u16, [u8; 6]) {
         let v = &self.value;
-        (u16::from_ne_bytes([v[0], v[1]]), [v[2], v[3], v[4], v[5], v[6], v[7]])
+        (
+            u16::from_ne_bytes([v[0], v[1]]),
+            [v[2], v[3], v[4], v[5], v[6], v[7]],
+        )
     }
 }
 

@@ -80,7 +80,14 @@ impl TunWire {
         }
         let caps = caps(&socket, request, options.offload)?;
         let (slots, counters) = (Slots::default(), WireCounters::default());
-        Ok(TunWire { file, name, caps, slots, counters, is_full: false })
+        Ok(TunWire {
+            file,
+            name,
+            caps,
+            slots,
+            counters,
+            is_full: false,
+        })
     }
 
     /// The device's name.
@@ -176,7 +183,10 @@ fn open_control() -> Result<File, OpenError> {
         _ => match error.raw_os_error() {
             // The node is there, the driver is not.
             Some(libc::ENODEV | libc::ENXIO) => OpenError::NoTun,
-            _ => OpenError::Io { action: "open /dev/net/tun", error },
+            _ => OpenError::Io {
+                action: "open /dev/net/tun",
+                error,
+            },
         },
     })
 }
@@ -195,16 +205,24 @@ fn attach(file: &File, request: InterfaceRequest, name: &str) -> Result<String, 
             _ => OpenError::needs("CAP_NET_ADMIN", "create or attach to a TUN device")(error),
         }
     })?;
-    sys::pointer_ioctl(file.as_fd(), libc::TUNSETVNETHDRSZ as libc::c_ulong, vnet::HEADER as c_int)
-        .map_err(OpenError::io("set the length of virtio-net headers"))?;
+    sys::pointer_ioctl(
+        file.as_fd(),
+        libc::TUNSETVNETHDRSZ as libc::c_ulong,
+        vnet::HEADER as c_int,
+    )
+    .map_err(OpenError::io("set the length of virtio-net headers"))?;
     Ok(request.name())
 }
 
 fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {
     let features = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
     let features = if offload { features } else { 0 };
-    sys::number_ioctl(file.as_fd(), libc::TUNSETOFFLOAD as libc::c_ulong, features.into())
-        .map_err(OpenError::io("set the device's offloads"))
+    sys::number_ioctl(
+        file.as_fd(),
+        libc::TUNSETOFFLOAD as libc::c_ulong,
+        features.into(),
+    )
+    .map_err(OpenError::io("set the device's offloads"))
 }
 
 /// What the device can do. Its queue holds so many packets, of whatever length: reckoned by the

@@ -29,7 +29,11 @@ pub(crate) fn read(header: &[u8; HEADER]) -> (Csum, u16) {
         _ => Csum::Complete,
     };
     let is_single = header[1] & !GSO_ECN == GSO_NONE;
-    let seg_size = if is_single { 0 } else { u16::from_ne_bytes([header[4], header[5]]) };
+    let seg_size = if is_single {
+        0
+    } else {
+        u16::from_ne_bytes([header[4], header[5]])
+    };
     (csum, seg_size)
 }
 
@@ -56,9 +60,15 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
 /// Tells the device that the first packet alone keeps CWR (RFC 3168, 6.1.2), where it is set.
 fn ecn_flag(frame: &TxFrame) -> u8 {
     let is_sequenced = |(start, field): &(u16, u16)| field - start == SEQUENCED_SUM_AT;
-    let flags =
-        frame.csum.filter(is_sequenced).and_then(|(start, _)| frame.head.get(usize::from(start) + 13));
-    if flags.is_some_and(|flags| flags & CWR != 0) { GSO_ECN } else { 0 }
+    let flags = frame
+        .csum
+        .filter(is_sequenced)
+        .and_then(|(start, _)| frame.head.get(usize::from(start) + 13));
+    if flags.is_some_and(|flags| flags & CWR != 0) {
+        GSO_ECN
+    } else {
+        0
+    }
 }
 
 /// How the kernel calls super-segments of the protocols that it can cut: those numbered 6 and 17.
@@ -80,7 +90,13 @@ mod tests {
         let mut head = vec![0; 54];
         head[14..14 + ip.len()].copy_from_slice(ip);
         let payload = vec![PayRef::from(vec![0; payload])];
-        TxFrame { head, payload, csum: Some((34, 50)), gso_size: 1448, prio: 0 }
+        TxFrame {
+            head,
+            payload,
+            csum: Some((34, 50)),
+            gso_size: 1448,
+            prio: 0,
+        }
     }
 
     /// The layout is that of `struct virtio_net_hdr` in <linux/virtio_net.h>: flags, gso_type,
@@ -89,14 +105,23 @@ mod tests {
     fn super_segments_are_described() {
         let v4 = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
         let mut expected = vec![1, 1];
-        [54u16, 1448, 34, 16].iter().for_each(|n| expected.extend(n.to_ne_bytes()));
+        [54u16, 1448, 34, 16]
+            .iter()
+            .for_each(|n| expected.extend(n.to_ne_bytes()));
         assert_eq!(write(&v4, 14).unwrap().to_vec(), expected);
         let udp6 = frame(&[0x60, 0, 0, 0, 0, 0, 17, 64, 0, 0], 4000);
         assert_eq!(write(&udp6, 14).unwrap()[1], 5);
-        assert_eq!(write(&frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 132], 4000), 14), None);
+        assert_eq!(
+            write(&frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 132], 4000), 14),
+            None
+        );
         let mut reduced = frame(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 6], 4000);
         reduced.head[34 + 13] = 0x90;
-        assert_eq!(write(&reduced, 14).unwrap()[1], 0x81, "CWR stays on the first packet");
+        assert_eq!(
+            write(&reduced, 14).unwrap()[1],
+            0x81,
+            "CWR stays on the first packet"
+        );
         // One packet's worth is no super-segment.
         assert_eq!(write(&frame(&[0x45], 1448), 14).unwrap()[1], 0);
     }

@@ -108,7 +108,12 @@ pub(crate) fn build(
     let pipes = add_links(&mut world, scenario, seed)?;
     add_changes(&mut world, scenario);
     let flows = add_flows(&mut world, scenario, seed, own)?;
-    Ok(Built { world, flows, pipes, engines })
+    Ok(Built {
+        world,
+        flows,
+        pipes,
+        engines,
+    })
 }
 
 /// A program by name, with the settings of its params.
@@ -125,27 +130,38 @@ fn add_hosts(
         let name = host.program.as_ref().unwrap_or(&scenario.program);
         let mut params: BTreeMap<&String, Value> = scenario.params.iter().map(|(k, v)| (k, *v)).collect();
         params.extend(host.params.iter().map(|(k, v)| (k, *v)));
-        let settings = params.into_iter().map(|(param, value)| format!("{param}={value}")).collect();
+        let settings = params
+            .into_iter()
+            .map(|(param, value)| format!("{param}={value}"))
+            .collect();
         let key = (name.clone(), settings);
         let program = match programs.get(&key) {
             Some(program) => program.clone(),
             None => {
-                let program = resolve(&key.0, &key.1)
-                    .map_err(|message| RunError::Program { name: name.clone(), message })?;
+                let program = resolve(&key.0, &key.1).map_err(|message| RunError::Program {
+                    name: name.clone(),
+                    message,
+                })?;
                 programs.insert(key, program.clone());
                 program
             }
         };
         let wire = SimWire::new(host.mtu);
         let addresses = host.parsed_addresses(number)?;
-        let interface = InterfaceConfig { addresses, gateways: Vec::new(), mtu: host.mtu };
+        let interface = InterfaceConfig {
+            addresses,
+            gateways: Vec::new(),
+            mtu: host.mtu,
+        };
         let dice = Dice::new(seed, &format!("host/{}", host.name)).bits();
         let mut config = StackConfig::new(interface, dice);
         if let Some(buffer) = host.buffer {
             (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
         }
-        let stack = Stack::new(program, config, wire.caps())
-            .map_err(|error| RunError::Stack { host: host.name.clone(), message: error.to_string() })?;
+        let stack = Stack::new(program, config, wire.caps()).map_err(|error| RunError::Stack {
+            host: host.name.clone(),
+            message: error.to_string(),
+        })?;
         world.add(Host::new(&host.name, stack, wire));
     }
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
@@ -171,7 +187,9 @@ fn add_links(
             world.connect(ends[from], ends[1 - from], pipe);
             let peer = ends[1 - from];
             let reached = scenario.host[peer].parsed_addresses(peer)?;
-            world.node_mut(ends[from]).add_port(reached.into_iter().map(|(address, _)| address));
+            world
+                .node_mut(ends[from])
+                .add_port(reached.into_iter().map(|(address, _)| address));
             pipes.push((label.clone(), names.0.clone(), names.1.clone()));
         }
     }
@@ -223,8 +241,14 @@ fn add_flows(
             // Simultaneous opens need a port that the other end knows.
             let from = (flow.open == Opening::Both).then(|| SocketAddr::new(client, port));
             let opens = [
-                Open::Connect { remote: to, local: from },
-                from.map_or(Open::Listen(to), |remote| Open::Connect { remote, local: Some(to) }),
+                Open::Connect {
+                    remote: to,
+                    local: from,
+                },
+                from.map_or(Open::Listen(to), |remote| Open::Connect {
+                    remote,
+                    local: Some(to),
+                }),
             ];
             let (app, scripts) = scripts(flow, start, seed, &label);
             let mut ends = [(0, 0); 2];
@@ -242,11 +266,21 @@ fn add_flows(
                     incoming: format!("{label}/{:?}", side.other()),
                     script,
                 };
-                let name = if side == Side::Client { &flow.from } else { &flow.to };
+                let name = if side == Side::Client {
+                    &flow.from
+                } else {
+                    &flow.to
+                };
                 let host = scenario.host_number(name).unwrap_or(0);
                 ends[i] = (host, world.node_mut(host).add_endpoint(Endpoint::new(plan)));
             }
-            built.push(BuiltFlow { flow: number, app, port, start, ends });
+            built.push(BuiltFlow {
+                flow: number,
+                app,
+                port,
+                start,
+                ends,
+            });
         }
     }
     Ok(built)

@@ -26,7 +26,12 @@ impl<W: Wire, C: FnMut() -> Nanos, O: Write> Capture<W, C, O> {
     /// When the capture's header cannot be written.
     pub fn new(wire: W, clock: C, out: O, base: Nanos) -> io::Result<Capture<W, C, O>> {
         let pcap = pcap::Writer::new(out, wire.caps().medium, base)?;
-        Ok(Capture { wire, clock, pcap: Some(pcap), failed: None })
+        Ok(Capture {
+            wire,
+            clock,
+            pcap: Some(pcap),
+            failed: None,
+        })
     }
 
     /// The wire that is captured.
@@ -93,7 +98,9 @@ impl<W: Wire, C: FnMut() -> Nanos, O: Write> Wire for Capture<W, C, O> {
         if self.pcap.is_some() && count > 0 {
             let now = (self.clock)();
             let medium = self.wire.caps().medium;
-            frames[..count].iter().for_each(|f| self.record(now, &Frame::sent(f, medium)));
+            frames[..count]
+                .iter()
+                .for_each(|f| self.record(now, &Frame::sent(f, medium)));
         }
         Ok(count)
     }
@@ -113,7 +120,10 @@ mod tests {
 
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            self.0 = self
+                .0
+                .checked_sub(bytes.len())
+                .ok_or(io::ErrorKind::StorageFull)?;
             Ok(bytes.len())
         }
 
@@ -126,9 +136,13 @@ mod tests {
     fn both_directions_are_captured() {
         let mut bytes = Vec::new();
         let mut wire = Capture::new(SimWire::new(1500), || 7, &mut bytes, 0).unwrap();
-        let frame = TxFrame { head: vec![1; 30], ..TxFrame::default() };
+        let frame = TxFrame {
+            head: vec![1; 30],
+            ..TxFrame::default()
+        };
         wire.transmit(std::slice::from_ref(&frame)).unwrap();
-        wire.inner_mut().arrive(9, Frame::sent(&frame, hawser_engine::wire::Medium::Ip));
+        wire.inner_mut()
+            .arrive(9, Frame::sent(&frame, hawser_engine::wire::Medium::Ip));
         assert_eq!(wire.receive(5).unwrap(), 1);
         wire.finish().unwrap();
         assert_eq!(bytes.len(), 24 + 2 * (16 + 30));
@@ -138,7 +152,10 @@ mod tests {
     #[test]
     fn a_full_disk_does_not_stop_the_traffic() {
         let mut wire = Capture::new(SimWire::new(1500), || 7, Full(60), 0).unwrap();
-        let frame = TxFrame { head: vec![1; 30], ..TxFrame::default() };
+        let frame = TxFrame {
+            head: vec![1; 30],
+            ..TxFrame::default()
+        };
         for _ in 0..3 {
             assert_eq!(wire.transmit(std::slice::from_ref(&frame)).unwrap(), 1);
         }

@@ -23,7 +23,10 @@ impl Sum {
             rest = after;
         }
         let mut words = rest.chunks_exact(2);
-        self.total += words.by_ref().map(|w| u64::from(u16::from_be_bytes([w[0], w[1]]))).sum::<u64>();
+        self.total += words
+            .by_ref()
+            .map(|w| u64::from(u16::from_be_bytes([w[0], w[1]])))
+            .sum::<u64>();
         if let [last] = words.remainder() {
             self.total += u64::from(*last) << 8;
             self.odd = true;
@@ -83,7 +86,11 @@ pub(crate) fn fill_ipv4(header: &mut [u8]) {
 /// Writes a checksum field of a packet of this protocol. For UDP a sum of zero is sent as all
 /// ones, because zero says that there is none (RFC 768).
 pub(crate) fn write_field(field: &mut [u8], value: u16, protocol: u8) {
-    let value = if protocol == 17 && value == 0 { 0xffff } else { value };
+    let value = if protocol == 17 && value == 0 {
+        0xffff
+    } else {
+        value
+    };
     field.copy_from_slice(&value.to_be_bytes());
 }
 

@@ -21,7 +21,9 @@ impl Dice {
         let mut hasher = SipHasher13::new_with_keys(seed, 0);
         hasher.write(label.as_bytes());
         let mut mix = SplitMix(hasher.finish());
-        Dice { state: std::array::from_fn(|_| mix.next()) }
+        Dice {
+            state: std::array::from_fn(|_| mix.next()),
+        }
     }
 
     /// 64 random bits.
@@ -46,7 +48,11 @@ impl Dice {
     /// A number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         let span = high.saturating_sub(low);
-        if span == u64::MAX { self.bits() } else { low + self.below(span + 1) }
+        if span == u64::MAX {
+            self.bits()
+        } else {
+            low + self.below(span + 1)
+        }
     }
 
     /// True with this probability. Certain outcomes (0 or less, 1 or more) are not rolled.

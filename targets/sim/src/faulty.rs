@@ -40,9 +40,21 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
     /// Puts rules in front of a wire.
     #[must_use]
     pub fn new(wire: W, clock: C, inward: Pipe, outward: Pipe) -> Faulty<W, C> {
-        let caps = Caps { gso_max: 0, ..wire.caps().clone() };
+        let caps = Caps {
+            gso_max: 0,
+            ..wire.caps().clone()
+        };
         let (inbox, outbox) = (Inbox::default(), VecDeque::new());
-        Faulty { wire, clock, caps, inward, outward, inbox, outbox, retry_at: None }
+        Faulty {
+            wire,
+            clock,
+            caps,
+            inward,
+            outward,
+            inbox,
+            outbox,
+            retry_at: None,
+        }
     }
 
     /// The wire behind the rules.
@@ -130,7 +142,8 @@ impl<W: Wire, C: FnMut() -> Nanos> Wire for Faulty<W, C> {
             return Ok(0);
         }
         for frame in frames {
-            self.outward.push(now, Frame::sent(frame, self.caps.medium), &mut |_, _, _| {});
+            self.outward
+                .push(now, Frame::sent(frame, self.caps.medium), &mut |_, _, _| {});
         }
         self.flush(now)?;
         Ok(frames.len())
@@ -177,7 +190,11 @@ mod tests {
 
         fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
             self.1 = !self.1;
-            if self.1 { self.0.transmit(&frames[..1]) } else { Ok(0) }
+            if self.1 {
+                self.0.transmit(&frames[..1])
+            } else {
+                Ok(0)
+            }
         }
     }
 
@@ -206,16 +223,28 @@ mod tests {
             move || hand.get()
         };
         let pipes = (Pipe::new(&inward, 1, "in"), Pipe::new(&outward, 1, "out"));
-        (move |now| hand.set(now), Faulty::new(SimWire::new(1500), clock, pipes.0, pipes.1))
+        (
+            move |now| hand.set(now),
+            Faulty::new(SimWire::new(1500), clock, pipes.0, pipes.1),
+        )
     }
 
     fn frame(len: usize) -> TxFrame {
-        TxFrame { head: vec![0; len], ..TxFrame::default() }
+        TxFrame {
+            head: vec![0; len],
+            ..TxFrame::default()
+        }
     }
 
     #[test]
     fn sent_frames_leave_when_they_are_due() {
-        let (mut set, mut wire) = faulty(Profile::default(), Profile { delay: 50, ..Profile::default() });
+        let (mut set, mut wire) = faulty(
+            Profile::default(),
+            Profile {
+                delay: 50,
+                ..Profile::default()
+            },
+        );
         assert_eq!(wire.transmit(&[frame(20)]).unwrap(), 1);
         assert_eq!(wire.next_deadline(), Some(50));
         set(49);
@@ -229,10 +258,17 @@ mod tests {
 
     #[test]
     fn received_frames_pass_the_rules() {
-        let (mut set, mut wire) =
-            faulty(Profile { drop: vec![2], delay: 10, ..Profile::default() }, Profile::default());
+        let (mut set, mut wire) = faulty(
+            Profile {
+                drop: vec![2],
+                delay: 10,
+                ..Profile::default()
+            },
+            Profile::default(),
+        );
         for len in [20, 21, 22] {
-            wire.inner_mut().arrive(0, Frame::sent(&frame(len), hawser_engine::wire::Medium::Ip));
+            wire.inner_mut()
+                .arrive(0, Frame::sent(&frame(len), hawser_engine::wire::Medium::Ip));
         }
         assert_eq!(wire.receive(10).unwrap(), 0);
         wire.release();
@@ -245,7 +281,10 @@ mod tests {
 
     #[test]
     fn faults_act_on_packets_and_not_on_super_segments() {
-        let second = Profile { drop: vec![2], ..Profile::default() };
+        let second = Profile {
+            drop: vec![2],
+            ..Profile::default()
+        };
         let (_, mut wire) = faulty(second, Profile::default());
         assert_eq!(wire.caps().gso_max, 0);
         wire.inner_mut().arrive(0, super_segment(&[7; 25], 10));

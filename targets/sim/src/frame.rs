@@ -92,13 +92,22 @@ impl Frame {
     /// How the receiver is to treat the checksum.
     #[must_use]
     pub fn standing(&self) -> Csum {
-        if self.partial.is_some() { Csum::Complete } else { self.csum }
+        if self.partial.is_some() {
+            Csum::Complete
+        } else {
+            self.csum
+        }
     }
 
     /// Joins the payload, so that it is one piece or none.
     pub fn join(&mut self) {
         if self.payload.len() > 1 {
-            let bytes = self.payload.iter().flat_map(|p| p.bytes()).copied().collect::<Vec<u8>>();
+            let bytes = self
+                .payload
+                .iter()
+                .flat_map(|p| p.bytes())
+                .copied()
+                .collect::<Vec<u8>>();
             self.payload = vec![PayRef::from(bytes)];
         }
     }
@@ -137,7 +146,9 @@ impl Frame {
     /// Computes the checksum of the protocols whose field a device knows.
     fn complete_known(&mut self) {
         let Some(headers) = self.headers() else { return };
-        let Some(offset) = checksum::field_offset(headers.protocol) else { return };
+        let Some(offset) = checksum::field_offset(headers.protocol) else {
+            return;
+        };
         let field = headers.transport + offset;
         if field + 2 > self.head.len() || headers.is_fragment {
             return;
@@ -159,10 +170,14 @@ impl Frame {
     /// Whose packet it is, and how it begins: `10.0.0.1 -> 10.0.0.2, protocol 253, 60 bytes: c0001b59…`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let Some(headers) = self.headers() else { return format!("{} bytes, no IP packet", self.len()) };
+        let Some(headers) = self.headers() else {
+            return format!("{} bytes, no IP packet", self.len());
+        };
         let address = |from: usize, len: usize| {
-            let bytes =
-                self.head.get(headers.network + from..headers.network + from + len).unwrap_or_default();
+            let bytes = self
+                .head
+                .get(headers.network + from..headers.network + from + len)
+                .unwrap_or_default();
             match (<[u8; 4]>::try_from(bytes), <[u8; 16]>::try_from(bytes)) {
                 (Ok(v4), _) => IpAddr::from(v4).to_string(),
                 (_, Ok(v6)) => IpAddr::from(v6).to_string(),
@@ -173,9 +188,18 @@ impl Frame {
             true => (address(12, 4), address(16, 4)),
             false => (address(8, 16), address(24, 16)),
         };
-        let start = self.head.get(headers.transport..).unwrap_or_default().iter().take(SHOWN);
+        let start = self
+            .head
+            .get(headers.transport..)
+            .unwrap_or_default()
+            .iter()
+            .take(SHOWN);
         let start: String = start.map(|byte| format!("{byte:02x}")).collect();
-        format!("{from} -> {to}, protocol {}, {} bytes: {start}", headers.protocol, self.len())
+        format!(
+            "{from} -> {to}, protocol {}, {} bytes: {start}",
+            headers.protocol,
+            self.len()
+        )
     }
 }
 
@@ -220,7 +244,13 @@ impl Headers {
             _ => return None,
         };
         let whole = len >= 20 && packet.len() >= len;
-        whole.then_some(Headers { network: link, transport: link + len, is_v4, protocol, is_fragment })
+        whole.then_some(Headers {
+            network: link,
+            transport: link + len,
+            is_v4,
+            protocol,
+            is_fragment,
+        })
     }
 }
 
@@ -246,7 +276,11 @@ pub(crate) mod samples {
         let headers = Headers::find(&head, 0).expect("a whole header");
         let pseudo = checksum::pseudo_header(&head, &headers, 8 + payload.len()).fold();
         head[26..28].copy_from_slice(&pseudo.to_be_bytes());
-        let payload = if payload.is_empty() { vec![] } else { vec![PayRef::from(payload.to_vec())] };
+        let payload = if payload.is_empty() {
+            vec![]
+        } else {
+            vec![PayRef::from(payload.to_vec())]
+        };
         Frame {
             head,
             payload,
@@ -346,6 +380,10 @@ mod tests {
         assert_eq!(Headers::find(&[0x4f; 40], 0), None, "60 bytes of header in 40");
         assert_eq!(Headers::find(&[0x41; 40], 0), None, "a header of 4 bytes");
         assert_eq!(Headers::find(&[0x60; 39], 0), None);
-        assert_eq!(Headers::find(&[0x45; 40], 14), None, "no IP in this Ethernet frame");
+        assert_eq!(
+            Headers::find(&[0x45; 40], 14),
+            None,
+            "no IP in this Ethernet frame"
+        );
     }
 }

@@ -129,7 +129,10 @@ impl Host {
 
     /// Does one round of work; false when there was none.
     fn round(&mut self, now: Nanos, trace: &mut Trace) -> Result<bool, String> {
-        let mut busy = self.stack.poll(now, &mut self.wire).map_err(|error| error.to_string())?;
+        let mut busy = self
+            .stack
+            .poll(now, &mut self.wire)
+            .map_err(|error| error.to_string())?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
             if let Some(&number) = self.owners.get(&handle) {
@@ -234,7 +237,10 @@ impl Node for Host {
         }
         let wake = self.wakes.first().map(|(at, _)| *at);
         let waiting = self.wire.has_frames().then_some(0);
-        [wake, waiting, self.stack.next_deadline()].into_iter().flatten().min()
+        [wake, waiting, self.stack.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn progress(&self) -> u64 {

@@ -47,10 +47,12 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn frame(&mut self, at: Nanos, frame: &Frame) -> io::Result<()> {
-        segment::cut(frame.clone()).into_iter().try_for_each(|mut packet| {
-            packet.complete();
-            self.packet(at, &packet)
-        })
+        segment::cut(frame.clone())
+            .into_iter()
+            .try_for_each(|mut packet| {
+                packet.complete();
+                self.packet(at, &packet)
+            })
     }
 
     /// Adds a packet as it is.
@@ -58,7 +60,12 @@ impl<W: Write> Writer<W> {
         let at = self.base.saturating_add(at);
         let len = packet.len() as u32;
         let kept = len.min(SNAP_LEN);
-        for field in [(at / 1_000_000_000) as u32, (at % 1_000_000_000) as u32, kept, len] {
+        for field in [
+            (at / 1_000_000_000) as u32,
+            (at % 1_000_000_000) as u32,
+            kept,
+            len,
+        ] {
             self.out.write_all(&field.to_le_bytes())?;
         }
         let mut room = kept as usize;
@@ -91,7 +98,9 @@ mod tests {
         let mut pcap = Writer::new(&mut bytes, Medium::Ip, 5_000_000_000).unwrap();
         pcap.frame(1_000_000_007, &plain(3)).unwrap();
         // draft-ietf-opsawg-pcap, sections 4 and 5.
-        let header = [0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0];
+        let header = [
+            0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0,
+        ];
         let record = [6, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0];
         assert_eq!(bytes[..24], header);
         assert_eq!(bytes[24..], record);

@@ -160,21 +160,42 @@ impl Times {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let title = if self.name.is_empty() { "unnamed" } else { &self.name };
+        let title = if self.name.is_empty() {
+            "unnamed"
+        } else {
+            &self.name
+        };
         writeln!(f, "{title}: {} (seed {})", self.program, self.seed)?;
         self.flows.iter().try_for_each(|flow| write!(f, "{flow}"))?;
         self.links.iter().try_for_each(|link| writeln!(f, "{link}"))?;
-        self.failures.iter().try_for_each(|failure| writeln!(f, "FAILED: {failure}"))?;
+        self.failures
+            .iter()
+            .try_for_each(|failure| writeln!(f, "FAILED: {failure}"))?;
         let verdict = if self.ok { "ok" } else { "failed" };
         let (end, seconds, hash) = (self.end, self.seconds, &self.trace_hash);
-        write!(f, "{verdict}: {end} after {seconds:.6} s, {} events, trace {hash}", self.events)
+        write!(
+            f,
+            "{verdict}: {end} after {seconds:.6} s, {} events, trace {hash}",
+            self.events
+        )
     }
 }
 
 impl fmt::Display for FlowReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FlowReport { flow, app, from, to, port, .. } = self;
-        writeln!(f, "flow {flow} {app} {from} -> {to}:{port}{}", if self.ok { "" } else { " FAILED" })?;
+        let FlowReport {
+            flow,
+            app,
+            from,
+            to,
+            port,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "flow {flow} {app} {from} -> {to}:{port}{}",
+            if self.ok { "" } else { " FAILED" }
+        )?;
         for (arrow, direction) in [("->", &self.forward), ("<-", &self.backward)] {
             if direction.bytes > 0 || !direction.sha256_ok {
                 writeln!(f, "  {arrow} {direction}")?;
@@ -196,24 +217,49 @@ impl fmt::Display for DirectionReport {
         if let (Some(seconds), Some(rate)) = (self.seconds, self.bits_per_second) {
             write!(f, " in {seconds:.6} s, {:.3} Mbit/s", rate / 1e6)?;
         }
-        f.write_str(if self.sha256_ok { ", sha256 ok" } else { ", sha256 DIFFERS" })
+        f.write_str(if self.sha256_ok {
+            ", sha256 ok"
+        } else {
+            ", sha256 DIFFERS"
+        })
     }
 }
 
 impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |seconds: f64| seconds * 1e3;
-        let Times { count, min, p50, p99, max } = *self;
+        let Times {
+            count,
+            min,
+            p50,
+            p99,
+            max,
+        } = *self;
         let (min, p50, p99, max) = (ms(min), ms(p50), ms(p99), ms(max));
-        write!(f, "{count} times: min {min:.3} p50 {p50:.3} p99 {p99:.3} max {max:.3} ms")
+        write!(
+            f,
+            "{count} times: min {min:.3} p50 {p50:.3} p99 {p99:.3} max {max:.3} ms"
+        )
     }
 }
 
 impl fmt::Display for LinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LinkReport { link, from, to, sent, delivered, .. } = self;
-        write!(f, "link {link} {from} -> {to}: {sent} frames sent, {delivered} delivered")?;
-        self.dropped.iter().try_for_each(|(cause, count)| write!(f, ", {count} lost ({cause})"))?;
+        let LinkReport {
+            link,
+            from,
+            to,
+            sent,
+            delivered,
+            ..
+        } = self;
+        write!(
+            f,
+            "link {link} {from} -> {to}: {sent} frames sent, {delivered} delivered"
+        )?;
+        self.dropped
+            .iter()
+            .try_for_each(|(cause, count)| write!(f, ", {count} lost ({cause})"))?;
         let others = [
             ("marked", self.marked),
             ("corrupted", self.corrupted),

@@ -74,7 +74,9 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
 
     let mut end = match options.watch {
         Some(watch) => watch.run(&mut built, START.saturating_add(duration), &mut progress),
-        None => built.world.run(START.saturating_add(duration), Host::is_finished, &mut progress),
+        None => built
+            .world
+            .run(START.saturating_add(duration), Host::is_finished, &mut progress),
     };
     let done = end == End::Met;
     if done && scenario.linger.0 > 0 {
@@ -100,10 +102,14 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
 /// Which packets went round: those that were most frequent among the last.
 fn went_round(limit: u64, last: &[Frame]) -> String {
     let mut kinds = BTreeMap::<String, usize>::new();
-    last.iter().for_each(|frame| *kinds.entry(frame.summary()).or_default() += 1);
+    last.iter()
+        .for_each(|frame| *kinds.entry(frame.summary()).or_default() += 1);
     let mut kinds: Vec<_> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let kinds = kinds.iter().take(KINDS_SHOWN).map(|(kind, count)| format!("\n    {count} x {kind}"));
+    let kinds = kinds
+        .iter()
+        .take(KINDS_SHOWN)
+        .map(|(kind, count)| format!("\n    {count} x {kind}"));
     format!(
         "{limit} packets were sent and no byte was delivered (idle_packets); of the last {}:{}",
         last.len(),
@@ -113,16 +119,35 @@ fn went_round(limit: u64, last: &[Frame]) -> String {
 
 fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
     let world = &built.world;
-    let flows: Vec<FlowReport> = built.flows.iter().map(|flow| flow_report(scenario, built, flow)).collect();
+    let flows: Vec<FlowReport> = built
+        .flows
+        .iter()
+        .map(|flow| flow_report(scenario, built, flow))
+        .collect();
     for flow in &flows {
-        let FlowReport { flow: number, app, from, to, port, .. } = flow;
+        let FlowReport {
+            flow: number,
+            app,
+            from,
+            to,
+            port,
+            ..
+        } = flow;
         let named = |fault| format!("flow {number} ({app} {from} -> {to}:{port}): {fault}");
         failures.extend(flow.failures.iter().map(named));
     }
     for host in world.nodes() {
-        failures.extend(host_faults(host).into_iter().map(|fault| format!("host {}: {fault}", host.name())));
+        failures.extend(
+            host_faults(host)
+                .into_iter()
+                .map(|fault| format!("host {}: {fault}", host.name())),
+        );
     }
-    let links = built.pipes.iter().enumerate().map(|(i, names)| link_report(names, world.pipe(i)));
+    let links = built
+        .pipes
+        .iter()
+        .enumerate()
+        .map(|(i, names)| link_report(names, world.pipe(i)));
     Report {
         name: scenario.name.clone(),
         seed,
@@ -147,7 +172,9 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
 }
 
 fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowReport {
-    let [client, server] = flow.ends.map(|(host, number)| built.world.node(host).endpoint(number).report());
+    let [client, server] = flow
+        .ends
+        .map(|(host, number)| built.world.node(host).endpoint(number).report());
     let forward = direction(&client, &server, flow.start);
     let backward = direction(&server, &client, flow.start);
     let mut failures = Vec::new();
@@ -181,7 +208,9 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
 
 fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Nanos) -> DirectionReport {
     let taken = receiver.received_at.map(|at| seconds(at.saturating_sub(start)));
-    let rate = taken.filter(|taken| *taken > 0.0).map(|taken| receiver.received as f64 * 8.0 / taken);
+    let rate = taken
+        .filter(|taken| *taken > 0.0)
+        .map(|taken| receiver.received as f64 * 8.0 / taken);
     DirectionReport {
         bytes: receiver.received,
         seconds: taken,
@@ -194,7 +223,13 @@ fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Nanos) -
 fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> LinkReport {
     let counters = pipe.counters();
     let stages: Vec<_> = pipe.stage_counters().collect();
-    let stage = |name: &str| stages.iter().find(|s| s.name == name).copied().unwrap_or_default();
+    let stage = |name: &str| {
+        stages
+            .iter()
+            .find(|s| s.name == name)
+            .copied()
+            .unwrap_or_default()
+    };
     let causes = stages.iter().map(|s| (s.name, s.dropped));
     let causes = causes.chain([("down", counters.down), ("overflow", counters.overflow)]);
     LinkReport {
@@ -214,14 +249,26 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> Link
 }
 
 fn host_report(host: &Host) -> HostReport {
-    let rows = host.stack().counters().rows().map(|(name, count)| (name.to_owned(), count));
+    let rows = host
+        .stack()
+        .counters()
+        .rows()
+        .map(|(name, count)| (name.to_owned(), count));
     let interface = host.stack().interface_counters();
-    let drops = DropReason::ALL.iter().map(|r| (format!("interface_{}", r.label()), interface.dropped(*r)));
+    let drops = DropReason::ALL
+        .iter()
+        .map(|r| (format!("interface_{}", r.label()), interface.dropped(*r)));
     let (no_route, overflow) = host.lost();
-    let more = [("no_route".to_owned(), no_route), ("inbox_overflow".to_owned(), overflow)];
+    let more = [
+        ("no_route".to_owned(), no_route),
+        ("inbox_overflow".to_owned(), overflow),
+    ];
     let all = rows.chain(drops).chain(more);
     let counters: BTreeMap<String, u64> = all.filter(|(_, count)| *count > 0).collect();
-    HostReport { host: host.name().to_owned(), counters }
+    HostReport {
+        host: host.name().to_owned(),
+        counters,
+    }
 }
 
 /// What must not happen on any host.
@@ -230,7 +277,9 @@ fn host_faults(host: &Host) -> Vec<String> {
     let asserts = host.stack().counters().asserts;
     if asserts > 0 {
         let text = host.stack().last_assert().unwrap_or("unknown");
-        faults.push(format!("{asserts} false asserts of the program, the last one `{text}`"));
+        faults.push(format!(
+            "{asserts} false asserts of the program, the last one `{text}`"
+        ));
     }
     faults
 }

@@ -26,7 +26,9 @@ const DATAGRAM_LEN_AT: usize = 4;
 /// The packets of a frame, in order: itself when it is one, or when no device knows how to cut it.
 #[must_use]
 pub fn cut(mut frame: Frame) -> Vec<Frame> {
-    let Some((headers, header_len)) = shape(&frame) else { return vec![frame] };
+    let Some((headers, header_len)) = shape(&frame) else {
+        return vec![frame];
+    };
     let payload_len = frame.len() - header_len;
     let size = usize::from(frame.seg_size);
     if size == 0 || payload_len <= size {
@@ -38,7 +40,10 @@ pub fn cut(mut frame: Frame) -> Vec<Frame> {
     let packet = |i: usize| {
         let from = i * size;
         let to = payload_len.min(from + size);
-        let mut packet = Frame { payload: vec![payload.slice(from, to)], ..frame.clone() };
+        let mut packet = Frame {
+            payload: vec![payload.slice(from, to)],
+            ..frame.clone()
+        };
         packet.seg_size = 0;
         packet.partial = None;
         packet.csum = Csum::Complete;
@@ -117,7 +122,11 @@ mod tests {
         assert_eq!([0, 1, 2].map(|i| field(i, 4)), [u16::MAX, 0, 1], "identification");
         let sequence = |i: usize| u32::from_be_bytes(packets[i].head[24..28].try_into().expect("four bytes"));
         assert_eq!([0, 1, 2].map(sequence), [u32::MAX - 9, 0, 10]);
-        assert_eq!([0, 1, 2].map(|i: usize| packets[i].head[33]), [0xf6, 0x76, 0x7f], "flags");
+        assert_eq!(
+            [0, 1, 2].map(|i: usize| packets[i].head[33]),
+            [0xf6, 0x76, 0x7f],
+            "flags"
+        );
         for packet in packets {
             assert_eq!(checksum::checksum(&packet.head[..20]), 0);
             let mut done = packet;

@@ -46,11 +46,21 @@ pub struct Abilities {
 
 impl Abilities {
     /// All of them.
-    pub const ALL: Abilities =
-        Abilities { handshake: true, any_mtu: true, open_both: true, half_close: true, ends: true };
+    pub const ALL: Abilities = Abilities {
+        handshake: true,
+        any_mtu: true,
+        open_both: true,
+        half_close: true,
+        ends: true,
+    };
     /// None of them.
-    pub const LEAST: Abilities =
-        Abilities { handshake: false, any_mtu: false, open_both: false, half_close: false, ends: false };
+    pub const LEAST: Abilities = Abilities {
+        handshake: false,
+        any_mtu: false,
+        open_both: false,
+        half_close: false,
+        ends: false,
+    };
 }
 
 /// The scenario of this seed, for a program that can do everything.
@@ -81,7 +91,11 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
 }
 
 fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
-    let mtus: &[u32] = if abilities.any_mtu { &[1280, 1400, 1500, 1500, 9000] } else { &[1500, 9000] };
+    let mtus: &[u32] = if abilities.any_mtu {
+        &[1280, 1400, 1500, 1500, 9000]
+    } else {
+        &[1500, 9000]
+    };
     Host {
         name: name.to_owned(),
         addresses: Vec::new(),
@@ -95,7 +109,10 @@ fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
 fn link(dice: &mut Dice) -> Link {
     let rate = match dice.below(6) {
         0 => None,
-        n => Some(Rate(dice.between(256_000 * 8u64.pow(n as u32 - 1) / 2, 256_000 * 8u64.pow(n as u32 - 1)))),
+        n => Some(Rate(dice.between(
+            256_000 * 8u64.pow(n as u32 - 1) / 2,
+            256_000 * 8u64.pow(n as u32 - 1),
+        ))),
     };
     let delay = match dice.below(3) {
         0 => span(dice, 10 * MICROSECOND, MILLISECOND),
@@ -129,7 +146,8 @@ fn faults(dice: &mut Dice, delay: u64) -> Rules {
         return Rules::default();
     }
     let mut share = |often: f64, most: f64| {
-        dice.chance(often).then(|| Share((dice.fraction() * most * 10_000.0).round() / 10_000.0))
+        dice.chance(often)
+            .then(|| Share((dice.fraction() * most * 10_000.0).round() / 10_000.0))
     };
     let (loss, corrupt) = (share(0.7, 0.15), share(0.3, 0.02));
     let (duplicate, reorder) = (share(0.4, 0.1), share(0.4, 0.2));
@@ -164,7 +182,10 @@ fn changes(dice: &mut Dice) -> Vec<At> {
         changes.push(at(mended, Some(State::Up), quiet(), quiet()));
     }
     if dice.chance(0.3) {
-        let rules = Rules { delay: Some(span(dice, MILLISECOND, 100 * MILLISECOND)), ..quiet() };
+        let rules = Rules {
+            delay: Some(span(dice, MILLISECOND, 100 * MILLISECOND)),
+            ..quiet()
+        };
         changes.push(at(span(dice, 0, EARLY).0, None, rules.clone(), rules));
     }
     changes.push(at(HEALED.0, Some(State::Up), Rules::healed(), Rules::healed()));
@@ -179,7 +200,11 @@ fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
         1 => Closing::Server,
         _ => Closing::Both,
     };
-    let open = if abilities.open_both && dice.chance(0.15) { Opening::Both } else { Opening::Client };
+    let open = if abilities.open_both && dice.chance(0.15) {
+        Opening::Both
+    } else {
+        Opening::Client
+    };
     let mut flow = Flow {
         from: from.to_owned(),
         to: to.to_owned(),
@@ -209,14 +234,23 @@ fn bulk(dice: &mut Dice, least: u64) -> Bulk {
         1 => dice.between(1, 3000),
         _ => dice.between(3000, BYTES_MAX),
     };
-    Bulk { bytes: Bytes(size().max(least)), back: Bytes(size()) }
+    Bulk {
+        bytes: Bytes(size().max(least)),
+        back: Bytes(size()),
+    }
 }
 
 fn request(dice: &mut Dice) -> Request {
     Request {
         count: dice.between(1, 30),
-        size: Sizes { least: 1, most: dice.between(1, 2000) },
-        response: Sizes { least: 1, most: dice.between(1, 8000) },
+        size: Sizes {
+            least: 1,
+            most: dice.between(1, 2000),
+        },
+        response: Sizes {
+            least: 1,
+            most: dice.between(1, 8000),
+        },
         think: Span(dice.below(2) * span(dice, 0, 500 * MILLISECOND).0),
     }
 }
@@ -224,7 +258,10 @@ fn request(dice: &mut Dice) -> Request {
 fn messages(dice: &mut Dice) -> Messages {
     Messages {
         count: dice.between(1, 100),
-        size: Sizes { least: 1, most: dice.between(1, 2500) },
+        size: Sizes {
+            least: 1,
+            most: dice.between(1, 2500),
+        },
         interval: span(dice, 0, 100 * MILLISECOND),
         both_ways: dice.chance(0.5),
     }
@@ -239,7 +276,10 @@ pub fn explain(scenario: &Scenario, report: &Report) -> String {
         let _ = writeln!(text, "  {failure}");
     }
     let seed = report.seed;
-    let _ = writeln!(text, "repeat: save this as FILE.toml, then `hawser replay FILE.toml --seed {seed}`");
+    let _ = writeln!(
+        text,
+        "repeat: save this as FILE.toml, then `hawser replay FILE.toml --seed {seed}`"
+    );
     let toml = scenario.to_toml().unwrap_or_else(|error| error.to_string());
     let _ = write!(text, "---\n{toml}---");
     text
@@ -255,7 +295,11 @@ mod tests {
             for abilities in [Abilities::ALL, Abilities::LEAST] {
                 let drawn = scenario_for(seed, "x", abilities);
                 let text = drawn.to_toml().expect("it can be written");
-                assert_eq!(Scenario::parse(&text).as_ref(), Ok(&drawn), "seed {seed}:\n{text}");
+                assert_eq!(
+                    Scenario::parse(&text).as_ref(),
+                    Ok(&drawn),
+                    "seed {seed}:\n{text}"
+                );
                 assert_eq!(drawn, scenario_for(seed, "x", abilities));
             }
         }
@@ -268,7 +312,10 @@ mod tests {
             let drawn = scenario(seed, "x");
             let last = drawn.at.last().expect("the healing");
             assert_eq!((last.time, last.state), (HEALED, Some(State::Up)));
-            assert_eq!((&last.forward, &last.backward), (&Rules::healed(), &Rules::healed()));
+            assert_eq!(
+                (&last.forward, &last.backward),
+                (&Rules::healed(), &Rules::healed())
+            );
         }
     }
 }

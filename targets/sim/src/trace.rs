@@ -19,7 +19,10 @@ pub struct Trace {
 
 impl Default for Trace {
     fn default() -> Trace {
-        Trace { hasher: SipHasher13::new_with_keys(0, 0), entries: 0 }
+        Trace {
+            hasher: SipHasher13::new_with_keys(0, 0),
+            entries: 0,
+        }
     }
 }
 

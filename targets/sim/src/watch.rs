@@ -54,7 +54,9 @@ impl Watch<'_> {
         let every = self.every.max(1);
         let mut next = START.saturating_add(every);
         loop {
-            let end = built.world.run(next.min(until), Host::is_finished, &mut *progress);
+            let end = built
+                .world
+                .run(next.min(until), Host::is_finished, &mut *progress);
             (self.told)(&moment(built, self.fields));
             if end != End::Time || next >= until {
                 return end;
@@ -72,7 +74,11 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         let counters = pipe.counters();
         let lost: u64 = pipe.stage_counters().map(|stage| stage.dropped).sum();
         let dropped = lost + counters.down + counters.overflow;
-        LinkMoment { delivered: counters.delivered, dropped, waiting }
+        LinkMoment {
+            delivered: counters.delivered,
+            dropped,
+            waiting,
+        }
     });
     let links = links.collect();
     let world = &built.world;
@@ -81,7 +87,14 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
         let (host, number) = client;
         let look = |field: &&str| host.endpoint(number).look(host.stack(), field);
-        FlowMoment { received: [end(server), end(client)], values: fields.iter().map(look).collect() }
+        FlowMoment {
+            received: [end(server), end(client)],
+            values: fields.iter().map(look).collect(),
+        }
     });
-    Moment { at: now - START, flows: flows.collect(), links }
+    Moment {
+        at: now - START,
+        flows: flows.collect(),
+        links,
+    }
 }

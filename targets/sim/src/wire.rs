@@ -34,7 +34,13 @@ impl SimWire {
             gso_max: 0,
             rx_queue_bytes: INBOX_MAX as u64 * u64::from(mtu),
         };
-        SimWire { caps, inbox: Inbox::default(), outbox: Vec::new(), overflow: 0, super_segments: 0 }
+        SimWire {
+            caps,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            overflow: 0,
+            super_segments: 0,
+        }
     }
 
     /// The same wire to a device that cuts super-segments of up to 65,535 bytes: the network sees

@@ -157,14 +157,23 @@ impl<N: Node> World<N> {
 
     /// Adds a node and returns its number.
     pub fn add(&mut self, node: N) -> usize {
-        self.nodes.push(Seat { node, ports: Vec::new(), scheduled: None, called: false });
+        self.nodes.push(Seat {
+            node,
+            ports: Vec::new(),
+            scheduled: None,
+            called: false,
+        });
         self.nodes.len() - 1
     }
 
     /// Adds a one-way connection, the next port of `from`; returns the pipe's number.
     pub fn connect(&mut self, from: usize, to: usize, pipe: Pipe) -> usize {
         let number = self.pipes.len();
-        self.pipes.push(Joint { pipe, to, scheduled: None });
+        self.pipes.push(Joint {
+            pipe,
+            to,
+            scheduled: None,
+        });
         self.nodes[from].ports.push(number);
         number
     }
@@ -194,7 +203,10 @@ impl<N: Node> World<N> {
 
     /// Ends runs when `limit` frames were sent without progress of any application; 0: never.
     pub fn limit_idle(&mut self, limit: u64) {
-        self.idle = Idle { limit, ..Idle::default() };
+        self.idle = Idle {
+            limit,
+            ..Idle::default()
+        };
     }
 
     /// The last frames that were sent without progress, when a run ended for that.
@@ -212,12 +224,16 @@ impl<N: Node> World<N> {
         let mut unmet: Vec<bool> = self.nodes.iter().map(|seat| !met(&seat.node)).collect();
         let mut left = unmet.iter().filter(|u| **u).count();
         while left > 0 {
-            let Some(Reverse((at, ..))) = self.heap.peek() else { return End::Idle };
+            let Some(Reverse((at, ..))) = self.heap.peek() else {
+                return End::Idle;
+            };
             if *at > until {
                 self.now = self.now.max(until);
                 return End::Time;
             }
-            let Some(Reverse((at, _, target))) = self.heap.pop() else { return End::Idle };
+            let Some(Reverse((at, _, target))) = self.heap.pop() else {
+                return End::Idle;
+            };
             if !self.advance(at) {
                 return End::Stalled;
             }
@@ -322,8 +338,9 @@ impl<N: Node> World<N> {
         let to = joint.to;
         let trace = &mut self.trace;
         let seat = &mut self.nodes[to];
-        while let Some(frame) =
-            joint.pipe.pop(now, &mut |at, rule, frame| trace.frame(at, index, rule, frame))
+        while let Some(frame) = joint
+            .pipe
+            .pop(now, &mut |at, rule, frame| trace.frame(at, index, rule, frame))
         {
             trace.frame(now, index, "delivered", &frame);
             seat.node.arrive(now, frame);
@@ -347,14 +364,17 @@ impl<N: Node> World<N> {
             if seat.node.progress() > before {
                 self.idle.progressed();
             }
-            out.drain(..).for_each(|(port, frame)| self.send(index, port, frame));
+            out.drain(..)
+                .for_each(|(port, frame)| self.send(index, port, frame));
             self.out = out;
         }
         self.reschedule_node(index);
     }
 
     fn send(&mut self, from: usize, port: usize, frame: Frame) {
-        let Some(&index) = self.nodes[from].ports.get(port) else { return };
+        let Some(&index) = self.nodes[from].ports.get(port) else {
+            return;
+        };
         self.idle.sent(&frame);
         if let Some(pcap) = &mut self.pcap
             && let Err(error) = pcap.frame(self.now, &frame)
@@ -363,15 +383,19 @@ impl<N: Node> World<N> {
             self.pcap = None;
         }
         let trace = &mut self.trace;
-        self.pipes[index].pipe.push(self.now, frame, &mut |at, rule, frame| {
-            trace.frame(at, index, rule, frame);
-        });
+        self.pipes[index]
+            .pipe
+            .push(self.now, frame, &mut |at, rule, frame| {
+                trace.frame(at, index, rule, frame);
+            });
         self.reschedule_pipe(index);
     }
 
     fn reschedule_pipe(&mut self, index: usize) {
         let joint = &mut self.pipes[index];
-        let Some(at) = joint.pipe.next_deadline().map(|at| at.max(self.now)) else { return };
+        let Some(at) = joint.pipe.next_deadline().map(|at| at.max(self.now)) else {
+            return;
+        };
         if joint.scheduled.is_none_or(|earlier| at < earlier) {
             joint.scheduled = Some(at);
             self.enter(at, Target::Pipe(index));
@@ -380,8 +404,14 @@ impl<N: Node> World<N> {
 
     fn reschedule_node(&mut self, index: usize) {
         let seat = &mut self.nodes[index];
-        let wanted = if seat.called { Some(self.now) } else { seat.node.next_deadline() };
-        let Some(at) = wanted.map(|at| at.max(self.now)) else { return };
+        let wanted = if seat.called {
+            Some(self.now)
+        } else {
+            seat.node.next_deadline()
+        };
+        let Some(at) = wanted.map(|at| at.max(self.now)) else {
+            return;
+        };
         if seat.scheduled.is_none_or(|earlier| at < earlier) {
             seat.scheduled = Some(at);
             self.enter(at, Target::Node(index));

@@ -60,12 +60,17 @@ impl Copied {
     /// Each region by name.
     fn regions(&self) -> Vec<(String, &[u8])> {
         let one = |name: &str, bytes: &Option<Vec<u8>>| bytes.as_ref().map(|_| name.to_owned());
-        let mut all =
-            vec![("event".to_owned(), self.event.as_slice()), ("scratchpad".to_owned(), &self.scratch)];
+        let mut all = vec![
+            ("event".to_owned(), self.event.as_slice()),
+            ("scratchpad".to_owned(), &self.scratch),
+        ];
         all.extend(one("keyed context", &self.keyed).zip(self.keyed.as_deref()));
         all.extend(one("new context", &self.fresh).zip(self.fresh.as_deref()));
         all.extend(
-            self.globals.iter().enumerate().map(|(i, bytes)| (format!("global {i}"), bytes.as_slice())),
+            self.globals
+                .iter()
+                .enumerate()
+                .map(|(i, bytes)| (format!("global {i}"), bytes.as_slice())),
         );
         all
     }
@@ -84,7 +89,9 @@ fn same(what: &str, interpreted: &[u8], native: &[u8]) {
 }
 
 fn all_events(events: &EventBuf, from: usize) -> Vec<u8> {
-    (from..events.len()).flat_map(|i| events.get(i).to_vec()).collect()
+    (from..events.len())
+        .flat_map(|i| events.get(i).to_vec())
+        .collect()
 }
 
 impl Program for Both {
@@ -99,7 +106,11 @@ impl Program for Both {
         let before = out.len();
         let result = self.interpreter.parse(parser, input, out);
         assert_eq!(result, native, "parser {parser}");
-        same(&format!("parser {parser}"), &all_events(out, before), &all_events(&beside, 0));
+        same(
+            &format!("parser {parser}"),
+            &all_events(out, before),
+            &all_events(&beside, 0),
+        );
         result
     }
 
@@ -111,7 +122,11 @@ impl Program for Both {
         beside.want(out.wanted());
         let native = {
             let mut regions = Regions {
-                keyed: memory.keyed.as_ref().map(|(id, _)| *id).zip(copied.keyed.as_deref_mut()),
+                keyed: memory
+                    .keyed
+                    .as_ref()
+                    .map(|(id, _)| *id)
+                    .zip(copied.keyed.as_deref_mut()),
                 fresh: copied.fresh.as_deref_mut(),
                 globals: &mut copied.globals,
                 scratch: &mut copied.scratch,
@@ -121,7 +136,11 @@ impl Program for Both {
         let before = out.bytes().len();
         let outcome = self.interpreter.react(event, memory, out);
         assert_eq!(outcome, native, "{name}");
-        same(&format!("{name}: records"), &out.bytes()[before..], beside.bytes());
+        same(
+            &format!("{name}: records"),
+            &out.bytes()[before..],
+            beside.bytes(),
+        );
         let left = Copied::of(event, memory);
         for ((what, interpreted), (_, native)) in left.regions().into_iter().zip(copied.regions()) {
             same(&format!("{name}: {what}"), interpreted, native);
@@ -132,9 +151,16 @@ impl Program for Both {
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         self.calls.build.fetch_add(1, Ordering::Relaxed);
         let (mut image_beside, mut header_beside) = (image.to_vec(), header.to_vec());
-        let native = self.native.build(packet, &mut image_beside, segment, &mut header_beside);
+        let native = self
+            .native
+            .build(packet, &mut image_beside, segment, &mut header_beside);
         let built = self.interpreter.build(packet, image, segment, header);
-        assert_eq!((built.len, built.csum), (native.len, native.csum), "segment {}", segment.index);
+        assert_eq!(
+            (built.len, built.csum),
+            (native.len, native.csum),
+            "segment {}",
+            segment.index
+        );
         same("header", &header[..built.len], &header_beside[..built.len]);
         same("image", image, &image_beside);
         built
@@ -152,16 +178,25 @@ impl Program for Both {
 fn compared(scenario: &Scenario) -> Arc<Calls> {
     let calls = Arc::new(Calls::default());
     let resolve = |name: &str, settings: &[String]| {
-        let module = hawser_load::builtin(name).ok_or("no such program")?.map_err(|e| e.to_string())?;
+        let module = hawser_load::builtin(name)
+            .ok_or("no such program")?
+            .map_err(|e| e.to_string())?;
         let params =
             hawser_load::parse_params(&module.params, &module.enums, settings).map_err(|e| e.to_string())?;
         let native = Native::builtin(name, &params).ok_or("no machine code of it")??;
         let interpreter = Interpreted::new(module, &params)?;
-        Ok(Arc::new(Both { interpreter, native, calls: calls.clone() }) as Arc<dyn Program>)
+        Ok(Arc::new(Both {
+            interpreter,
+            native,
+            calls: calls.clone(),
+        }) as Arc<dyn Program>)
     };
     // Signals are compared as well.
     let mut want_all = |_: &str, stack: &mut Stack| stack.want_signals(u64::MAX);
-    let options = Options { stacks: Some(&mut want_all), ..Options::default() };
+    let options = Options {
+        stacks: Some(&mut want_all),
+        ..Options::default()
+    };
     let report = run(scenario, &resolve, options);
     let report = report.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     assert!(report.ok, "{}", swarm::explain(scenario, &report));
@@ -171,13 +206,21 @@ fn compared(scenario: &Scenario) -> Arc<Calls> {
 #[test]
 fn transfers_are_the_same_call_by_call() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
-    for name in ["tcp-clean.toml", "tcp-lossy.toml", "tcp-reordering.toml", "tcp-down-up.toml"] {
+    for name in [
+        "tcp-clean.toml",
+        "tcp-lossy.toml",
+        "tcp-reordering.toml",
+        "tcp-down-up.toml",
+    ] {
         let text = fs::read_to_string(folder.join(name)).expect("the example");
         let calls = compared(&Scenario::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}")));
         let [react, parse, build, coalesce] =
             [&calls.react, &calls.parse, &calls.build, &calls.coalesce].map(|n| n.load(Ordering::Relaxed));
         println!("{name}: {react} chains, {parse} parsers, {build} headers, {coalesce} pairs of packets");
-        assert!(react > 100 && parse > 100 && build > 100, "{name}: {react} {parse} {build}");
+        assert!(
+            react > 100 && parse > 100 && build > 100,
+            "{name}: {react} {parse} {build}"
+        );
     }
 }
 

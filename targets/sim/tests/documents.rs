@@ -41,7 +41,11 @@ fn every_example_of_the_reference_is_a_scenario() {
     let mut blocks = 0;
     for block in text.split("```toml\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default();
-        let whole = if block.contains("program = ") { block.to_owned() } else { format!("{BASE}{block}") };
+        let whole = if block.contains("program = ") {
+            block.to_owned()
+        } else {
+            format!("{BASE}{block}")
+        };
         if let Err(error) = Scenario::parse(&whole) {
             panic!("{error}\nin\n{whole}");
         }

@@ -73,8 +73,19 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
     // 749 packets of 1400 bytes; a round fails when packet or answer is lost: 0.19 of them do.
     let again = flow.retransmissions.expect("an observable") as f64;
     let expected = 749.0 * 0.19 / 0.81;
-    assert!((again - expected).abs() < 5.0 * (749.0f64 * 0.19).sqrt() / 0.81, "{again} of {expected}");
-    let other = run(&scenario, &resolve, Options { seed: Some(2), ..Options::default() }).expect("a run");
+    assert!(
+        (again - expected).abs() < 5.0 * (749.0f64 * 0.19).sqrt() / 0.81,
+        "{again} of {expected}"
+    );
+    let other = run(
+        &scenario,
+        &resolve,
+        Options {
+            seed: Some(2),
+            ..Options::default()
+        },
+    )
+    .expect("a run");
     assert!(other.ok);
     assert_ne!(other.trace_hash, report.trace_hash);
 }
@@ -83,14 +94,28 @@ fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
 /// 5 ms and 1400 bytes each make.
 #[test]
 fn a_watch_changes_nothing_and_sees_everything() {
-    let scenario =
-        pair(STOP_AND_WAIT, "delay = '5ms'", "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]");
+    let scenario = pair(
+        STOP_AND_WAIT,
+        "delay = '5ms'",
+        "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]",
+    );
     let report = good(&scenario);
     let mut moments = Vec::new();
     let mut told = |moment: &Moment| moments.push(moment.clone());
-    let watch = Watch { every: 10_000_000, fields: &["retransmissions", "nothing"], told: &mut told };
-    let watched =
-        run(&scenario, &resolve, Options { watch: Some(watch), ..Options::default() }).expect("a run");
+    let watch = Watch {
+        every: 10_000_000,
+        fields: &["retransmissions", "nothing"],
+        told: &mut told,
+    };
+    let watched = run(
+        &scenario,
+        &resolve,
+        Options {
+            watch: Some(watch),
+            ..Options::default()
+        },
+    )
+    .expect("a run");
     assert_eq!(watched, report);
     let received: Vec<u64> = moments.iter().map(|moment| moment.flows[0].received[0]).collect();
     assert!(received.is_sorted() && received.len() > 5, "{received:?}");
@@ -129,10 +154,18 @@ fn rounds_take_the_time_that_the_link_takes() {
 fn corrupt_packets_are_never_delivered() {
     let flows = "flow = [{ from = 'a', to = 'b', bulk = { bytes = '256KiB', back = 1000 } }, \
                  { from = 'a', to = 'b', family = 6, bulk = { bytes = '256KiB' } }]";
-    let scenario = pair(GO_BACK_N, "delay = '1ms', corrupt = 0.05, duplicate = 0.05, reorder = 0.05", flows);
+    let scenario = pair(
+        GO_BACK_N,
+        "delay = '1ms', corrupt = 0.05, duplicate = 0.05, reorder = 0.05",
+        flows,
+    );
     let report = good(&scenario);
     let corrupted: u64 = report.links.iter().map(|link| link.corrupted).sum();
-    let seen: u64 = report.hosts.iter().filter_map(|host| host.counters.get("parse_checksum")).sum();
+    let seen: u64 = report
+        .hosts
+        .iter()
+        .filter_map(|host| host.counters.get("parse_checksum"))
+        .sum();
     assert!(corrupted > 20 && seen > 0, "{corrupted} corrupted, {seen} seen");
 }
 
@@ -141,15 +174,32 @@ fn a_cut_delays_and_a_cut_for_good_is_reported() {
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = '100KiB' } }]\n";
     let cut = "[[at]]\ntime = '20ms'\nlink = 'a-b'\nstate = 'down'\n";
     let mended = format!("{flow}{cut}[[at]]\ntime = '5s'\nlink = 'a-b'\nstate = 'up'\n");
-    let taken = good(&pair(GO_BACK_N, "delay = '5ms'", &mended)).flows[0].forward.seconds;
+    let taken = good(&pair(GO_BACK_N, "delay = '5ms'", &mended)).flows[0]
+        .forward
+        .seconds;
     // The timer doubles from 100 ms: after six times 6.3 s have passed.
     assert!(taken.is_some_and(|taken| taken > 6.3 && taken < 6.5), "{taken:?}");
 
-    let report = go(&pair(GO_BACK_N, "delay = '5ms'", &format!("duration = '10s'\n{flow}{cut}")));
+    let report = go(&pair(
+        GO_BACK_N,
+        "delay = '5ms'",
+        &format!("duration = '10s'\n{flow}{cut}"),
+    ));
     assert!(!report.ok);
     assert_eq!(report.end, "time");
-    assert!(report.failures.iter().any(|f| f.contains("of 102400 bytes received")), "{:?}", report.failures);
-    let lost: u64 = report.links.iter().filter_map(|link| link.dropped.get("down")).sum();
+    assert!(
+        report
+            .failures
+            .iter()
+            .any(|f| f.contains("of 102400 bytes received")),
+        "{:?}",
+        report.failures
+    );
+    let lost: u64 = report
+        .links
+        .iter()
+        .filter_map(|link| link.dropped.get("down"))
+        .sum();
     assert!(lost > 0);
 }
 
@@ -189,7 +239,11 @@ fn three_hosts_in_a_row() {
     );
     let report = good(&Scenario::parse(&text).expect("a good scenario"));
     let connect: Vec<Option<f64>> = report.flows.iter().map(|flow| flow.connect_seconds).collect();
-    assert_eq!(connect, [Some(0.002), Some(0.004)], "each flow takes its own link");
+    assert_eq!(
+        connect,
+        [Some(0.002), Some(0.004)],
+        "each flow takes its own link"
+    );
 }
 
 /// A program with a change that makes it wrong.
@@ -205,8 +259,11 @@ fn broken(from: &str, to: &str) -> PathBuf {
 #[test]
 fn unsafe_programs_are_found_out() {
     let flow = "duration = '2min'\nflow = [{ from = 'a', to = 'b', bulk = { bytes = '100KiB' } }]";
-    let failures =
-        |path: PathBuf, rules: &str| go(&pair(&path.to_string_lossy(), rules, flow)).failures.join("\n");
+    let failures = |path: PathBuf, rules: &str| {
+        go(&pair(&path.to_string_lossy(), rules, flow))
+            .failures
+            .join("\n")
+    };
     // Takes every packet, the repeated ones too.
     let twice = broken("if (ev.seq == c.next_in) {", "if (true) {");
     let said = failures(twice, "delay = '1ms', loss = 0.1");
@@ -235,7 +292,10 @@ fn what_cannot_be_run_says_why() {
     for (params, told) in [
         ("NO_SUCH = 1", "no param `NO_SUCH`"),
         ("RTO = 5", "RTO takes a duration with its unit (200ms), not `5`"),
-        ("RTO = true", "RTO takes a duration with its unit (200ms), not `true`"),
+        (
+            "RTO = true",
+            "RTO takes a duration with its unit (200ms), not `true`",
+        ),
         ("WINDOW = '5ms'", "WINDOW takes a number, not `5ms`"),
     ] {
         let said = fails(&pair(GO_BACK_N, "", &format!("params = {{ {params} }}\n{flow}")));
@@ -270,16 +330,25 @@ fn an_end_of_stream_before_the_data_fails_at_once() {
     let report = go(&pair(&early.to_string_lossy(), "delay = '5ms'", flow));
     assert!(!report.ok);
     let said = report.failures.join("\n");
-    assert!(said.contains("the end of the stream was reported after 0 of 100000 bytes"), "{said}");
+    assert!(
+        said.contains("the end of the stream was reported after 0 of 100000 bytes"),
+        "{said}"
+    );
 }
 
 #[test]
 fn notices_come_once() {
-    let twice = broken("emit timer_stop(c.rtx);", "emit timer_stop(c.rtx);  emit notify(CONNECTED);");
+    let twice = broken(
+        "emit timer_stop(c.rtx);",
+        "emit timer_stop(c.rtx);  emit notify(CONNECTED);",
+    );
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]";
     let report = go(&pair(&twice.to_string_lossy(), "delay = '5ms'", flow));
     let said = report.failures.join("\n");
-    assert!(said.contains("client: the program reported CONNECTED twice"), "{said}");
+    assert!(
+        said.contains("client: the program reported CONNECTED twice"),
+        "{said}"
+    );
 }
 
 /// Two ends that acknowledge each other's acknowledgements move no byte, for as long as virtual time lasts.
@@ -295,8 +364,14 @@ fn packets_that_go_round_end_a_run() {
     let sent: u64 = report.links.iter().map(|link| link.sent).sum();
     assert!(sent < 5200, "{sent} packets");
     let said = report.failures.join("\n");
-    assert!(said.contains("5000 packets were sent and no byte was delivered"), "{said}");
-    assert!(said.contains("10.0.0.1 -> 10.0.0.2") && said.contains("10.0.0.2 -> 10.0.0.1"), "{said}");
+    assert!(
+        said.contains("5000 packets were sent and no byte was delivered"),
+        "{said}"
+    );
+    assert!(
+        said.contains("10.0.0.1 -> 10.0.0.2") && said.contains("10.0.0.2 -> 10.0.0.1"),
+        "{said}"
+    );
 }
 
 fn swarm_of(program: &str, abilities: Abilities, params: &[(&str, &str)]) {

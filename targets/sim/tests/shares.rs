@@ -13,10 +13,14 @@ const HONEST: usize = 10;
 const BYTES: u64 = 1 << 20;
 
 fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    let module = hawser_load::builtin(name).ok_or("no such program")?.map_err(|error| error.to_string())?;
+    let module = hawser_load::builtin(name)
+        .ok_or("no such program")?
+        .map_err(|error| error.to_string())?;
     let params = hawser_load::parse_params(&module.params, &module.enums, settings)
         .map_err(|error| error.to_string())?;
-    Ok(Arc::new(Native::builtin(name, &params).ok_or("no machine code")??))
+    Ok(Arc::new(
+        Native::builtin(name, &params).ok_or("no machine code")??,
+    ))
 }
 
 /// Ten honest clients of a server, and others; `buffer` is what the others' host offers to receive.
@@ -41,7 +45,11 @@ fn slowest(report: &Report) -> f64 {
     let honest = &report.flows[..HONEST];
     assert!(honest.iter().all(|flow| flow.ok), "{:?}", report.failures.first());
     let took = |flow: &hawser_sim::report::FlowReport| {
-        flow.forward.seconds.into_iter().chain(flow.backward.seconds).fold(0.0, f64::max)
+        flow.forward
+            .seconds
+            .into_iter()
+            .chain(flow.backward.seconds)
+            .fold(0.0, f64::max)
     };
     honest.iter().map(took).fold(0.0, f64::max)
 }
@@ -54,7 +62,10 @@ fn keep_their_rate(buffer: u64, count: usize, bulk: &str, honest: &str) {
     let alone = slowest(&go(&scenario(buffer, "", honest)));
     let beside = slowest(&go(&scenario(buffer, &others, honest)));
     println!("{count} that nobody reads ({bulk}): {beside:.3} s, alone {alone:.3} s");
-    assert!(alone >= 0.9 * beside, "{beside} s beside {count} that nobody reads, {alone} s alone");
+    assert!(
+        alone >= 0.9 * beside,
+        "{beside} s beside {count} that nobody reads, {alone} s alone"
+    );
 }
 
 #[test]

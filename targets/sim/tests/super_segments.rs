@@ -118,18 +118,32 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
         false => IpAddr::from([10, 0, 0, last]),
     };
     let program = Interpreted::new(module.clone(), &[]).expect("a program that runs");
-    let interface = InterfaceConfig { addresses: vec![(address(1), 24)], gateways: vec![], mtu: 1500 };
+    let interface = InterfaceConfig {
+        addresses: vec![(address(1), 24)],
+        gateways: vec![],
+        mtu: 1500,
+    };
     let mut config = StackConfig::new(interface, seed);
     // Nothing is acknowledged here.
     config.limits.first_bytes = config.limits.tx_bytes;
     let mut stack = Stack::new(Arc::new(program), config, wire.caps()).expect("good");
     stack.check_super_segments(check);
-    let handle = stack.connect(0, SocketAddr::new(address(2), 80), None).expect("a flow");
-    let mut sent = Sent { packets: Vec::new(), super_segments: 0, wrong: 0 };
-    let bytes: Vec<u8> = (0..200_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    let handle = stack
+        .connect(0, SocketAddr::new(address(2), 80), None)
+        .expect("a flow");
+    let mut sent = Sent {
+        packets: Vec::new(),
+        super_segments: 0,
+        wrong: 0,
+    };
+    let bytes: Vec<u8> = (0..200_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
+        .collect();
     let mut dice = seed;
     for now in 0..SENDS as u64 {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        dice = dice
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let len = (dice >> 33) as usize % if dice >> 63 == 0 { 3000 } else { 20_000 };
         let len = 1 + if now == 50 { 150_000 } else { len };
         if stack.send(now, handle, &bytes[..len]).expect("open") < len {
@@ -158,7 +172,11 @@ fn compare(module: &Module) -> u64 {
         for check in [false, true] {
             let cut = send(module, seed, v6, SimWire::cutting(1500), check);
             let differs = plain.packets.iter().zip(&cut.packets).position(|(a, b)| a != b);
-            assert_eq!((differs, cut.packets.len()), (None, plain.packets.len()), "seed {seed}");
+            assert_eq!(
+                (differs, cut.packets.len()),
+                (None, plain.packets.len()),
+                "seed {seed}"
+            );
             assert_eq!(cut.wrong, 0, "seed {seed}");
             super_segments += cut.super_segments;
         }
@@ -173,7 +191,10 @@ const ALL: &str = "seg_rule push(p) [segment::psh, false, false, p, p];
 #[test]
 fn a_device_makes_the_packets_of_the_program() {
     let module = program(ALL, ", push(a), end(b), reduced(c)");
-    assert!(compare(&module) > SEEDS * SENDS as u64, "most instructions leave as super-segments");
+    assert!(
+        compare(&module) > SEEDS * SENDS as u64,
+        "most instructions leave as super-segments"
+    );
 }
 
 /// PSH is set on every packet of some instructions: those are not for a device.
@@ -188,12 +209,28 @@ fn a_flag_without_a_rule_keeps_an_instruction_from_the_device() {
 #[test]
 fn rules_that_no_device_knows_are_cut_in_software() {
     let rules = [
-        ("window", "seg_rule r(w) [segment::window, uint16(w), prev.window - 1];", ", r(700)"),
+        (
+            "window",
+            "seg_rule r(w) [segment::window, uint16(w), prev.window - 1];",
+            ", r(700)",
+        ),
         ("first", "seg_rule r(p) [segment::psh, p, false];", ", r(a)"),
-        ("last", "seg_rule r(p) [segment::cwr, false, false, p, p];", ", r(a)"),
+        (
+            "last",
+            "seg_rule r(p) [segment::cwr, false, false, p, p];",
+            ", r(a)",
+        ),
         ("every", "seg_rule r(p) [segment::fin, p];", ", r(a)"),
-        ("only", "seg_rule r(p) [segment::psh, false, false, p, false];", ", r(a)"),
-        ("count", "seg_rule r(x) [segment::urgent, uint16(x), prev.urgent + 1];", ", r(1)"),
+        (
+            "only",
+            "seg_rule r(p) [segment::psh, false, false, p, false];",
+            ", r(a)",
+        ),
+        (
+            "count",
+            "seg_rule r(x) [segment::urgent, uint16(x), prev.urgent + 1];",
+            ", r(1)",
+        ),
     ];
     for (name, rule, used) in rules {
         assert_eq!(compare(&program(rule, used)), 0, "{name}");

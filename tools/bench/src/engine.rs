@@ -20,6 +20,8 @@ pub(crate) fn program(engine: &str, params: &[String]) -> Result<Arc<dyn Program
     if engine == HANDWRITTEN {
         return Ok(Arc::new(Handwritten::new(params)?));
     }
-    let engine: Engine = engine.parse().map_err(|error| format!("{error}, {HANDWRITTEN}"))?;
+    let engine: Engine = engine
+        .parse()
+        .map_err(|error| format!("{error}, {HANDWRITTEN}"))?;
     resolve_with_on(Some(engine), "tcp", params).map_err(|error| error.to_string())
 }

@@ -103,7 +103,16 @@ impl Metric {
             0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
             _ => sorted[middle],
         };
-        Some(Metric { name, unit, better, runs, min, median, max, ratio: None })
+        Some(Metric {
+            name,
+            unit,
+            better,
+            runs,
+            min,
+            median,
+            max,
+            ratio: None,
+        })
     }
 }
 
@@ -112,7 +121,13 @@ impl Row {
     #[must_use]
     pub(crate) fn new(name: impl Into<String>, metrics: impl IntoIterator<Item = Option<Metric>>) -> Row {
         let metrics = metrics.into_iter().flatten().collect();
-        Row { name: name.into(), baseline: None, skipped: None, metrics, facts: Vec::new() }
+        Row {
+            name: name.into(),
+            baseline: None,
+            skipped: None,
+            metrics,
+            facts: Vec::new(),
+        }
     }
 
     /// A row that could not be measured.
@@ -153,11 +168,18 @@ impl Report {
     pub(crate) fn compare(&mut self, row: &str, with: &str, metric: &'static str) {
         let median = |name: &str| {
             let row = self.rows.iter().find(|row| row.name == name)?;
-            row.metric(metric).map(|metric| metric.median).filter(|median| *median > 0.0)
+            row.metric(metric)
+                .map(|metric| metric.median)
+                .filter(|median| *median > 0.0)
         };
         if let (Some(one), Some(other)) = (median(row), median(with)) {
             let (row, with) = (row.to_owned(), with.to_owned());
-            self.comparisons.push(Comparison { row, with, metric, ratio: one / other });
+            self.comparisons.push(Comparison {
+                row,
+                with,
+                metric,
+                ratio: one / other,
+            });
         }
     }
 
@@ -208,7 +230,11 @@ impl Environment {
     /// This machine, now.
     #[must_use]
     pub(crate) fn read() -> Environment {
-        let file = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        let file = |path: &str| {
+            std::fs::read_to_string(path)
+                .ok()
+                .map(|text| text.trim().to_owned())
+        };
         let unknown = || "unknown".to_owned();
         let processor = file("/proc/cpuinfo").and_then(|text| {
             let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -248,10 +274,17 @@ mod tests {
     #[test]
     fn ratios_are_to_the_baseline_of_the_same_metric() {
         let mut report = Report::new("bulk", "");
-        report.rows =
-            vec![Row::new("a", [rate(&[2.0])]), Row::new("b", [rate(&[3.0])]), Row::skipped("c", "no")];
+        report.rows = vec![
+            Row::new("a", [rate(&[2.0])]),
+            Row::new("b", [rate(&[3.0])]),
+            Row::skipped("c", "no"),
+        ];
         report.against(|_| Some("a".to_owned()));
-        let ratios: Vec<_> = report.rows.iter().map(|r| r.metric("rate").and_then(|m| m.ratio)).collect();
+        let ratios: Vec<_> = report
+            .rows
+            .iter()
+            .map(|r| r.metric("rate").and_then(|m| m.ratio))
+            .collect();
         assert_eq!(ratios, [Some(1.0), Some(1.5), None]);
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rows"][1]["metrics"][0]["ratio"], 1.5);
@@ -261,12 +294,23 @@ mod tests {
     #[test]
     fn two_rows_are_compared_if_both_were_measured() {
         let mut report = Report::new("bulk", "");
-        report.rows =
-            vec![Row::new("a", [rate(&[2.0])]), Row::new("b", [rate(&[3.0])]), Row::skipped("c", "no")];
+        report.rows = vec![
+            Row::new("a", [rate(&[2.0])]),
+            Row::new("b", [rate(&[3.0])]),
+            Row::skipped("c", "no"),
+        ];
         report.compare("b", "a", "rate");
         report.compare("b", "c", "rate");
         report.compare("b", "a", "delay");
         let (row, with) = ("b".to_owned(), "a".to_owned());
-        assert_eq!(report.comparisons, [Comparison { row, with, metric: "rate", ratio: 1.5 }]);
+        assert_eq!(
+            report.comparisons,
+            [Comparison {
+                row,
+                with,
+                metric: "rate",
+                ratio: 1.5
+            }]
+        );
     }
 }

@@ -152,7 +152,10 @@ pub(crate) fn run(
     };
     network.configure(constellation)?;
     let (server_spec, client_spec) = (spec(true, server), spec(false, client));
-    let (server, client) = run_pair((&network.hosts[1], &server_spec), (&network.hosts[0], &client_spec))?;
+    let (server, client) = run_pair(
+        (&network.hosts[1], &server_spec),
+        (&network.hosts[0], &client_spec),
+    )?;
     Ok((client, server))
 }
 
@@ -171,7 +174,10 @@ impl Network {
             // Another handle of the same.
             Medium::Device => left.run(Namespace::current).map_err(other)?.map_err(other)?,
         };
-        Ok(Network { hosts: [left, right], medium })
+        Ok(Network {
+            hosts: [left, right],
+            medium,
+        })
     }
 
     /// Makes the cable, and gives the kernel's stacks their addresses.
@@ -188,14 +194,18 @@ impl Network {
         left.run(|| Netlink::open()?.add_veth(ENDS[0], ENDS[1], right))
             .map_err(io::Error::other)?
             .map_err(io::Error::other)?;
-        let ends =
-            [(left, ENDS[0], constellation.client, false), (right, ENDS[1], constellation.server, true)];
+        let ends = [
+            (left, ENDS[0], constellation.client, false),
+            (right, ENDS[1], constellation.server, true),
+        ];
         for (host, name, _, _) in ends {
             host.run(|| -> io::Result<()> {
                 if self.medium == Medium::VethPlain {
                     sys::set_offloads(name, false)?;
                 }
-                Netlink::open().and_then(|mut n| n.bring_up(name)).map_err(io::Error::other)
+                Netlink::open()
+                    .and_then(|mut n| n.bring_up(name))
+                    .map_err(io::Error::other)
             })
             .map_err(io::Error::other)??;
         }
@@ -207,13 +217,19 @@ impl Network {
                 }
                 netlink.settle(name)
             };
-            host.run(set).map_err(io::Error::other)?.map_err(io::Error::other)?;
+            host.run(set)
+                .map_err(io::Error::other)?
+                .map_err(io::Error::other)?;
         }
         Ok(())
     }
 
     fn stack(&self, constellation: &Constellation, manner: &Manner, is_server: bool) -> StackKind {
-        let stack = if is_server { constellation.server } else { constellation.client };
+        let stack = if is_server {
+            constellation.server
+        } else {
+            constellation.client
+        };
         // The device's other end is the other side's address.
         let kernel = (address(!is_server), PREFIX);
         match stack {
@@ -227,7 +243,10 @@ impl Network {
                 engine: manner.engine.clone(),
                 params: manner.params.clone(),
             },
-            Stack::Smoltcp => StackKind::Smoltcp { device: DEVICE.to_owned(), kernel },
+            Stack::Smoltcp => StackKind::Smoltcp {
+                device: DEVICE.to_owned(),
+                kernel,
+            },
         }
     }
 }

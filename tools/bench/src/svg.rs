@@ -34,13 +34,18 @@ pub(crate) fn render(report: &Report) -> String {
     );
     for name in names {
         y += HEAD;
-        let bars: Vec<(&str, &Metric)> =
-            rows.iter().filter_map(|row| Some((row.name.as_str(), row.metric(name)?))).collect();
+        let bars: Vec<(&str, &Metric)> = rows
+            .iter()
+            .filter_map(|row| Some((row.name.as_str(), row.metric(name)?)))
+            .collect();
         chart(&mut body, &mut y, &bars, &baselines);
     }
     let height = y + 36.0;
     let e = &report.environment;
-    let foot = format!("revision {}, Linux {}, {}, {} cores", e.revision, e.kernel, e.processor, e.cores);
+    let foot = format!(
+        "revision {}, Linux {}, {}, {} cores",
+        e.revision, e.kernel, e.processor, e.cores
+    );
     let _ = writeln!(
         body,
         r##"<text x="12" y="{:.0}" font-size="11" fill="#666">{}</text>"##,
@@ -60,13 +65,22 @@ fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[
         Better::Lower => "less is better",
     };
     let title = format!("{}, {} ({better})", first.name, first.unit);
-    let _ = writeln!(body, r#"<text x="12" y="{y}" font-weight="600">{}</text>"#, escape(&title));
-    let most = bars.iter().map(|(_, metric)| metric.max).fold(f64::MIN_POSITIVE, f64::max);
+    let _ = writeln!(
+        body,
+        r#"<text x="12" y="{y}" font-weight="600">{}</text>"#,
+        escape(&title)
+    );
+    let most = bars
+        .iter()
+        .map(|(_, metric)| metric.max)
+        .fold(f64::MIN_POSITIVE, f64::max);
     let scale = (WIDTH - LEFT - RIGHT) / most;
     *y += 10.0;
     for (name, metric) in bars {
-        let colour = match (baselines.contains(name), name.starts_with("Hawser") || name.contains("→ Hawser"))
-        {
+        let colour = match (
+            baselines.contains(name),
+            name.starts_with("Hawser") || name.contains("→ Hawser"),
+        ) {
             (true, _) => "#8a8f98",
             (false, true) => "#2563a8",
             (false, false) => "#b7bcc4",
@@ -84,9 +98,13 @@ fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[
             r#"<rect x="{LEFT}" y="{y}" width="{length:.1}" height="{BAR}" fill="{colour}"/>"#
         );
         let (from, to) = (LEFT + metric.min * scale, LEFT + metric.max * scale);
-        let _ =
-            writeln!(body, r##"<path d="M{from:.1} {middle}H{to:.1}" stroke="#111" stroke-width="1.5"/>"##);
-        let ratio = metric.ratio.map_or_else(String::new, |ratio| format!(" ({}×)", number(ratio)));
+        let _ = writeln!(
+            body,
+            r##"<path d="M{from:.1} {middle}H{to:.1}" stroke="#111" stroke-width="1.5"/>"##
+        );
+        let ratio = metric
+            .ratio
+            .map_or_else(String::new, |ratio| format!(" ({}×)", number(ratio)));
         let figure = format!("{}{ratio}", number(metric.median));
         let _ = writeln!(
             body,
@@ -99,7 +117,9 @@ fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -110,11 +130,18 @@ mod tests {
     fn every_row_has_its_bar() {
         let rate = |run| Metric::new("rate", "Gbit/s", Better::Higher, vec![run]);
         let mut report = Report::new("bulk", "A < B");
-        report.rows = vec![Row::new("a", [rate(1.0)]), Row::new("b", [rate(2.0)]), Row::skipped("c", "none")];
+        report.rows = vec![
+            Row::new("a", [rate(1.0)]),
+            Row::new("b", [rate(2.0)]),
+            Row::skipped("c", "none"),
+        ];
         let svg = render(&report);
         assert_eq!(svg.matches("<rect x=").count(), 2);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
         // The greatest fills the room between names and figures.
-        assert!(svg.contains(&format!("width=\"{:.1}\"", WIDTH - LEFT - RIGHT)), "{svg}");
+        assert!(
+            svg.contains(&format!("width=\"{:.1}\"", WIDTH - LEFT - RIGHT)),
+            "{svg}"
+        );
     }
 }

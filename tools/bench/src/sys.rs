@@ -8,7 +8,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// Whether this user is root, in its own eyes.
@@ -28,7 +32,9 @@ pub(crate) fn cores() -> io::Result<Vec<usize>> {
     check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) })?;
     // SAFETY: the index is below the number of bits in the set.
     let has = |core: usize| unsafe { libc::CPU_ISSET(core, &set) };
-    Ok((0..libc::CPU_SETSIZE as usize).filter(|core| has(*core)).collect())
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .filter(|core| has(*core))
+        .collect())
 }
 
 /// Keeps the calling thread, and those that it starts, on one core.
@@ -106,12 +112,22 @@ pub(crate) fn set_offloads(interface: &str, on: bool) -> io::Result<()> {
     }
     // SAFETY: no memory is involved; the descriptor is new and nobody else's.
     let socket = unsafe {
-        OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))?)
+        OwnedFd::from_raw_fd(check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))?)
     };
     for command in OFFLOADS {
-        let mut value = EthtoolValue { command, data: u32::from(on) };
-        let mut request =
-            InterfaceRequest { name: [0; libc::IFNAMSIZ], data: (&raw mut value).cast(), rest: [0; 16] };
+        let mut value = EthtoolValue {
+            command,
+            data: u32::from(on),
+        };
+        let mut request = InterfaceRequest {
+            name: [0; libc::IFNAMSIZ],
+            data: (&raw mut value).cast(),
+            rest: [0; 16],
+        };
         request.name[..interface.len()].copy_from_slice(interface.as_bytes());
         // SAFETY: the request is at least as large as `struct ifreq`, its pointer leads to a
         // `struct ethtool_value`, and both live as long as the call.
@@ -135,7 +151,10 @@ impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
         // SAFETY: no memory is involved; the descriptor is new and nobody else's.
         let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
-        Ok(Poller { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; 256] })
+        Ok(Poller {
+            epoll,
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; 256],
+        })
     }
 
     /// Watches a descriptor, under a number of the caller's, for input, and output where wanted.
@@ -156,7 +175,10 @@ impl Poller {
 
     fn control(&self, operation: c_int, fd: RawFd, number: u64, output: bool) -> io::Result<()> {
         let events = libc::EPOLLIN | if output { libc::EPOLLOUT } else { 0 };
-        let mut event = libc::epoll_event { events: events as u32, u64: number };
+        let mut event = libc::epoll_event {
+            events: events as u32,
+            u64: number,
+        };
         // SAFETY: `event` is readable for the call.
         check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) }).map(drop)
     }

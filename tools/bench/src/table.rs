@@ -23,13 +23,27 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
     };
     text.push('\n');
     for row in report.rows.iter().filter(|row| row.skipped.is_some()) {
-        let _ = writeln!(text, "skipped: {}: {}", row.name, row.skipped.as_deref().unwrap_or_default());
+        let _ = writeln!(
+            text,
+            "skipped: {}: {}",
+            row.name,
+            row.skipped.as_deref().unwrap_or_default()
+        );
     }
     for comparison in &report.comparisons {
-        let crate::report::Comparison { row, with, metric, ratio } = comparison;
+        let crate::report::Comparison {
+            row,
+            with,
+            metric,
+            ratio,
+        } = comparison;
         let _ = writeln!(text, "{row}: {metric} {}× that of {with}", number(*ratio));
     }
-    let settings: Vec<_> = report.settings.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let settings: Vec<_> = report
+        .settings
+        .iter()
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
     let e = &report.environment;
     let checks = if e.debug_assertions { "with" } else { "without" };
     let _ = writeln!(text, "{}", settings.join("; "));
@@ -50,7 +64,10 @@ fn cells(report: &Report) -> Vec<Vec<String>> {
             columns.push(metric);
         }
     }
-    let with_ratio = |name: &str| rows.iter().any(|r| r.metric(name).is_some_and(|m| m.ratio.is_some()));
+    let with_ratio = |name: &str| {
+        rows.iter()
+            .any(|r| r.metric(name).is_some_and(|m| m.ratio.is_some()))
+    };
     let facts: Vec<&String> = {
         let mut names: Vec<&String> = Vec::new();
         for (name, _) in rows.iter().flat_map(|row| &row.facts) {
@@ -93,7 +110,12 @@ fn spread(metric: &Metric) -> String {
     if metric.runs.len() == 1 {
         return number(metric.median);
     }
-    format!("{} ({}–{})", number(metric.median), number(metric.min), number(metric.max))
+    format!(
+        "{} ({}–{})",
+        number(metric.median),
+        number(metric.min),
+        number(metric.max)
+    )
 }
 
 /// Three digits that say something.
@@ -120,7 +142,13 @@ pub(crate) fn number(value: f64) -> String {
 
 fn plain(table: &[Vec<String>]) -> String {
     let columns = table.first().map_or(0, Vec::len);
-    let width = |c: usize| table.iter().map(|line| line[c].chars().count()).max().unwrap_or(0);
+    let width = |c: usize| {
+        table
+            .iter()
+            .map(|line| line[c].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
     for line in table {
@@ -128,7 +156,11 @@ fn plain(table: &[Vec<String>]) -> String {
         for (c, cell) in line.iter().enumerate() {
             let pad = " ".repeat(widths[c] - cell.chars().count());
             // Names on the left, figures on the right.
-            let _ = if c == 0 { write!(out, "{cell}{pad}") } else { write!(out, "  {pad}{cell}") };
+            let _ = if c == 0 {
+                write!(out, "{cell}{pad}")
+            } else {
+                write!(out, "  {pad}{cell}")
+            };
         }
         let _ = writeln!(text, "{}", out.trim_end());
     }
@@ -140,7 +172,9 @@ fn markdown(table: &[Vec<String>]) -> String {
     for (i, line) in table.iter().enumerate() {
         let _ = writeln!(text, "| {} |", line.join(" | "));
         if i == 0 {
-            let rule: Vec<_> = (0..line.len()).map(|c| if c == 0 { "---" } else { "---:" }).collect();
+            let rule: Vec<_> = (0..line.len())
+                .map(|c| if c == 0 { "---" } else { "---:" })
+                .collect();
             let _ = writeln!(text, "|{}|", rule.join("|"));
         }
     }

@@ -23,7 +23,11 @@ const RACE_MOST: [f64; 2] = [49_600.0, 45_600.0];
 
 fn bench(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser-bench"));
-    command.args(arguments).args(["--quick", "--runs", "1"]).output().expect("it starts")
+    command
+        .args(arguments)
+        .args(["--quick", "--runs", "1"])
+        .output()
+        .expect("it starts")
 }
 
 /// The report of a bench; nothing, and a line that says why, where this machine cannot run it.
@@ -70,7 +74,11 @@ fn measured(report: &Value) -> Vec<&str> {
 fn without_devices(report: &Value) -> usize {
     rows(report)
         .iter()
-        .filter(|row| !["TUN", "TAP"].iter().any(|d| row["name"].as_str().unwrap().contains(d)))
+        .filter(|row| {
+            !["TUN", "TAP"]
+                .iter()
+                .any(|d| row["name"].as_str().unwrap().contains(d))
+        })
         .count()
 }
 
@@ -78,31 +86,47 @@ fn without_devices(report: &Value) -> usize {
 fn bulk_runs_in_every_constellation_and_all_bytes_arrive() {
     // With --verify a wrong byte is an error of its row; sums are compared in any case.
     // What is measured is longer than Linux's least RTO (200 ms): a repetition by time leaves it not empty.
-    let Some(report) = report(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"]) else { return };
+    let Some(report) = report(&["bulk", "--seconds", "0.5", "--warm-up", "0.05", "--verify"]) else {
+        return;
+    };
     assert_eq!((rows(&report).len(), without_devices(&report)), (9, 5));
     let measured = measured(&report);
-    let devices = std::fs::File::options().read(true).write(true).open("/dev/net/tun").is_ok();
+    let devices = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")
+        .is_ok();
     assert_eq!(measured.len(), if devices { 9 } else { 5 }, "{measured:?}");
     assert_eq!(rows(&report)[0]["metrics"][0]["ratio"], 1.0);
 }
 
 #[test]
 fn round_trips_are_timed_spinning_and_asleep() {
-    let Some(report) = report(&["rr", "--rounds", "8"]) else { return };
+    let Some(report) = report(&["rr", "--rounds", "8"]) else {
+        return;
+    };
     let measured = measured(&report);
     assert_eq!(measured.len(), 8, "{report}");
     assert_eq!(measured.iter().filter(|name| name.ends_with("asleep")).count(), 4);
     // Ratios are to Linux in the same manner.
-    for row in rows(&report).iter().filter(|row| row["name"].as_str().unwrap().ends_with("asleep")) {
+    for row in rows(&report)
+        .iter()
+        .filter(|row| row["name"].as_str().unwrap().ends_with("asleep"))
+    {
         assert_eq!(row["baseline"], "Linux → Linux, veth, asleep");
     }
 }
 
 #[test]
 fn connections_are_opened_and_nothing_is_left() {
-    let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else { return };
+    let Some(report) = report(&["connect", "--connections", "30", "--at-once", "10"]) else {
+        return;
+    };
     assert_eq!(measured(&report).len(), 8, "{report}");
-    for row in rows(&report).iter().filter(|row| row["name"].as_str().unwrap().contains("Hawser")) {
+    for row in rows(&report)
+        .iter()
+        .filter(|row| row["name"].as_str().unwrap().contains("Hawser"))
+    {
         assert_eq!(row["facts"], serde_json::json!([["left over", 0]]), "{row}");
     }
 }
@@ -129,7 +153,11 @@ fn idle_connections_are_counted() {
     // Both ends of each, and a listener.
     assert_eq!(rows(&report)[0]["facts"], serde_json::json!([["contexts", 201]]));
     assert!(rows(&report)[0]["metrics"][0]["median"].as_f64().unwrap() > 100.0);
-    assert_eq!(rows(&report)[0]["metrics"][1]["median"], 0.0, "all was read and acknowledged");
+    assert_eq!(
+        rows(&report)[0]["metrics"][1]["median"],
+        0.0,
+        "all was read and acknowledged"
+    );
 }
 
 #[test]
@@ -149,8 +177,15 @@ fn instructions_are_counted_where_valgrind_is() {
     }
     let engines = "native,handwritten";
     let report = report(&["callgrind", "--size", "1", "--engines", engines]).expect("it takes no privilege");
-    assert_eq!(measured(&report), ["Hawser, native", "Hawser, handwritten", "smoltcp"]);
-    let per_packet = |row: usize| rows(&report)[row]["metrics"][0]["median"].as_f64().expect("a number");
+    assert_eq!(
+        measured(&report),
+        ["Hawser, native", "Hawser, handwritten", "smoltcp"]
+    );
+    let per_packet = |row: usize| {
+        rows(&report)[row]["metrics"][0]["median"]
+            .as_f64()
+            .expect("a number")
+    };
     for (row, most) in [(0, NATIVE_MOST), (1, BY_HAND_MOST)] {
         let ratio = per_packet(row) / per_packet(2);
         assert!(
@@ -160,7 +195,10 @@ fn instructions_are_counted_where_valgrind_is() {
         );
     }
     let ratio = per_packet(0) / per_packet(1);
-    assert!(ratio <= PROGRAMMABILITY_MOST, "generated code takes {ratio:.2} times what is by hand");
+    assert!(
+        ratio <= PROGRAMMABILITY_MOST,
+        "generated code takes {ratio:.2} times what is by hand"
+    );
 }
 
 #[test]
@@ -174,7 +212,11 @@ fn rankings_keep_within_their_instructions() {
     for (row, most) in [(0, RANKING_MOST), (1, WARM_MOST)] {
         let row = &rows(&report)[row];
         let count = row["metrics"][1]["median"].as_f64().expect("instructions");
-        assert!(count <= most, "{} takes {count} instructions, and {most} are the most", row["name"]);
+        assert!(
+            count <= most,
+            "{} takes {count} instructions, and {most} are the most",
+            row["name"]
+        );
     }
 }
 
@@ -188,7 +230,11 @@ fn selections_keep_within_their_instructions() {
     }
     for (row, most) in rows(&report).iter().zip(RACE_MOST) {
         let count = row["metrics"][1]["median"].as_f64().expect("instructions");
-        assert!(count <= most, "{} takes {count} instructions, and {most} are the most", row["name"]);
+        assert!(
+            count <= most,
+            "{} takes {count} instructions, and {most} are the most",
+            row["name"]
+        );
     }
 }
 

@@ -43,7 +43,9 @@ impl Bare {
         let trust = Trust::Pin(stage.identity.digest());
         let (bytes, direction, patience) = (self.bytes, self.direction, self.patience);
         let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
-        let opening = stage.server.spawn(async move { Doorway::open(&identity, quic, tcp, port) });
+        let opening = stage
+            .server
+            .spawn(async move { Doorway::open(&identity, quic, tcp, port) });
         let doorway = stage.server.block_on(opening)??;
         let began = Instant::now();
         let cpu = cpu_seconds();
@@ -73,7 +75,9 @@ impl Bare {
             server.or(client).ok_or_else(|| Error::from("nobody received"))
         };
         let mut report = stage.client.block_on(async {
-            tokio::time::timeout(patience, both).await.map_err(|_| format!("not done after {patience:?}"))?
+            tokio::time::timeout(patience, both)
+                .await
+                .map_err(|_| format!("not done after {patience:?}"))?
         })?;
         report.cpu_seconds = cpu_seconds() - cpu;
         if report.bytes != bytes {
@@ -86,13 +90,27 @@ impl Bare {
         let tls = trust.client(&[])?;
         let interface = Some(self.interface.clone());
         if self.quic {
-            let endpoint =
-                QuicEndpoint::open(peer, None, QuicOptions { interface, ..QuicOptions::default() })?;
+            let endpoint = QuicEndpoint::open(
+                peer,
+                None,
+                QuicOptions {
+                    interface,
+                    ..QuicOptions::default()
+                },
+            )?;
             return Ok(Box::new(endpoint.connect(peer, "server", tls).await?));
         }
-        let tls = TlsClient { config: tls, name: ServerName::try_from("server")? };
-        let options = TcpOptions { interface, ..self.tcp.clone() };
-        Ok(Box::new(hawser_carrier_tcp::connect(peer, None, &options, Some(&tls)).await?))
+        let tls = TlsClient {
+            config: tls,
+            name: ServerName::try_from("server")?,
+        };
+        let options = TcpOptions {
+            interface,
+            ..self.tcp.clone()
+        };
+        Ok(Box::new(
+            hawser_carrier_tcp::connect(peer, None, &options, Some(&tls)).await?,
+        ))
     }
 }
 
@@ -115,7 +133,13 @@ impl Doorway {
     async fn accept(self) -> Result<Box<dyn Carrier>, Error> {
         Ok(match self {
             Self::Tcp(door) => Box::new(door.accept().await?.welcome().await?),
-            Self::Quic(door) => Box::new(door.accept().await.ok_or("the door was closed")?.welcome().await?),
+            Self::Quic(door) => Box::new(
+                door.accept()
+                    .await
+                    .ok_or("the door was closed")?
+                    .welcome()
+                    .await?,
+            ),
         })
     }
 }
@@ -150,7 +174,11 @@ async fn take(carrier: &mut dyn Carrier, began: Instant) -> Result<Report, Error
         if now >= next || bytes.is_empty() {
             next = now + Duration::from_millis(50);
             let delivered = vec![report.bytes];
-            report.moments.push(Moment { seconds: now.as_secs_f64(), read: report.bytes, delivered });
+            report.moments.push(Moment {
+                seconds: now.as_secs_f64(),
+                read: report.bytes,
+                delivered,
+            });
         }
         if bytes.is_empty() {
             report.seconds = now.as_secs_f64();

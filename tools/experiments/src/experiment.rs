@@ -19,7 +19,9 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// How often to measure: as asked, or twice if quick, or `usual`.
     pub(crate) fn times(&self, usual: usize) -> usize {
-        self.iterations.unwrap_or(if self.quick { 2 } else { usual }).max(1)
+        self.iterations
+            .unwrap_or(if self.quick { 2 } else { usual })
+            .max(1)
     }
 }
 

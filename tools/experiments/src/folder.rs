@@ -37,7 +37,9 @@ fn environment() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let kernel = read("/proc/sys/kernel/osrelease");
     let cpu = read("/proc/cpuinfo");
-    let processor = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let processor = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     json!({
         "revision": env!("HAWSER_REVISION"), "kernel": kernel.trim(), "cores": cores,

@@ -54,12 +54,17 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<(), Failure> {
     let Some(name) = &args.name else {
-        EXPERIMENTS.iter().for_each(|one| println!("{:16} {}", one.name, one.about));
+        EXPERIMENTS
+            .iter()
+            .for_each(|one| println!("{:16} {}", one.name, one.about));
         return Ok(());
     };
     let experiment = EXPERIMENTS.iter().find(|one| one.name == name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|one| one.name).collect();
-        (2, format!("there is no experiment {name:?}: {}", names.join(", ")))
+        (
+            2,
+            format!("there is no experiment {name:?}: {}", names.join(", ")),
+        )
     })?;
     if experiment.needs_lab && !(experiment.steers_kernel && is_real_root()) {
         // Before any thread is started.

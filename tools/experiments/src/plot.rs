@@ -9,7 +9,9 @@ const TOP: f64 = 64.0;
 const BOTTOM: f64 = 56.0;
 
 /// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
-const COLOURS: [&str; 7] = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f"];
+const COLOURS: [&str; 7] = [
+    "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#7f7f7f",
+];
 
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -26,11 +28,17 @@ pub(crate) struct Axes<'a> {
 fn step(span: f64) -> f64 {
     let rough = (span / 5.0).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|times| times * power).into_iter().find(|step| *step >= rough).unwrap_or(rough)
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|times| times * power)
+        .into_iter()
+        .find(|step| *step >= rough)
+        .unwrap_or(rough)
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 fn number(value: f64) -> String {
@@ -47,7 +55,12 @@ struct Frame {
 
 impl Frame {
     fn new(axes: &Axes<'_>, height: f64, x: (f64, f64), y: (f64, f64)) -> Self {
-        let mut frame = Self { body: String::new(), height, x, y };
+        let mut frame = Self {
+            body: String::new(),
+            height,
+            x,
+            y,
+        };
         let middle = height / 2.0;
         let _ = writeln!(
             frame.body,
@@ -165,7 +178,11 @@ pub(crate) struct Group {
 
 /// Bars side by side, with the least and the most of each.
 pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
-    let top = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.2).fold(0.0, f64::max);
+    let top = groups
+        .iter()
+        .flat_map(|group| &group.bars)
+        .map(|bar| bar.2)
+        .fold(0.0, f64::max);
     let mut frame = Frame::new(axes, 380.0, (0.0, groups.len() as f64), (0.0, top * 1.05));
     frame.legend(kinds);
     let (bottom, width) = (frame.down(0.0), frame.across(0.8) - frame.across(0.0));
@@ -205,7 +222,11 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
 mod tests {
     use super::*;
 
-    const AXES: Axes<'_> = Axes { title: "A < B", x: "seconds", y: "Mbit/s" };
+    const AXES: Axes<'_> = Axes {
+        title: "A < B",
+        x: "seconds",
+        y: "Mbit/s",
+    };
 
     #[test]
     fn steps_are_round() {
@@ -216,18 +237,31 @@ mod tests {
 
     #[test]
     fn lines_are_drawn_within_the_frame() {
-        let line = Line { name: "tcp".into(), points: vec![(0.0, 0.0), (10.0, 100.0)] };
+        let line = Line {
+            name: "tcp".into(),
+            points: vec![(0.0, 0.0), (10.0, 100.0)],
+        };
         let svg = lines(&AXES, &[line]);
         assert!(svg.contains("A &lt; B") && svg.ends_with("</svg>\n"));
         // From the lower left corner to the right edge, below the top by the twentieth of room.
         let top = 380.0 - 56.0 - (380.0 - 64.0 - 56.0) / 1.05;
-        assert!(svg.contains(&format!("points=\"64.0,324.0 836.0,{top:.1}\"")), "{svg}");
+        assert!(
+            svg.contains(&format!("points=\"64.0,324.0 836.0,{top:.1}\"")),
+            "{svg}"
+        );
     }
 
     #[test]
     fn there_is_a_bar_for_each_kind_of_each_group() {
-        let group = |name: &str| Group { name: name.into(), bars: vec![(1.0, 0.5, 2.0), (3.0, 3.0, 3.0)] };
-        let svg = bars(&AXES, &["bare".into(), "session".into()], &[group("a"), group("b")]);
+        let group = |name: &str| Group {
+            name: name.into(),
+            bars: vec![(1.0, 0.5, 2.0), (3.0, 3.0, 3.0)],
+        };
+        let svg = bars(
+            &AXES,
+            &["bare".into(), "session".into()],
+            &[group("a"), group("b")],
+        );
         assert_eq!(svg.matches("<title>").count(), 4);
     }
 }

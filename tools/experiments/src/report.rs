@@ -64,12 +64,18 @@ impl Report {
 
     /// The longest pause that began or went on after `from`, in seconds.
     pub fn longest_pause_after(&self, from: f64) -> f64 {
-        let after = self.pauses.iter().filter(|pause| pause.from + pause.seconds > from);
+        let after = self
+            .pauses
+            .iter()
+            .filter(|pause| pause.from + pause.seconds > from);
         after.map(|pause| pause.seconds).fold(0.0, f64::max)
     }
 
     /// When an event that contains `what` happened first.
     pub fn when(&self, what: &str) -> Option<f64> {
-        self.events.iter().find(|(_, event)| event.contains(what)).map(|(at, _)| *at)
+        self.events
+            .iter()
+            .find(|(_, event)| event.contains(what))
+            .map(|(at, _)| *at)
     }
 }

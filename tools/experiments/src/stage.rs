@@ -37,7 +37,10 @@ impl Stage {
     pub fn up(spec: &Spec) -> Result<Self, Error> {
         let lab = Lab::up(spec)?;
         let (client, server) = (lab.host("client")?.handle(), lab.host("server")?.handle());
-        let address = lab.host("server")?.ipv4().ok_or("the server has no IPv4 address")?;
+        let address = lab
+            .host("server")?
+            .ipv4()
+            .ok_or("the server has no IPv4 address")?;
         Ok(Self {
             client: runtime(client)?,
             server: runtime(server)?,
@@ -68,14 +71,21 @@ impl Stage {
             self.identity.fingerprint()
         );
         for carrier in carriers {
-            let (transport, interface) = carrier.split_once(':').ok_or("a carrier is TRANSPORT:INTERFACE")?;
+            let (transport, interface) = carrier
+                .split_once(':')
+                .ok_or("a carrier is TRANSPORT:INTERFACE")?;
             text += &format!(
                 "[[connection_priority]]\ntransport = \"{transport}\"\ninterfaces = \"{interface}\"\n"
             );
         }
         let document = Document::parse(&text, hawser::session::document::Format::Toml);
-        let mut document = document
-            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        let mut document = document.map_err(|errors| {
+            errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ")
+        })?;
         document.state = StatePlace::Nowhere;
         Ok(document)
     }
@@ -98,15 +108,23 @@ impl Stage {
     /// Opens the server's doors for sessions as in `document`, which gets their port.
     pub(crate) fn listen(&self, document: &mut Document) -> Result<Server, Error> {
         document.port = self.next_port();
-        let everywhere: [SocketAddr; 2] =
-            [(Ipv4Addr::UNSPECIFIED, document.port).into(), (Ipv6Addr::UNSPECIFIED, document.port).into()];
+        let everywhere: [SocketAddr; 2] = [
+            (Ipv4Addr::UNSPECIFIED, document.port).into(),
+            (Ipv6Addr::UNSPECIFIED, document.port).into(),
+        ];
         let scheduler = document.scheduler.clone();
-        let tls = document.is_secure().then(|| self.identity.server(&[])).transpose()?;
+        let tls = document
+            .is_secure()
+            .then(|| self.identity.server(&[]))
+            .transpose()?;
         let is_quic = |connection: &Connection| connection.transport == Transport::Quic;
         let quic = document.connections.iter().any(is_quic);
         let is_mptcp = |connection: &Connection| connection.transport == Transport::Mptcp;
         let mptcp = self.mptcp && document.connections.iter().any(is_mptcp);
-        let tcp = TcpOptions { mptcp, ..document.tcp.clone() };
+        let tcp = TcpOptions {
+            mptcp,
+            ..document.tcp.clone()
+        };
         let config = ServerConfig {
             acceptor: AcceptorConfig {
                 session: document.session.clone(),
@@ -115,7 +133,11 @@ impl Stage {
             },
             scheduler: Arc::new(move || scheduler::by_name(&scheduler).expect("a known scheduler")),
             tcp: everywhere.iter().map(|at| (*at, tcp.clone())).collect(),
-            quic: everywhere.iter().filter(|_| quic).map(|at| (*at, document.quic.clone())).collect(),
+            quic: everywhere
+                .iter()
+                .filter(|_| quic)
+                .map(|at| (*at, document.quic.clone()))
+                .collect(),
             tls,
         };
         // Sockets belong to the host whose thread opens them.

@@ -85,14 +85,27 @@ impl Transfer {
     /// # Errors
     /// It failed, took too long, or what came was not what was sent.
     pub fn run(self, stage: &Stage) -> Result<Report, Error> {
-        let Transfer { mut document, bytes, direction, verify, acts, patience } = self;
+        let Transfer {
+            mut document,
+            bytes,
+            direction,
+            verify,
+            acts,
+            patience,
+        } = self;
         let server = stage.listen(&mut document)?;
         let began = Instant::now();
         let cpu = cpu_seconds();
         let over = Arc::new(AtomicBool::new(false));
         let received = std::thread::scope(|scope| {
             scope.spawn(|| play(&stage.lab, began, acts, &over));
-            let work = Work { bytes, direction, verify, began, patience };
+            let work = Work {
+                bytes,
+                direction,
+                verify,
+                began,
+                patience,
+            };
             let received = work.run(stage, server, document);
             over.store(true, Ordering::Relaxed);
             received
@@ -133,7 +146,10 @@ impl Work {
         let listening = server.clone();
         let giving = stage.server.spawn(async move {
             let session = listening.accept().await?;
-            there.lock().unwrap_or_else(PoisonError::into_inner).push(("server", session.clone()));
+            there
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(("server", session.clone()));
             match self.direction {
                 Direction::Up => take(session, self.verify, self.began).await.map(Some),
                 Direction::Down => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -141,7 +157,9 @@ impl Work {
         });
         let client = stage.client.spawn(async move {
             let (session, _) = open(&document).await?;
-            here.lock().unwrap_or_else(PoisonError::into_inner).push(("client", session.clone()));
+            here.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(("client", session.clone()));
             match self.direction {
                 Direction::Down => take(session, self.verify, self.began).await.map(Some),
                 Direction::Up => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -164,7 +182,9 @@ impl Work {
             let states: Vec<_> = sessions.iter().map(state).collect();
             format!("not done after {:?}: {}", self.patience, states.join("; "))
         };
-        stage.client.block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
+        stage
+            .client
+            .block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
     }
 }
 
@@ -208,7 +228,9 @@ pub fn opening(stage: &Stage, mut document: Document) -> Result<Opened, Error> {
     });
     stage.client.block_on(async {
         let late = |_| Error::from("not open after 20 s");
-        let opened = tokio::time::timeout(Duration::from_secs(20), flat(client)).await.map_err(late)??;
+        let opened = tokio::time::timeout(Duration::from_secs(20), flat(client))
+            .await
+            .map_err(late)??;
         flat(accepting).await?;
         Ok(opened)
     })
@@ -247,28 +269,44 @@ impl Record {
         for (id, info) in &paths {
             if !self.carriers.contains(id) {
                 let description = &info.description;
-                let interface =
-                    description.interface.clone().unwrap_or_else(|| description.peer.ip().to_string());
+                let interface = description
+                    .interface
+                    .clone()
+                    .unwrap_or_else(|| description.peer.ip().to_string());
                 self.carriers.push(*id);
                 if let Some(why) = &description.fallback {
                     self.report
                         .events
                         .push((self.began.elapsed().as_secs_f64(), format!("fell back: {why}")));
                 }
-                self.report.paths.push(format!("{} {interface}", description.transport));
+                self.report
+                    .paths
+                    .push(format!("{} {interface}", description.transport));
             }
         }
         let delivered = self.carriers.iter().map(|id| {
-            paths.iter().find(|(other, _)| other == id).map_or(0, |(_, info)| info.counts.delivered)
+            paths
+                .iter()
+                .find(|(other, _)| other == id)
+                .map_or(0, |(_, info)| info.counts.delivered)
         });
         let delivered = delivered.collect();
-        self.report.moments.push(Moment { seconds: self.now(), read: self.read, delivered });
+        self.report.moments.push(Moment {
+            seconds: self.now(),
+            read: self.read,
+            delivered,
+        });
     }
 }
 
 /// Receives everything.
 async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report, Option<[u8; 32]>), Error> {
-    let record = Record { began, read: 0, report: Report::default(), carriers: Vec::new() };
+    let record = Record {
+        began,
+        read: 0,
+        report: Report::default(),
+        carriers: Vec::new(),
+    };
     let record = Arc::new(Mutex::new(record));
     let sampler = tokio::spawn(sample(session.clone(), record.clone()));
     let listener = tokio::spawn(listen(session.clone(), record.clone()));
@@ -322,7 +360,10 @@ async fn sample(session: Session, record: Arc<Mutex<Record>>) {
     let mut clock = tokio::time::interval(EVERY);
     loop {
         clock.tick().await;
-        record.lock().unwrap_or_else(PoisonError::into_inner).sample(&session);
+        record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sample(&session);
     }
 }
 
@@ -366,8 +407,12 @@ fn play(lab: &Lab, began: Instant, mut acts: Vec<Act>, over: &AtomicBool) {
 pub(crate) fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: u64 =
-        behind.split_ascii_whitespace().skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum();
+    let ticks: u64 = behind
+        .split_ascii_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|n| n.parse::<u64>().ok())
+        .sum();
     // USER_HZ is 100 on every Linux (proc(5)).
     ticks as f64 / 100.0
 }

@@ -20,7 +20,18 @@ const MODES: &[Mode] = &[
     Mode {
         name: "swarm",
         about: "TCP through random networks on both engines: `-- --runs 100000`, `-- --first 5000`",
-        command: &["cargo", "run", "-q", "-p", "hawser-cli", "--", "swarm", "tcp", "--engine", "both"],
+        command: &[
+            "cargo",
+            "run",
+            "-q",
+            "-p",
+            "hawser-cli",
+            "--",
+            "swarm",
+            "tcp",
+            "--engine",
+            "both",
+        ],
     },
     Mode {
         name: "stream",
@@ -48,17 +59,46 @@ const MODES: &[Mode] = &[
     Mode {
         name: "equality",
         about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
-        command: &["cargo", "run", "-q", "-p", "hawser-equality", "--", "run", "--table"],
+        command: &[
+            "cargo",
+            "run",
+            "-q",
+            "-p",
+            "hawser-equality",
+            "--",
+            "run",
+            "--table",
+        ],
     },
     Mode {
         name: "sessions",
         about: "sessions in labs: 20 killed transfers of 256 MB, aggregation, simult_flows, two minutes away",
-        command: &["cargo", "test", "-q", "-p", "hawser-experiments", "--test", "sessions", "--", "--long"],
+        command: &[
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-experiments",
+            "--test",
+            "sessions",
+            "--",
+            "--long",
+        ],
     },
     Mode {
         name: "congestion",
         about: "what QUIC's congestion controllers carry on networks that lose, delay and overtake, and beside TCP",
-        command: &["cargo", "test", "-q", "-p", "hawser-carrier-quic", "--test", "networks", "--", "--long"],
+        command: &[
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-carrier-quic",
+            "--test",
+            "networks",
+            "--",
+            "--long",
+        ],
     },
     Mode {
         name: "qvis",
@@ -148,7 +188,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return Ok(());
     };
     let Some(mode) = MODES.iter().find(|mode| mode.name == name) else {
-        return Err(format!("there is no long mode `{name}`; `cargo xtask long` lists them"));
+        return Err(format!(
+            "there is no long mode `{name}`; `cargo xtask long` lists them"
+        ));
     };
     let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
     let (program, fixed) = mode.command.split_first().ok_or("a mode without a command")?;
@@ -159,5 +201,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .current_dir(crate::root())
         .status()
         .map_err(|error| format!("cannot start {program}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{name}` failed: {status}")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{name}` failed: {status}"))
+    }
 }

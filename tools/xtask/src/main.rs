@@ -30,9 +30,24 @@ struct Chore {
 
 /// Every chore.
 const CHORES: &[Chore] = &[
-    Chore { name: "tidy", usage: "[CHECK…]", about: "check the rules of the house", run: tidy::run },
-    Chore { name: "long", usage: "[NAME [-- ARGUMENT…]]", about: "run a long check", run: long::run },
-    Chore { name: "picture", usage: "", about: "draw the arrows in ARCHITECTURE.md", run: picture },
+    Chore {
+        name: "tidy",
+        usage: "[CHECK…]",
+        about: "check the rules of the house",
+        run: tidy::run,
+    },
+    Chore {
+        name: "long",
+        usage: "[NAME [-- ARGUMENT…]]",
+        about: "run a long check",
+        run: long::run,
+    },
+    Chore {
+        name: "picture",
+        usage: "",
+        about: "draw the arrows in ARCHITECTURE.md",
+        run: picture,
+    },
     Chore {
         name: "mutants",
         usage: "[--sample N] [--seed N] [--file NAME]",

@@ -38,10 +38,27 @@ const SCRIPT_TABLE: &str = "script.toml";
 /// What must notice, the quickest first; of the tests those that take seconds each come last, or not at all. `{program}`
 /// stands for the mutant's main file.
 const KILLERS: &[(&str, &[&str])] = &[
-    ("scripts", &["target/debug/hawser", "script", "--program", "{program}", "transports/tcp/scripts"]),
+    (
+        "scripts",
+        &[
+            "target/debug/hawser",
+            "script",
+            "--program",
+            "{program}",
+            "transports/tcp/scripts",
+        ],
+    ),
     (
         "swarm",
-        &["target/debug/hawser", "swarm", "{program}", "--runs", "12", "--save", "{folder}/failure.toml"],
+        &[
+            "target/debug/hawser",
+            "swarm",
+            "{program}",
+            "--runs",
+            "12",
+            "--save",
+            "{folder}/failure.toml",
+        ],
     ),
     ("fast", &["{fast}", "-q", "interpreted"]),
     (
@@ -59,7 +76,10 @@ const KILLERS: &[(&str, &[&str])] = &[
             "bottleneck::",
         ],
     ),
-    ("bottlenecks", &["{tests}", "-q", "--test-threads", "1", "bottleneck::"]),
+    (
+        "bottlenecks",
+        &["{tests}", "-q", "--test-threads", "1", "bottleneck::"],
+    ),
 ];
 
 /// One condition, negated.
@@ -92,7 +112,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         all.retain(|mutant| mutant.file == *file);
     }
     let chosen = choose(&all, &options);
-    println!("{} conditions in {PROGRAM}; {} are negated, one at a time", all.len(), chosen.len());
+    println!(
+        "{} conditions in {PROGRAM}; {} are negated, one at a time",
+        all.len(),
+        chosen.len()
+    );
     let killers = killers(&root)?;
     unchanged_passes(&root, &killers)?;
 
@@ -111,7 +135,11 @@ impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
         let usage = "usage: cargo xtask mutants [--sample N] [--seed N] [--file NAME]";
         let number = |value: &str| value.parse().map_err(|_| usage.to_owned());
-        let mut options = Options { sample: None, seed: 0, file: None };
+        let mut options = Options {
+            sample: None,
+            seed: 0,
+            file: None,
+        };
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let value = rest.next().ok_or(usage)?;
@@ -146,7 +174,10 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
 fn sources(folder: &Path) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
-    let mut names: Vec<String> = entries.filter_map(name).filter(|name| name.ends_with(".mtp")).collect();
+    let mut names: Vec<String> = entries
+        .filter_map(name)
+        .filter(|name| name.ends_with(".mtp"))
+        .collect();
     names.sort();
     Ok(names)
 }
@@ -191,7 +222,10 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     };
     let (tests, fast) = (executable("tcp_interp")?, executable("fast")?);
     let line = |words: &[&str]| {
-        words.iter().map(|word| word.replace("{tests}", &tests).replace("{fast}", &fast)).collect()
+        words
+            .iter()
+            .map(|word| word.replace("{tests}", &tests).replace("{fast}", &fast))
+            .collect()
     };
     Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
 }
@@ -214,7 +248,9 @@ fn unchanged_passes(root: &Path, killers: &[(&'static str, Vec<String>)]) -> Res
     let folder = Copy::of(root, "unchanged", None)?;
     match fate(root, killers, &folder) {
         Fate::Survived => Ok(()),
-        Fate::Killed(name) => Err(format!("the program as it is does not pass `{name}`: mend that first")),
+        Fate::Killed(name) => Err(format!(
+            "the program as it is does not pass `{name}`: mend that first"
+        )),
         Fate::Stillborn => Err("the program as it is does not pass the checker".to_owned()),
     }
 }
@@ -235,9 +271,15 @@ fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mut
                 }
             };
             if let Fate::Survived = fate {
-                println!("survived: {PROGRAM}/{}:{}: !({})", mutant.file, mutant.line, mutant.text);
+                println!(
+                    "survived: {PROGRAM}/{}:{}: !({})",
+                    mutant.file, mutant.line, mutant.text
+                );
             }
-            fates.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((i, fate));
+            fates
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .push((i, fate));
         }
     };
     std::thread::scope(|scope| {
@@ -246,7 +288,9 @@ fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mut
             scope.spawn(move || work(worker));
         }
     });
-    let mut fates = fates.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut fates = fates
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     fates.sort_by_key(|(i, _)| *i);
     fates.into_iter().map(|(_, fate)| fate).collect()
 }
@@ -289,11 +333,20 @@ fn fate(root: &Path, killers: &[(&'static str, Vec<String>)], copy: &Copy) -> Fa
     let main = copy.main().display().to_string();
     let folder = copy.folder.display().to_string();
     for (name, words) in killers {
-        let words: Vec<String> =
-            words.iter().map(|word| word.replace("{program}", &main).replace("{folder}", &folder)).collect();
-        let Some((program, arguments)) = words.split_first() else { continue };
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.replace("{program}", &main).replace("{folder}", &folder))
+            .collect();
+        let Some((program, arguments)) = words.split_first() else {
+            continue;
+        };
         let child = Command::new("sh")
-            .args(["-c", &format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$@\""), "limited", program])
+            .args([
+                "-c",
+                &format!("ulimit -t {PROCESSOR_SECONDS}; exec \"$@\""),
+                "limited",
+                program,
+            ])
             .args(arguments)
             .env("HAWSER_TCP", &main)
             .current_dir(root)
@@ -333,17 +386,30 @@ fn passes(mut child: Child) -> bool {
 
 /// Counts, and compares with the goal.
 fn report(mutants: &[&Mutant], fates: &[Fate]) -> Result<(), String> {
-    let born = fates.iter().filter(|fate| !matches!(fate, Fate::Stillborn)).count();
-    let killed = fates.iter().filter(|fate| matches!(fate, Fate::Killed(_))).count();
+    let born = fates
+        .iter()
+        .filter(|fate| !matches!(fate, Fate::Stillborn))
+        .count();
+    let killed = fates
+        .iter()
+        .filter(|fate| matches!(fate, Fate::Killed(_)))
+        .count();
     for (name, _) in KILLERS {
-        let by = fates.iter().filter(|fate| matches!(fate, Fate::Killed(by) if by == name)).count();
+        let by = fates
+            .iter()
+            .filter(|fate| matches!(fate, Fate::Killed(by) if by == name))
+            .count();
         println!("{by:>5} killed by {name}");
     }
     println!("{:>5} survived", born - killed);
     println!("{:>5} not taken by the checker", mutants.len() - born);
     let score = (killed * 100).checked_div(born).unwrap_or(0);
     println!("{killed} of {born} mutants killed: {score} %");
-    if score < GOAL { Err(format!("the goal is {GOAL} %")) } else { Ok(()) }
+    if score < GOAL {
+        Err(format!("the goal is {GOAL} %"))
+    } else {
+        Ok(())
+    }
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -41,7 +41,11 @@ struct Finding {
 
 impl Finding {
     fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding { place: place.into(), what: what.into(), remedy: remedy.into() }
+        Finding {
+            place: place.into(),
+            what: what.into(),
+            remedy: remedy.into(),
+        }
     }
 }
 
@@ -59,30 +63,87 @@ struct Check {
 
 /// Every rule.
 const CHECKS: &[Check] = &[
-    Check { name: "arrows", run: arrows::check },
-    Check { name: "manifests", run: manifests::check },
-    Check { name: "architecture", run: architecture::check },
-    Check { name: "picture", run: picture::check },
-    Check { name: "heads", run: heads::check },
-    Check { name: "ratchet", run: ratchet::check },
-    Check { name: "names", run: names::check },
-    Check { name: "purity", run: purity::check },
-    Check { name: "unsafety", run: unsafety::check },
-    Check { name: "format", run: format::check },
-    Check { name: "coverage", run: coverage::check },
-    Check { name: "features", run: features::check },
-    Check { name: "marks", run: marks::check },
-    Check { name: "links", run: links::check },
-    Check { name: "words", run: words::check },
-    Check { name: "temporary", run: temporary::check },
-    Check { name: "licences", run: licences::check },
+    Check {
+        name: "arrows",
+        run: arrows::check,
+    },
+    Check {
+        name: "manifests",
+        run: manifests::check,
+    },
+    Check {
+        name: "architecture",
+        run: architecture::check,
+    },
+    Check {
+        name: "picture",
+        run: picture::check,
+    },
+    Check {
+        name: "heads",
+        run: heads::check,
+    },
+    Check {
+        name: "ratchet",
+        run: ratchet::check,
+    },
+    Check {
+        name: "names",
+        run: names::check,
+    },
+    Check {
+        name: "purity",
+        run: purity::check,
+    },
+    Check {
+        name: "unsafety",
+        run: unsafety::check,
+    },
+    Check {
+        name: "format",
+        run: format::check,
+    },
+    Check {
+        name: "coverage",
+        run: coverage::check,
+    },
+    Check {
+        name: "features",
+        run: features::check,
+    },
+    Check {
+        name: "marks",
+        run: marks::check,
+    },
+    Check {
+        name: "links",
+        run: links::check,
+    },
+    Check {
+        name: "words",
+        run: words::check,
+    },
+    Check {
+        name: "temporary",
+        run: temporary::check,
+    },
+    Check {
+        name: "licences",
+        run: licences::check,
+    },
 ];
 
 /// Runs the checks named, or all of them.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(unknown) = arguments.iter().find(|name| CHECKS.iter().all(|check| check.name != *name)) {
+    if let Some(unknown) = arguments
+        .iter()
+        .find(|name| CHECKS.iter().all(|check| check.name != *name))
+    {
         let known: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
-        return Err(format!("there is no check `{unknown}`; there are {}", known.join(", ")));
+        return Err(format!(
+            "there is no check `{unknown}`; there are {}",
+            known.join(", ")
+        ));
     }
     let tree = Tree::read(&crate::root())?;
     let mut count = 0;
@@ -98,5 +159,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     println!("tidy: {} files, {} crates", tree.files.len(), tree.crates.len());
     println!("tidy: {}", coverage::summary(&tree));
-    if count == 0 { Ok(()) } else { Err(format!("{count} findings")) }
+    if count == 0 {
+        Ok(())
+    } else {
+        Err(format!("{count} findings"))
+    }
 }

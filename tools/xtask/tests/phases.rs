@@ -21,7 +21,11 @@ fn build_with(tools: &Path, rustc: Option<&str>) -> Result<String, Box<dyn Error
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/phases");
-    let output = Command::new(tools.join("bash")).arg(script).arg("build").env("PATH", tools).output()?;
+    let output = Command::new(tools.join("bash"))
+        .arg(script)
+        .arg("build")
+        .env("PATH", tools)
+        .output()?;
     assert_eq!(output.status.code(), Some(1));
     Ok(String::from_utf8(output.stderr)?)
 }
@@ -29,7 +33,10 @@ fn build_with(tools: &Path, rustc: Option<&str>) -> Result<String, Box<dyn Error
 #[test]
 fn without_rust_or_with_an_old_one_the_first_line_says_which_is_needed_and_how_to_get_it()
 -> Result<(), Box<dyn Error>> {
-    let wanted = format!("Hawser needs Rust {} or newer, and ", env!("CARGO_PKG_RUST_VERSION"));
+    let wanted = format!(
+        "Hawser needs Rust {} or newer, and ",
+        env!("CARGO_PKG_RUST_VERSION")
+    );
     // What Debian 12 has.
     let old = "rustc 1.63.0 (4b91a6ea7 2022-08-08)";
     for (rustc, present) in [(None, "there is none; "), (Some(old), "this is 1.63.0 (")] {
@@ -57,17 +64,27 @@ fn phase(name: &str, required: &str) -> Result<(Option<i32>, String), Box<dyn Er
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
     let path = format!("{}:{}", folder.display(), std::env::var("PATH")?);
     let script = folder.join("scripts/phases");
-    let output = Command::new(script).arg(name).env("PATH", path).env("HAWSER_REQUIRE", required).output()?;
+    let output = Command::new(script)
+        .arg(name)
+        .env("PATH", path)
+        .env("HAWSER_REQUIRE", required)
+        .output()?;
     Ok((output.status.code(), String::from_utf8(output.stdout)?))
 }
 
 #[test]
 fn what_is_required_and_skipped_fails_its_phase() -> Result<(), Box<dyn Error>> {
     let (code, said) = phase("deny", "")?;
-    assert!(code == Some(0) && said.starts_with("skipped: cargo-deny is not installed"), "{code:?} {said}");
+    assert!(
+        code == Some(0) && said.starts_with("skipped: cargo-deny is not installed"),
+        "{code:?} {said}"
+    );
     let (code, said) = phase("deny", "netns,tun")?;
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = phase("deny", "netns,cargo-deny")?;
-    assert!(code == Some(1) && said.contains("this must not be skipped here"), "{code:?} {said}");
+    assert!(
+        code == Some(1) && said.contains("this must not be skipped here"),
+        "{code:?} {said}"
+    );
     Ok(())
 }

@@ -50,11 +50,16 @@ impl ProgramArgs {
         }
         let answer = client.ask(&json!({ "attachments": {} })).map_err(exit)?;
         match list(&answer, "attachments") {
-            [] => Err(Exit::failed("the process runs no program to which something can be attached")),
+            [] => Err(Exit::failed(
+                "the process runs no program to which something can be attached",
+            )),
             [one] => Ok(one["source"].as_u64().unwrap_or_default()),
             more => {
                 let numbers: Vec<_> = more.iter().map(|source| source["source"].to_string()).collect();
-                Err(Exit::usage(format!("say which of them: --source {}", numbers.join(" or "))))
+                Err(Exit::usage(format!(
+                    "say which of them: --source {}",
+                    numbers.join(" or ")
+                )))
             }
         }
     }
@@ -68,7 +73,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Ok(_) => std::fs::read_to_string(file).map_err(|error| wrong(&error))?,
         Err(error) => return Err(wrong(&error)),
     };
-    let name = args.name.clone().or_else(|| Some(file.file_stem()?.to_str()?.to_owned()));
+    let name = args
+        .name
+        .clone()
+        .or_else(|| Some(file.file_stem()?.to_str()?.to_owned()));
     let name = name.ok_or_else(|| wrong(&"its name is no text: give one with --name"))?;
     let mut client = args.client.connect("hawser-attach", 0)?;
     let source = args.program.find(&mut client)?;
@@ -93,7 +101,9 @@ fn show(args: &Args) -> Outcome {
     let mut client = args.client.connect("hawser-attach", 0)?;
     let answer = client.ask(&json!({ "attachments": {} })).map_err(exit)?;
     let meant = |source: &&Value| {
-        args.program.source.is_none_or(|number| source["source"].as_u64() == Some(number.into()))
+        args.program
+            .source
+            .is_none_or(|number| source["source"].as_u64() == Some(number.into()))
     };
     for source in list(&answer, "attachments").iter().filter(meant) {
         if args.client.json {
@@ -103,7 +113,12 @@ fn show(args: &Args) -> Outcome {
         println!("source {} is {}", source["source"], text(source, "provider"));
         for one in list(source, "attached") {
             let places: Vec<_> = list(one, "places").iter().filter_map(Value::as_str).collect();
-            println!("  {} by {}: {}", text(one, "name"), text(one, "who"), places.join(", "));
+            println!(
+                "  {} by {}: {}",
+                text(one, "name"),
+                text(one, "who"),
+                places.join(", ")
+            );
         }
     }
     Ok(())

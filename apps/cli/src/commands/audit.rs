@@ -16,7 +16,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut client = args.client.connect("hawser-audit", 0)?;
     let answer = client.ask(&json!({ "audit": {} })).map_err(exit)?;
     for entry in list(&answer, "audit") {
-        if args.client.json { println!("{entry}") } else { println!("{}", line(entry)) }
+        if args.client.json {
+            println!("{entry}")
+        } else {
+            println!("{}", line(entry))
+        }
     }
     match answer["forgotten"].as_u64() {
         Some(forgotten) if args.client.json => println!("{}", json!({ "forgotten": forgotten })),
@@ -44,9 +48,10 @@ fn line(entry: &Value) -> String {
     let times = entry["count"].as_u64().filter(|count| *count > 1);
     let times = times.map_or_else(String::new, |count| format!(" ({count} times)"));
     let (who, variable, flow) = (text(entry, "who"), text(entry, "variable"), text(entry, "flow"));
-    let at = entry["ended"]
-        .as_u64()
-        .map_or_else(|| format!("{:.3} s", entry["last"].as_u64().unwrap_or_default() as f64 / 1e9), wall);
+    let at = entry["ended"].as_u64().map_or_else(
+        || format!("{:.3} s", entry["last"].as_u64().unwrap_or_default() as f64 / 1e9),
+        wall,
+    );
     let origin = match (entry["user"].as_u64(), entry["process"].as_u64()) {
         (Some(user), Some(process)) => format!(" (user {user}, process {process})"),
         (Some(user), None) => format!(" (user {user})"),

@@ -30,7 +30,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("so"));
+    let output = args
+        .output
+        .clone()
+        .unwrap_or_else(|| args.file.with_extension("so"));
     if output.extension().is_none_or(|ending| ending != "so") {
         return Err(Exit::usage(format!(
             "{}: a program that is built has a name that ends in .so, by which it is known",
@@ -40,7 +43,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     programs::build(&checked(&args.file)?, &output).map_err(refused)?;
     let bytes = std::fs::metadata(&output).map_err(Exit::environment)?.len();
     match args.json {
-        true => println!("{}", json!({ "output": output.display().to_string(), "bytes": bytes })),
+        true => println!(
+            "{}",
+            json!({ "output": output.display().to_string(), "bytes": bytes })
+        ),
         false => println!("{} ({bytes} bytes)", output.display()),
     }
     Ok(())
@@ -63,6 +69,11 @@ pub(super) fn checked(file: &Path) -> Result<programs::Module, Exit> {
     let compilation = hawser::lang::compile(file);
     let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let colour = wanted && std::io::stderr().is_terminal();
-    std::eprint!("{}", hawser::lang::render(&compilation.diagnostics, &compilation.sources, colour));
-    compilation.module.ok_or_else(|| Exit::failed(format!("{} has errors", file.display())))
+    std::eprint!(
+        "{}",
+        hawser::lang::render(&compilation.diagnostics, &compilation.sources, colour)
+    );
+    compilation
+        .module
+        .ok_or_else(|| Exit::failed(format!("{} has errors", file.display())))
 }

@@ -49,7 +49,10 @@ async fn speak(session: &Session) -> Result<SessionStream, Exit> {
         if input.read_buf(&mut buffer).await.map_err(Exit::environment)? == 0 {
             break;
         }
-        stream.write_bytes(buffer.split().freeze()).await.map_err(Exit::network)?;
+        stream
+            .write_bytes(buffer.split().freeze())
+            .await
+            .map_err(Exit::network)?;
     }
     stream.shutdown().await.map_err(Exit::network)?;
     Ok(stream)

@@ -31,8 +31,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let program =
-        args.attach.as_deref().map(|name| programs::resolve(name, &[])).transpose().map_err(Exit::input)?;
+    let program = args
+        .attach
+        .as_deref()
+        .map(|name| programs::resolve(name, &[]))
+        .transpose()
+        .map_err(Exit::input)?;
     let (mut wrong, mut unreadable) = (0, 0);
     let mut findings: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
@@ -54,7 +58,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         } else {
             let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             let colour = wanted && std::io::stderr().is_terminal();
-            std::eprint!("{}", lang::render(&compilation.diagnostics, &compilation.sources, colour));
+            std::eprint!(
+                "{}",
+                lang::render(&compilation.diagnostics, &compilation.sources, colour)
+            );
         }
         match &compilation.module {
             Some(_) if program.is_some() => {

@@ -22,7 +22,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut any = args.pattern.is_none();
     for source in list(&offers, "offers") {
         let like = |key: &str| {
-            list(source, key).iter().filter(|o| pattern.matches(text(o, "name"))).cloned().collect::<Vec<_>>()
+            list(source, key)
+                .iter()
+                .filter(|o| pattern.matches(text(o, "name")))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         let (events, variables) = (like("events"), like("variables"));
         any |= !events.is_empty() || !variables.is_empty();
@@ -38,21 +42,32 @@ pub(crate) fn run(args: &Args) -> Outcome {
         for event in &events {
             println!("  event     {}{}", text(event, "name"), described(event));
             for field in list(event, "fields") {
-                println!("              {} ({}){}", text(field, "name"), kind(field), described(field));
+                println!(
+                    "              {} ({}){}",
+                    text(field, "name"),
+                    kind(field),
+                    described(field)
+                );
             }
         }
-        variables.iter().for_each(|variable| println!("  variable  {}", variable_line(variable)));
+        variables
+            .iter()
+            .for_each(|variable| println!("  variable  {}", variable_line(variable)));
     }
     if any {
         Ok(())
     } else {
-        Err(Exit::failed(format!("no event and no variable has a name like `{pattern}`")))
+        Err(Exit::failed(format!(
+            "no event and no variable has a name like `{pattern}`"
+        )))
     }
 }
 
 /// What its provider says of it.
 fn described(of: &Value) -> String {
-    of["about"].as_str().map_or_else(String::new, |about| format!(": {about}"))
+    of["about"]
+        .as_str()
+        .map_or_else(String::new, |about| format!(": {about}"))
 }
 
 fn variable_line(variable: &Value) -> String {
@@ -60,7 +75,12 @@ fn variable_line(variable: &Value) -> String {
         (Some(min), Some(max)) => format!(", may be set to {min}..={max}"),
         _ => String::new(),
     };
-    format!("{} ({}{bounds}){}", text(variable, "name"), kind(variable), described(variable))
+    format!(
+        "{} ({}{bounds}){}",
+        text(variable, "name"),
+        kind(variable),
+        described(variable)
+    )
 }
 
 /// What a value's number means: the members of an enumeration, the unit of a time.

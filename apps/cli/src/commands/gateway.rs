@@ -108,8 +108,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match (&args.command, &args.serve) {
         (Some(Command::Token(args)), _) => token(args),
         (Some(Command::Cat(args)), _) => cat(args),
-        (None, Some(serve)) => gateway(serve, args.stack.described(&args.routers.routers)?, &args.interact),
-        (None, None) => Err(Exit::usage("--clients FILE is missing; see `hawser gateway --help`")),
+        (None, Some(serve)) => gateway(
+            serve,
+            args.stack.described(&args.routers.routers)?,
+            &args.interact,
+        ),
+        (None, None) => Err(Exit::usage(
+            "--clients FILE is missing; see `hawser gateway --help`",
+        )),
     }
 }
 
@@ -118,7 +124,10 @@ fn token(args: &TokenArgs) -> Outcome {
     let line = Clients::line(&args.name, &token);
     // What would not be read back is not made.
     Clients::parse(&line).map_err(|error| Exit::usage(error.why))?;
-    let path = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
+    let path = args
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}.token", args.name)));
     token.write(&path).map_err(Exit::environment)?;
     println!("{line}");
     eprintln!(
@@ -161,14 +170,26 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
     let json = args.json;
     interact.start()?;
     runtime()?.block_on(async {
-        let resolver =
-            Config::system().and_then(|config| Resolver::new(&config)).map_err(Exit::environment)?;
+        let resolver = Config::system()
+            .and_then(|config| Resolver::new(&config))
+            .map_err(Exit::environment)?;
         // Its clients have tokens.
         let other = "hawser gateway cat --token FILE --to HOST:PORT";
-        let invitation = Invitation { other, code: None, qr: false };
+        let invitation = Invitation {
+            other,
+            code: None,
+            qr: false,
+        };
         let server = listen(&wait, limits.acceptor(), &invitation, json).await?;
-        let config = GatewayConfig { clients, allow, resolver, limits };
-        serve(server, config, move |event| tell(&event, json)).await.map_err(Exit::environment)
+        let config = GatewayConfig {
+            clients,
+            allow,
+            resolver,
+            limits,
+        };
+        serve(server, config, move |event| tell(&event, json))
+            .await
+            .map_err(Exit::environment)
     })
 }
 
@@ -180,18 +201,29 @@ fn rules(path: &Path) -> Result<AllowList, Exit> {
 
 fn tell(event: &Event, json: bool) {
     let (words, object): (String, Value) = match event {
-        Event::Welcomed { client } => {
-            (format!("{client} is here"), json!({ "event": "welcomed", "client": &**client }))
-        }
-        Event::Refused { why } => {
-            (format!("a session was refused: {why}"), json!({ "event": "refused", "why": why }))
-        }
-        Event::Connected { client, destination, address } => (
+        Event::Welcomed { client } => (
+            format!("{client} is here"),
+            json!({ "event": "welcomed", "client": &**client }),
+        ),
+        Event::Refused { why } => (
+            format!("a session was refused: {why}"),
+            json!({ "event": "refused", "why": why }),
+        ),
+        Event::Connected {
+            client,
+            destination,
+            address,
+        } => (
             format!("{client}: {destination} at {address}"),
             json!({ "event": "connected", "client": &**client, "destination": destination.to_string(),
                     "address": address.to_string() }),
         ),
-        Event::Denied { client, destination, reply, why } => {
+        Event::Denied {
+            client,
+            destination,
+            reply,
+            why,
+        } => {
             let destination = destination.as_ref().map(ToString::to_string);
             let place = destination.as_deref().unwrap_or("a request");
             (
@@ -200,14 +232,23 @@ fn tell(event: &Event, json: bool) {
                         "reply": reply.code(), "why": why }),
             )
         }
-        Event::Ended { client, destination, carried, end } => (
-            format!("{client}: {destination} has ended: {} bytes up, {} down", carried.up, carried.down),
+        Event::Ended {
+            client,
+            destination,
+            carried,
+            end,
+        } => (
+            format!(
+                "{client}: {destination} has ended: {} bytes up, {} down",
+                carried.up, carried.down
+            ),
             json!({ "event": "ended", "client": &**client, "destination": destination.to_string(),
                     "up": carried.up, "down": carried.down, "how": format!("{end:?}").to_lowercase() }),
         ),
-        Event::Left { client } => {
-            (format!("{client} has gone"), json!({ "event": "left", "client": &**client }))
-        }
+        Event::Left { client } => (
+            format!("{client} has gone"),
+            json!({ "event": "left", "client": &**client }),
+        ),
     };
     // Whoever reads the log may go; the gateway goes on.
     let _ = match json {
@@ -223,16 +264,22 @@ fn cat(args: &CatArgs) -> Outcome {
     let destination = Destination::parse(&args.to).map_err(Exit::usage)?;
     let token = Token::read(&args.token).map_err(Exit::input)?;
     let Asked::Call(document) = args.session.asked()? else {
-        return Err(Exit::usage("the gateway is missing: hawser gateway cat HOST[:PORT] …"));
+        return Err(Exit::usage(
+            "the gateway is missing: hawser gateway cat HOST[:PORT] …",
+        ));
     };
     if !document.is_secure() {
-        return Err(Exit::usage("a token is sent to a gateway with TLS alone: leave --insecure out"));
+        return Err(Exit::usage(
+            "a token is sent to a gateway with TLS alone: leave --insecure out",
+        ));
     }
     args.session.interact.start()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let (gateway, warnings) = Gateway::open(*document, token).await.map_err(Exit::network)?;
-        warnings.iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
+        warnings
+            .iter()
+            .for_each(|warning| eprintln!("hawser: warning: {warning}"));
         let mut interrupted = signal(SignalKind::interrupt()).map_err(Exit::environment)?;
         let mut terminated = signal(SignalKind::terminate()).map_err(Exit::environment)?;
         let connected = async {

@@ -40,10 +40,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let output = destination(args)?;
     let remote = resolve(&args.url, &args.device)?;
     runtime()?.block_on(async {
-        match tokio::time::timeout(Duration::from_secs(args.max_time), download(args, &output, remote)).await
+        match tokio::time::timeout(
+            Duration::from_secs(args.max_time),
+            download(args, &output, remote),
+        )
+        .await
         {
             Ok(outcome) => outcome,
-            Err(_) => Err(Exit::network(format!("gave up after {} s; see --max-time", args.max_time))),
+            Err(_) => Err(Exit::network(format!(
+                "gave up after {} s; see --max-time",
+                args.max_time
+            ))),
         }
     })
 }
@@ -66,13 +73,19 @@ async fn download(args: &Args, path: &Path, remote: SocketAddr) -> Outcome {
         stream,
         &args.url,
         |total| {
-            *going.borrow_mut() = (progress::bytes(quiet, args.url.path(), total), Some(open_output(path)?));
+            *going.borrow_mut() = (
+                progress::bytes(quiet, args.url.path(), total),
+                Some(open_output(path)?),
+            );
             Ok(())
         },
         |bytes| {
             let (bar, output) = &mut *going.borrow_mut();
             bar.inc(bytes.len() as u64);
-            state = probe.observe("retransmissions").zip(probe.observe("srtt")).or(state);
+            state = probe
+                .observe("retransmissions")
+                .zip(probe.observe("srtt"))
+                .or(state);
             output.as_mut().map_or(Ok(()), |output| output.write_all(bytes))
         },
     )
@@ -107,7 +120,9 @@ fn parse_url(text: &str) -> Result<Uri, String> {
     if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| *scheme != "http") {
         return Err(format!("only http:// is spoken here, not {scheme}://"));
     }
-    let url: Uri = text.parse().map_err(|e| format!("{e}; write http://HOST[:PORT]/PATH"))?;
+    let url: Uri = text
+        .parse()
+        .map_err(|e| format!("{e}; write http://HOST[:PORT]/PATH"))?;
     match url.scheme_str() {
         Some("http") => Ok(url),
         _ => Err("write http://HOST[:PORT]/PATH".to_owned()),
@@ -116,9 +131,13 @@ fn parse_url(text: &str) -> Result<Uri, String> {
 
 /// Where the download goes: as said, or the last part of the URL's path.
 fn destination(args: &Args) -> Result<PathBuf, Exit> {
-    let Some(path) = &args.output else { return file_name(args.url.path()) };
+    let Some(path) = &args.output else {
+        return file_name(args.url.path());
+    };
     if path.as_os_str() == "-" && args.json {
-        return Err(Exit::usage("standard output cannot take both the download and --json"));
+        return Err(Exit::usage(
+            "standard output cannot take both the download and --json",
+        ));
     }
     Ok(path.clone())
 }
@@ -128,9 +147,9 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
     let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
     match name.as_ref() {
         "" | "." | ".." => Err(Exit::usage("the URL names no file; say where to put it with -o")),
-        name if name.contains(['/', '\0']) => {
-            Err(Exit::usage(format!("`{last}` is no name for a file; say where to put it with -o")))
-        }
+        name if name.contains(['/', '\0']) => Err(Exit::usage(format!(
+            "`{last}` is no name for a file; say where to put it with -o"
+        ))),
         name => Ok(PathBuf::from(name)),
     }
 }
@@ -139,12 +158,17 @@ fn open_output(path: &Path) -> io::Result<Box<dyn Write>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdout()));
     }
-    Ok(Box::new(io::BufWriter::with_capacity(1 << 20, std::fs::File::create(path)?)))
+    Ok(Box::new(io::BufWriter::with_capacity(
+        1 << 20,
+        std::fs::File::create(path)?,
+    )))
 }
 
 /// The address to connect to: of a family that the stack has.
 fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
-    let host = url.host().ok_or_else(|| Exit::usage(format!("{url} names no host")))?;
+    let host = url
+        .host()
+        .ok_or_else(|| Exit::usage(format!("{url} names no host")))?;
     let port = url.port_u16().unwrap_or(80);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
@@ -154,9 +178,15 @@ fn resolve(url: &Uri, device: &DeviceArgs) -> Result<SocketAddr, Exit> {
         .to_socket_addrs()
         .map_err(|e| Exit::network(format!("cannot resolve {bare}: {e}")))?
         .collect();
-    let usable =
-        found.iter().find(|a| device.address(Some(a.ip())).is_some_and(|own| own.is_ipv4() == a.is_ipv4()));
-    usable.or(found.first()).copied().ok_or_else(|| Exit::network(format!("{bare} has no address")))
+    let usable = found.iter().find(|a| {
+        device
+            .address(Some(a.ip()))
+            .is_some_and(|own| own.is_ipv4() == a.is_ipv4())
+    });
+    usable
+        .or(found.first())
+        .copied()
+        .ok_or_else(|| Exit::network(format!("{bare} has no address")))
 }
 
 #[cfg(test)]
@@ -167,7 +197,13 @@ mod tests {
     fn a_url_is_http_and_names_a_host() {
         assert!(parse_url("http://[fd09::1]:8000/a%20b").is_ok());
         assert!(parse_url("https://10.9.0.1/x").unwrap_err().contains("not https"));
-        for wrong in ["nums", "/nums", "10.9.0.1:8000/nums", "http://", "http://10.9.0.1/a b"] {
+        for wrong in [
+            "nums",
+            "/nums",
+            "10.9.0.1:8000/nums",
+            "http://",
+            "http://10.9.0.1/a b",
+        ] {
             assert!(parse_url(wrong).unwrap_err().contains("write http://"), "{wrong}");
         }
     }

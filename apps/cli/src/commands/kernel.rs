@@ -65,7 +65,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let bus = args.interact.open()?;
         let serving = kernel::serve_kernel(&bus, &options).map_err(exit)?;
         if args.json {
-            println!("{}", json!({ "serving": "kernel.tcp", "source": serving.source().0 }));
+            println!(
+                "{}",
+                json!({ "serving": "kernel.tcp", "source": serving.source().0 })
+            );
         } else {
             println!("kernel.tcp is source {}", serving.source().0);
         }
@@ -93,7 +96,9 @@ fn capabilities(options: &Options, as_json: bool) -> Outcome {
         let serving = kernel::serve_kernel(&open_process_bus(), options).map_err(exit)?;
         capabilities = serving.capabilities().to_vec();
     }
-    capabilities.iter().for_each(|capability| show(capability, as_json));
+    capabilities
+        .iter()
+        .for_each(|capability| show(capability, as_json));
     Ok(())
 }
 
@@ -115,6 +120,10 @@ fn show(capability: &Capability, as_json: bool) {
         return;
     }
     let given = missing.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
-    let note = if capability.note.is_empty() { String::new() } else { format!(" ({})", capability.note) };
+    let note = if capability.note.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", capability.note)
+    };
     println!("{name}: {given}{note}");
 }

@@ -57,12 +57,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         println!("{answer}");
     } else {
         let before = &answer["modified"]["before"];
-        println!("{} of {}: {before} -> {} for {lease:?}", args.variable, args.flow, args.value);
+        println!(
+            "{} of {}: {before} -> {} for {lease:?}",
+            args.variable, args.flow, args.value
+        );
     }
     while let Some(rest) = lease.checked_sub(begin.elapsed()).filter(|rest| !rest.is_zero()) {
         if let Heard::Ended(ended) = client.hear(Some(rest)).map_err(exit)? {
-            let why =
-                format!("the lease on {} of {} has ended: {}", args.variable, args.flow, text(&ended, "why"));
+            let why = format!(
+                "the lease on {} of {} has ended: {}",
+                args.variable,
+                args.flow,
+                text(&ended, "why")
+            );
             return Err(Exit::failed(OneLine(why)));
         }
     }

@@ -26,9 +26,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut client = args.client.connect("hawser-probe", 0)?;
     let Some(flow) = &args.flow else {
         let scope = args.scope.as_deref().unwrap_or_default();
-        let flows = client.ask(&json!({ "flows": { "scope": scope } })).map_err(exit)?;
+        let flows = client
+            .ask(&json!({ "flows": { "scope": scope } }))
+            .map_err(exit)?;
         for flow in list(&flows, "flows") {
-            if args.client.json { println!("{flow}") } else { println!("{}", flow_line(flow)) }
+            if args.client.json {
+                println!("{flow}")
+            } else {
+                println!("{}", flow_line(flow))
+            }
         }
         return Ok(());
     };
@@ -58,14 +64,21 @@ fn is_plain(c: char) -> bool {
 }
 
 fn flow_line(flow: &Value) -> String {
-    let name = format!("{} {}.{}", text(flow, "flow"), text(flow, "provider"), text(flow, "kind"));
+    let name = format!(
+        "{} {}.{}",
+        text(flow, "flow"),
+        text(flow, "provider"),
+        text(flow, "kind")
+    );
     let ends = match (flow["local"].as_str(), flow["remote"].as_str()) {
         (Some(local), Some(remote)) => format!(" {local} > {remote}"),
         (Some(local), None) => format!(" {local}"),
         (None, Some(remote)) => format!(" > {remote}"),
         (None, None) => String::new(),
     };
-    let mut line = format!("{name}{ends} {}", text(flow, "label")).trim_end().to_owned();
+    let mut line = format!("{name}{ends} {}", text(flow, "label"))
+        .trim_end()
+        .to_owned();
     for attribute in ATTRIBUTES {
         match &flow[attribute] {
             Value::Null => {}

@@ -49,7 +49,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     if args.json && args.output.as_ref().is_some_and(|path| path.as_os_str() == "-") {
-        return Err(Exit::usage("standard output cannot take both the file and --json"));
+        return Err(Exit::usage(
+            "standard output cannot take both the file and --json",
+        ));
     }
     let one = Arc::new(One {
         output: args.output.clone(),
@@ -59,7 +61,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     runtime()?.block_on(async {
         let meeting = Meeting::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
-        if args.keep { go_on(&one, &meeting).await } else { one.receive(meeting.next().await?).await }
+        if args.keep {
+            go_on(&one, &meeting).await
+        } else {
+            one.receive(meeting.next().await?).await
+        }
     })
 }
 
@@ -99,7 +105,9 @@ impl One {
 
     async fn receive(&self, session: Session) -> Outcome {
         let watch = Watch::new(&session, self.json);
-        let mut stream = in_time(BEGINNING, session.accept()).await?.map_err(Exit::network)?;
+        let mut stream = in_time(BEGINNING, session.accept())
+            .await?
+            .map_err(Exit::network)?;
         let (output, force) = (self.output.as_deref(), self.force);
         let received = receive(&mut stream, output, force, &self.budget, &watch.total).await;
         let seconds = watch.elapsed().as_secs_f64();

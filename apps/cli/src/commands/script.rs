@@ -87,7 +87,9 @@ fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
         ("TFO_COOKIE_ZERO", "b7c12350a90dc8f5"),
         ("MSS", "1460"),
     ];
-    words.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    words
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -116,7 +118,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let text = String::from_utf8_lossy(&text);
         let report = scripts.run(file, &text, &options);
         let reason = match args.linux {
-            true => scripts.departures().reason(&slashes(file), &report).map(str::to_owned),
+            true => scripts
+                .departures()
+                .reason(&slashes(file), &report)
+                .map(str::to_owned),
             false => None,
         };
         if !args.json {
@@ -138,7 +143,11 @@ fn slashes(path: &Path) -> String {
 
 fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
     let name = file.display();
-    let word = if reason.is_some() { "departs" } else { report.word() };
+    let word = if reason.is_some() {
+        "departs"
+    } else {
+        report.word()
+    };
     println!("{name}: {word}");
     if trace {
         report.trace.iter().for_each(|line| println!("    {line}"));
@@ -176,7 +185,11 @@ impl Tally {
             (Verdict::Passed, _) => self.passed += 1,
             (Verdict::Unsupported(failure), reason) => {
                 *self.constructs.entry(failure.got.clone()).or_default() += 1;
-                if reason.is_some() { self.departed += 1 } else { self.unsupported += 1 }
+                if reason.is_some() {
+                    self.departed += 1
+                } else {
+                    self.unsupported += 1
+                }
             }
             (Verdict::Failed(_), Some(_)) | (Verdict::Unreadable(_), Some(_)) => self.departed += 1,
             (Verdict::Failed(_), None) => self.failed += 1,
@@ -225,7 +238,9 @@ impl Tally {
                 "{all} scripts: {} passed, {} failed, {} depart as declared, {} unsupported, {} unreadable",
                 self.passed, self.failed, self.departed, self.unsupported, self.unreadable
             );
-            self.constructs.iter().for_each(|(what, count)| println!("  {count} × {what}"));
+            self.constructs
+                .iter()
+                .for_each(|(what, count)| println!("  {count} × {what}"));
         }
         match bad {
             0 => Ok(()),

@@ -33,7 +33,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let readable = std::fs::metadata(&args.file).and_then(|data| match data.is_file() {
         true => Ok(data.len()),
-        false => Err(std::io::Error::other("it is no file; `hawser cat` sends what comes by a pipe")),
+        false => Err(std::io::Error::other(
+            "it is no file; `hawser cat` sends what comes by a pipe",
+        )),
     });
     let length =
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;

@@ -81,7 +81,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 .listen(at, args.backlog)
                 .map_err(|e| Exit::environment(format!("cannot listen on {at}: {e}")))?;
             if args.json {
-                println!("{}", json!({ "listening": at.to_string(), "engine": args.device.engine().name() }));
+                println!(
+                    "{}",
+                    json!({ "listening": at.to_string(), "engine": args.device.engine().name() })
+                );
             } else {
                 println!("listening on http://{at}/");
             }
@@ -118,7 +121,13 @@ fn allow_files(wanted: u64) {
     let current = limits.maximum.map_or(wanted, |most| wanted.min(most));
     if limits.current.is_some_and(|now| now < current) {
         // Where it is not allowed, files that cannot be opened are answered with an error.
-        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limits });
+        let _ = rustix::process::setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(current),
+                ..limits
+            },
+        );
     }
 }
 
@@ -132,7 +141,10 @@ struct Refused {
 impl Refused {
     fn count(&mut self) {
         self.count += 1;
-        if self.reported.is_none_or(|at| at.elapsed() >= Duration::from_secs(60)) {
+        if self
+            .reported
+            .is_none_or(|at| at.elapsed() >= Duration::from_secs(60))
+        {
             eprintln!(
                 "--max-connections or --max-per-network is reached: {} connections were reset so far",
                 self.count
@@ -205,7 +217,13 @@ fn report(
         return;
     }
     for request in requests {
-        println!("{peer} {} {} {} {}", request.method, request.path, request.status, request.sent.bytes());
+        println!(
+            "{peer} {} {} {} {}",
+            request.method,
+            request.path,
+            request.status,
+            request.sent.bytes()
+        );
     }
     if let Some(error) = error {
         println!("{peer} {error}");

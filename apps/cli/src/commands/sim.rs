@@ -59,15 +59,25 @@ pub(crate) fn run(args: &Args) -> Outcome {
 
 fn finish(args: &Args, report: &Report) -> Outcome {
     if args.json {
-        print!("{}\n", serde_json::to_string_pretty(report).map_err(Exit::failed)?);
+        print!(
+            "{}\n",
+            serde_json::to_string_pretty(report).map_err(Exit::failed)?
+        );
     } else {
         print!("{report}\n");
     }
     if report.ok {
         return Ok(());
     }
-    let engine = args.engine.engine.map_or_else(String::new, |engine| format!(" --engine {engine}"));
-    let native = if args.native.allow_native { " --allow-native" } else { "" };
+    let engine = args
+        .engine
+        .engine
+        .map_or_else(String::new, |engine| format!(" --engine {engine}"));
+    let native = if args.native.allow_native {
+        " --allow-native"
+    } else {
+        ""
+    };
     Err(Exit::failed(format!(
         "the run broke its promise; repeat it with: hawser replay {} --seed {}{engine}{native}",
         args.file.display(),

@@ -69,7 +69,10 @@ enum Law {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let law = match args.law {
-        Law::Fast => NamedLaw::Fast(FastParams { alpha: args.alpha, gamma: args.gamma }),
+        Law::Fast => NamedLaw::Fast(FastParams {
+            alpha: args.alpha,
+            gamma: args.gamma,
+        }),
         Law::Reno => NamedLaw::Reno,
     };
     let name = args.name.as_deref().unwrap_or(law.name());
@@ -90,10 +93,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let scope = args.flow.map_or(Scope::All, Scope::One);
     let (interval, lease, priority) = (args.interval, args.lease, args.priority);
-    let options = SteerOptions { scope, interval, lease, priority, ..SteerOptions::new(&provider) };
+    let options = SteerOptions {
+        scope,
+        interval,
+        lease,
+        priority,
+        ..SteerOptions::new(&provider)
+    };
     let mut remote = Remote::new(client, law.steers(options), Some(SLOTS)).map_err(exit)?;
     if args.client.json {
-        println!("{}", json!({ "steering": { "law": law.name(), "provider": provider } }));
+        println!(
+            "{}",
+            json!({ "steering": { "law": law.name(), "provider": provider } })
+        );
     } else {
         println!("{} steers {provider}", law.name());
     }
@@ -145,9 +157,10 @@ fn has_acted(client: &mut Client, name: &str) -> Result<bool, Exit> {
         return Ok(true);
     }
     match own.iter().rfind(|entry| text(entry, "act") == "refused") {
-        Some(entry) => {
-            Err(Exit::failed(OneLine(format!("nothing could be steered: {}", text(entry, "why")))))
-        }
+        Some(entry) => Err(Exit::failed(OneLine(format!(
+            "nothing could be steered: {}",
+            text(entry, "why")
+        )))),
         None => Ok(false),
     }
 }
@@ -166,6 +179,9 @@ fn steerable(client: &mut Client) -> Result<String, Exit> {
     match names[..] {
         [] => Err(Exit::failed("nothing there has a window that can be set")),
         [one] => Ok(one.to_owned()),
-        _ => Err(Exit::usage(format!("say which of them: --provider {}", names.join(" or ")))),
+        _ => Err(Exit::usage(format!(
+            "say which of them: --provider {}",
+            names.join(" or ")
+        ))),
     }
 }

@@ -66,29 +66,53 @@ struct Engines {
 
 fn parse_engines(text: &str) -> Result<Engines, String> {
     match text.parse() {
-        Ok(engine) => Ok(Engines { first: engine, second: engine }),
-        Err(_) if text == "both" => Ok(Engines { first: Engine::Interp, second: Engine::Native }),
+        Ok(engine) => Ok(Engines {
+            first: engine,
+            second: engine,
+        }),
+        Err(_) if text == "both" => Ok(Engines {
+            first: Engine::Interp,
+            second: Engine::Native,
+        }),
         Err(_) => Err(format!("no engine `{text}`; there are: interp, native, both")),
     }
 }
 
 impl Engines {
     fn name(self) -> &'static str {
-        if self.first == self.second { self.first.name() } else { "both" }
+        if self.first == self.second {
+            self.first.name()
+        } else {
+            "both"
+        }
     }
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let usual = Engine::of(&args.program);
-    let engines = args.engine.unwrap_or(Engines { first: usual, second: usual });
+    let engines = args.engine.unwrap_or(Engines {
+        first: usual,
+        second: usual,
+    });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
     for engine in [engines.first, engines.second] {
-        let loaded = programs.open(Some(engine), &args.program).map_err(|e| refused(&Error::Load(e)))?;
+        let loaded = programs
+            .open(Some(engine), &args.program)
+            .map_err(|e| refused(&Error::Load(e)))?;
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
     }
-    let abilities = if args.plain { Abilities::LEAST } else { Abilities::ALL };
-    let swarm = Swarm { args, programs: &programs, engines, abilities };
+    let abilities = if args.plain {
+        Abilities::LEAST
+    } else {
+        Abilities::ALL
+    };
+    let swarm = Swarm {
+        args,
+        programs: &programs,
+        engines,
+        abilities,
+    };
     let Totals { runs, events, bytes } = swarm.run()?;
     match args.json {
         true => println!(
@@ -101,7 +125,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         false => println!(
             "{runs} runs of {}, each {}: safe, live and repeatable ({bytes} bytes delivered, {events} events)",
             args.program,
-            if engines.first == engines.second { "twice" } else { "on both engines" }
+            if engines.first == engines.second {
+                "twice"
+            } else {
+                "on both engines"
+            }
         ),
     }
     Ok(())
@@ -128,11 +156,15 @@ impl Swarm<'_> {
     /// have been taken by then, and are waited for: so which one that is depends on no thread.
     fn run(&self) -> Result<Totals, Exit> {
         let args = self.args;
-        let jobs =
-            args.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+        let jobs = args.jobs.map_or_else(
+            || thread::available_parallelism().map_or(1, usize::from),
+            usize::from,
+        );
         let bar = progress::count(args.json, "swarm", args.runs);
         let end = args.first.saturating_add(args.runs);
-        let deadline = args.limit.and_then(|nanos| Instant::now().checked_add(Duration::from_nanos(nanos)));
+        let deadline = args
+            .limit
+            .and_then(|nanos| Instant::now().checked_add(Duration::from_nanos(nanos)));
         let (next, stop) = (AtomicU64::new(args.first), AtomicBool::new(false));
         let (results, done) = mpsc::channel();
         let mut totals = Totals::default();
@@ -193,7 +225,14 @@ impl Swarm<'_> {
         if !report.ok || report.trace_hash != again.trace_hash {
             return Err(Failure::Broken(Box::new([report, again])));
         }
-        Ok((report.events, report.flows.iter().map(|f| f.forward.bytes + f.backward.bytes).sum()))
+        Ok((
+            report.events,
+            report
+                .flows
+                .iter()
+                .map(|f| f.forward.bytes + f.backward.bytes)
+                .sum(),
+        ))
     }
 
     /// Saves the scenario of a seed that failed; what to print.
@@ -207,7 +246,9 @@ impl Swarm<'_> {
             sim::set_engine(&mut failing, self.engines.first);
             save(&args.save, &failing)
         });
-        saved.err().unwrap_or_else(|| self::failure(args, seed, &report, &again))
+        saved
+            .err()
+            .unwrap_or_else(|| self::failure(args, seed, &report, &again))
     }
 }
 
@@ -264,7 +305,10 @@ fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
 
 /// The program as a scenario in the file `save` names it: such a path is relative to that file.
 fn program_seen_from(save: &Path, program: &str) -> String {
-    let folder = save.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = save
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
     match Path::new(program).canonicalize() {
         Ok(full) if !same && (program.ends_with(".mtp") || program.ends_with(".so")) => {

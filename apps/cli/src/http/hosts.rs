@@ -33,7 +33,10 @@ impl Hosts {
         addresses: impl IntoIterator<Item = IpAddr>,
         names: impl IntoIterator<Item = String>,
     ) -> Hosts {
-        let mut hosts = Hosts { addresses: addresses.into_iter().collect(), names: HashSet::new() };
+        let mut hosts = Hosts {
+            addresses: addresses.into_iter().collect(),
+            names: HashSet::new(),
+        };
         for name in names {
             match address(&name) {
                 Some(address) => hosts.addresses.insert(address),
@@ -91,21 +94,39 @@ mod tests {
         let hosts = Hosts::new(own, ["Files.example".to_owned()]);
         let judge = |host: &[&str], target: &str, version: Version| {
             let builder = Request::builder().uri(target).version(version);
-            let builder = host.iter().fold(builder, |builder, value| builder.header(HOST, *value));
+            let builder = host
+                .iter()
+                .fold(builder, |builder, value| builder.header(HOST, *value));
             hosts.judge(&builder.body(()).expect("a request"))
         };
-        let ours =
-            ["10.9.0.2", "10.9.0.2:8080", "[fd09::2]", "[fd09:0::2]:80", "files.EXAMPLE.", "files.example:1"];
+        let ours = [
+            "10.9.0.2",
+            "10.9.0.2:8080",
+            "[fd09::2]",
+            "[fd09:0::2]:80",
+            "files.EXAMPLE.",
+            "files.example:1",
+        ];
         for host in ours {
             assert_eq!(judge(&[host], "/", Version::HTTP_11), Judged::Ours, "{host}");
         }
-        for host in
-            ["evil.example", "10.9.0.3", "10.9.0.2.evil.example", "[fd09::3]:80", "files.example.evil"]
-        {
+        for host in [
+            "evil.example",
+            "10.9.0.3",
+            "10.9.0.2.evil.example",
+            "[fd09::3]:80",
+            "files.example.evil",
+        ] {
             assert_eq!(judge(&[host], "/", Version::HTTP_11), Judged::Another, "{host}");
         }
-        assert_eq!(judge(&["10.9.0.2"], "http://evil.example/", Version::HTTP_11), Judged::Another);
-        assert_eq!(judge(&["evil.example"], "http://10.9.0.2/", Version::HTTP_11), Judged::Ours);
+        assert_eq!(
+            judge(&["10.9.0.2"], "http://evil.example/", Version::HTTP_11),
+            Judged::Another
+        );
+        assert_eq!(
+            judge(&["evil.example"], "http://10.9.0.2/", Version::HTTP_11),
+            Judged::Ours
+        );
         for host in [&[][..], &[""], &["10.9.0.2", "10.9.0.2"], &["a b"]] {
             assert_eq!(judge(host, "/", Version::HTTP_11), Judged::Bad, "{host:?}");
         }

@@ -141,7 +141,11 @@ impl SessionArgs {
             if self.over.is_empty() && self.config.is_none() {
                 document.connections = vec![Connection::new(transport.clone())];
             }
-            if document.connections.iter().all(|connection| connection.transport != transport) {
+            if document
+                .connections
+                .iter()
+                .all(|connection| connection.transport != transport)
+            {
                 let name = stack.transport();
                 return Err(Exit::usage(format!(
                     "--dev is for a carrier over {name}: name it with --over {name}"
@@ -177,8 +181,14 @@ impl SessionArgs {
         }
         if self.insecure {
             document.without_tls().map_err(Exit::usage)?;
-        } else if self.over.iter().any(|(transport, _)| *transport == Transport::Sctp) {
-            return Err(Exit::usage("SCTP has no encryption: it is for sessions with --insecure alone"));
+        } else if self
+            .over
+            .iter()
+            .any(|(transport, _)| *transport == Transport::Sctp)
+        {
+            return Err(Exit::usage(
+                "SCTP has no encryption: it is for sessions with --insecure alone",
+            ));
         }
         Ok(Asked::Call(Box::new(document)))
     }
@@ -191,7 +201,9 @@ impl SessionArgs {
             (self.state.is_some(), "--state"),
         ] {
             if is_given {
-                return Err(Exit::usage(format!("{flag} is for calling, and no SERVER is given to call")));
+                return Err(Exit::usage(format!(
+                    "{flag} is for calling, and no SERVER is given to call"
+                )));
             }
         }
         Ok(Wait {
@@ -219,7 +231,10 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
         _ => Format::Json,
     };
     let document = Document::parse(&text, format).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(|error| format!("{}: {error}", path.display())).collect();
+        let lines: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{}: {error}", path.display()))
+            .collect();
         Exit::input(lines.join("\nhawser: "))
     })?;
     // The file that it names is written to.
@@ -234,7 +249,10 @@ pub(super) fn read(path: &Path) -> Result<Document, Exit> {
 }
 
 fn connection((transport, interface): &(Transport, Option<String>)) -> Connection {
-    Connection { interfaces: interface.iter().cloned().collect(), ..Connection::new(transport.clone()) }
+    Connection {
+        interfaces: interface.iter().cloned().collect(),
+        ..Connection::new(transport.clone())
+    }
 }
 
 fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
@@ -280,9 +298,16 @@ mod tests {
     #[test]
     fn carriers_are_a_transport_and_perhaps_an_interface() {
         assert_eq!(parse_carrier("quic"), Ok((Transport::Quic, None)));
-        assert_eq!(parse_carrier("mptcp:eth0"), Ok((Transport::Mptcp, Some("eth0".to_owned()))));
+        assert_eq!(
+            parse_carrier("mptcp:eth0"),
+            Ok((Transport::Mptcp, Some("eth0".to_owned())))
+        );
         assert_eq!(parse_carrier("sctp"), Ok((Transport::Sctp, None)));
-        assert!(parse_carrier("dccp:eth0").unwrap_err().contains("tcp, quic, mptcp, sctp"));
+        assert!(
+            parse_carrier("dccp:eth0")
+                .unwrap_err()
+                .contains("tcp, quic, mptcp, sctp")
+        );
         assert!(parse_carrier("tcp:").unwrap_err().contains("missing"));
     }
 
@@ -301,13 +326,24 @@ mod tests {
             Ok(Ok(Asked::Call(document))) => (document.quic.congestion, document.tcp.congestion),
             _ => panic!("{arguments:?}"),
         };
-        assert_eq!(call(&["server", "--congestion", "bbr"]), (Congestion::Bbr, Some("bbr".to_owned())));
-        assert_eq!(call(&["server", "--congestion", "cubic"]), (Congestion::Cubic, Some("cubic".to_owned())));
-        assert_eq!(call(&["server", "--congestion", "tolerant"]), (Congestion::Tolerant, None));
+        assert_eq!(
+            call(&["server", "--congestion", "bbr"]),
+            (Congestion::Bbr, Some("bbr".to_owned()))
+        );
+        assert_eq!(
+            call(&["server", "--congestion", "cubic"]),
+            (Congestion::Cubic, Some("cubic".to_owned()))
+        );
+        assert_eq!(
+            call(&["server", "--congestion", "tolerant"]),
+            (Congestion::Tolerant, None)
+        );
         assert_eq!(call(&["server"]), (Congestion::Tolerant, None));
         let wait = parse(&["--congestion", "bbr"]).map(|command| command.session.asked());
         assert!(matches!(wait, Ok(Ok(Asked::Wait(wait))) if wait.congestion == Some(Congestion::Bbr)));
-        let error = parse(&["server", "--congestion", "vegas"]).err().expect("no such controller");
+        let error = parse(&["server", "--congestion", "vegas"])
+            .err()
+            .expect("no such controller");
         assert!(error.to_string().contains("tolerant, cubic, bbr"), "{error}");
     }
 

@@ -60,7 +60,9 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
     let mut file = tokio::fs::File::open(path).await.map_err(cannot)?;
     let length = file.metadata().await.map_err(cannot)?.len();
     file.set_max_buf_size(PIECE);
-    let name = path.file_name().map_or_else(|| "file".into(), |name| name.to_string_lossy());
+    let name = path
+        .file_name()
+        .map_or_else(|| "file".into(), |name| name.to_string_lossy());
     let head = format!("{}\n", json!({ "name": name, "length": length }));
     stream.write_bytes(Bytes::from(head)).await.map_err(lost)?;
     let (mut hash, mut sent) = (Sha256::new(), 0);
@@ -92,7 +94,10 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
 
 /// What the other side said before it stopped to listen.
 async fn refusal(stream: &mut SessionStream) -> Option<Exit> {
-    tokio::time::timeout(Duration::from_secs(1), answer(stream)).await.ok()?.err()
+    tokio::time::timeout(Duration::from_secs(1), answer(stream))
+        .await
+        .ok()?
+        .err()
 }
 
 async fn answer(stream: &mut SessionStream) -> Result<Value, Exit> {
@@ -114,7 +119,9 @@ async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
             return Ok((line, all.freeze().slice(1..)));
         }
         if all.len() > LINE {
-            return Err(Exit::network("the other side sends no file: its first line is too long"));
+            return Err(Exit::network(
+                "the other side sends no file: its first line is too long",
+            ));
         }
         let more = stream.read_bytes().await.map_err(lost)?;
         if more.is_empty() {
@@ -134,7 +141,9 @@ impl Budget {
 
     /// Sets bytes aside for one file, if there are so many left.
     fn reserve(&self, bytes: u64) -> Option<Reserved<'_>> {
-        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(bytes)
+        });
         left.ok().map(|_| Reserved { budget: self, bytes })
     }
 }
@@ -181,7 +190,12 @@ impl Pace {
 
 /// Does what the other side has so long for.
 pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Exit> {
-    let late = |_| Exit::network(format!("the other side has said nothing for {} s", limit.as_secs()));
+    let late = |_| {
+        Exit::network(format!(
+            "the other side has said nothing for {} s",
+            limit.as_secs()
+        ))
+    };
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 
@@ -235,7 +249,9 @@ async fn take(
         if !piece.is_empty() {
             length += piece.len() as u64;
             if length > expected {
-                return Err(Exit::network(format!("{expected} bytes were announced, and more came")));
+                return Err(Exit::network(format!(
+                    "{expected} bytes were announced, and more came"
+                )));
             }
             hash.update(&piece);
             bar.inc(piece.len() as u64);
@@ -244,7 +260,9 @@ async fn take(
         let asked = Instant::now();
         let Ok(came) = tokio::time::timeout(pace.left(), stream.read_bytes()).await else {
             let (period, bytes) = (LEAST.0.as_secs(), LEAST.1);
-            return Err(Exit::network(format!("fewer than {bytes} bytes came in {period} s")));
+            return Err(Exit::network(format!(
+                "fewer than {bytes} bytes came in {period} s"
+            )));
         };
         piece = came.map_err(lost)?;
         pace.received(piece.len(), asked.elapsed());
@@ -255,11 +273,19 @@ async fn take(
         }
     }
     if length != expected {
-        return Err(Exit::failed(format!("{expected} bytes were announced, and {length} came")));
+        return Err(Exit::failed(format!(
+            "{expected} bytes were announced, and {length} came"
+        )));
     }
     let path = target.keep().await?;
     reserved.keep();
-    Ok(Received { name: name.to_owned(), path, length, sha256: hex(&hash.finalize()), longest_pause })
+    Ok(Received {
+        name: name.to_owned(),
+        path,
+        length,
+        sha256: hex(&hash.finalize()),
+        longest_pause,
+    })
 }
 
 #[cfg(test)]
@@ -279,16 +305,26 @@ mod tests {
         let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
+            acceptor: AcceptorConfig {
+                insecure: true,
+                ..AcceptorConfig::default()
+            },
             scheduler: Arc::new(ecf),
             tcp: vec![(any, TcpOptions::default())],
             quic: Vec::new(),
             tls: None,
         })
         .expect("a server");
-        let way = Way::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
+        let way = Way::Tcp {
+            peer: server.addresses()[0].1,
+            local: None,
+            options: TcpOptions::default(),
+        };
         let caller = connect(ClientConfig {
-            session: Config { security: Security::None, ..Config::default() },
+            session: Config {
+                security: Security::None,
+                ..Config::default()
+            },
             name: None,
             scheduler: ecf(),
             ways: vec![(way, Candidate::new(0))],
@@ -322,7 +358,14 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_taken_beyond_what_was_announced() {
         let head = json!({ "name": "a", "length": 100_000 });
-        assert_eq!(becomes(&head, 100_000).await.0.ok().map(|received| received.length), Some(100_000));
+        assert_eq!(
+            becomes(&head, 100_000)
+                .await
+                .0
+                .ok()
+                .map(|received| received.length),
+            Some(100_000)
+        );
         let (received, written) = becomes(&head, 3_000_000).await;
         assert!(received.is_err_and(|exit| exit.to_string().contains("more")));
         assert!(written <= 100_000, "{written} bytes were written");
@@ -345,7 +388,10 @@ mod tests {
         budget.reserve(6).expect("6 of 10").keep();
         assert!(budget.reserve(5).is_none());
         drop(budget.reserve(4).expect("4 of 4"));
-        assert!(budget.reserve(4).is_some(), "the lost file's bytes are there again");
+        assert!(
+            budget.reserve(4).is_some(),
+            "the lost file's bytes are there again"
+        );
     }
 
     #[test]
@@ -363,16 +409,28 @@ mod tests {
     async fn a_local_failure_is_not_described_to_the_sender() {
         let (caller, receiver, _server) = meet().await;
         let mut stream = caller.open().expect("a stream");
-        stream.write_all(b"{\"name\":\"a\",\"length\":1}\nx").await.expect("room");
+        stream
+            .write_all(b"{\"name\":\"a\",\"length\":1}\nx")
+            .await
+            .expect("room");
         stream.shutdown().await.expect("it is open");
         let mut taken = receiver.accept().await.expect("a stream");
         let place = Path::new("/nonexistent-folder-of-hawser/file");
         let bar = ProgressBar::hidden();
         let received = receive(&mut taken, Some(place), false, &Budget::new(BUDGET), &bar).await;
         let reason = received.err().expect("there is no such folder").to_string();
-        assert!(reason.contains("nonexistent-folder"), "this side is told: {reason}");
-        let refused = answer(&mut stream).await.expect_err("it was not stored").to_string();
-        assert!(refused.contains("cannot be stored") && !refused.contains("nonexistent"), "{refused}");
+        assert!(
+            reason.contains("nonexistent-folder"),
+            "this side is told: {reason}"
+        );
+        let refused = answer(&mut stream)
+            .await
+            .expect_err("it was not stored")
+            .to_string();
+        assert!(
+            refused.contains("cannot be stored") && !refused.contains("nonexistent"),
+            "{refused}"
+        );
     }
 
     #[tokio::test]

@@ -29,7 +29,9 @@ pub(crate) struct GatewayArgs {
 impl GatewayArgs {
     /// The gateway, if one was named; its session is opened when it is needed.
     pub(crate) fn gateway(&self) -> Result<Option<Gateway>, Exit> {
-        let (Some(gateway), Some(token)) = (&self.gateway, &self.gateway_token) else { return Ok(None) };
+        let (Some(gateway), Some(token)) = (&self.gateway, &self.gateway_token) else {
+            return Ok(None);
+        };
         let mut document = match gateway.ends_with(".toml") || gateway.ends_with(".json") {
             true => read(gateway.as_ref())?,
             false => Document::new(gateway).map_err(Exit::usage)?,
@@ -41,8 +43,13 @@ impl GatewayArgs {
             (document.tls.pin, document.tls.certificate) = (self.gateway_pin, None);
         }
         if !document.is_secure() {
-            return Err(Exit::input(format!("{gateway}: a token is sent to a gateway with TLS alone")));
+            return Err(Exit::input(format!(
+                "{gateway}: a token is sent to a gateway with TLS alone"
+            )));
         }
-        Ok(Some(Gateway::new(document, Token::read(token).map_err(Exit::input)?)))
+        Ok(Some(Gateway::new(
+            document,
+            Token::read(token).map_err(Exit::input)?,
+        )))
     }
 }

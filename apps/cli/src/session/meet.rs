@@ -66,7 +66,9 @@ impl Meeting {
     ) -> Result<Meeting, Exit> {
         args.interact.start()?;
         match args.asked()? {
-            Asked::Wait(wait) => Waiting::open(&wait, code, other, json).await.map(Meeting::Waiting),
+            Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
+                .await
+                .map(Meeting::Waiting),
             Asked::Call(document) => {
                 let (session, warnings) = open(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
@@ -94,9 +96,9 @@ impl Meeting {
                 match (connection, code.given()) {
                     (Connection::Session(session), code) => Ok(Met::Meeting(Meeting::Called(session, code))),
                     (Connection::Plain(stream), None) => Ok(Met::Plain(Box::new(stream))),
-                    (Connection::Plain(_), Some(_)) => {
-                        Err(Exit::network("the server does not speak Hawser, so it cannot check --code"))
-                    }
+                    (Connection::Plain(_), Some(_)) => Err(Exit::network(
+                        "the server does not speak Hawser, so it cannot check --code",
+                    )),
                 }
             }
         }
@@ -107,7 +109,10 @@ impl Meeting {
         match self {
             Meeting::Waiting(waiting) => waiting.next().await,
             Meeting::Called(session, code) => {
-                session.opened().await.map_err(|error| Exit::network(format!("the server: {error}")))?;
+                session
+                    .opened()
+                    .await
+                    .map_err(|error| Exit::network(format!("the server: {error}")))?;
                 if let Some(code) = code {
                     code.prove(session).await.map_err(Exit::network)?;
                 }
@@ -119,16 +124,27 @@ impl Meeting {
 
 impl Waiting {
     async fn open(wait: &Wait, code: &CodeArgs, other: &str, json: bool) -> Result<Waiting, Exit> {
-        let invitation = Invitation { other, code: code.asked()?, qr: code.qr };
+        let invitation = Invitation {
+            other,
+            code: code.asked()?,
+            qr: code.qr,
+        };
         let server = listen(wait, AcceptorConfig::default(), &invitation, json).await?;
         let gate = invitation.code.map(Gate::new).map(Arc::new);
-        Ok(Waiting { server, gate, examined: Default::default(), json })
+        Ok(Waiting {
+            server,
+            gate,
+            examined: Default::default(),
+            json,
+        })
     }
 
     /// Several callers are examined at once: one that is slow, or idle, holds up no other. What is begun goes
     /// on when this future is dropped.
     async fn next(&self) -> Result<Session, Exit> {
-        let Some(gate) = &self.gate else { return self.server.accept().await.map_err(Exit::environment) };
+        let Some(gate) = &self.gate else {
+            return self.server.accept().await.map_err(Exit::environment);
+        };
         let mut examined = self.examined.lock().await;
         loop {
             tokio::select! {
@@ -175,12 +191,18 @@ impl Waiting {
 /// Who is at the other end, as far as the session still knows.
 fn peer(session: &Session) -> String {
     let paths = session.paths();
-    paths.first().map_or_else(|| "a caller".to_owned(), |(_, info)| info.description.peer.to_string())
+    paths.first().map_or_else(
+        || "a caller".to_owned(),
+        |(_, info)| info.description.peer.to_string(),
+    )
 }
 
 fn warn(warning: &Warning, json: bool) {
     if json {
-        println!("{}", json!({ "event": "warning", "path": warning.path, "message": warning.message }));
+        println!(
+            "{}",
+            json!({ "event": "warning", "path": warning.path, "message": warning.message })
+        );
     } else {
         eprintln!("hawser: warning: {warning}");
     }
@@ -208,24 +230,43 @@ pub(crate) async fn listen(
         (Some((chain, key)), false) => Some(Identity::read(chain, key).map_err(Exit::input)?),
         (None, false) => Some(Identity::generate(vec!["hawser".to_owned()]).map_err(Exit::environment)?),
     };
-    let tls = identity.as_ref().map(|identity| identity.server(&[])).transpose().map_err(Exit::input)?;
+    let tls = identity
+        .as_ref()
+        .map(|identity| identity.server(&[]))
+        .transpose()
+        .map_err(Exit::input)?;
     let network = Network::open().await.map_err(Exit::environment)?;
-    let own: Vec<IpAddr> = network.addresses().into_iter().filter(|address| !address.is_loopback()).collect();
+    let own: Vec<IpAddr> = network
+        .addresses()
+        .into_iter()
+        .filter(|address| !address.is_loopback())
+        .collect();
     let everywhere = || {
         let v6 = network.addresses().iter().any(IpAddr::is_ipv6);
         let v6 = v6.then_some(SocketAddr::from((Ipv6Addr::UNSPECIFIED, wait.port)));
-        std::iter::once(SocketAddr::from((Ipv4Addr::UNSPECIFIED, wait.port))).chain(v6).collect()
+        std::iter::once(SocketAddr::from((Ipv4Addr::UNSPECIFIED, wait.port)))
+            .chain(v6)
+            .collect()
     };
-    let addresses: Vec<SocketAddr> =
-        if wait.addresses.is_empty() { everywhere() } else { wait.addresses.clone() };
-    let mut tcp = TcpOptions { mptcp: speaks_mptcp(), ..TcpOptions::default() };
+    let addresses: Vec<SocketAddr> = if wait.addresses.is_empty() {
+        everywhere()
+    } else {
+        wait.addresses.clone()
+    };
+    let mut tcp = TcpOptions {
+        mptcp: speaks_mptcp(),
+        ..TcpOptions::default()
+    };
     let mut quic = QuicOptions::default();
     if let Some(congestion) = wait.congestion {
         govern(congestion, &mut tcp, &mut quic);
     }
     let name = wait.scheduler.clone();
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig { insecure: wait.insecure, ..acceptor },
+        acceptor: AcceptorConfig {
+            insecure: wait.insecure,
+            ..acceptor
+        },
         scheduler: Arc::new(move || scheduler::by_name(&name).expect("a name that was checked")),
         tcp: addresses.iter().map(|address| (*address, tcp.clone())).collect(),
         quic: match tls {
@@ -238,16 +279,24 @@ pub(crate) async fn listen(
     if wait.sctp {
         // Its addresses are the paths that a client gets, so those of interfaces, not all there are.
         let given = wait.addresses.iter().map(SocketAddr::ip);
-        let paths: Vec<IpAddr> = if wait.addresses.is_empty() { own.clone() } else { given.collect() };
+        let paths: Vec<IpAddr> = if wait.addresses.is_empty() {
+            own.clone()
+        } else {
+            given.collect()
+        };
         let port = wait.addresses.first().map_or(wait.port, SocketAddr::port);
-        server.listen_sctp(&paths, port, SctpOptions::default()).map_err(Exit::environment)?;
+        server
+            .listen_sctp(&paths, port, SctpOptions::default())
+            .map_err(Exit::environment)?;
     }
     let mut addresses = addresses;
     if let Some(described) = &wait.stack {
         let stack = described.start().map_err(unopened)?;
         for (address, _) in &described.setup.addresses {
             let address = SocketAddr::new(*address, addresses.first().map_or(wait.port, SocketAddr::port));
-            server.listen_mtp(&stack, address, MtpOptions::default()).map_err(Exit::environment)?;
+            server
+                .listen_mtp(&stack, address, MtpOptions::default())
+                .map_err(Exit::environment)?;
             addresses.push(address);
         }
     }
@@ -269,11 +318,19 @@ pub(crate) async fn listen(
 fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Invitation<'_>, json: bool) {
     let Invitation { other, code, qr } = invitation;
     let trust = pin.map_or_else(|| " --insecure".to_owned(), |pin| format!(" --pin {pin}"));
-    let proof = code.as_ref().map_or_else(String::new, |code| format!(" --code {code}"));
+    let proof = code
+        .as_ref()
+        .map_or_else(String::new, |code| format!(" --code {code}"));
     let here = [SocketAddr::from((Ipv4Addr::LOCALHOST, port))];
-    let callable = if reachable.is_empty() { &here[..] } else { reachable };
-    let lines: Vec<String> =
-        callable.iter().map(|address| format!("{other} {address}{trust}{proof}")).collect();
+    let callable = if reachable.is_empty() {
+        &here[..]
+    } else {
+        reachable
+    };
+    let lines: Vec<String> = callable
+        .iter()
+        .map(|address| format!("{other} {address}{trust}{proof}"))
+        .collect();
     if json {
         let addresses: Vec<String> = reachable.iter().map(ToString::to_string).collect();
         let code = code.as_ref().map(ToString::to_string);
@@ -299,7 +356,11 @@ fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Inv
 fn qr_code(line: &str) -> Result<String, QrError> {
     let code = QrCode::with_error_correction_level(line, EcLevel::L)?;
     // Blocks are light: what the code calls dark is the terminal's background.
-    Ok(code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build())
+    Ok(code
+        .render::<Dense1x2>()
+        .dark_color(Dense1x2::Light)
+        .light_color(Dense1x2::Dark)
+        .build())
 }
 
 #[cfg(test)]
@@ -310,7 +371,10 @@ mod tests {
     /// 4 are kept free on each side.
     #[test]
     fn a_line_is_a_qr_code_of_version_6_that_fits_a_terminal() {
-        let line = format!("hawser recv 192.0.2.7:4433 --pin {} --code 7-crossword-anvil", "0f".repeat(32));
+        let line = format!(
+            "hawser recv 192.0.2.7:4433 --pin {} --code 7-crossword-anvil",
+            "0f".repeat(32)
+        );
         assert!((107..=134).contains(&line.len()), "{}", line.len());
         let picture = qr_code(&line).expect("it is short");
         let rows: Vec<&str> = picture.lines().collect();

@@ -19,7 +19,9 @@ pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<Pa
     let own = || {
         let is_path = name.contains(['/', '\\']) || name.contains(char::is_control) || name.len() > 255;
         if name.is_empty() || name.starts_with('.') || is_path {
-            return Err(Exit::network(format!("{name:?} is no name for a file; name one with -o")));
+            return Err(Exit::network(format!(
+                "{name:?} is no name for a file; name one with -o"
+            )));
         }
         Ok(PathBuf::from(name))
     };
@@ -34,23 +36,40 @@ pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<Pa
 /// A file in the making; gone when it is dropped before it is kept.
 pub(super) enum Target {
     Output(tokio::io::Stdout),
-    File { file: File, part: PathBuf, path: PathBuf, force: bool, is_kept: bool },
+    File {
+        file: File,
+        part: PathBuf,
+        path: PathBuf,
+        force: bool,
+        is_kept: bool,
+    },
 }
 
 impl Target {
     pub(super) async fn open(path: Option<PathBuf>, force: bool) -> Result<Target, Exit> {
-        let Some(path) = path else { return Ok(Target::Output(tokio::io::stdout())) };
+        let Some(path) = path else {
+            return Ok(Target::Output(tokio::io::stdout()));
+        };
         match std::fs::symlink_metadata(&path) {
             Ok(_) if !force => return Err(is_there(&path)),
             Ok(there) if !there.is_file() && !there.is_symlink() => {
-                return Err(Exit::environment(format!("{} is there already, and no file", path.display())));
+                return Err(Exit::environment(format!(
+                    "{} is there already, and no file",
+                    path.display()
+                )));
             }
             _ => {}
         }
         let (file, part) = new_beside(&path)
             .await
             .map_err(|error| Exit::environment(format!("cannot write beside {}: {error}", path.display())))?;
-        Ok(Target::File { file, part, path, force, is_kept: false })
+        Ok(Target::File {
+            file,
+            part,
+            path,
+            force,
+            is_kept: false,
+        })
     }
 
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
@@ -68,7 +87,13 @@ impl Target {
                 output.flush().await.map_err(Exit::environment)?;
                 Ok(None)
             }
-            Target::File { file, part, path, force, is_kept } => {
+            Target::File {
+                file,
+                part,
+                path,
+                force,
+                is_kept,
+            } => {
                 let kept = match file.flush().await {
                     Ok(()) if *force => tokio::fs::rename(&*part, &*path).await,
                     Ok(()) => rename_to_new(part, path),
@@ -87,7 +112,10 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let Target::File { part, is_kept: false, .. } = self {
+        if let Target::File {
+            part, is_kept: false, ..
+        } = self
+        {
             // Whoever cannot remove it could not write it either.
             let _ = std::fs::remove_file(part);
         }
@@ -95,7 +123,10 @@ impl Drop for Target {
 }
 
 fn is_there(path: &Path) -> Exit {
-    Exit::environment(format!("{} is there already; --force overwrites it", path.display()))
+    Exit::environment(format!(
+        "{} is there already; --force overwrites it",
+        path.display()
+    ))
 }
 
 /// A new file in the directory of `path`, under a name that nobody can have planted.
@@ -127,9 +158,18 @@ mod tests {
 
     #[test]
     fn a_senders_name_is_never_a_path() {
-        for wrong in
-            ["", ".", "..", ".ssh", "/etc/passwd", "../x", "a\\b", "a\0b", "a\u{1b}[2J", &"a".repeat(256)]
-        {
+        for wrong in [
+            "",
+            ".",
+            "..",
+            ".ssh",
+            "/etc/passwd",
+            "../x",
+            "a\\b",
+            "a\0b",
+            "a\u{1b}[2J",
+            &"a".repeat(256),
+        ] {
             assert!(destination(None, wrong).is_err(), "{wrong}");
             assert!(destination(Some(Path::new("/tmp")), wrong).is_err(), "{wrong}");
         }
@@ -172,11 +212,21 @@ mod tests {
         target.write(b"theirs").await.expect("room");
         drop(target);
         assert_eq!(std::fs::read_to_string(&precious).expect("it is there"), "mine");
-        assert_eq!(folder.names(), ["dangling", "new.part", "precious"], "what was not kept is gone");
+        assert_eq!(
+            folder.names(),
+            ["dangling", "new.part", "precious"],
+            "what was not kept is gone"
+        );
         for taken in ["precious", "dangling"] {
-            assert!(Target::open(Some(folder.0.join(taken)), false).await.is_err(), "{taken}");
+            assert!(
+                Target::open(Some(folder.0.join(taken)), false).await.is_err(),
+                "{taken}"
+            );
         }
-        assert!(Target::open(Some("/dev/null".into()), true).await.is_err(), "no file");
+        assert!(
+            Target::open(Some("/dev/null".into()), true).await.is_err(),
+            "no file"
+        );
     }
 
     #[tokio::test]

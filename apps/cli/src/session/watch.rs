@@ -32,12 +32,23 @@ impl Watch {
             Some(bars) => bars.add(ProgressBar::no_length()),
             None => ProgressBar::hidden(),
         };
-        style(&total, "{prefix:40} {bar:30} {bytes:>10} {binary_bytes_per_sec:>12} {eta:>4}");
+        style(
+            &total,
+            "{prefix:40} {bar:30} {bytes:>10} {binary_bytes_per_sec:>12} {eta:>4}",
+        );
         total.set_prefix("all");
         let began = Instant::now();
         let paths = Arc::default();
         let (over, tasks) = (Arc::default(), Vec::new());
-        let mut watch = Self { session: session.clone(), began, bars, total, paths, over, tasks };
+        let mut watch = Self {
+            session: session.clone(),
+            began,
+            bars,
+            total,
+            paths,
+            over,
+            tasks,
+        };
         watch.tasks.push(tokio::spawn(events(
             session.clone(),
             watch.bars.clone(),
@@ -101,7 +112,9 @@ async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, o
         let seconds = began.elapsed().as_secs_f64();
         match &bars {
             Some(bars) => {
-                let Some(text) = told(&session, &notice) else { continue };
+                let Some(text) = told(&session, &notice) else {
+                    continue;
+                };
                 let line = format!("{seconds:8.3} s  {text}");
                 if bars.is_hidden() {
                     eprintln!("{line}");
@@ -130,7 +143,9 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
         Notice::PathUp(carrier) => format!("{} is up", name(carrier)),
         Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), doubt(session, *carrier)),
         Notice::PathLive(carrier) => format!("{} is in use again", name(carrier)),
-        Notice::PathLost { reason: Loss::Closed, .. } => return None,
+        Notice::PathLost {
+            reason: Loss::Closed, ..
+        } => return None,
         Notice::PathLost { carrier, reason, .. } => format!("{} is gone: {reason}", name(carrier)),
         Notice::QuotaSpent(path) => format!("the quota of path {path} is spent"),
         Notice::Stalled => "no path is left; waiting for one".to_owned(),
@@ -150,7 +165,10 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
 /// Why a carrier is suspect.
 fn doubt(session: &Session, carrier: CarrierId) -> String {
     let paths = session.paths();
-    let report = paths.iter().find(|(id, _)| *id == carrier).and_then(|(_, info)| info.report);
+    let report = paths
+        .iter()
+        .find(|(id, _)| *id == carrier)
+        .and_then(|(_, info)| info.report);
     match report {
         Some(report) if report.state == PathState::Failing => "has no link".to_owned(),
         Some(report) => {
@@ -183,11 +201,18 @@ fn as_json(notice: &Notice) -> Option<Value> {
 /// What people call a path: `quic wlan0 10.0.0.1 → 10.0.0.2`.
 fn name(info: &PathInfo) -> String {
     let description = &info.description;
-    let interface = description.interface.as_deref().map_or_else(String::new, |name| format!(" {name}"));
+    let interface = description
+        .interface
+        .as_deref()
+        .map_or_else(String::new, |name| format!(" {name}"));
     // A QUIC socket that is bound to an interface has no address of its own.
     let local = Some(description.local.ip()).filter(|ip| !ip.is_unspecified());
     let local = local.map_or_else(String::new, |ip| format!(" {ip}"));
-    format!("{}{interface}{local} → {}", description.transport, description.peer.ip())
+    format!(
+        "{}{interface}{local} → {}",
+        description.transport,
+        description.peer.ip()
+    )
 }
 
 async fn move_bars(
@@ -204,7 +229,12 @@ async fn move_bars(
         if *over {
             return;
         }
-        update(&session, &bars, &mut seen.lock().unwrap_or_else(PoisonError::into_inner), &total);
+        update(
+            &session,
+            &bars,
+            &mut seen.lock().unwrap_or_else(PoisonError::into_inner),
+            &total,
+        );
     }
 }
 
@@ -218,7 +248,10 @@ fn update(
     for (id, info) in session.paths() {
         let bar = seen.entry(id).or_insert_with(|| {
             let bar = bars.insert_before(total, ProgressBar::no_length());
-            style(&bar, "{prefix:40} {bar:30} {bytes:>10} {binary_bytes_per_sec:>12} {msg}");
+            style(
+                &bar,
+                "{prefix:40} {bar:30} {bytes:>10} {binary_bytes_per_sec:>12} {msg}",
+            );
             bar.set_prefix(OneLine(name(&info)).to_string());
             bar
         });
@@ -229,7 +262,9 @@ fn update(
             Some(PathState::Suspect) => "no answer".to_owned(),
             Some(PathState::Failing) => "link down".to_owned(),
             Some(PathState::Live) => {
-                let srtt = info.report.map_or(0.0, |report| report.statistics.srtt.as_secs_f64());
+                let srtt = info
+                    .report
+                    .map_or(0.0, |report| report.statistics.srtt.as_secs_f64());
                 format!("{:.1} ms", srtt * 1e3)
             }
             None => String::new(),

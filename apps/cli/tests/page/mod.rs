@@ -17,7 +17,11 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
         match (open.take(), line.strip_prefix("```")) {
             (Some(block), Some(_)) => blocks.push(block),
             (None, Some(info)) => {
-                open = Some(Block { line: index + 1, info: info.trim().to_owned(), text: String::new() });
+                open = Some(Block {
+                    line: index + 1,
+                    info: info.trim().to_owned(),
+                    text: String::new(),
+                });
             }
             (Some(mut block), None) => {
                 block.text += line;
@@ -34,6 +38,9 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
 #[test]
 fn blocks_are_found_with_their_marks() {
     let found = blocks("x\n```mtp file=a.mtp\none\n```\n```\ntwo\n```\n");
-    let found: Vec<_> = found.iter().map(|b| (b.line, b.info.as_str(), b.text.as_str())).collect();
+    let found: Vec<_> = found
+        .iter()
+        .map(|b| (b.line, b.info.as_str(), b.text.as_str()))
+        .collect();
     assert_eq!(found, [(2, "mtp file=a.mtp", "one\n"), (5, "", "two\n")]);
 }

@@ -49,7 +49,11 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
             directory.display()
         );
         std::fs::write(directory.join("lab.toml"), lab).expect("a file");
-        Place { name, directory, needs }
+        Place {
+            name,
+            directory,
+            needs,
+        }
     }
 
     /// Runs a shell on the phone; none where this machine has no labs, or not what the server calls.
@@ -64,8 +68,11 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
         let mut command = Command::new(HAWSER);
         command.args(["lab", "up"]).arg(self.directory.join("lab.toml"));
         command.args(["--", "timeout", LIMIT, "sh", "-ec", &script]);
-        let output =
-            command.current_dir(&self.directory).stdin(Stdio::null()).output().expect("hawser starts");
+        let output = command
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .output()
+            .expect("hawser starts");
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(4) && said.contains("namespace") {
             println!("skipped: {}: {said}", self.name);

@@ -3,7 +3,10 @@
 
 /// True where `/dev/net/tun` can be opened; otherwise says that the test is skipped, and why.
 pub(crate) fn is_permitted(test: &str) -> bool {
-    let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun");
     if let Err(error) = &opened {
         println!("skipped: {test}: /dev/net/tun: {error}");
     }

@@ -74,8 +74,17 @@ impl Browser {
             event["method"] == "Network.requestWillBeSent" && event["params"]["request"]["url"] == url
         };
         let began = self.wait_for(until, is_it)?;
-        let request = began["params"]["requestId"].as_str().unwrap_or_default().to_owned();
-        Ok(Transfer { url: url.to_owned(), request, number, until, began_at: Moment::of(&began) })
+        let request = began["params"]["requestId"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        Ok(Transfer {
+            url: url.to_owned(),
+            request,
+            number,
+            until,
+            began_at: Moment::of(&began),
+        })
     }
 
     /// Whether a download has ended, well or not, waiting for that no longer than this.
@@ -103,8 +112,14 @@ impl Browser {
     pub fn finish_fetch(&mut self, transfer: &Transfer, check: &str) -> Result<Fetched, BrowserError> {
         let end = self.wait_for(transfer.until, |event| transfer.is_end(event))?;
         if end["method"] == "Network.loadingFailed" {
-            let why = end["params"]["errorText"].as_str().unwrap_or("it broke off").to_owned();
-            return Err(BrowserError::Failed { url: transfer.url.clone(), why });
+            let why = end["params"]["errorText"]
+                .as_str()
+                .unwrap_or("it broke off")
+                .to_owned();
+            return Err(BrowserError::Failed {
+                url: transfer.url.clone(),
+                why,
+            });
         }
         let number = transfer.number;
         let script = format!(

@@ -124,7 +124,11 @@ pub struct Options {
 impl Default for Options {
     /// Without a proxy, 1280 by 800, light.
     fn default() -> Options {
-        Options { proxy: None, size: (1280, 800), dark: false }
+        Options {
+            proxy: None,
+            size: (1280, 800),
+            dark: false,
+        }
     }
 }
 
@@ -134,7 +138,9 @@ impl Default for Options {
 /// # Errors
 /// What `on` refuses.
 pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option<Command>, E> {
-    let Some(chromium) = program() else { return Ok(None) };
+    let Some(chromium) = program() else {
+        return Ok(None);
+    };
     if !rustix::process::geteuid().is_root() {
         return on(&chromium).map(Some);
     }
@@ -153,7 +159,11 @@ pub fn command<E>(on: impl FnOnce(&Path) -> Result<Command, E>) -> Result<Option
 fn has_sandbox() -> bool {
     let mut probe = Command::new(UNSHARE[0]);
     probe.args(&UNSHARE[1..]).args(["unshare", "--user", "true"]);
-    let status = probe.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let status = probe
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     status.is_ok_and(|status| status.success())
 }
 
@@ -162,7 +172,9 @@ fn has_sandbox() -> bool {
 pub fn program() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let places: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let files = NAMES.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
+    let files = NAMES
+        .iter()
+        .flat_map(|name| places.iter().map(move |place| place.join(name)));
     files.into_iter().find(|file| file.is_file())
 }
 
@@ -207,14 +219,21 @@ impl Browser {
     pub fn launch(mut command: Command, options: &Options) -> Result<Browser, BrowserError> {
         let profile = Folder::new()?;
         let (width, height) = options.size;
-        command.args(FLAGS).arg(format!("--user-data-dir={}", profile.display()));
+        command
+            .args(FLAGS)
+            .arg(format!("--user-data-dir={}", profile.display()));
         command.arg(format!("--window-size={width},{height}"));
         if let Some(proxy) = options.proxy {
             // Loopback addresses go there too.
-            command.arg(format!("--proxy-server=socks5://{proxy}")).arg("--proxy-bypass-list=<-loopback>");
+            command
+                .arg(format!("--proxy-server=socks5://{proxy}"))
+                .arg("--proxy-bypass-list=<-loopback>");
         }
         command.arg("about:blank");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // Whatever it leaves behind goes with its profile.
         for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
             command.env(variable, &*profile);
@@ -224,20 +243,40 @@ impl Browser {
         let child = {
             // Chromium reads calls from descriptor 3 and answers on 4.
             let mappings = vec![
-                FdMapping { parent_fd: their_input.into(), child_fd: 3 },
-                FdMapping { parent_fd: their_output.into(), child_fd: 4 },
+                FdMapping {
+                    parent_fd: their_input.into(),
+                    child_fd: 3,
+                },
+                FdMapping {
+                    parent_fd: their_output.into(),
+                    child_fd: 4,
+                },
             ];
-            command.process_group(0).fd_mappings(mappings).map_err(io::Error::other)?;
+            command
+                .process_group(0)
+                .fd_mappings(mappings)
+                .map_err(io::Error::other)?;
             let child = command.spawn();
             // It holds our copies of the browser's ends, which keep the pipes open.
             drop(command);
             child?
         };
-        let process = Process { child, _profile: profile };
+        let process = Process {
+            child,
+            _profile: profile,
+        };
         let pipe = Pipe::new(to, from)?;
         let (events, complaints) = (VecDeque::new(), Vec::new());
         let (session, context, options) = (String::new(), None, options.clone());
-        let mut browser = Browser { pipe, session, context, options, events, complaints, process };
+        let mut browser = Browser {
+            pipe,
+            session,
+            context,
+            options,
+            events,
+            complaints,
+            process,
+        };
         browser.open_page()?;
         Ok(browser)
     }
@@ -249,7 +288,11 @@ impl Browser {
     /// As for [`Browser::call`].
     pub fn turn_to(&mut self, proxy: SocketAddr) -> Result<(), BrowserError> {
         if let Some(context) = self.context.take() {
-            self.ask(None, "Target.disposeBrowserContext", json!({ "browserContextId": context }))?;
+            self.ask(
+                None,
+                "Target.disposeBrowserContext",
+                json!({ "browserContextId": context }),
+            )?;
         }
         let proxy = json!({ "proxyServer": format!("socks5://{proxy}"), "proxyBypassList": "<-loopback>" });
         let context = self.ask(None, "Target.createBrowserContext", proxy)?;
@@ -272,7 +315,10 @@ impl Browser {
             self.call(domain, json!({}))?;
         }
         // Bodies are the page's matter: nothing of them is kept for us.
-        self.call("Network.enable", json!({ "maxTotalBufferSize": 1, "maxResourceBufferSize": 1 }))?;
+        self.call(
+            "Network.enable",
+            json!({ "maxTotalBufferSize": 1, "maxResourceBufferSize": 1 }),
+        )?;
         self.resize(options.size, false)?;
         let scheme = if options.dark { "dark" } else { "light" };
         self.prefer(scheme)
@@ -290,7 +336,8 @@ impl Browser {
     /// As for [`Browser::call`].
     pub fn prefer(&mut self, scheme: &str) -> Result<(), BrowserError> {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
-        self.call("Emulation.setEmulatedMedia", json!({ "features": features })).map(drop)
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }))
+            .map(drop)
     }
 
     /// Gives the page another size, in CSS pixels, and the manners of a phone or not.
@@ -307,13 +354,18 @@ impl Browser {
     /// # Errors
     /// It cannot be reached, or not in time.
     pub fn navigate(&mut self, url: &str) -> Result<(), BrowserError> {
-        self.events.retain(|event| event["method"] != "Page.loadEventFired");
+        self.events
+            .retain(|event| event["method"] != "Page.loadEventFired");
         let answer = self.call("Page.navigate", json!({ "url": url }))?;
         if let Some(why) = answer["errorText"].as_str() {
-            return Err(BrowserError::Failed { url: url.to_owned(), why: why.to_owned() });
+            return Err(BrowserError::Failed {
+                url: url.to_owned(),
+                why: why.to_owned(),
+            });
         }
         let until = Instant::now() + PATIENCE;
-        self.wait_for(until, |event| event["method"] == "Page.loadEventFired").map(drop)
+        self.wait_for(until, |event| event["method"] == "Page.loadEventFired")
+            .map(drop)
     }
 
     /// What a script comes to; a promise is waited for.
@@ -326,7 +378,9 @@ impl Browser {
         match answer.get("exceptionDetails") {
             None => Ok(answer["result"]["value"].clone()),
             Some(details) => {
-                let thrown = details["exception"]["description"].as_str().or(details["text"].as_str());
+                let thrown = details["exception"]["description"]
+                    .as_str()
+                    .or(details["text"].as_str());
                 Err(BrowserError::Threw(thrown.unwrap_or("something").to_owned()))
             }
         }
@@ -387,7 +441,10 @@ impl Browser {
             }
             return match message["error"]["message"].as_str() {
                 None => Ok(message["result"].take()),
-                Some(why) => Err(BrowserError::Refused { method: method.to_owned(), why: why.to_owned() }),
+                Some(why) => Err(BrowserError::Refused {
+                    method: method.to_owned(),
+                    why: why.to_owned(),
+                }),
             };
         }
     }
@@ -395,7 +452,12 @@ impl Browser {
     /// The first event that `is_it`, of those that came or will.
     fn wait_for(&mut self, until: Instant, is_it: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
         loop {
-            if let Some(event) = self.events.iter().position(&is_it).and_then(|at| self.events.remove(at)) {
+            if let Some(event) = self
+                .events
+                .iter()
+                .position(&is_it)
+                .and_then(|at| self.events.remove(at))
+            {
                 return Ok(event);
             }
             let message = self.pipe.next(until)?;
@@ -408,12 +470,14 @@ impl Browser {
         let complaint = match event["method"].as_str() {
             Some("Runtime.exceptionThrown") => {
                 let details = &params["exceptionDetails"];
-                details["exception"]["description"].as_str().or(details["text"].as_str())
+                details["exception"]["description"]
+                    .as_str()
+                    .or(details["text"].as_str())
             }
             Some("Log.entryAdded") if params["entry"]["level"] == "error" => params["entry"]["text"].as_str(),
-            Some("Runtime.consoleAPICalled") if params["type"] == "error" => {
-                params["args"][0]["value"].as_str().or(params["args"][0]["description"].as_str())
-            }
+            Some("Runtime.consoleAPICalled") if params["type"] == "error" => params["args"][0]["value"]
+                .as_str()
+                .or(params["args"][0]["description"].as_str()),
             _ => None,
         };
         if let Some(complaint) = complaint.filter(|_| self.complaints.len() < REMEMBERED) {

@@ -39,8 +39,14 @@ impl Pipe {
                 message.clear();
             }
         };
-        std::thread::Builder::new().name("browser".to_owned()).spawn(read)?;
-        Ok(Pipe { to, from: told, calls: 0 })
+        std::thread::Builder::new()
+            .name("browser".to_owned())
+            .spawn(read)?;
+        Ok(Pipe {
+            to,
+            from: told,
+            calls: 0,
+        })
     }
 
     /// Sends a call; returns its number, which the answer will have.

@@ -74,7 +74,13 @@ impl Feed {
             downloads: VecDeque::new(),
         };
         let updates = broadcast::channel(UPDATES).0;
-        Feed { inner: Arc::new(Inner { began: Instant::now(), state: Mutex::new(state), updates }) }
+        Feed {
+            inner: Arc::new(Inner {
+                began: Instant::now(),
+                state: Mutex::new(state),
+                updates,
+            }),
+        }
     }
 
     /// Since the feed began: the time of all that it shows.
@@ -87,7 +93,11 @@ impl Feed {
     pub fn sample(&self, mbit_per_second: &[f64]) {
         let at = self.age().as_secs_f64();
         let mut state = self.lock();
-        let rates = mbit_per_second.iter().copied().take(state.plan.paths.len()).collect();
+        let rates = mbit_per_second
+            .iter()
+            .copied()
+            .take(state.plan.paths.len())
+            .collect();
         let sample = Sample { at, rates };
         self.tell("sample", &sample);
         push(&mut state.samples, sample, SAMPLES);
@@ -184,7 +194,12 @@ impl Feed {
 
 fn update(name: &'static str, value: &impl Serialize) -> Update {
     // Maps with keys of strings and finite or null numbers: nothing that JSON has not.
-    Update { name, data: serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()).into() }
+    Update {
+        name,
+        data: serde_json::to_string(value)
+            .unwrap_or_else(|_| "null".to_owned())
+            .into(),
+    }
 }
 
 fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
@@ -200,7 +215,11 @@ mod tests {
     use serde_json::Value;
 
     fn feed() -> Feed {
-        let path = |id: &str| Path { id: id.into(), name: id.into(), mbit_per_second: 10.0 };
+        let path = |id: &str| Path {
+            id: id.into(),
+            name: id.into(),
+            mbit_per_second: 10.0,
+        };
         Feed::new(Plan {
             paths: vec![path("a"), path("b")],
             switches: vec![Switch::new("sctp", "SCTP", "", true)],
@@ -221,7 +240,10 @@ mod tests {
         }
         let state = state(&feed);
         assert_eq!(state["samples"].as_array().map(Vec::len), Some(SAMPLES));
-        assert_eq!(state["samples"][SAMPLES - 1]["rates"], serde_json::json!([1999.0, 1.0]));
+        assert_eq!(
+            state["samples"][SAMPLES - 1]["rates"],
+            serde_json::json!([1999.0, 1.0])
+        );
         assert_eq!(state["races"].as_array().map(Vec::len), Some(RACES));
         assert_eq!(state["races"][RACES - 1]["request"], 1999);
     }
@@ -236,7 +258,10 @@ mod tests {
         feed.sample(&[1.0, 2.0]);
         let next = updates.recv().await.expect("an update");
         assert_eq!(
-            (next.name, serde_json::from_str::<Value>(&next.data).expect("JSON")["on"].clone()),
+            (
+                next.name,
+                serde_json::from_str::<Value>(&next.data).expect("JSON")["on"].clone()
+            ),
             ("switch", false.into())
         );
         assert_eq!(updates.recv().await.expect("an update").name, "sample");

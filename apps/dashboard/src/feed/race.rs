@@ -118,7 +118,15 @@ impl Race {
     fn start(&mut self, start_ms: f64, way: &Description, known: &'static str, probe: bool) {
         if self.lanes.len() < MOST {
             let (way, outcome) = (way.clone(), Outcome::Running);
-            self.lanes.push(Lane { way, known, probe, start_ms, end_ms: None, outcome, why: None });
+            self.lanes.push(Lane {
+                way,
+                known,
+                probe,
+                start_ms,
+                end_ms: None,
+                outcome,
+                why: None,
+            });
         }
     }
 
@@ -137,13 +145,20 @@ mod tests {
     use serde_json::{Value, json};
 
     fn way(transport: &str) -> Description {
-        Description { transport: transport.into(), remote: "192.0.2.1:80".into(), interface: "".into() }
+        Description {
+            transport: transport.into(),
+            remote: "192.0.2.1:80".into(),
+            interface: "".into(),
+        }
     }
 
     fn race(reports: &[(u64, What)]) -> Value {
         let mut race = Race::new(1, "a.example:80", Duration::from_secs(2));
         for (ms, what) in reports {
-            race.on(&Report { after: Duration::from_millis(*ms), what: what.clone() });
+            race.on(&Report {
+                after: Duration::from_millis(*ms),
+                what: what.clone(),
+            });
         }
         serde_json::to_value(race).expect("JSON")
     }
@@ -151,12 +166,37 @@ mod tests {
     #[test]
     fn lanes_have_their_beginning_and_their_end() {
         let race = race(&[
-            (1, What::Started { way: way("sctp"), known: "unknown" }),
-            (251, What::Started { way: way("tcp"), known: "lost" }),
-            (270, What::Won { way: way("tcp"), took: Duration::from_millis(19) }),
+            (
+                1,
+                What::Started {
+                    way: way("sctp"),
+                    known: "unknown",
+                },
+            ),
+            (
+                251,
+                What::Started {
+                    way: way("tcp"),
+                    known: "lost",
+                },
+            ),
+            (
+                270,
+                What::Won {
+                    way: way("tcp"),
+                    took: Duration::from_millis(19),
+                },
+            ),
             (270, What::Cancelled { way: way("sctp") }),
             (280, What::Probed { way: way("sctp") }),
-            (290, What::Failed { way: way("sctp"), failure: Failure::Timeout, why: "silence".into() }),
+            (
+                290,
+                What::Failed {
+                    way: way("sctp"),
+                    failure: Failure::Timeout,
+                    why: "silence".into(),
+                },
+            ),
         ]);
         assert_eq!(race["state"], "connected");
         let lanes = race["lanes"].as_array().expect("lanes");
@@ -170,16 +210,31 @@ mod tests {
                 lane["outcome"]
             ])
         };
-        assert_eq!(of(&lanes[0]), json!(["sctp", "unknown", false, 1.0, 270.0, "cancelled"]));
+        assert_eq!(
+            of(&lanes[0]),
+            json!(["sctp", "unknown", false, 1.0, 270.0, "cancelled"])
+        );
         assert_eq!(of(&lanes[1]), json!(["tcp", "lost", false, 251.0, 270.0, "won"]));
-        assert_eq!(of(&lanes[2]), json!(["sctp", "blocked", true, 280.0, 290.0, "failed"]));
+        assert_eq!(
+            of(&lanes[2]),
+            json!(["sctp", "blocked", true, 280.0, 290.0, "failed"])
+        );
         assert_eq!(lanes[2]["why"], "silence");
     }
 
     #[test]
     fn a_race_that_fails_says_why() {
         let why = "nothing answered".to_owned();
-        let race = race(&[(30, What::AllFailed { failure: Failure::Timeout, why })]);
-        assert_eq!((&race["state"], &race["why"]), (&json!("failed"), &json!("nothing answered")));
+        let race = race(&[(
+            30,
+            What::AllFailed {
+                failure: Failure::Timeout,
+                why,
+            },
+        )]);
+        assert_eq!(
+            (&race["state"], &race["why"]),
+            (&json!("failed"), &json!("nothing answered"))
+        );
     }
 }

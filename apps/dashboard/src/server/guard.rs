@@ -55,31 +55,49 @@ impl Guard {
     /// It is not to be served.
     pub(super) fn admit<'r, B>(&self, request: &'r Request<B>) -> Result<&'r str, Refusal> {
         self.is_meant(request.headers())?;
-        let refusal = Refusal { status: StatusCode::FORBIDDEN, why: "the address is not complete" };
+        let refusal = Refusal {
+            status: StatusCode::FORBIDDEN,
+            why: "the address is not complete",
+        };
         let path = request.uri().path().strip_prefix('/').ok_or(refusal)?;
         let (token, rest) = path.split_once('/').unwrap_or((path, ""));
         if !bool::from(token.as_bytes().ct_eq(self.token.as_bytes())) {
             let why = "this page is for who was given its whole address, token included";
-            return Err(Refusal { status: StatusCode::FORBIDDEN, why });
+            return Err(Refusal {
+                status: StatusCode::FORBIDDEN,
+                why,
+            });
         }
         // A page of another origin cannot send this kind without being asked about first.
         let kind = request.headers().get(header::CONTENT_TYPE);
         if request.method() == Method::POST && kind.is_none_or(|kind| kind != "application/json") {
             let why = "orders are application/json";
-            return Err(Refusal { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, why });
+            return Err(Refusal {
+                status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                why,
+            });
         }
         Ok(rest)
     }
 
     /// Whether it is this host that is meant, and the page or nobody that asks.
     fn is_meant(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let here = [self.address.to_string(), format!("localhost:{}", self.address.port())];
+        let here = [
+            self.address.to_string(),
+            format!("localhost:{}", self.address.port()),
+        ];
         let host = single(headers, &header::HOST).ok().flatten();
         let Some(host) = host.filter(|host| here.iter().any(|one| one == host)) else {
             let why = "this server is called by its address alone";
-            return Err(Refusal { status: StatusCode::MISDIRECTED_REQUEST, why });
+            return Err(Refusal {
+                status: StatusCode::MISDIRECTED_REQUEST,
+                why,
+            });
         };
-        let foreign = Refusal { status: StatusCode::FORBIDDEN, why: "this page takes no orders from others" };
+        let foreign = Refusal {
+            status: StatusCode::FORBIDDEN,
+            why: "this page takes no orders from others",
+        };
         match single(headers, &header::ORIGIN) {
             Ok(None) => {}
             Ok(Some(origin)) if origin.strip_prefix("http://") == Some(host) => {}
@@ -95,8 +113,14 @@ impl Guard {
 /// The value of a field that may be there once.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ()> {
     let mut values = headers.get_all(name).iter();
-    let Some(first) = values.next() else { return Ok(None) };
-    if values.next().is_some() { Err(()) } else { first.to_str().map(Some).map_err(|_| ()) }
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        Err(())
+    } else {
+        first.to_str().map(Some).map_err(|_| ())
+    }
 }
 
 #[cfg(test)]
@@ -113,7 +137,10 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(()).expect("a request");
-        guard.admit(&request).map(str::to_owned).map_err(|refusal| refusal.status.as_u16())
+        guard
+            .admit(&request)
+            .map(str::to_owned)
+            .map_err(|refusal| refusal.status.as_u16())
     }
 
     const HERE: (&str, &str) = ("host", "127.0.0.1:8000");
@@ -131,24 +158,45 @@ mod tests {
         let guard = guard();
         assert_eq!(ask(&guard, "/TOKEN/", &[HERE]), Ok(String::new()));
         assert_eq!(ask(&guard, "/TOKEN/events", &[HERE]), Ok("events".to_owned()));
-        assert_eq!(ask(&guard, "/TOKEN/a?b", &[("host", "localhost:8000")]), Ok("a".to_owned()));
+        assert_eq!(
+            ask(&guard, "/TOKEN/a?b", &[("host", "localhost:8000")]),
+            Ok("a".to_owned())
+        );
         let other = "0".repeat(32);
-        for wrong in ["/", "/events", "//events", "/TOKENx/", "/x/TOKEN/", &format!("/{other}/")] {
+        for wrong in [
+            "/",
+            "/events",
+            "//events",
+            "/TOKENx/",
+            "/x/TOKEN/",
+            &format!("/{other}/"),
+        ] {
             assert_eq!(ask(&guard, wrong, &[HERE]), Err(403), "{wrong}");
         }
-        assert_eq!(ask(&guard, &format!("/{}/", &guard.token[1..]), &[HERE]), Err(403));
+        assert_eq!(
+            ask(&guard, &format!("/{}/", &guard.token[1..]), &[HERE]),
+            Err(403)
+        );
     }
 
     #[test]
     fn other_names_of_this_host_are_not_ours() {
         let guard = guard();
-        for host in
-            ["evil.example", "evil.example:8000", "127.0.0.1", "127.0.0.1:80", "[::1]:8000", "localhost"]
-        {
+        for host in [
+            "evil.example",
+            "evil.example:8000",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "[::1]:8000",
+            "localhost",
+        ] {
             assert_eq!(ask(&guard, "/TOKEN/", &[("host", host)]), Err(421), "{host}");
         }
         assert_eq!(ask(&guard, "/TOKEN/", &[]), Err(421));
-        assert_eq!(ask(&guard, "/TOKEN/", &[HERE, ("host", "evil.example")]), Err(421));
+        assert_eq!(
+            ask(&guard, "/TOKEN/", &[HERE, ("host", "evil.example")]),
+            Err(421)
+        );
     }
 
     #[test]
@@ -163,10 +211,18 @@ mod tests {
             "http://127.0.0.1:8001",
             "http://localhost:8000",
         ] {
-            assert_eq!(ask(&guard, "/TOKEN/", &[HERE, ("origin", origin)]), Err(403), "{origin}");
+            assert_eq!(
+                ask(&guard, "/TOKEN/", &[HERE, ("origin", origin)]),
+                Err(403),
+                "{origin}"
+            );
         }
         for site in ["cross-site", "same-site"] {
-            assert_eq!(ask(&guard, "/TOKEN/", &[HERE, ("sec-fetch-site", site)]), Err(403), "{site}");
+            assert_eq!(
+                ask(&guard, "/TOKEN/", &[HERE, ("sec-fetch-site", site)]),
+                Err(403),
+                "{site}"
+            );
         }
     }
 
@@ -184,7 +240,11 @@ mod tests {
                 .map(drop)
         };
         assert_eq!(order(Some("application/json")), Ok(()));
-        for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
+        for kind in [
+            None,
+            Some("text/plain"),
+            Some("application/x-www-form-urlencoded"),
+        ] {
             assert_eq!(order(kind), Err(415), "{kind:?}");
         }
     }

@@ -56,11 +56,20 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
         ),
     ),
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
-    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
 ];
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
@@ -105,7 +114,14 @@ impl Dashboard {
         }
         listener.set_nonblocking(true)?;
         let guard = Guard::new(address)?;
-        Ok(Dashboard { listener, house: Arc::new(House { guard, feed, controls }) })
+        Ok(Dashboard {
+            listener,
+            house: Arc::new(House {
+                guard,
+                feed,
+                controls,
+            }),
+        })
     }
 
     /// Where the page is. Who knows it may switch: it is a secret.
@@ -117,7 +133,9 @@ impl Dashboard {
     /// Serves until `stop` is ready. Call it within a runtime of tokio with time and I/O.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         // A listener that was made by the system and is none any more cannot be served.
-        let Ok(listener) = TcpListener::from_std(self.listener) else { return };
+        let Ok(listener) = TcpListener::from_std(self.listener) else {
+            return;
+        };
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
         loop {
@@ -166,10 +184,15 @@ async fn answer(house: &House, request: Request<Incoming>) -> Answer {
             },
             (&Method::POST, "switch") => ordered(house.switch(request).await),
             (&Method::POST, "download") => ordered(house.download(request).await),
-            _ => text(StatusCode::METHOD_NOT_ALLOWED, "only GET, and POST of switches and downloads"),
+            _ => text(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET, and POST of switches and downloads",
+            ),
         },
     };
-    answer.headers_mut().extend(HEADERS.map(|(name, value)| (Some(name), value)));
+    answer
+        .headers_mut()
+        .extend(HEADERS.map(|(name, value)| (Some(name), value)));
     answer
 }
 
@@ -243,6 +266,8 @@ fn text(status: StatusCode, why: &str) -> Answer {
 
 fn content(kind: &'static str, content: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(content.into()).boxed());
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }

@@ -24,7 +24,10 @@ pub(super) fn answer(feed: Feed) -> Answer {
     let (sender, body) = Channel::<Bytes, std::convert::Infallible>::new(WAITING);
     tokio::spawn(follow(feed, sender));
     let mut answer = Response::new(body.boxed());
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    answer.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
     answer
 }
 

@@ -59,7 +59,10 @@ impl AllowList {
     pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<AllowList, AllowError> {
         let rules: Vec<Rule> = rules.into_iter().map(str::parse).collect::<Result<_, _>>()?;
         match rules.len() > MOST {
-            true => Err(AllowError { rule: "…".into(), why: format!("there are more than {MOST} rules") }),
+            true => Err(AllowError {
+                rule: "…".into(),
+                why: format!("there are more than {MOST} rules"),
+            }),
             false => Ok(AllowList { rules }),
         }
     }
@@ -70,7 +73,9 @@ impl AllowList {
     /// # Errors
     /// The first rule that is not understood.
     pub fn parse_file(text: &str) -> Result<AllowList, AllowError> {
-        let rules = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+        let rules = text
+            .lines()
+            .map(|line| line.split('#').next().unwrap_or_default().trim());
         AllowList::parse(rules.filter(|rule| !rule.is_empty()))
     }
 
@@ -132,25 +137,41 @@ impl FromStr for Rule {
     type Err = AllowError;
 
     fn from_str(text: &str) -> Result<Rule, AllowError> {
-        let bad = |why: &dyn fmt::Display| AllowError { rule: text.to_owned(), why: why.to_string() };
+        let bad = |why: &dyn fmt::Display| AllowError {
+            rule: text.to_owned(),
+            why: why.to_string(),
+        };
         if text == "public" {
-            return Ok(Rule { what: What::Public, ports: 1..=u16::MAX });
+            return Ok(Rule {
+                what: What::Public,
+                ports: 1..=u16::MAX,
+            });
         }
         let (what, ports) = text
             .rsplit_once(':')
             .filter(|(what, _)| !what.contains(':') || (what.starts_with('[') && what.ends_with(']')))
             .ok_or_else(|| {
-                bad(&"ports follow a colon, as in `example.com:443`, `*.example.com:*`, \
-                      `192.0.2.0/24:80-90`, `[2001:db8::/32]:443`")
+                bad(
+                    &"ports follow a colon, as in `example.com:443`, `*.example.com:*`, \
+                      `192.0.2.0/24:80-90`, `[2001:db8::/32]:443`",
+                )
             })?;
         let ports =
             ports_of(ports).ok_or_else(|| bad(&"ports are `*`, a number from 1, or two as in `80-90`"))?;
-        let bare = what.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(what);
+        let bare = what
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(what);
         if let Some((address, length)) = bare.split_once('/') {
-            let address = address.parse().map_err(|_| bad(&"what stands before `/` is no address"))?;
+            let address = address
+                .parse()
+                .map_err(|_| bad(&"what stands before `/` is no address"))?;
             let block = length.parse().ok().and_then(|length| Block::new(address, length));
             let block = block.ok_or_else(|| bad(&"a prefix has at most 32 bits (IPv4) or 128 (IPv6)"))?;
-            return Ok(Rule { what: What::Addresses(block), ports });
+            return Ok(Rule {
+                what: What::Addresses(block),
+                ports,
+            });
         }
         let (is_below, name) = what.strip_prefix("*.").map_or((false, what), |name| (true, name));
         let what = match Host::parse(name).map_err(|error| bad(&error))? {

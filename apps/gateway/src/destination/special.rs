@@ -17,12 +17,18 @@ pub(super) struct Block {
 impl Block {
     /// The block of so many bits in which `address` lies; none if there are not that many.
     pub(super) fn new(address: IpAddr, length: u8) -> Option<Block> {
-        (length <= bits(address)).then_some(Block { first: address, length })
+        (length <= bits(address)).then_some(Block {
+            first: address,
+            length,
+        })
     }
 
     /// One address.
     pub(super) fn only(address: IpAddr) -> Block {
-        Block { first: address, length: bits(address) }
+        Block {
+            first: address,
+            length: bits(address),
+        }
     }
 
     pub(super) fn contains(self, address: IpAddr) -> bool {
@@ -108,12 +114,24 @@ pub(super) struct Special {
 }
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8, class: Class) -> Special {
-    Special { class, within: Block { first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length } }
+    Special {
+        class,
+        within: Block {
+            first: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
+            length,
+        },
+    }
 }
 
 const fn v6(words: [u16; 8], length: u8, class: Class) -> Special {
     let [a, b, c, d, e, f, g, h] = words;
-    Special { class, within: Block { first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), length } }
+    Special {
+        class,
+        within: Block {
+            first: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)),
+            length,
+        },
+    }
 }
 
 /// The first that contains an address counts, so that services stand before the blocks around them.
@@ -178,23 +196,38 @@ impl Special {
     pub(super) fn of(address: IpAddr, nat64: &[Prefix]) -> Option<Special> {
         if let Some(special) = translated(address, nat64).find_map(|inner| Special::of(inner.into(), &[])) {
             // Who wants to go there all the same names the very address.
-            return Some(Special { class: special.class, within: Block::only(address) });
+            return Some(Special {
+                class: special.class,
+                within: Block::only(address),
+            });
         }
         if let Some(special) = TABLE.iter().find(|special| special.within.contains(address)) {
             let inner = disguised(address, special.class).and_then(|inner| Special::of(inner.into(), &[]));
             // A rule for all disguises is none for what is special behind one.
-            let within = if inner.is_some() { Block::only(address) } else { special.within };
+            let within = if inner.is_some() {
+                Block::only(address)
+            } else {
+                special.within
+            };
             return Some(Special { within, ..*special });
         }
         let IpAddr::V6(v6) = address else { return None };
         let inner = embedded(v6);
         if inner.is_empty() {
             let is_reserved = PROTOCOLS.within.contains(address) || !GLOBAL.contains(address);
-            return is_reserved.then_some(Special { class: Class::Reserved, within: Block::only(address) });
+            return is_reserved.then_some(Special {
+                class: Class::Reserved,
+                within: Block::only(address),
+            });
         }
-        let special = inner.into_iter().find_map(|inner| Special::of(inner.into(), &[]))?;
+        let special = inner
+            .into_iter()
+            .find_map(|inner| Special::of(inner.into(), &[]))?;
         // Who wants to go there all the same names the very address.
-        Some(Special { class: special.class, within: Block::only(address) })
+        Some(Special {
+            class: special.class,
+            within: Block::only(address),
+        })
     }
 
     /// Whether an address is one of this machine's, or leads to one.
@@ -204,13 +237,20 @@ impl Special {
             IpAddr::V6(v6) => {
                 let class = Special::of(address, &[]).map(|special| special.class);
                 let disguised = class.and_then(|class| disguised(address, class));
-                embedded(v6).into_iter().chain(disguised).chain(translated(address, nat64)).collect()
+                embedded(v6)
+                    .into_iter()
+                    .chain(disguised)
+                    .chain(translated(address, nat64))
+                    .collect()
             }
         };
         let leads_here =
             |own: &IpAddr| *own == address || inner.iter().any(|inner| IpAddr::V4(*inner) == *own);
         let is_own = own.iter().any(leads_here);
-        is_own.then_some(Special { class: Class::Own, within: Block::only(address) })
+        is_own.then_some(Special {
+            class: Class::Own,
+            within: Block::only(address),
+        })
     }
 }
 
@@ -238,7 +278,12 @@ fn disguised(address: IpAddr, class: Class) -> Option<Ipv4Addr> {
 fn embedded(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let octets = address.octets();
     let at = |offset: usize| {
-        Ipv4Addr::new(octets[offset], octets[offset + 1], octets[offset + 2], octets[offset + 3])
+        Ipv4Addr::new(
+            octets[offset],
+            octets[offset + 1],
+            octets[offset + 2],
+            octets[offset + 3],
+        )
     };
     match IpAddr::V6(address) {
         // RFC 6052, 2.2.

@@ -46,7 +46,12 @@ fn rows() -> impl Iterator<Item = (IpAddr, &'static str, &'static str, bool)> {
         let mut words = row.split_ascii_whitespace();
         let block = words.next()?;
         let address = ip(block.split_once('/').expect("a block").0);
-        Some((address, words.next().expect(line), words.next().expect(line), !reason.is_empty()))
+        Some((
+            address,
+            words.next().expect(line),
+            words.next().expect(line),
+            !reason.is_empty(),
+        ))
     })
 }
 
@@ -57,23 +62,41 @@ fn special_purposes_are_those_of_the_registries() {
     for (address, reachable, expected, has_reason) in rows() {
         let by_address = Destination::from(std::net::SocketAddr::new(address, 443));
         for asked in [by_address, destination("some.name.example:443")] {
-            assert_eq!(verdict(check(&asked, address, &public, &[], &[])), expected, "{asked} at {address}");
+            assert_eq!(
+                verdict(check(&asked, address, &public, &[], &[])),
+                expected,
+                "{asked} at {address}"
+            );
         }
         let agrees = match reachable {
             "yes" => expected == "allowed",
             "no" => expected != "allowed",
             _ => true,
         };
-        assert!(agrees || has_reason, "{address} departs from the registry, and does not say why");
+        assert!(
+            agrees || has_reason,
+            "{address} departs from the registry, and does not say why"
+        );
     }
 }
 
 /// A name's rule says nothing about where the name leads: special addresses stay closed.
 #[test]
 fn a_name_that_is_allowed_does_not_lead_inside() {
-    let named = allow(&["*.name.example:*", "some.name.example:443", "0.0.0.0/0:*", "[::/0]:*"]);
+    let named = allow(&[
+        "*.name.example:*",
+        "some.name.example:443",
+        "0.0.0.0/0:*",
+        "[::/0]:*",
+    ]);
     for (address, _, expected, _) in rows() {
-        let found = verdict(check(&destination("some.name.example:443"), address, &named, &[], &[]));
+        let found = verdict(check(
+            &destination("some.name.example:443"),
+            address,
+            &named,
+            &[],
+            &[],
+        ));
         assert_eq!(found, expected, "{address}");
     }
 }
@@ -107,14 +130,25 @@ fn a_special_address_is_allowed_by_a_rule_no_wider_than_what_makes_it_special() 
         ("10.1.2.3", "inside.example:80", false),
     ];
     for (address, rule, expected) in cases {
-        let found = check(&destination("inside.example:80"), ip(address), &allow(&[rule]), &[], &[]);
+        let found = check(
+            &destination("inside.example:80"),
+            ip(address),
+            &allow(&[rule]),
+            &[],
+            &[],
+        );
         assert_eq!(found.is_ok(), expected, "{address} by {rule}");
     }
 }
 
 #[test]
 fn rules_allow_what_they_say_and_nothing_else() {
-    let rules = &["example.com:443", "*.example.org:*", "8.8.8.0/24:80-90", "[2600::/16]:53"];
+    let rules = &[
+        "example.com:443",
+        "*.example.org:*",
+        "8.8.8.0/24:80-90",
+        "[2600::/16]:53",
+    ];
     let cases = [
         ("example.com:443", "93.184.216.34", true),
         ("EXAMPLE.com.:443", "93.184.216.34", true),
@@ -140,7 +174,13 @@ fn rules_allow_what_they_say_and_nothing_else() {
     }
     let nothing = AllowList::default();
     assert!(nothing.is_empty());
-    let found = check(&destination("example.com:443"), ip("93.184.216.34"), &nothing, &[], &[]);
+    let found = check(
+        &destination("example.com:443"),
+        ip("93.184.216.34"),
+        &nothing,
+        &[],
+        &[],
+    );
     assert_eq!(found, Err(Refusal::NoRule), "deny by default");
 }
 
@@ -164,7 +204,12 @@ fn names_that_no_rule_could_allow_are_not_asked_for() {
 /// The address itself, by translation and by tunnel.
 #[test]
 fn the_gateways_own_addresses_need_a_rule_of_their_own() {
-    let own = [ip("93.184.216.34"), ip("2606:2800::1"), ip("10.0.0.1"), ip("127.0.0.1")];
+    let own = [
+        ip("93.184.216.34"),
+        ip("2606:2800::1"),
+        ip("10.0.0.1"),
+        ip("127.0.0.1"),
+    ];
     let public = allow(&["public", "93.184.216.0/24:*", "10.0.0.0/8:*", "127.0.0.0/8:*"]);
     let cases = [
         ("93.184.216.34", "own"),
@@ -179,10 +224,23 @@ fn the_gateways_own_addresses_need_a_rule_of_their_own() {
     ];
     for (address, expected) in cases {
         let asked = destination("mirror.example:80");
-        assert_eq!(verdict(check(&asked, ip(address), &public, &own, &[])), expected, "{address}");
+        assert_eq!(
+            verdict(check(&asked, ip(address), &public, &own, &[])),
+            expected,
+            "{address}"
+        );
     }
     let exact = allow(&["93.184.216.34:80"]);
-    assert!(check(&destination("mirror.example:80"), ip("93.184.216.34"), &exact, &own, &[]).is_ok());
+    assert!(
+        check(
+            &destination("mirror.example:80"),
+            ip("93.184.216.34"),
+            &exact,
+            &own,
+            &[]
+        )
+        .is_ok()
+    );
 }
 
 #[test]
@@ -227,8 +285,21 @@ fn what_a_networks_own_translator_leads_to_is_checked() {
         ("fd64:ff9b:1:2:5d:b8d8:2300:0", "allowed"),
     ] {
         let asked = destination("some.name.example:80");
-        assert_eq!(verdict(check(&asked, ip(address), &public, &own, &nat64)), expected, "{address}");
+        assert_eq!(
+            verdict(check(&asked, ip(address), &public, &own, &nat64)),
+            expected,
+            "{address}"
+        );
     }
     let exact = allow(&["[2606:64::7f00:1]:80"]);
-    assert!(check(&destination("a.example:80"), ip("2606:64::7f00:1"), &exact, &own, &nat64).is_ok());
+    assert!(
+        check(
+            &destination("a.example:80"),
+            ip("2606:64::7f00:1"),
+            &exact,
+            &own,
+            &nat64
+        )
+        .is_ok()
+    );
 }

@@ -55,7 +55,13 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
 
 pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> TestResult {
     let mut stage = Stage::up(&[])?;
-    stage.serve(&["public"], Limits { sessions_per_client: 2, ..limits() })?;
+    stage.serve(
+        &["public"],
+        Limits {
+            sessions_per_client: 2,
+            ..limits()
+        },
+    )?;
     for _ in 0..2 {
         let (document, token) = (stage.document()?, stage.token.clone());
         let process = stage.another_client()?;
@@ -73,7 +79,11 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
         if opened.is_ok() {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(40), "{opened:?}; {:?}", stage.told());
+        assert!(
+            began.elapsed() < Duration::from_secs(40),
+            "{opened:?}; {:?}",
+            stage.told()
+        );
         std::thread::sleep(Duration::from_millis(500));
     }
     println!("  a place after {:.1} s", began.elapsed().as_secs_f64());
@@ -84,9 +94,15 @@ pub(crate) fn a_million_streams() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(
         &["public"],
-        Limits { streams_per_client: 100, patience: Duration::from_secs(4), ..limits() },
+        Limits {
+            streams_per_client: 100,
+            patience: Duration::from_secs(4),
+            ..limits()
+        },
     )?;
-    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind((SERVER, 80))))??;
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind((SERVER, 80))))??;
     stage.server.spawn(async move {
         let mut kept = Vec::new();
         while let Ok((mut peer, _)) = listener.accept().await {
@@ -130,7 +146,9 @@ pub(crate) fn a_million_streams() -> TestResult {
         // Their places are free when they have gone.
         drop(streams);
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let mut stream = near.connect(&Destination::parse(&format!("{SERVER}:80"))?).await?;
+        let mut stream = near
+            .connect(&Destination::parse(&format!("{SERVER}:80"))?)
+            .await?;
         assert_eq!(stream.read_u8().await?, b'!');
         Ok(())
     })

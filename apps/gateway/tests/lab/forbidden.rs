@@ -56,9 +56,14 @@ const ADDRESSES: &[&str] = &[
 
 pub(crate) fn addresses_and_names_that_lead_inside() -> TestResult {
     let mut stage = Stage::up(NAMES)?;
-    stage.serve(&["public", "*.evil.example:*", "0.0.0.0/0:*", "[::/0]:*"], limits())?;
+    stage.serve(
+        &["public", "*.evil.example:*", "0.0.0.0/0:*", "[::/0]:*"],
+        limits(),
+    )?;
     // What must not be reached does listen.
-    let inside = stage.gateway.block_on(stage.gateway.spawn(TcpListener::bind(("::", 80))))??;
+    let inside = stage
+        .gateway
+        .block_on(stage.gateway.spawn(TcpListener::bind(("::", 80))))??;
     let visitors = Arc::new(AtomicUsize::new(0));
     let count = visitors.clone();
     stage.gateway.spawn(async move {
@@ -68,7 +73,11 @@ pub(crate) fn addresses_and_names_that_lead_inside() -> TestResult {
     });
     let near = stage.near()?;
     stage.as_client(async move {
-        for host in NAMES.iter().map(|(name, _)| *name).chain(ADDRESSES.iter().copied()) {
+        for host in NAMES
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(ADDRESSES.iter().copied())
+        {
             let denied = near.connect(&Destination::parse(&format!("{host}:80"))?).await;
             let is_forbidden = matches!(denied, Err(ClientError::Denied(Reply::NotAllowed)));
             assert!(is_forbidden, "{host}: {:?}", denied.map(|_| "connected"));
@@ -86,7 +95,10 @@ pub(crate) fn nothing_is_allowed_by_default() -> TestResult {
     stage.as_client(async move {
         for host in ["web.example", SERVER, "127.0.0.1", "nowhere.example"] {
             let denied = near.connect(&Destination::parse(&format!("{host}:80"))?).await;
-            assert!(matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))), "{host}");
+            assert!(
+                matches!(denied, Err(ClientError::Denied(Reply::NotAllowed))),
+                "{host}"
+            );
         }
         Ok(())
     })
@@ -97,8 +109,13 @@ async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query).await {
         // A header, a name, its type and class (RFC 1035, 4.1).
-        let name = query[12..length].iter().position(|byte| *byte == 0).map_or(length, |at| 12 + at + 1);
-        let Some(kind) = query.get(name..name + 2) else { continue };
+        let name = query[12..length]
+            .iter()
+            .position(|byte| *byte == 0)
+            .map_or(length, |at| 12 + at + 1);
+        let Some(kind) = query.get(name..name + 2) else {
+            continue;
+        };
         let is_ipv4 = kind == [0, 1];
         let mut answer = query[..name + 4].to_vec();
         // A response, recursion available, no error; one question; no additional records.
@@ -118,13 +135,22 @@ async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<
 pub(crate) fn a_name_that_is_rebound() -> TestResult {
     let mut stage = Stage::up(&[])?;
     let asked = Arc::new(AtomicUsize::new(0));
-    let socket = stage.server.block_on(stage.server.spawn(UdpSocket::bind((SERVER, 53))))??;
+    let socket = stage
+        .server
+        .block_on(stage.server.spawn(UdpSocket::bind((SERVER, 53))))??;
     let first: Ipv4Addr = SERVER.parse()?;
-    stage.server.spawn(fickle(socket, first, Ipv4Addr::LOCALHOST, asked.clone()));
-    let listener =
-        stage.server.block_on(stage.server.spawn(TcpListener::bind((IpAddr::from(first), 80))))??;
-    stage.server.spawn(async move { while listener.accept().await.is_ok() {} });
-    let inside = stage.gateway.block_on(stage.gateway.spawn(TcpListener::bind(("127.0.0.1", 80))))??;
+    stage
+        .server
+        .spawn(fickle(socket, first, Ipv4Addr::LOCALHOST, asked.clone()));
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind((IpAddr::from(first), 80))))??;
+    stage
+        .server
+        .spawn(async move { while listener.accept().await.is_ok() {} });
+    let inside = stage
+        .gateway
+        .block_on(stage.gateway.spawn(TcpListener::bind(("127.0.0.1", 80))))??;
 
     let config = Config::parse(&format!("nameserver {SERVER}\n"), "")?;
     let resolver = stage.gateway.block_on(async { Resolver::new(&config) })?;
@@ -134,7 +160,11 @@ pub(crate) fn a_name_that_is_rebound() -> TestResult {
         let name = Destination::parse("rebound.example:80")?;
         let mut stream = near.connect(&name).await?;
         assert_eq!(count.load(Ordering::Relaxed), 1, "the name is asked for once");
-        assert_eq!(stream.read(&mut [0]).await?, 0, "the public server answered: it hangs up");
+        assert_eq!(
+            stream.read(&mut [0]).await?,
+            0,
+            "the public server answered: it hangs up"
+        );
         // From now on the name leads inside.
         for _ in 0..3 {
             let denied = near.connect(&name).await;
@@ -143,9 +173,11 @@ pub(crate) fn a_name_that_is_rebound() -> TestResult {
         Ok(())
     })?;
     assert_eq!(asked.load(Ordering::Relaxed), 4);
-    let nobody = stage
-        .gateway
-        .block_on(async { tokio::time::timeout(Duration::from_millis(100), inside.accept()).await.is_err() });
+    let nobody = stage.gateway.block_on(async {
+        tokio::time::timeout(Duration::from_millis(100), inside.accept())
+            .await
+            .is_err()
+    });
     assert!(nobody, "somebody came in");
     Ok(())
 }

@@ -28,7 +28,9 @@ const NAMES: &str = r#"
 fn opens(stage: &Stage, name: &str) -> TestResult<Duration> {
     let mut document = stage.document()?;
     name.clone_into(&mut document.host);
-    document.connections.retain(|connection| connection.transport == Transport::Tcp);
+    document
+        .connections
+        .retain(|connection| connection.transport == Transport::Tcp);
     stage.as_client(async move {
         let began = Instant::now();
         let (session, warnings) = open(&document).await?;
@@ -52,7 +54,11 @@ pub(crate) fn an_unanswered_aaaa_holds_up_no_session() -> TestResult {
     let took = opens(&stage, "half.example")?;
     println!("  AAAA is not answered: {took:.2?}");
     // The resolver waits 5 s for an answer (resolv.conf(5)); the rest is round trips of 10 ms.
-    if took > Duration::from_secs(2) { Err(format!("{took:?}").into()) } else { Ok(()) }
+    if took > Duration::from_secs(2) {
+        Err(format!("{took:?}").into())
+    } else {
+        Ok(())
+    }
 }
 
 /// What is known is tried at once; what comes later is tried when it comes, although all else has failed.
@@ -61,12 +67,23 @@ pub(crate) fn late_addresses_open_a_session() -> TestResult {
     let took = opens(&stage, "late.example")?;
     println!("  the address that leads there comes after 0.7 s: {took:.2?}");
     let expected = Duration::from_millis(700)..Duration::from_millis(2_700);
-    if expected.contains(&took) { Ok(()) } else { Err(format!("{took:?}").into()) }
+    if expected.contains(&took) {
+        Ok(())
+    } else {
+        Err(format!("{took:?}").into())
+    }
 }
 
 /// A name that does not exist is reported as such.
 pub(crate) fn a_name_that_does_not_exist_is_reported() -> TestResult {
     let stage = stage()?;
-    let error = opens(&stage, "none.example").err().ok_or("there is no such name")?.to_string();
-    if error.contains("there is no name `none.example`") { Ok(()) } else { Err(error.into()) }
+    let error = opens(&stage, "none.example")
+        .err()
+        .ok_or("there is no such name")?
+        .to_string();
+    if error.contains("there is no name `none.example`") {
+        Ok(())
+    } else {
+        Err(error.into())
+    }
 }

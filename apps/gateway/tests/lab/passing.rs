@@ -12,14 +12,18 @@ use crate::TestResult;
 use crate::stage::{Stage, limits};
 
 fn content(length: u64) -> Vec<u8> {
-    (0..length / 8).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+    (0..length / 8)
+        .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+        .collect()
 }
 
 pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
     const LENGTH: u64 = 4 << 20;
     let mut stage = Stage::up(&[])?;
     stage.serve(&["web.example:80"], limits())?;
-    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
     stage.server.spawn(async move {
         let (mut peer, _) = listener.accept().await?;
         let mut question = [0; 4];
@@ -60,7 +64,9 @@ pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
 pub(crate) fn ends_and_resets_go_through() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["web.example:*", "93.184.216.0/24:7"], limits())?;
-    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 7))))??;
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 7))))??;
     let served = stage.server.spawn(async move {
         // Answers when it has heard all: the end of one direction is not that of the other.
         let (mut peer, _) = listener.accept().await?;
@@ -117,7 +123,10 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
     })?;
     let (by_reset, by_drop) = stage.server.block_on(served)??;
     assert_eq!(by_reset, Err(io::ErrorKind::ConnectionReset));
-    let is_gone = matches!(by_drop, Err(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe));
+    let is_gone = matches!(
+        by_drop,
+        Err(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+    );
     assert!(is_gone, "{by_drop:?}");
     Ok(())
 }
@@ -125,7 +134,9 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
 pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["public:80"], limits())?;
-    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
     stage.server.spawn(async move {
         while let Ok((mut peer, _)) = listener.accept().await {
             peer.write_all(b"hello").await?;
@@ -154,7 +165,11 @@ pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
         greeted().await?;
         Ok(())
     })?;
-    let welcomes = stage.told().iter().filter(|event| event.starts_with("Welcomed")).count();
+    let welcomes = stage
+        .told()
+        .iter()
+        .filter(|event| event.starts_with("Welcomed"))
+        .count();
     assert_eq!(welcomes, 3, "{:?}", stage.told());
     Ok(())
 }

@@ -56,7 +56,11 @@ pub(crate) struct Stage {
 
 /// Limits that tests need not wait long for.
 pub(crate) fn limits() -> Limits {
-    Limits { patience: Duration::from_millis(700), connect: Duration::from_secs(3), ..Limits::default() }
+    Limits {
+        patience: Duration::from_millis(700),
+        connect: Duration::from_secs(3),
+        ..Limits::default()
+    }
 }
 
 impl Stage {
@@ -65,7 +69,10 @@ impl Stage {
         let mut text = String::new();
         for (name, addresses) in [("web.example", SERVER)].iter().chain(names) {
             let addresses: Vec<String> = addresses.split(' ').map(|one| format!("{one:?}")).collect();
-            text += &format!("[[dns]]\nname = {name:?}\naddresses = [{}]\n", addresses.join(", "));
+            text += &format!(
+                "[[dns]]\nname = {name:?}\naddresses = [{}]\n",
+                addresses.join(", ")
+            );
         }
         Self::with_names(&text)
     }
@@ -111,10 +118,15 @@ impl Stage {
             tls: Some(self.identity.server(&[])?),
         };
         // Sockets belong to the host whose thread opens them.
-        let server = self.gateway.block_on(self.gateway.spawn(async { Server::open(doors) }))??;
+        let server = self
+            .gateway
+            .block_on(self.gateway.spawn(async { Server::open(doors) }))??;
         let events = self.events.clone();
         let tell = move |event: Event| {
-            events.lock().expect("no test panics with it").push(format!("{event:?}"));
+            events
+                .lock()
+                .expect("no test panics with it")
+                .push(format!("{event:?}"));
         };
         self.serving = Some(self.gateway.spawn(serve(server, config, tell)));
         Ok(())
@@ -122,7 +134,11 @@ impl Stage {
 
     /// A session with the gateway over both paths.
     pub(crate) fn document(&self) -> TestResult<Document> {
-        let address = self.lab.host("gateway")?.ipv4().ok_or("the gateway has an IPv4 address")?;
+        let address = self
+            .lab
+            .host("gateway")?
+            .ipv4()
+            .ok_or("the gateway has an IPv4 address")?;
         let text = format!(
             "remote_host = \"{address}:{PORT}\"\n[ssl_config]\npin = \"{}\"\n\
              [[connection_priority]]\ntransport = \"tcp\"\ninterfaces = \"wlan0\"\n\
@@ -149,7 +165,9 @@ impl Stage {
         &self,
         work: impl Future<Output = TestResult<T>> + Send + 'static,
     ) -> TestResult<T> {
-        let work = self.client.spawn(async { tokio::time::timeout(Duration::from_secs(20), work).await });
+        let work = self
+            .client
+            .spawn(async { tokio::time::timeout(Duration::from_secs(20), work).await });
         let done = self.client.block_on(work)?;
         done.map_err(|_| format!("not done after 20 s; the gateway: {:?}", self.told()))?
     }

@@ -16,7 +16,9 @@ use crate::stage::{Stage, limits};
 /// Waits for a session's end.
 async fn ended(session: &Session) -> TestResult {
     let end = async { while session.next_event().await.is_some() {} };
-    tokio::time::timeout(Duration::from_secs(8), end).await.map_err(|_| "the session was not closed")?;
+    tokio::time::timeout(Duration::from_secs(8), end)
+        .await
+        .map_err(|_| "the session was not closed")?;
     assert!(session.is_closed());
     Ok(())
 }
@@ -33,7 +35,8 @@ pub(crate) fn are_refused() -> TestResult {
         let (silent, _) = open(&document).await?;
         let (slow, _) = open(&document).await?;
         let mut half = slow.open()?;
-        half.write_all(&Greeting { token: token.clone() }.encode()[..32]).await?;
+        half.write_all(&Greeting { token: token.clone() }.encode()[..32])
+            .await?;
         silent.opened().await?;
         let began = Instant::now();
         ended(&silent).await?;
@@ -59,7 +62,9 @@ pub(crate) fn are_refused() -> TestResult {
 pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["public"], limits())?;
-    let listener = stage.server.block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
+    let listener = stage
+        .server
+        .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 80))))??;
     let visitors = stage.server.spawn(async move {
         let mut count = 0;
         while let Ok(Ok(_)) = tokio::time::timeout(Duration::from_secs(6), listener.accept()).await {
@@ -68,7 +73,10 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
         count
     });
     let (document, token) = (stage.document()?, stage.token.clone());
-    let request = Request { destination: Destination::parse("web.example:80")? }.encode();
+    let request = Request {
+        destination: Destination::parse("web.example:80")?,
+    }
+    .encode();
     stage.as_client(async move {
         // A request in place of a greeting.
         let (session, _) = open(&document).await?;
@@ -81,7 +89,14 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
         let (session, _) = open(&document).await?;
         let (mut first, mut second) = (session.open()?, session.open()?);
         second.write_all(&request).await?;
-        first.write_all(&Greeting { token: Token::generate()? }.encode()).await?;
+        first
+            .write_all(
+                &Greeting {
+                    token: Token::generate()?,
+                }
+                .encode(),
+            )
+            .await?;
         assert!(second.read_u8().await.is_err(), "it was given up");
         ended(&session).await?;
         // Requests that wait for a welcome are served after it; those beyond the limit are given up.
@@ -112,7 +127,13 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
 pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
     const FOR: Duration = Duration::from_secs(10);
     let mut stage = Stage::up(&[])?;
-    stage.serve(&["public"], Limits { patience: Duration::from_secs(5), ..limits() })?;
+    stage.serve(
+        &["public"],
+        Limits {
+            patience: Duration::from_secs(5),
+            ..limits()
+        },
+    )?;
     let (document, token) = (stage.document()?, stage.token.clone());
     let anonymous = stage.document()?;
     let strangers = stage.another_client()?;
@@ -143,7 +164,10 @@ pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
     })?;
     let sessions = strangers.block_on(attack)?;
     strangers.shutdown_background();
-    println!("  beside {sessions} anonymous sessions: median {:?}, longest {:?}", opened[5], opened[9]);
+    println!(
+        "  beside {sessions} anonymous sessions: median {:?}, longest {:?}",
+        opened[5], opened[9]
+    );
     assert!(sessions > 100, "{sessions} sessions in {FOR:?}");
     assert!(opened[9] < Duration::from_secs(3), "{opened:?}");
     Ok(())

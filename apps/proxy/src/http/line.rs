@@ -90,7 +90,11 @@ impl Drop for Answering {
 
 impl Line {
     pub(super) fn new(stream: TcpStream, shared: Shared) -> Line {
-        Line { stream, outbox: Vec::new(), shared }
+        Line {
+            stream,
+            outbox: Vec::new(),
+            shared,
+        }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
@@ -139,7 +143,10 @@ impl AsyncWrite for Line {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_outbox(context))?;
-        let first = slices.iter().find(|slice| !slice.is_empty()).map_or(&[][..], |slice| slice);
+        let first = slices
+            .iter()
+            .find(|slice| !slice.is_empty())
+            .map_or(&[][..], |slice| slice);
         if let Some(amended) = self.amended(first) {
             self.outbox = amended;
             return Poll::Ready(Ok(first.len()));

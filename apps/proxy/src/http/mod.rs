@@ -101,7 +101,9 @@ impl Tunnel {
     async fn run(self) {
         // It fails when the client has gone before it was answered.
         let Ok(upgraded) = self.upgrade.await else { return };
-        let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else { return };
+        let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else {
+            return;
+        };
         let way = self.connected.way.clone();
         let half_open = self.asked.front.settings.limits.half_open;
         let client = parts.io.into_inner().into_stream();
@@ -136,7 +138,12 @@ async fn answer(
             match asked.race(destination).await {
                 Err(error) => failed(&error),
                 Ok(connected) => {
-                    let tunnel = Tunnel { upgrade: hyper::upgrade::on(request), asked, connected, began };
+                    let tunnel = Tunnel {
+                        upgrade: hyper::upgrade::on(request),
+                        asked,
+                        connected,
+                        began,
+                    };
                     *promised.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
                     Response::new(nothing())
                 }
@@ -187,7 +194,10 @@ async fn forwarded(
             let version = response.version();
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
-            asked.tell(Own::Served { way, status: response.status().as_u16() });
+            asked.tell(Own::Served {
+                way,
+                status: response.status().as_u16(),
+            });
             response.map(BodyExt::boxed)
         }
         Ok(Err(error)) => {
@@ -209,18 +219,30 @@ fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc:
     // Some origins know nothing of it.
     let told = async { drop(tokio::time::timeout(CONTINUE_IN, told).await) };
     let mut request = match is_held {
-        true => request.map(|body| Held { body, told: Some(Box::pin(told)) }.boxed()),
+        true => request.map(|body| {
+            Held {
+                body,
+                told: Some(Box::pin(told)),
+            }
+            .boxed()
+        }),
         false => request.map(BodyExt::boxed),
     };
     let tell = Mutex::new(Some(tell));
     let (pass, passed) = mpsc::channel(MOST_INTERIMS);
     hyper::ext::on_informational(&mut request, move |response| {
         if response.status() == StatusCode::CONTINUE {
-            tell.lock().unwrap_or_else(PoisonError::into_inner).take().map(|tell| tell.send(()));
+            tell.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take()
+                .map(|tell| tell.send(()));
         } else if version >= Version::HTTP_11 {
             // When there are too many at once, the client does without.
-            let _ =
-                pass.try_send(request::interim(response.status(), response.version(), response.headers()));
+            let _ = pass.try_send(request::interim(
+                response.status(),
+                response.version(),
+                response.headers(),
+            ));
         }
     });
     (request, passed)
@@ -293,11 +315,16 @@ fn failed(error: &ConnectError) -> Answer {
 
 /// An answer of the proxy's own, which says so (RFC 9209).
 fn told(status: StatusCode, kind: &'static str, why: &str) -> Answer {
-    let body = Full::from(format!("{why}\n")).map_err(|never| match never {}).boxed();
+    let body = Full::from(format!("{why}\n"))
+        .map_err(|never| match never {})
+        .boxed();
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     if let Ok(value) = HeaderValue::try_from(format!("hawser; error={kind}")) {
         headers.insert("proxy-status", value);
     }
@@ -306,11 +333,17 @@ fn told(status: StatusCode, kind: &'static str, why: &str) -> Answer {
 
 fn unauthenticated() -> Answer {
     let why = "this proxy wants a credential";
-    let mut response = told(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why);
+    let mut response = told(
+        StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+        "http_request_denied",
+        why,
+    );
     let value = HeaderValue::from_static("Basic realm=\"hawser\", charset=\"UTF-8\"");
     response.headers_mut().insert(header::PROXY_AUTHENTICATE, value);
     // Who guesses has to connect anew, and holds no place between guesses.
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

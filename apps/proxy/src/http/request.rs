@@ -36,7 +36,10 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, why: impl Into<String>) -> Refusal {
-        Refusal { status, why: why.into() }
+        Refusal {
+            status,
+            why: why.into(),
+        }
     }
 
     fn bad(why: impl Into<String>) -> Refusal {
@@ -60,20 +63,25 @@ pub(crate) fn understand(method: &Method, target: &Uri) -> Result<Wanted, Refusa
     }
     // It would show to whoever asks what the proxy adds (RFC 9110, 9.3.8).
     if method == Method::TRACE {
-        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "TRACE is not forwarded"));
+        return Err(Refusal::new(
+            StatusCode::NOT_IMPLEMENTED,
+            "TRACE is not forwarded",
+        ));
     }
     if method == Method::OPTIONS && target == "*" {
         return Ok(Wanted::Nothing);
     }
     match target.scheme() {
         Some(scheme) if *scheme == Scheme::HTTP => forward(method, target).map(Wanted::Forward),
-        Some(scheme) if *scheme == Scheme::HTTPS => {
-            Err(Refusal::bad("https is asked for with CONNECT, so that its secrecy reaches to the origin"))
-        }
-        Some(_) => {
-            Err(Refusal::bad("only http:// is forwarded; anything else can be asked for with CONNECT"))
-        }
-        None => Err(Refusal::bad("this is a proxy: ask for http://HOST/PATH, or CONNECT HOST:PORT")),
+        Some(scheme) if *scheme == Scheme::HTTPS => Err(Refusal::bad(
+            "https is asked for with CONNECT, so that its secrecy reaches to the origin",
+        )),
+        Some(_) => Err(Refusal::bad(
+            "only http:// is forwarded; anything else can be asked for with CONNECT",
+        )),
+        None => Err(Refusal::bad(
+            "this is a proxy: ask for http://HOST/PATH, or CONNECT HOST:PORT",
+        )),
     }
 }
 
@@ -105,7 +113,9 @@ fn tunnel(target: &Uri) -> Result<Destination, Refusal> {
 }
 
 fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
-    let authority = target.authority().ok_or_else(|| Refusal::bad("http:// without a host"))?;
+    let authority = target
+        .authority()
+        .ok_or_else(|| Refusal::bad("http:// without a host"))?;
     // RFC 9110, 4.2.4: it hides who is meant.
     if authority.as_str().contains('@') {
         return Err(Refusal::bad("a target with a user in it"));
@@ -113,11 +123,17 @@ fn forward(method: &Method, target: &Uri) -> Result<Forward, Refusal> {
     let rest = &authority.as_str()[authority.host().len()..];
     let port = match rest.strip_prefix(':') {
         None | Some("") => 80,
-        Some(_) => authority.port_u16().ok_or_else(|| Refusal::bad("a port beyond 65535"))?,
+        Some(_) => authority
+            .port_u16()
+            .ok_or_else(|| Refusal::bad("a port beyond 65535"))?,
     };
     let destination = Destination::new(authority.host(), port)?;
     let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::bad("a host beyond ASCII"))?;
-    Ok(Forward { destination, host, path: Uri::from(origin_form(method, target)?) })
+    Ok(Forward {
+        destination,
+        host,
+        path: Uri::from(origin_form(method, target)?),
+    })
 }
 
 /// What the origin is asked for: an empty path is `/` (RFC 9112, 3.2.1), and for `OPTIONS` `*` (3.2.4).
@@ -129,7 +145,9 @@ fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
         "" => Ok(PathAndQuery::from_static("/")),
         text => {
             let slash = if text.starts_with('/') { "" } else { "/" };
-            format!("{slash}{text}").parse().map_err(|_| Refusal::bad("a path that cannot be asked for"))
+            format!("{slash}{text}")
+                .parse()
+                .map_err(|_| Refusal::bad("a path that cannot be asked for"))
         }
     }
 }
@@ -137,7 +155,9 @@ fn origin_form(method: &Method, target: &Uri) -> Result<PathAndQuery, Refusal> {
 /// Whether something follows an absolute target's authority. A [`Uri`] gives `/` for `http://a` as for
 /// `http://a/`; but only what was in the target stands in memory behind the authority.
 fn has_path(target: &Uri) -> bool {
-    let end = target.authority().map(|authority| authority.as_str().as_bytes().as_ptr_range().end);
+    let end = target
+        .authority()
+        .map(|authority| authority.as_str().as_bytes().as_ptr_range().end);
     let path = target.path_and_query().map(|path| path.as_str().as_ptr());
     end.is_some() && end == path
 }
@@ -190,7 +210,11 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
 
 /// Adds this proxy to those that a message came by (RFC 9110, 7.6.3).
 pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
-    let version = if version == Version::HTTP_10 { "1.0 hawser" } else { "1.1 hawser" };
+    let version = if version == Version::HTTP_10 {
+        "1.0 hawser"
+    } else {
+        "1.1 hawser"
+    };
     headers.append(header::VIA, HeaderValue::from_static(version));
 }
 
@@ -199,7 +223,9 @@ pub(crate) fn is_last_hop(method: &Method, headers: &mut HeaderMap) -> bool {
     if method != Method::OPTIONS {
         return false;
     }
-    let left = headers.get(header::MAX_FORWARDS).and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+    let left = headers
+        .get(header::MAX_FORWARDS)
+        .and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
     if let Some(left) = left.and_then(|left| left.checked_sub(1)) {
         headers.insert(header::MAX_FORWARDS, left.into());
     }
@@ -212,7 +238,10 @@ mod tests {
 
     fn line(text: &str) -> Result<Wanted, Refusal> {
         let (method, target) = text.split_once(' ').expect("METHOD TARGET");
-        understand(&method.parse().expect("a method"), &target.parse().expect("a target"))
+        understand(
+            &method.parse().expect("a method"),
+            &target.parse().expect("a target"),
+        )
     }
 
     #[test]
@@ -234,7 +263,11 @@ mod tests {
             "CONNECT /path",
             "CONNECT www.example:0",
         ] {
-            assert_eq!(line(text).expect_err(text).status, StatusCode::BAD_REQUEST, "{text}");
+            assert_eq!(
+                line(text).expect_err(text).status,
+                StatusCode::BAD_REQUEST,
+                "{text}"
+            );
         }
     }
 
@@ -242,18 +275,68 @@ mod tests {
     #[test]
     fn origins() {
         for (text, destination, host, path) in [
-            ("GET http://www.example/pub/a?b=c", "www.example:80", "www.example", "/pub/a?b=c"),
-            ("GET http://WWW.Example:8080", "www.example:8080", "WWW.Example:8080", "/"),
-            ("POST http://[2001:db8::1]:81/", "[2001:db8::1]:81", "[2001:db8::1]:81", "/"),
+            (
+                "GET http://www.example/pub/a?b=c",
+                "www.example:80",
+                "www.example",
+                "/pub/a?b=c",
+            ),
+            (
+                "GET http://WWW.Example:8080",
+                "www.example:8080",
+                "WWW.Example:8080",
+                "/",
+            ),
+            (
+                "POST http://[2001:db8::1]:81/",
+                "[2001:db8::1]:81",
+                "[2001:db8::1]:81",
+                "/",
+            ),
             ("GET http://www.example?q", "www.example:80", "www.example", "/?q"),
-            ("GET http://www.example#part", "www.example:80", "www.example", "/"),
-            ("GET http://www.example/#part", "www.example:80", "www.example", "/"),
-            ("OPTIONS http://www.example/a", "www.example:80", "www.example", "/a"),
+            (
+                "GET http://www.example#part",
+                "www.example:80",
+                "www.example",
+                "/",
+            ),
+            (
+                "GET http://www.example/#part",
+                "www.example:80",
+                "www.example",
+                "/",
+            ),
+            (
+                "OPTIONS http://www.example/a",
+                "www.example:80",
+                "www.example",
+                "/a",
+            ),
             // RFC 9112, 3.2.4: its example, and what it is not about.
-            ("OPTIONS http://www.example.org:8001", "www.example.org:8001", "www.example.org:8001", "*"),
-            ("OPTIONS http://www.example/", "www.example:80", "www.example", "/"),
-            ("OPTIONS http://www.example?q", "www.example:80", "www.example", "/?q"),
-            ("OPTIONS http://www.example#part", "www.example:80", "www.example", "*"),
+            (
+                "OPTIONS http://www.example.org:8001",
+                "www.example.org:8001",
+                "www.example.org:8001",
+                "*",
+            ),
+            (
+                "OPTIONS http://www.example/",
+                "www.example:80",
+                "www.example",
+                "/",
+            ),
+            (
+                "OPTIONS http://www.example?q",
+                "www.example:80",
+                "www.example",
+                "/?q",
+            ),
+            (
+                "OPTIONS http://www.example#part",
+                "www.example:80",
+                "www.example",
+                "*",
+            ),
         ] {
             match line(text) {
                 Ok(Wanted::Forward(forward)) => {
@@ -274,15 +357,25 @@ mod tests {
             "GET http://www.example:0/",
             "GET www.example:80",
         ] {
-            assert_eq!(line(text).expect_err(text).status, StatusCode::BAD_REQUEST, "{text}");
+            assert_eq!(
+                line(text).expect_err(text).status,
+                StatusCode::BAD_REQUEST,
+                "{text}"
+            );
         }
         assert_eq!(line("OPTIONS *"), Ok(Wanted::Nothing));
-        assert_eq!(line("TRACE http://a/").expect_err("TRACE").status, StatusCode::NOT_IMPLEMENTED);
+        assert_eq!(
+            line("TRACE http://a/").expect_err("TRACE").status,
+            StatusCode::NOT_IMPLEMENTED
+        );
     }
 
     fn headers(fields: &[(&str, &str)]) -> HeaderMap {
         let field = |(name, value): &(&str, &str)| {
-            (name.parse::<HeaderName>().expect("a name"), value.parse::<HeaderValue>().expect("a value"))
+            (
+                name.parse::<HeaderName>().expect("a name"),
+                value.parse::<HeaderValue>().expect("a value"),
+            )
         };
         fields.iter().map(field).collect()
     }
@@ -299,7 +392,11 @@ mod tests {
             (Version::HTTP_11, &two, false),
             (Version::HTTP_10, &two, false),
         ] {
-            assert_eq!(check_host(version, headers).is_ok(), is_good, "{version:?} {headers:?}");
+            assert_eq!(
+                check_host(version, headers).is_ok(),
+                is_good,
+                "{version:?} {headers:?}"
+            );
         }
     }
 
@@ -329,7 +426,10 @@ mod tests {
         let mut some = headers(&[("max-forwards", "2")]);
         assert!(!is_last_hop(&Method::OPTIONS, &mut some));
         assert_eq!(some, headers(&[("max-forwards", "1")]));
-        assert!(is_last_hop(&Method::OPTIONS, &mut headers(&[("max-forwards", "0")])));
+        assert!(is_last_hop(
+            &Method::OPTIONS,
+            &mut headers(&[("max-forwards", "0")])
+        ));
         assert!(!is_last_hop(&Method::GET, &mut headers(&[("max-forwards", "0")])));
     }
 }

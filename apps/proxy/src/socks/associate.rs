@@ -62,7 +62,13 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         return;
     }
     client.admitted.notify_one();
-    client.front.tell(None, Own::Associated { client: client.address, address: at });
+    client.front.tell(
+        None,
+        Own::Associated {
+            client: client.address,
+            address: at,
+        },
+    );
     let began = Instant::now();
     // Which port is the client's, where it did not say.
     let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
@@ -77,7 +83,13 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
     }
     let (sent, received, dropped) = (association.sent, association.received, association.dropped);
     let seconds = began.elapsed().as_secs_f64();
-    let what = Own::Dissociated { client: client.address, sent, received, dropped, seconds };
+    let what = Own::Dissociated {
+        client: client.address,
+        sent,
+        received,
+        dropped,
+        seconds,
+    };
     client.front.tell(None, what);
 }
 
@@ -134,7 +146,17 @@ enum Readable {
 impl<'a> Association<'a> {
     fn new(client: &'a Client, relay: UdpSocket, port: Option<u16>) -> Association<'a> {
         let (outlets, peers, resolving) = (Vec::new(), VecDeque::new(), JoinSet::new());
-        Association { client, relay, port, outlets, peers, resolving, sent: 0, received: 0, dropped: 0 }
+        Association {
+            client,
+            relay,
+            port,
+            outlets,
+            peers,
+            resolving,
+            sent: 0,
+            received: 0,
+            dropped: 0,
+        }
     }
 
     async fn run(&mut self) {
@@ -244,7 +266,11 @@ impl<'a> Association<'a> {
     /// The socket by which this address may be sent to, as the choice of ways has it.
     fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
         let kinds = self.client.front.kinds(&to.destination()).ok()?.0;
-        let family = if address.is_ipv6() { Family::Ipv6 } else { Family::Ipv4 };
+        let family = if address.is_ipv6() {
+            Family::Ipv6
+        } else {
+            Family::Ipv4
+        };
         let is_of_use = |place: &Place| {
             let interface = place.interface.as_deref();
             // This host is reached over no other interface.
@@ -261,7 +287,11 @@ impl<'a> Association<'a> {
             return None;
         }
         let socket = open(place.interface.as_deref(), address.is_ipv6()).ok()?;
-        self.outlets.push(Outlet { interface: place.interface, is_ipv6: address.is_ipv6(), socket });
+        self.outlets.push(Outlet {
+            interface: place.interface,
+            is_ipv6: address.is_ipv6(),
+            socket,
+        });
         Some(self.outlets.len() - 1)
     }
 }

@@ -63,7 +63,11 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
             request.closed(way, relayed, began);
         }
         Err(error) => {
-            if stream.write_all(&wire::reply(answer::reply(&error))).await.is_ok() {
+            if stream
+                .write_all(&wire::reply(answer::reply(&error)))
+                .await
+                .is_ok()
+            {
                 dismiss(stream).await;
             }
         }
@@ -72,22 +76,33 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
 
 /// Everything up to the request. What came after it stays in `inbox`.
 async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) -> Result<Request, Stop> {
-    let methods =
-        next(stream, inbox, |bytes| Ok(wire::greeting(bytes)?.map(|(all, end)| (all.to_vec(), end)))).await?;
+    let methods = next(stream, inbox, |bytes| {
+        Ok(wire::greeting(bytes)?.map(|(all, end)| (all.to_vec(), end)))
+    })
+    .await?;
     let credential = client.front.settings.credential.as_ref();
-    let wanted = if credential.is_some() { wire::PASSWORD } else { wire::NO_AUTHENTICATION };
+    let wanted = if credential.is_some() {
+        wire::PASSWORD
+    } else {
+        wire::NO_AUTHENTICATION
+    };
     let methods = methods.map_err(|malformed| Stop::Told(malformed.to_string()))?;
     if !methods.contains(&wanted) {
         stream.write_all(&wire::method(wire::NO_METHOD)).await?;
-        return Err(Stop::Told("it offers no way to authenticate that is taken here".to_owned()));
+        return Err(Stop::Told(
+            "it offers no way to authenticate that is taken here".to_owned(),
+        ));
     }
     stream.write_all(&wire::method(wanted)).await?;
     if let Some(credential) = credential {
-        let admits = |bytes: &[u8]| {
-            Ok(wire::password(bytes)?.map(|((user, password), end)| (credential.admits(user, password), end)))
-        };
-        let is_good =
-            next(stream, inbox, admits).await?.map_err(|malformed| Stop::Told(malformed.to_string()))?;
+        let admits =
+            |bytes: &[u8]| {
+                Ok(wire::password(bytes)?
+                    .map(|((user, password), end)| (credential.admits(user, password), end)))
+            };
+        let is_good = next(stream, inbox, admits)
+            .await?
+            .map_err(|malformed| Stop::Told(malformed.to_string()))?;
         stream.write_all(&wire::password_reply(is_good)).await?;
         if !is_good {
             return Err(Stop::Told("its credential is wrong".to_owned()));

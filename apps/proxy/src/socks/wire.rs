@@ -125,7 +125,9 @@ pub(crate) fn request(bytes: &[u8]) -> Parsed<Request> {
         (Some(command), Some(_reserved)) => command,
         _ => return Ok(None),
     };
-    let Some((host, port)) = reader.address()? else { return Ok(None) };
+    let Some((host, port)) = reader.address()? else {
+        return Ok(None);
+    };
     let made = match (command, host) {
         (UDP_ASSOCIATE, Host::Address(address)) => Request::Associate(SocketAddr::new(address, port)),
         (UDP_ASSOCIATE, Host::Name(_)) => Request::Associate(UNKNOWN),
@@ -260,30 +262,49 @@ mod tests {
     #[test]
     fn messages_are_the_bytes_of_the_rfc() {
         assert_eq!(greeting(b"\x05\x02\x00\x02more"), Ok(Some((&b"\x00\x02"[..], 4))));
-        assert_eq!(password(b"\x01\x01u\x02pw\x05"), Ok(Some(((&b"u"[..], &b"pw"[..]), 6))));
         assert_eq!(
-            to(b"\x05\x01\x00\x01\xc0\x00\x02\x01\x01\xbb").as_ref().map(Option::as_deref),
+            password(b"\x01\x01u\x02pw\x05"),
+            Ok(Some(((&b"u"[..], &b"pw"[..]), 6)))
+        );
+        assert_eq!(
+            to(b"\x05\x01\x00\x01\xc0\x00\x02\x01\x01\xbb")
+                .as_ref()
+                .map(Option::as_deref),
             Ok(Some("192.0.2.1:443 10"))
         );
         assert_eq!(
-            to(b"\x05\x01\x00\x03\x0awww.a.test\x00\x50GET").as_ref().map(Option::as_deref),
+            to(b"\x05\x01\x00\x03\x0awww.a.test\x00\x50GET")
+                .as_ref()
+                .map(Option::as_deref),
             Ok(Some("www.a.test:80 17"))
         );
         let six = b"\x05\x01\x00\x04\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x50";
-        assert_eq!(to(six).as_ref().map(Option::as_deref), Ok(Some("[2001:db8::1]:80 22")));
+        assert_eq!(
+            to(six).as_ref().map(Option::as_deref),
+            Ok(Some("[2001:db8::1]:80 22"))
+        );
         assert_eq!(reply(5), [5, 5, 0, 1, 0, 0, 0, 0, 0, 0]);
     }
 
     /// RFC 1928, 6 and 7.
     #[test]
     fn relays_for_datagrams_are_asked_for_and_told() {
-        assert_eq!(to(b"\x05\x03\x00\x01\0\0\0\0\0\0"), Ok(Some("from 0.0.0.0:0 10".to_owned())));
+        assert_eq!(
+            to(b"\x05\x03\x00\x01\0\0\0\0\0\0"),
+            Ok(Some("from 0.0.0.0:0 10".to_owned()))
+        );
         assert_eq!(
             to(b"\x05\x03\x00\x01\x7f\0\0\x01\x10\x00"),
             Ok(Some("from 127.0.0.1:4096 10".to_owned()))
         );
-        assert_eq!(to(b"\x05\x03\x00\x03\x01a\x00\x50"), Ok(Some("from 0.0.0.0:0 8".to_owned())));
-        assert_eq!(associated(([127, 0, 0, 1], 80).into()), b"\x05\0\0\x01\x7f\0\0\x01\0\x50");
+        assert_eq!(
+            to(b"\x05\x03\x00\x03\x01a\x00\x50"),
+            Ok(Some("from 0.0.0.0:0 8".to_owned()))
+        );
+        assert_eq!(
+            associated(([127, 0, 0, 1], 80).into()),
+            b"\x05\0\0\x01\x7f\0\0\x01\0\x50"
+        );
     }
 
     /// RFC 1928, 7.
@@ -298,12 +319,21 @@ mod tests {
         assert_eq!(datagram(six), Ok((To::Address(address), &b""[..])));
         assert_eq!(datagram_header(address), six);
         let name = Destination::new("ns.example", 53).expect("a destination");
-        assert_eq!(datagram(b"\0\0\0\x03\x0ans.example\0\x35x"), Ok((To::Name(name), &b"x"[..])));
-        assert_eq!(datagram(b"\0\0\x01\x01\xc0\0\x02\x01\0\x35"), Err(Malformed::Fragment));
+        assert_eq!(
+            datagram(b"\0\0\0\x03\x0ans.example\0\x35x"),
+            Ok((To::Name(name), &b"x"[..]))
+        );
+        assert_eq!(
+            datagram(b"\0\0\x01\x01\xc0\0\x02\x01\0\x35"),
+            Err(Malformed::Fragment)
+        );
         for length in 0..10 {
             assert_eq!(datagram(&four[..length]), Err(Malformed::Short), "{length}");
         }
-        assert!(matches!(datagram(b"\0\0\0\x01\xc0\0\x02\x01\0\0"), Err(Malformed::Destination(_))));
+        assert!(matches!(
+            datagram(b"\0\0\0\x01\xc0\0\x02\x01\0\0"),
+            Err(Malformed::Destination(_))
+        ));
     }
 
     #[test]
@@ -323,9 +353,18 @@ mod tests {
         assert_eq!(password(b"\x05"), Err(Malformed::PasswordVersion(5)));
         assert_eq!(request(b"\x05\x02"), Err(Malformed::Command(2)));
         assert_eq!(request(b"\x05\x01\x00\x02"), Err(Malformed::AddressType(2)));
-        assert_eq!(request(b"\x05\x01\x00\x03\x01\xff\x00\x50"), Err(Malformed::NoText));
-        for nowhere in [&b"\x05\x01\x00\x03\x00\x00\x50"[..], b"\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x00"] {
-            assert!(matches!(request(nowhere), Err(Malformed::Destination(_))), "{nowhere:?}");
+        assert_eq!(
+            request(b"\x05\x01\x00\x03\x01\xff\x00\x50"),
+            Err(Malformed::NoText)
+        );
+        for nowhere in [
+            &b"\x05\x01\x00\x03\x00\x00\x50"[..],
+            b"\x05\x01\x00\x01\x7f\x00\x00\x01\x00\x00",
+        ] {
+            assert!(
+                matches!(request(nowhere), Err(Malformed::Destination(_))),
+                "{nowhere:?}"
+            );
         }
     }
 }

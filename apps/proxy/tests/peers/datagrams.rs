@@ -26,7 +26,11 @@ async fn echo() -> SocketAddr {
 /// A client with a relay: its TCP connection, and its socket, which is connected to the relay.
 async fn associate(stage: &Stage, from_port: u16) -> (TcpStream, UdpSocket) {
     let mut control = stage.connect().await;
-    let request = [&b"\x05\x01\x00\x05\x03\x00\x01\x7f\0\0\x01"[..], &from_port.to_be_bytes()].concat();
+    let request = [
+        &b"\x05\x01\x00\x05\x03\x00\x01\x7f\0\0\x01"[..],
+        &from_port.to_be_bytes(),
+    ]
+    .concat();
     control.write_all(&request).await.expect("it is sent");
     assert_eq!(exactly::<2>(&mut control).await, [5, 0]);
     let reply = exactly::<10>(&mut control).await;
@@ -39,7 +43,13 @@ async fn associate(stage: &Stage, from_port: u16) -> (TcpStream, UdpSocket) {
 
 fn datagram(to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let SocketAddr::V4(to) = to else { panic!("{to}") };
-    [&b"\0\0\0\x01"[..], &to.ip().octets(), &to.port().to_be_bytes(), payload].concat()
+    [
+        &b"\0\0\0\x01"[..],
+        &to.ip().octets(),
+        &to.port().to_be_bytes(),
+        payload,
+    ]
+    .concat()
 }
 
 /// What comes, if something does.
@@ -56,36 +66,64 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
     for payload in [&b""[..], b"hello", &[7; 60_000]] {
         socket.send(&datagram(echo, payload)).await.expect("it is sent");
         let expected = datagram(echo, payload);
-        assert!(received(&socket).await.as_ref() == Some(&expected), "{} bytes", payload.len());
+        assert!(
+            received(&socket).await.as_ref() == Some(&expected),
+            "{} bytes",
+            payload.len()
+        );
     }
     // The name's IPv6 address may come first: then nobody answers there.
-    let name = [&b"\0\0\0\x03\x09localhost"[..], &echo.port().to_be_bytes(), b"by name"].concat();
+    let name = [
+        &b"\0\0\0\x03\x09localhost"[..],
+        &echo.port().to_be_bytes(),
+        b"by name",
+    ]
+    .concat();
     socket.send(&name).await.expect("it is sent");
     let by_name = received(&socket).await;
     assert!(by_name.is_none_or(|whole| whole == datagram(echo, b"by name")));
     control.shutdown().await.expect("it ends");
-    let ended = tokio::time::timeout(PATIENCE, control.read(&mut [0])).await.expect("in time");
+    let ended = tokio::time::timeout(PATIENCE, control.read(&mut [0]))
+        .await
+        .expect("in time");
     assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
     socket.send(&datagram(echo, b"late")).await.expect("it is sent");
-    assert_eq!(received(&socket).await, None, "the relay has ended with the connection");
+    assert_eq!(
+        received(&socket).await,
+        None,
+        "the relay has ended with the connection"
+    );
     let events = stage.events();
-    assert!(events.ends_with(&["associated".to_owned(), "dissociated".to_owned()]), "{events:?}");
+    assert!(
+        events.ends_with(&["associated".to_owned(), "dissociated".to_owned()]),
+        "{events:?}"
+    );
 }
 
 /// RFC 1928, 7: whoever is not the client is not served, and fragments are not put together.
 #[tokio::test]
 async fn what_is_not_the_clients_or_is_a_fragment_is_dropped() {
     let (stage, echo) = (Stage::new().await, echo().await);
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("one").port();
+    let free = std::net::UdpSocket::bind("127.0.0.1:0")
+        .expect("a port")
+        .local_addr()
+        .expect("one")
+        .port();
     for named in [0, free] {
         let (_control, socket) = associate(&stage, named).await;
         let relay = socket.peer_addr().expect("it is connected");
         let other = UdpSocket::bind("127.0.0.1:0").await.expect("a port");
         if named == 0 {
             socket.send(&datagram(echo, b"first")).await.expect("it is sent");
-            assert!(received(&socket).await.is_some(), "the first port is the client's");
+            assert!(
+                received(&socket).await.is_some(),
+                "the first port is the client's"
+            );
         }
-        other.send_to(&datagram(echo, b"mine"), relay).await.expect("it is sent");
+        other
+            .send_to(&datagram(echo, b"mine"), relay)
+            .await
+            .expect("it is sent");
         assert_eq!((received(&other).await, received(&socket).await), (None, None));
         for (at, value) in [(2, 1), (2, 0x80), (3, 9)] {
             let mut wrong = datagram(echo, b"wrong");
@@ -120,7 +158,10 @@ async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
 #[tokio::test]
 async fn datagrams_leave_only_where_streams_may() {
     let kind = Transports::new().parse("sctp", 0).expect("a kind");
-    let settings = Settings { choice: Choice::Always([kind].into()), ..Settings::default() };
+    let settings = Settings {
+        choice: Choice::Always([kind].into()),
+        ..Settings::default()
+    };
     let (stage, echo) = (Stage::with(settings).await, echo().await);
     let (_control, socket) = associate(&stage, 0).await;
     socket.send(&datagram(echo, b"hello")).await.expect("it is sent");
@@ -141,14 +182,20 @@ for size in (1, 500, 9000):
     answer, address = client.recvfrom(65535)
     assert answer == b"x" * size and address == ("127.0.0.1", echo), (len(answer), address)
 "#;
-    let has_it = tokio::process::Command::new("python3").args(["-c", "import socks"]).output().await;
+    let has_it = tokio::process::Command::new("python3")
+        .args(["-c", "import socks"])
+        .output()
+        .await;
     if !has_it.is_ok_and(|output| output.status.success()) {
         println!("skipped: pysocks_is_served: python3 has no module socks (PySocks)");
         return;
     }
     let (stage, echo) = (Stage::new().await, echo().await);
     let (proxy, echo) = (stage.proxy.port().to_string(), echo.port().to_string());
-    let output = tokio::process::Command::new("python3").args(["-c", CLIENT, &proxy, &echo]).output().await;
+    let output = tokio::process::Command::new("python3")
+        .args(["-c", CLIENT, &proxy, &echo])
+        .output()
+        .await;
     let output = output.expect("python3 is there");
     assert!(output.status.success(), "{output:?}");
 }

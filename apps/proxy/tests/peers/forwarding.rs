@@ -19,7 +19,10 @@ async fn a_client_that_half_closes_after_its_request_gets_its_answer() {
     stream.write_all(request.as_bytes()).await.expect("it is sent");
     stream.shutdown().await.expect("it ends");
     let answer = rest(&mut stream).await;
-    assert!(answer.starts_with(b"HTTP/1.1 200 ") && is_in(&answer, "GET /half HTTP/1.1"), "{answer:?}");
+    assert!(
+        answer.starts_with(b"HTTP/1.1 200 ") && is_in(&answer, "GET /half HTTP/1.1"),
+        "{answer:?}"
+    );
 }
 
 /// RFC 9110, 10.1.1: the origin decides whether the body is wanted.
@@ -64,10 +67,16 @@ async fn a_body_that_is_held_back_follows_the_origins_100() {
         );
         let mut stream = stage.connect().await;
         stream.write_all(request.as_bytes()).await.expect("it is sent");
-        assert!(head(&mut stream).await.starts_with("HTTP/1.1 100 "), "asked for: {is_asked_for}");
+        assert!(
+            head(&mut stream).await.starts_with("HTTP/1.1 100 "),
+            "asked for: {is_asked_for}"
+        );
         stream.write_all(b"hello").await.expect("it is sent");
         let answer = rest(&mut stream).await;
-        assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"hello"), "{answer:?}");
+        assert!(
+            answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"hello"),
+            "{answer:?}"
+        );
     }
 }
 
@@ -89,7 +98,10 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
     stream.write_all(request.as_bytes()).await.expect("it is sent");
     let answer = head(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
-    assert!(answer.contains("proxy-status: hawser; error=http_protocol_error"), "{answer}");
+    assert!(
+        answer.contains("proxy-status: hawser; error=http_protocol_error"),
+        "{answer}"
+    );
 }
 
 /// RFC 9110, 15.2, and RFC 8297: early hints are of use only while the answer is not there.
@@ -106,7 +118,9 @@ async fn early_hints_are_passed_on_before_the_answer() {
             let _ = stream.write_all(hints).await;
             let _ = stream.write_all(b"HTTP/1.1 104 Other\r\n\r\n").await;
             let _ = went.recv().await;
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                .await;
         }
     });
     let origin = origin.await;
@@ -115,7 +129,9 @@ async fn early_hints_are_passed_on_before_the_answer() {
     for _ in 0..2 {
         let request = format!("GET http://{origin}/ HTTP/1.1\r\nHost: {origin}\r\n\r\n");
         stream.write_all(request.as_bytes()).await.expect("it is sent");
-        let hints = tokio::time::timeout(Duration::from_secs(10), head(&mut stream)).await.expect("at once");
+        let hints = tokio::time::timeout(Duration::from_secs(10), head(&mut stream))
+            .await
+            .expect("at once");
         assert!(hints.starts_with("HTTP/1.1 103 Early Hints\r\n"), "{hints}");
         assert!(
             hints.contains("link: </a.css>; rel=preload\r\n") && hints.contains("via: 1.1 hawser"),
@@ -136,7 +152,10 @@ async fn early_hints_are_passed_on_before_the_answer() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     go.send(()).expect("the origin waits");
     let answer = rest(&mut old).await;
-    assert!(answer.starts_with(b"HTTP/1.0 200 ") && !is_in(&answer, "103"), "{answer:?}");
+    assert!(
+        answer.starts_with(b"HTTP/1.0 200 ") && !is_in(&answer, "103"),
+        "{answer:?}"
+    );
     while went.try_recv().is_ok() {}
 }
 
@@ -163,9 +182,15 @@ async fn a_body_that_looks_like_an_answer_is_not_amended() {
     stream.read_exact(&mut body).await.expect("the body");
     assert!(body == PIECE.repeat(5), "{}", String::from_utf8_lossy(&body));
     // What follows it on the same connection is the proxy's own.
-    stream.write_all(b"GET  http://a.example/ HTTP/1.1\r\n\r\n").await.expect("it is sent");
+    stream
+        .write_all(b"GET  http://a.example/ HTTP/1.1\r\n\r\n")
+        .await
+        .expect("it is sent");
     let answer = head(&mut stream).await;
-    assert!(answer.contains("proxy-status: hawser; error=http_request_error"), "{answer}");
+    assert!(
+        answer.contains("proxy-status: hawser; error=http_request_error"),
+        "{answer}"
+    );
 }
 
 /// RFC 9110, 7.6.2 and 9.3.7; RFC 9112, 3.2.4.
@@ -178,13 +203,29 @@ async fn options_reach_the_one_that_they_are_about() {
         String::from_utf8(stage.say(request.as_bytes()).await).expect("text")
     };
     let own = ask("*", "").await;
-    assert!(own.starts_with("HTTP/1.1 200 ") && own.contains("content-length: 0\r\n"), "{own}");
+    assert!(
+        own.starts_with("HTTP/1.1 200 ") && own.contains("content-length: 0\r\n"),
+        "{own}"
+    );
     let last = ask(&format!("http://{origin}"), "Max-Forwards: 0\r\n").await;
-    assert!(last.starts_with("HTTP/1.1 200 ") && last.contains("content-length: 0\r\n"), "{last}");
-    assert!(!stage.events().iter().any(|name| name == "asked"), "{:?}", stage.events());
+    assert!(
+        last.starts_with("HTTP/1.1 200 ") && last.contains("content-length: 0\r\n"),
+        "{last}"
+    );
+    assert!(
+        !stage.events().iter().any(|name| name == "asked"),
+        "{:?}",
+        stage.events()
+    );
     let forwarded = ask(&format!("http://{origin}"), "Max-Forwards: 7\r\n").await;
-    assert!(forwarded.contains("\r\n\r\nOPTIONS * HTTP/1.1\r\n"), "{forwarded}");
-    assert!(forwarded.to_lowercase().contains("max-forwards: 6\r\n"), "{forwarded}");
+    assert!(
+        forwarded.contains("\r\n\r\nOPTIONS * HTTP/1.1\r\n"),
+        "{forwarded}"
+    );
+    assert!(
+        forwarded.to_lowercase().contains("max-forwards: 6\r\n"),
+        "{forwarded}"
+    );
     let root = ask(&format!("http://{origin}/"), "").await;
     assert!(root.contains("\r\n\r\nOPTIONS / HTTP/1.1\r\n"), "{root}");
 }

@@ -13,7 +13,13 @@ use crate::stage::{Stage, head, impatient, mirror, rest, socks, tunnel};
 #[tokio::test]
 async fn what_is_slow_is_ended() {
     let stage = Stage::with(impatient()).await;
-    for beginning in [&b""[..], b"\x05", b"\x05\x01\x00\x05\x01", b"GET http://a.example/ HT", b"CONNECT "] {
+    for beginning in [
+        &b""[..],
+        b"\x05",
+        b"\x05\x01\x00\x05\x01",
+        b"GET http://a.example/ HT",
+        b"CONNECT ",
+    ] {
         let (begin, mut stream) = (Instant::now(), stage.connect().await);
         stream.write_all(beginning).await.expect("it is sent");
         let (mut reader, mut writer) = stream.into_split();
@@ -26,16 +32,25 @@ async fn what_is_slow_is_ended() {
         });
         let mut all = Vec::new();
         let read = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut all);
-        let _ = tokio::time::timeout(Duration::from_secs(5), read).await.expect("it is ended");
+        let _ = tokio::time::timeout(Duration::from_secs(5), read)
+            .await
+            .expect("it is ended");
         drip.abort();
-        assert!(begin.elapsed() < Duration::from_secs(4), "{:?}: {beginning:?}", begin.elapsed());
+        assert!(
+            begin.elapsed() < Duration::from_secs(4),
+            "{:?}: {beginning:?}",
+            begin.elapsed()
+        );
     }
 }
 
 #[tokio::test]
 async fn what_is_long_is_refused() {
     let stage = Stage::new().await;
-    let long = format!("GET http://a.example/ HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
+    let long = format!(
+        "GET http://a.example/ HTTP/1.1\r\nX: {}\r\n\r\n",
+        "x".repeat(40_000)
+    );
     let many = format!("GET http://a.example/ HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(300));
     let endless = vec![b'A'; 100_000];
     for (head, statuses) in [
@@ -58,9 +73,18 @@ async fn what_is_wrong_is_refused() {
         (&b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00"[..], &b""[..]),
         (b"\x05\x00", b""),
         (b"\x05\x01\x02", b"\x05\xff"),
-        (b"\x05\x01\x00\x05\x02\x00\x01\x7f\x00\x00\x01\x00\x50", b"\x05\x00\x05\x07\x00\x01\0\0\0\0\0\0"),
-        (b"\x05\x01\x00\x05\x01\x00\x09\x7f\x00\x00\x01\x00\x50", b"\x05\x00\x05\x08\x00\x01\0\0\0\0\0\0"),
-        (b"\x05\x01\x00\x05\x01\x00\x03\x01\xff\x00\x50", b"\x05\x00\x05\x04\x00\x01\0\0\0\0\0\0"),
+        (
+            b"\x05\x01\x00\x05\x02\x00\x01\x7f\x00\x00\x01\x00\x50",
+            b"\x05\x00\x05\x07\x00\x01\0\0\0\0\0\0",
+        ),
+        (
+            b"\x05\x01\x00\x05\x01\x00\x09\x7f\x00\x00\x01\x00\x50",
+            b"\x05\x00\x05\x08\x00\x01\0\0\0\0\0\0",
+        ),
+        (
+            b"\x05\x01\x00\x05\x01\x00\x03\x01\xff\x00\x50",
+            b"\x05\x00\x05\x04\x00\x01\0\0\0\0\0\0",
+        ),
         (b"\x16\x03\x01", b""),
         (b"\x00", b""),
     ];
@@ -96,13 +120,20 @@ async fn what_is_wrong_is_refused() {
 #[tokio::test]
 async fn a_credential_is_wanted() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let stage = Stage::with(Settings {
+        credential,
+        ..Settings::default()
+    })
+    .await;
     let origin = mirror().await;
     let url = format!("http://{origin}/");
     for scheme in ["http", "socks5h"] {
         let right = stage.curl(scheme, &["--proxy-user", "user:secret", &url]).await;
         let head = String::from_utf8_lossy(&right.stdout).to_lowercase();
-        assert!(head.starts_with("get / http/1.1") && !head.contains("authorization"), "{right:?}");
+        assert!(
+            head.starts_with("get / http/1.1") && !head.contains("authorization"),
+            "{right:?}"
+        );
     }
     let wrong = stage.curl("socks5h", &["--proxy-user", "user:other", &url]).await;
     assert_eq!(wrong.status.code(), Some(97), "{wrong:?}");
@@ -113,13 +144,20 @@ async fn a_credential_is_wanted() {
     }
     assert_eq!(stage.say(&socks(origin)).await, b"\x05\xff");
     let events = stage.events();
-    assert_eq!(events.iter().filter(|name| *name == "asked").count(), 2, "{events:?}");
+    assert_eq!(
+        events.iter().filter(|name| *name == "asked").count(),
+        2,
+        "{events:?}"
+    );
 }
 
 #[tokio::test]
 async fn beyond_loopback_a_credential_is_wanted() {
     for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
-        let settings = Settings { listen: vec![open.parse().expect("an address")], ..Settings::default() };
+        let settings = Settings {
+            listen: vec![open.parse().expect("an address")],
+            ..Settings::default()
+        };
         let racer = Racer::open().await.expect("a racer");
         let refused = Proxy::bind(racer, settings).await.err().expect("it is refused");
         assert!(matches!(refused, BindError::Open(_)), "{refused}");
@@ -130,7 +168,10 @@ async fn beyond_loopback_a_credential_is_wanted() {
 #[tokio::test]
 async fn clients_beyond_the_limit_are_reset_and_reported_once() {
     let stage = Stage::with(Settings {
-        limits: hawser_proxy::Limits { connections: 2, ..hawser_proxy::Limits::default() },
+        limits: hawser_proxy::Limits {
+            connections: 2,
+            ..hawser_proxy::Limits::default()
+        },
         ..Settings::default()
     });
     let (stage, origin) = (stage.await, mirror().await);
@@ -140,26 +181,49 @@ async fn clients_beyond_the_limit_are_reset_and_reported_once() {
     }
     for _ in 0..3 {
         let mut third = stage.connect().await;
-        let refused = tokio::time::timeout(Duration::from_secs(5), third.read_u8()).await.expect("at once");
-        assert_eq!(refused.expect_err("it is reset").kind(), std::io::ErrorKind::ConnectionReset);
+        let refused = tokio::time::timeout(Duration::from_secs(5), third.read_u8())
+            .await
+            .expect("at once");
+        assert_eq!(
+            refused.expect_err("it is reset").kind(),
+            std::io::ErrorKind::ConnectionReset
+        );
     }
-    assert_eq!(stage.events().iter().filter(|name| *name == "full").count(), 1, "{:?}", stage.events());
+    assert_eq!(
+        stage.events().iter().filter(|name| *name == "full").count(),
+        1,
+        "{:?}",
+        stage.events()
+    );
     drop(tunnels);
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(stage.say(b"\x05\x01\x02").await, b"\x05\xff", "a place is free again");
+    assert_eq!(
+        stage.say(b"\x05\x01\x02").await,
+        b"\x05\xff",
+        "a place is free again"
+    );
 }
 
 #[tokio::test]
 async fn idle_connections_do_not_lock_out_those_who_ask() {
     let credential = Some(Credential::parse("user:secret").expect("a credential"));
-    let stage = Stage::with(Settings { credential, ..Settings::default() }).await;
+    let stage = Stage::with(Settings {
+        credential,
+        ..Settings::default()
+    })
+    .await;
     let origin = mirror().await;
     let mut idle = Vec::new();
     for _ in 0..300 {
         idle.push(stage.connect().await);
     }
     let url = format!("http://{origin}/");
-    let answer = stage.curl("socks5h", &["--max-time", "5", "--proxy-user", "user:secret", &url]).await;
+    let answer = stage
+        .curl(
+            "socks5h",
+            &["--max-time", "5", "--proxy-user", "user:secret", &url],
+        )
+        .await;
     assert!(answer.status.success(), "{answer:?}");
     assert_eq!(rest(&mut idle[0]).await, b"", "the oldest has made room");
 }

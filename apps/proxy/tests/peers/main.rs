@@ -32,14 +32,28 @@ async fn curl_asks_by_each_protocol() {
         let output = stage.curl(scheme, &arguments).await;
         assert!(output.status.success(), "{scheme} {more:?}: {output:?}");
         let head = text(&output);
-        assert!(head.starts_with("GET /path?query HTTP/1.1\r\n"), "{scheme}: {head}");
-        assert!(head.to_lowercase().contains(&format!("host: {host}:{port}")), "{head}");
+        assert!(
+            head.starts_with("GET /path?query HTTP/1.1\r\n"),
+            "{scheme}: {head}"
+        );
+        assert!(
+            head.to_lowercase().contains(&format!("host: {host}:{port}")),
+            "{head}"
+        );
         let is_plain = scheme == "http" && more.is_empty();
-        assert_eq!(head.to_lowercase().contains("via: 1.1 hawser"), is_plain, "{head}");
+        assert_eq!(
+            head.to_lowercase().contains("via: 1.1 hawser"),
+            is_plain,
+            "{head}"
+        );
         assert!(!head.to_lowercase().contains("proxy-connection"), "{head}");
     }
     let events = stage.events();
-    assert_eq!(events.iter().filter(|name| *name == "won").count(), 5, "{events:?}");
+    assert_eq!(
+        events.iter().filter(|name| *name == "won").count(),
+        5,
+        "{events:?}"
+    );
 }
 
 /// RFC 9110, 7.6.1: what is for the next hop alone goes no further, either way.
@@ -47,13 +61,27 @@ async fn curl_asks_by_each_protocol() {
 async fn fields_of_one_hop_are_not_forwarded() {
     let (stage, origin) = (Stage::new().await, mirror().await);
     let url = format!("http://{origin}/");
-    let fields =
-        ["-H", "Connection: close, X-Mine", "-H", "X-Mine: 1", "-H", "TE: trailers", "-H", "X-Its: 3"];
+    let fields = [
+        "-H",
+        "Connection: close, X-Mine",
+        "-H",
+        "X-Mine: 1",
+        "-H",
+        "TE: trailers",
+        "-H",
+        "X-Its: 3",
+    ];
     let output = stage.curl("http", &[&["-i", &url][..], &fields].concat()).await;
     let all = text(&output).to_lowercase();
     let (answer, asked) = all.split_once("\r\n\r\n").expect("a head and a body");
-    assert!(!asked.contains("x-mine") && !asked.contains("te:") && asked.contains("x-its: 3"), "{asked}");
-    assert!(!answer.contains("x-hop") && answer.contains("x-end: 2"), "{answer}");
+    assert!(
+        !asked.contains("x-mine") && !asked.contains("te:") && asked.contains("x-its: 3"),
+        "{asked}"
+    );
+    assert!(
+        !answer.contains("x-hop") && answer.contains("x-end: 2"),
+        "{answer}"
+    );
     assert!(answer.contains("via: 1.1 hawser"), "{answer}");
 }
 
@@ -64,9 +92,15 @@ async fn failures_have_their_codes() {
     // Curl's code 97: the proxy's handshake failed; it prints the reply.
     let output = stage.curl("socks5h", &[&refused]).await;
     assert_eq!(output.status.code(), Some(97), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("(5)"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("(5)"),
+        "{output:?}"
+    );
     let output = stage.curl("socks5h", &["http://nowhere.invalid/"]).await;
-    assert!(String::from_utf8_lossy(&output.stderr).contains("(4)"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("(4)"),
+        "{output:?}"
+    );
     let code = ["-o", "/dev/null", "-w", "%{http_code} %{http_connect}"];
     for (url, more, expected) in [
         (refused.as_str(), None, "502 000"),
@@ -74,21 +108,40 @@ async fn failures_have_their_codes() {
         ("http://nowhere.invalid/", None, "502 000"),
         ("http://nowhere.invalid:443/", Some("--proxytunnel"), "000 502"),
     ] {
-        let output = stage.curl("http", &[&[url][..], &code, more.as_slice()].concat()).await;
+        let output = stage
+            .curl("http", &[&[url][..], &code, more.as_slice()].concat())
+            .await;
         assert_eq!(text(&output), expected, "{url}: {output:?}");
     }
     let request = format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let answer = String::from_utf8(stage.say(request.as_bytes()).await).expect("text");
-    assert!(answer.contains("proxy-status: hawser; error=connection_refused"), "{answer}");
+    assert!(
+        answer.contains("proxy-status: hawser; error=connection_refused"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]
 async fn tls_reaches_from_end_to_end() {
     let stage = Stage::new().await;
     let directory = hawser_temporary::Folder::new().expect("a directory");
-    let make =
-        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"];
-    let name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+    let make = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "1",
+    ];
+    let name = [
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+    ];
     let files = ["-keyout", "key.pem", "-out", "certificate.pem"];
     let mut openssl = tokio::process::Command::new("openssl");
     openssl.args(make).args(name).args(files).current_dir(&directory);

@@ -42,13 +42,22 @@ impl Stage {
         let serving = tokio::spawn(proxy.serve(async {
             let _ = stopped.await;
         }));
-        Stage { proxy: address, told, stop: Some(stop), serving }
+        Stage {
+            proxy: address,
+            told,
+            stop: Some(stop),
+            serving,
+        }
     }
 
     /// The names of the events so far, in order.
     pub(crate) fn events(&self) -> Vec<String> {
         let told = self.told.lock().expect("a log");
-        let name = |event| serde_json::to_value(event).expect("JSON")["event"].as_str().map(str::to_owned);
+        let name = |event| {
+            serde_json::to_value(event).expect("JSON")["event"]
+                .as_str()
+                .map(str::to_owned)
+        };
         told.iter().filter_map(name).collect()
     }
 
@@ -76,7 +85,11 @@ impl Stage {
 /// A stage whose limits are short.
 pub(crate) fn impatient() -> Settings {
     Settings {
-        limits: Limits { head: Duration::from_millis(400), connections: 8, ..Limits::default() },
+        limits: Limits {
+            head: Duration::from_millis(400),
+            connections: 8,
+            ..Limits::default()
+        },
         ..Settings::default()
     }
 }
@@ -154,7 +167,12 @@ pub(crate) async fn nobody() -> SocketAddr {
 /// The request of SOCKS5 for an address, its greeting ahead.
 pub(crate) fn socks(to: SocketAddr) -> Vec<u8> {
     let SocketAddr::V4(to) = to else { panic!("{to}") };
-    [&b"\x05\x01\x00\x05\x01\x00\x01"[..], &to.ip().octets(), &to.port().to_be_bytes()].concat()
+    [
+        &b"\x05\x01\x00\x05\x01\x00\x01"[..],
+        &to.ip().octets(),
+        &to.port().to_be_bytes(),
+    ]
+    .concat()
 }
 
 /// A tunnel through SOCKS5.

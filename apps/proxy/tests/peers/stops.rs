@@ -25,17 +25,32 @@ async fn what_is_under_way_may_end() {
     drop(stream);
     let begin = Instant::now();
     stage.serving.await.expect("it ends");
-    assert!(begin.elapsed() < Duration::from_secs(2), "nobody was left: {:?}", begin.elapsed());
+    assert!(
+        begin.elapsed() < Duration::from_secs(2),
+        "nobody was left: {:?}",
+        begin.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn nobody_is_waited_for_for_ever() {
-    let limits = Limits { drain: Duration::from_millis(200), ..Limits::default() };
-    let mut stage = Stage::with(Settings { limits, ..Settings::default() }).await;
+    let limits = Limits {
+        drain: Duration::from_millis(200),
+        ..Limits::default()
+    };
+    let mut stage = Stage::with(Settings {
+        limits,
+        ..Settings::default()
+    })
+    .await;
     let mut stream = tunnel(&stage, echo().await).await;
     let begin = Instant::now();
     stage.stop.take().map(|stop| stop.send(()));
     stage.serving.await.expect("it ends");
-    assert!((200..2000).contains(&begin.elapsed().as_millis()), "{:?}", begin.elapsed());
+    assert!(
+        (200..2000).contains(&begin.elapsed().as_millis()),
+        "{:?}",
+        begin.elapsed()
+    );
     assert_eq!(rest(&mut stream).await, b"");
 }

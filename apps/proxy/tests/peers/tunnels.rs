@@ -28,7 +28,11 @@ async fn each_direction_ends_by_itself() {
     let answer = head(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     stream.shutdown().await.expect("it ends");
-    assert_eq!(rest(&mut stream).await, b"daeha", "what came ahead of the answer counts");
+    assert_eq!(
+        rest(&mut stream).await,
+        b"daeha",
+        "what came ahead of the answer counts"
+    );
 
     let first = origin(|mut stream| async move {
         stream.write_all(b"mine").await.expect("it is sent");
@@ -48,12 +52,16 @@ async fn resets_are_resets_on_the_other_side() {
     let stage = Stage::new().await;
     let far = origin(|mut stream| async move {
         let _ = stream.read_u8().await;
-        socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).expect("it lingers");
+        socket2::SockRef::from(&stream)
+            .set_linger(Some(std::time::Duration::ZERO))
+            .expect("it lingers");
     });
     let mut stream = tunnel(&stage, far.await).await;
     stream.write_all(b"x").await.expect("it is sent");
-    let error =
-        tokio::time::timeout(PATIENCE, stream.read_u8()).await.expect("it ends").expect_err("a reset");
+    let error = tokio::time::timeout(PATIENCE, stream.read_u8())
+        .await
+        .expect("it ends")
+        .expect_err("a reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
@@ -61,13 +69,19 @@ async fn resets_are_resets_on_the_other_side() {
         let tell = tell.clone();
         async move {
             let mut all = Vec::new();
-            let _ = tell.send(stream.read_to_end(&mut all).await.map_err(|error| error.kind())).await;
+            let _ = tell
+                .send(stream.read_to_end(&mut all).await.map_err(|error| error.kind()))
+                .await;
         }
     });
     let stream = tunnel(&stage, far.await).await;
-    socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).expect("it lingers");
+    socket2::SockRef::from(&stream)
+        .set_linger(Some(std::time::Duration::ZERO))
+        .expect("it lingers");
     drop(stream);
-    let ended = tokio::time::timeout(PATIENCE, told.recv()).await.expect("it ends");
+    let ended = tokio::time::timeout(PATIENCE, told.recv())
+        .await
+        .expect("it ends");
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
@@ -79,7 +93,11 @@ async fn what_is_half_open_and_silent_is_ended() {
         half_open: std::time::Duration::from_millis(100),
         ..hawser_proxy::Limits::default()
     };
-    let stage = Stage::with(hawser_proxy::Settings { limits, ..hawser_proxy::Settings::default() }).await;
+    let stage = Stage::with(hawser_proxy::Settings {
+        limits,
+        ..hawser_proxy::Settings::default()
+    })
+    .await;
     let (tell, mut told) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
         let tell = tell.clone();
@@ -98,7 +116,9 @@ async fn what_is_half_open_and_silent_is_ended() {
     });
     let stream = tunnel(&stage, far.await).await;
     drop(stream);
-    let ended = tokio::time::timeout(PATIENCE, told.recv()).await.expect("it ends");
+    let ended = tokio::time::timeout(PATIENCE, told.recv())
+        .await
+        .expect("it ends");
     // What Linux makes of a reset after the other side's end.
     assert_eq!(ended, Some((true, std::io::ErrorKind::BrokenPipe)));
 }
@@ -119,7 +139,9 @@ async fn a_hundred_at_once() {
                 to.shutdown().await.expect("it ends");
             };
             let mut got = Vec::new();
-            tokio::join!(sent, async { from.read_to_end(&mut got).await.expect("it comes") });
+            tokio::join!(sent, async {
+                from.read_to_end(&mut got).await.expect("it comes")
+            });
             assert!(got == expected, "{number}");
         });
     }
@@ -130,5 +152,9 @@ async fn a_hundred_at_once() {
     };
     tokio::time::timeout(PATIENCE, all).await.expect("they all end");
     let events = stage.events();
-    assert_eq!(events.iter().filter(|name| *name == "won").count(), 100, "{events:?}");
+    assert_eq!(
+        events.iter().filter(|name| *name == "won").count(),
+        100,
+        "{events:?}"
+    );
 }

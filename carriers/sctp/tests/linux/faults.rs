@@ -22,7 +22,10 @@ pub(crate) fn a_path_dies() -> TestResult {
     let line = sender.line()?;
     println!("  {line} ({:?})", begin.elapsed());
     expect(value(&line, "intact")? == "true", "bytes were lost")?;
-    expect(value(&line, "events")?.contains("10.77.1.2:Unreachable"), "nothing was said of the path")?;
+    expect(
+        value(&line, "events")?.contains("10.77.1.2:Unreachable"),
+        "nothing was said of the path",
+    )?;
     expect(begin.elapsed() < Duration::from_secs(25), "too slow")
 }
 
@@ -30,11 +33,17 @@ pub(crate) fn a_path_dies() -> TestResult {
 pub(crate) fn nobody_listens() -> TestResult {
     let lab = two_links("")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=1"))?;
-    expect(value(&line, "error")? == "ConnectionRefused", "no refusal without a process")?;
+    expect(
+        value(&line, "error")? == "ConnectionRefused",
+        "no refusal without a process",
+    )?;
     expect(number(&line, "after")? < 1_000, "too late")?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let (line, _) = client(&lab, "send from=10.77.1.1 to=10.77.1.2 bytes=1")?;
-    expect(value(&line, "error")? == "ConnectionRefused", "no refusal without a listener")?;
+    expect(
+        value(&line, "error")? == "ConnectionRefused",
+        "no refusal without a listener",
+    )?;
     expect(number(&line, "after")? < 1_000, "too late")
 }
 

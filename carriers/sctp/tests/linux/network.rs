@@ -29,14 +29,21 @@ impl Peer {
         command.arg("peer").args(words.split(' ')).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let output = child.stdout.take().ok_or("no output")?;
-        Ok(Self { child, output: BufReader::new(output) })
+        Ok(Self {
+            child,
+            output: BufReader::new(output),
+        })
     }
 
     /// A server that is ready.
     pub(crate) fn sink(lab: &Lab, words: &str) -> TestResult<Self> {
         let mut sink = Self::start(lab, "server", &format!("sink {words}"))?;
         let line = sink.line()?;
-        if line.starts_with("ready=") { Ok(sink) } else { Err(line.into()) }
+        if line.starts_with("ready=") {
+            Ok(sink)
+        } else {
+            Err(line.into())
+        }
     }
 
     /// Its next line.
@@ -49,7 +56,10 @@ impl Peer {
     /// The most memory that it has had, in kB.
     pub(crate) fn most_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .ok_or("no VmHWM")?;
         Ok(line.trim().trim_end_matches(" kB").parse()?)
     }
 }
@@ -72,7 +82,9 @@ pub(crate) fn client(lab: &Lab, words: &str) -> TestResult<(String, Duration)> {
 
 /// The value of a word in a line.
 pub(crate) fn value<'a>(line: &'a str, word: &str) -> TestResult<&'a str> {
-    let found = line.split(' ').find_map(|part| part.strip_prefix(word)?.strip_prefix('='));
+    let found = line
+        .split(' ')
+        .find_map(|part| part.strip_prefix(word)?.strip_prefix('='));
     found.ok_or_else(|| format!("no {word} in {line:?}").into())
 }
 

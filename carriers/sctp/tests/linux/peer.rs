@@ -56,7 +56,10 @@ impl Words {
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let words = arguments.iter().skip(1).filter_map(|word| word.split_once('='));
     let words = Words(words.map(|(word, value)| (word.into(), value.into())).collect());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
     let result = runtime.block_on(async {
         match arguments.first().map(String::as_str) {
@@ -84,7 +87,9 @@ async fn sink(words: &Words) -> Result {
     println!("ready={:?}", door.local());
     loop {
         // An association can be lost between its handshake and here; the door stays open.
-        let Ok(mut carrier) = door.accept().await else { continue };
+        let Ok(mut carrier) = door.accept().await else {
+            continue;
+        };
         tokio::spawn(async move {
             tokio::time::sleep(slow).await;
             if aborts > 0 {
@@ -124,7 +129,11 @@ async fn send(words: &Words) -> Result {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..count {
         let (from, options) = (words.addresses("from")?, words.options()?);
-        let to: Vec<_> = words.addresses("to")?.into_iter().map(|ip| SocketAddr::new(ip, PORT)).collect();
+        let to: Vec<_> = words
+            .addresses("to")?
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, PORT))
+            .collect();
         tasks.spawn(async move { transfer(stack, &from, &to, &options, bytes, number).await });
     }
     let mut said = String::new();
@@ -132,7 +141,11 @@ async fn send(words: &Words) -> Result {
         match result? {
             Ok(words) => said = words,
             Err(error) => {
-                println!("error={:?} after={} why={error}", error.kind(), begin.elapsed().as_millis());
+                println!(
+                    "error={:?} after={} why={error}",
+                    error.kind(),
+                    begin.elapsed().as_millis()
+                );
                 return Ok(());
             }
         }
@@ -162,7 +175,15 @@ async fn transfer(
     let paths: Vec<String> = carrier
         .paths()
         .iter()
-        .map(|path| format!("{}/{}/{}ms/{}", path.peer.ip(), path.active, path.srtt.as_millis(), path.window))
+        .map(|path| {
+            format!(
+                "{}/{}/{}ms/{}",
+                path.peer.ip(),
+                path.active,
+                path.srtt.as_millis(),
+                path.window
+            )
+        })
         .collect();
     let events: Vec<String> = carrier
         .take_path_events()
@@ -217,14 +238,26 @@ async fn misuse(words: &Words) -> Result {
     let second = Stack::open(Some(20_002)).err();
     let options = SctpOptions::default();
     let there = [SocketAddr::new(here[0], PORT)];
-    let strange = stack.connect(&there, &["192.0.2.77".parse()?], &options).await.err();
+    let strange = stack
+        .connect(&there, &["192.0.2.77".parse()?], &options)
+        .await
+        .err();
     let nowhere = stack.connect(&[], &[], &options).await.err();
     let ports = [there[0], SocketAddr::new(here[0], PORT + 1)];
     let unequal = stack.connect(&ports, &[], &options).await.err();
     let right = matches!(first, Some(SctpError::Port { port: 20_000, .. }))
-        && matches!(second, Some(SctpError::OtherPort { present: 20_001, wanted: 20_002 }))
+        && matches!(
+            second,
+            Some(SctpError::OtherPort {
+                present: 20_001,
+                wanted: 20_002
+            })
+        )
         && matches!(strange, Some(SctpError::Local { .. }))
-        && matches!((&nowhere, &unequal), (Some(SctpError::Addresses(_)), Some(SctpError::Addresses(_))));
+        && matches!(
+            (&nowhere, &unequal),
+            (Some(SctpError::Addresses(_)), Some(SctpError::Addresses(_)))
+        );
     println!("ok={right} said={first:?} {second:?} {strange:?} {nowhere:?} {unequal:?}");
     Ok(())
 }
@@ -236,5 +269,9 @@ fn block(rng: &mut Rng, length: usize) -> Bytes {
 }
 
 fn hexadecimal(digest: Sha256) -> String {
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

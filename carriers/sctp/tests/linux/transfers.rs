@@ -12,8 +12,14 @@ pub(crate) fn two_paths_add_up() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes=12000000"))?;
-    expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
-    expect(value(&line, "half")? == "true", "the peers do not know each other")?;
+    expect(
+        value(&line, "intact")? == "true",
+        "the bytes are not those that were sent",
+    )?;
+    expect(
+        value(&line, "half")? == "true",
+        "the peers do not know each other",
+    )?;
     let rate = number(&line, "kbits")?;
     expect((18_000..20_000).contains(&rate), format!("{rate} kbit/s"))
 }
@@ -22,7 +28,10 @@ pub(crate) fn one_path_is_one_path() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=10.77.0.2")?;
     let (line, _) = client(&lab, "send from=10.77.0.1 to=10.77.0.2 bytes=4000000")?;
-    expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
+    expect(
+        value(&line, "intact")? == "true",
+        "the bytes are not those that were sent",
+    )?;
     let rate = number(&line, "kbits")?;
     expect((8_900..10_000).contains(&rate), format!("{rate} kbit/s"))
 }
@@ -30,8 +39,14 @@ pub(crate) fn one_path_is_one_path() -> TestResult {
 pub(crate) fn ipv6_carries() -> TestResult {
     let lab = two_links(TEN)?;
     let _sink = Peer::sink(&lab, "at=fd77::2,fd77:0:0:1::2")?;
-    let (line, _) = client(&lab, "send from=fd77::1,fd77:0:0:1::1 to=fd77::2,fd77:0:0:1::2 bytes=8000000")?;
-    expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
+    let (line, _) = client(
+        &lab,
+        "send from=fd77::1,fd77:0:0:1::1 to=fd77::2,fd77:0:0:1::2 bytes=8000000",
+    )?;
+    expect(
+        value(&line, "intact")? == "true",
+        "the bytes are not those that were sent",
+    )?;
     let rate = number(&line, "kbits")?;
     // More than one path has.
     expect(rate > 10_000, format!("{rate} kbit/s"))
@@ -44,9 +59,15 @@ pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
     let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 slow=1500")?;
     let before = sink.most_memory()?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes={BYTES}"))?;
-    expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
+    expect(
+        value(&line, "intact")? == "true",
+        "the bytes are not those that were sent",
+    )?;
     let accepted = number(&line, "accepted")?;
-    expect((500_000..3_000_000).contains(&accepted), format!("{accepted} bytes were accepted"))?;
+    expect(
+        (500_000..3_000_000).contains(&accepted),
+        format!("{accepted} bytes were accepted"),
+    )?;
     let grown = sink.most_memory()? - before;
     println!("  the sink grew by {grown} kB");
     expect(grown < 24_000, format!("the sink grew by {grown} kB"))
@@ -57,7 +78,10 @@ pub(crate) fn a_hundred_at_once() -> TestResult {
     let _sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2")?;
     let (line, took) = client(&lab, &format!("send {BOTH} bytes=300000 count=100"))?;
     expect(line.starts_with("ok=100"), "not all came through")?;
-    expect(value(&line, "intact")? == "true", "the bytes are not those that were sent")?;
+    expect(
+        value(&line, "intact")? == "true",
+        "the bytes are not those that were sent",
+    )?;
     expect(took.as_secs() < 20, format!("it took {took:?}"))
 }
 

@@ -54,11 +54,17 @@ impl Source {
     /// Events were lost on their way to the source, of whatever flow: all who want them are told so, with
     /// their next signal and in their statistics.
     pub fn lost_before(&mut self, event: EventId, count: u32) {
-        let Some(listeners) = self.by_event.get(usize::from(event.0)) else { return };
+        let Some(listeners) = self.by_event.get(usize::from(event.0)) else {
+            return;
+        };
         for at in listeners {
             let listener = &mut self.listeners[*at as usize];
-            listener.statistics +=
-                Statistics { events: count.into(), passed: count.into(), lost: count.into(), crowded: 0 };
+            listener.statistics += Statistics {
+                events: count.into(),
+                passed: count.into(),
+                lost: count.into(),
+                crowded: 0,
+            };
             listener.lost = listener.lost.saturating_add(count);
         }
     }
@@ -74,7 +80,9 @@ impl Source {
         state: &mut S,
         passes: impl Fn(&mut Self, Nanos, usize, FlowId, EventId, &mut S) -> bool,
     ) {
-        let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else { return };
+        let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else {
+            return;
+        };
         for k in 0..count {
             let at = self.by_event[usize::from(event.0)][k] as usize;
             self.listeners[at].write(&mut self.buf, self.id, now, flow, event, fields, state);
@@ -136,7 +144,11 @@ impl Source {
             Scope::Rule(rule) => state.info(flow).is_some_and(|info| rule.holds(&info)),
         };
         let scope = &listener.compiled.scope;
-        let make = || Kept { in_scope: in_scope(scope), gate: Gate::default(), held: None };
+        let make = || Kept {
+            in_scope: in_scope(scope),
+            gate: Gate::default(),
+            held: None,
+        };
         let kept = listener.gates.entry((flow, event)).or_insert_with(make);
         if !kept.in_scope {
             return false;
@@ -150,7 +162,9 @@ impl Source {
             self.buf = fresh;
         }
         let listener = &mut self.listeners[at];
-        let Some(kept) = listener.gates.get_mut(&(flow, event)) else { return false };
+        let Some(kept) = listener.gates.get_mut(&(flow, event)) else {
+            return false;
+        };
         match kept.gate.judge(&filter, now) {
             Passage::Pass => {
                 listener.statistics.passed += 1;
@@ -159,7 +173,8 @@ impl Source {
             Passage::Drop => false,
             Passage::Hold(until) => {
                 kept.held.get_or_insert_default().copy(&self.buf);
-                self.ends.push(Reverse((until, listener.compiled.id.0, flow, event)));
+                self.ends
+                    .push(Reverse((until, listener.compiled.id.0, flow, event)));
                 false
             }
             Passage::Replace => {
@@ -180,7 +195,9 @@ impl Source {
         listener.sweep_due = now.saturating_add(SWEEP_EVERY);
         let there: BTreeSet<FlowId> = state.flows().into_iter().collect();
         // What an interval still holds is delivered at its end.
-        listener.gates.retain(|(flow, _), kept| kept.gate.until().is_some() || there.contains(flow));
+        listener
+            .gates
+            .retain(|(flow, _), kept| kept.gate.until().is_some() || there.contains(flow));
     }
 
     /// Sends what is written to a listener.
@@ -222,7 +239,11 @@ impl Source {
     #[cold]
     pub(super) fn fall(&mut self, member: MemberId, panic: Box<dyn Any + Send>) {
         drop(self.hands.take());
-        let tware = self.guests.iter_mut().find(|guest| guest.id == member).and_then(|g| g.tware.take());
+        let tware = self
+            .guests
+            .iter_mut()
+            .find(|guest| guest.id == member)
+            .and_then(|g| g.tware.take());
         // What it leaves may be in no order to be dropped.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(tware)));
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
@@ -261,7 +282,9 @@ impl Source {
     fn finish_interval(&mut self, now: Nanos, at: usize, flow: FlowId, event: EventId) {
         let listener = &mut self.listeners[at];
         let filter = listener.compiled.filter;
-        let Some(kept) = listener.gates.get_mut(&(flow, event)) else { return };
+        let Some(kept) = listener.gates.get_mut(&(flow, event)) else {
+            return;
+        };
         if kept.gate.close(&filter, now) == Some(true)
             && let Some(held) = &kept.held
         {
@@ -311,7 +334,11 @@ impl Listener {
     ) {
         buf.begin(self.compiled.id, Target { source, flow }, event, now, fields);
         for variable in &self.compiled.with {
-            buf.push(variable.and_then(|variable| state.read(flow, variable)).unwrap_or(0));
+            buf.push(
+                variable
+                    .and_then(|variable| state.read(flow, variable))
+                    .unwrap_or(0),
+            );
         }
     }
 }

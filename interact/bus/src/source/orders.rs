@@ -54,7 +54,11 @@ impl Source {
                 self.sort_listeners();
             }
             Order::Modify(member, flow, variable, set, priority, reply) => {
-                let modification = Modification { target: self.target(flow), variable, set };
+                let modification = Modification {
+                    target: self.target(flow),
+                    variable,
+                    set,
+                };
                 let _ = reply.try_send(self.modify(now, member, &modification, Some(priority), state));
             }
             Order::Probe(flow, variables, reply) => {
@@ -95,7 +99,11 @@ impl Source {
             listener.gates.retain(|(_, event), _| schema.is_offered(*event));
         }
         for one in compiled {
-            match self.listeners.iter_mut().find(|listener| listener.compiled.id == one.id) {
+            match self
+                .listeners
+                .iter_mut()
+                .find(|listener| listener.compiled.id == one.id)
+            {
                 Some(listener) => listener.compiled.events = one.events,
                 None => self.subscribe(one),
             }
@@ -105,10 +113,19 @@ impl Source {
 
     /// Other filters begin anew; what was kept under the old ones is dropped.
     fn change(&mut self, id: SubscriptionId, filter: crate::Filter, scope: Scope, priority: u8) {
-        let Some(listener) = self.listeners.iter_mut().find(|listener| listener.compiled.id == id) else {
+        let Some(listener) = self
+            .listeners
+            .iter_mut()
+            .find(|listener| listener.compiled.id == id)
+        else {
             return;
         };
-        listener.compiled = Compiled { filter, scope, priority, ..listener.compiled.clone() };
+        listener.compiled = Compiled {
+            filter,
+            scope,
+            priority,
+            ..listener.compiled.clone()
+        };
         listener.open = listener.compiled.is_open();
         listener.gates.clear();
         self.sort_listeners();
@@ -120,7 +137,12 @@ impl Source {
         for (event, list) in self.by_event.iter_mut().enumerate() {
             let hears = |l: &Listener| l.compiled.events.iter().any(|e| usize::from(e.0) == event);
             list.clear();
-            list.extend((0u32..).zip(&self.listeners).filter(|(_, l)| hears(l)).map(|(at, _)| at));
+            list.extend(
+                (0u32..)
+                    .zip(&self.listeners)
+                    .filter(|(_, l)| hears(l))
+                    .map(|(at, _)| at),
+            );
             list.sort_by_key(|at| std::cmp::Reverse(self.listeners[*at as usize].compiled.priority));
             self.wanted |= u64::from(!list.is_empty()) << event;
         }
@@ -129,7 +151,8 @@ impl Source {
     /// A member is gone, with all that it wanted and held.
     fn expel<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
         self.tell_now();
-        self.listeners.retain(|listener| listener.compiled.member != member);
+        self.listeners
+            .retain(|listener| listener.compiled.member != member);
         self.sort_listeners();
         self.let_go(now, member, state);
         self.guests.retain(|guest| guest.id != member);
@@ -139,7 +162,10 @@ impl Source {
     /// Gives back what a member holds.
     fn let_go<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
         let mut ended = Vec::new();
-        self.holds.end(|_, hold| hold.member == member, |flow, hold| ended.push((flow, hold)));
+        self.holds.end(
+            |_, hold| hold.member == member,
+            |flow, hold| ended.push((flow, hold)),
+        );
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
             self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
@@ -168,7 +194,9 @@ impl Source {
             let member = self.guests[at].id;
             let mut words = [0; MAX_WORDS];
             for _ in 0..STEERING_BUDGET {
-                let Some(steering) = &mut self.guests[at].steering else { break };
+                let Some(steering) = &mut self.guests[at].steering else {
+                    break;
+                };
                 if !steering.queue.pop(&mut words) {
                     break;
                 }
@@ -231,7 +259,11 @@ impl Source {
         priority: Option<u8>,
         state: &mut S,
     ) -> Result<u64, Refusal> {
-        let guest = self.guests.iter().find(|guest| guest.id == member).ok_or(Refusal::NoRight)?;
+        let guest = self
+            .guests
+            .iter()
+            .find(|guest| guest.id == member)
+            .ok_or(Refusal::NoRight)?;
         let grant = guest.grants.get(usize::from(variable.0)).copied().flatten();
         let (min, max) = grant.ok_or(Refusal::NoRight)?;
         if value < min || value > max {
@@ -244,10 +276,24 @@ impl Source {
         let Some(own) = state.read(flow, variable) else {
             let target = self.target(flow);
             let known = state.info(flow).is_some();
-            return Err(if known { Refusal::NotOfFlow(target) } else { Refusal::NoFlow(target) });
+            return Err(if known {
+                Refusal::NotOfFlow(target)
+            } else {
+                Refusal::NoFlow(target)
+            });
         };
         let until = now.saturating_add(lease);
-        let held = self.holds.take(flow, Hold { variable, member, priority, value, own, until });
+        let held = self.holds.take(
+            flow,
+            Hold {
+                variable,
+                member,
+                priority,
+                value,
+                own,
+                until,
+            },
+        );
         let is_new = matches!(held, Held::New(_));
         let before = match held {
             Held::New(before) | Held::Again(before) => before,
@@ -260,13 +306,20 @@ impl Source {
             }
             Held::Denied(holder, priority) => {
                 let holder = self.guests.iter().find(|guest| guest.id == holder);
-                return Err(Refusal::Held(holder.map_or("?", |guest| &guest.name).to_owned(), priority));
+                return Err(Refusal::Held(
+                    holder.map_or("?", |guest| &guest.name).to_owned(),
+                    priority,
+                ));
             }
             Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
         };
         if let Err(why) = state.hold(flow, variable, value, lease) {
             let mut ended = None;
-            self.holds.end_of(flow, |hold| hold.variable == variable, |_, hold| ended = Some(hold));
+            self.holds.end_of(
+                flow,
+                |hold| hold.variable == variable,
+                |_, hold| ended = Some(hold),
+            );
             if let (Some(hold), false) = (ended, is_new) {
                 // What was held before this is so no longer, either.
                 state.restore(flow, variable, hold.own);

@@ -16,7 +16,11 @@ impl Attachable for Arc<Names> {
         let put: Put = match change {
             Change::Attach { text, .. } if text.contains("wrong") => return Err("line 1:\n  wrong".into()),
             Change::Attach { name, who, text, .. } => {
-                let one = Attachment { name: name.into(), who: who.into(), places: vec![text.into()] };
+                let one = Attachment {
+                    name: name.into(),
+                    who: who.into(),
+                    places: vec![text.into()],
+                };
                 Box::new(move || {
                     let mut list = names.0.lock().expect("no panic");
                     list.retain(|there| there.name != one.name);
@@ -29,7 +33,8 @@ impl Attachable for Arc<Names> {
                 Box::new(move || {
                     let mut list = names.0.lock().expect("no panic");
                     let at = list.iter().position(|there| there.name == name);
-                    at.map(|at| drop(list.remove(at))).ok_or_else(|| format!("there is no {name}"))
+                    at.map(|at| drop(list.remove(at)))
+                        .ok_or_else(|| format!("there is no {name}"))
                 })
             }
         };
@@ -45,7 +50,11 @@ impl Attachable for Arc<Names> {
 fn provider(bus: &Bus) -> Provider {
     let names = Arc::new(Arc::new(Names::default()));
     let source = bus.attachable_source(schema(), None, names);
-    Provider { source, flows: Flows([10, 20]), now: 0 }
+    Provider {
+        source,
+        flows: Flows([10, 20]),
+        now: 0,
+    }
 }
 
 impl Provider {
@@ -60,7 +69,10 @@ impl Provider {
 }
 
 fn names(member: &Member, tcp: &Provider) -> Vec<String> {
-    let list = member.attachments(tcp.source.id()).expect("it is there").expect("it takes some");
+    let list = member
+        .attachments(tcp.source.id())
+        .expect("it is there")
+        .expect("it takes some");
     list.into_iter().map(|one| one.name).collect()
 }
 
@@ -70,22 +82,39 @@ fn what_is_attached_stays_until_it_is_detached() {
     let mut tcp = provider(&bus);
     let source = tcp.source.id();
     let [first, other] = ["first", "other"].map(|who| bus.join(who, Rights::all(), 1).expect("it may"));
-    let pending = first.attach(source, "cap", "after cc", &[]).expect("there is a source");
+    let pending = first
+        .attach(source, "cap", "after cc", &[])
+        .expect("there is a source");
     assert_eq!(pending.ready(), None, "the provider has not looked");
     assert_eq!(names(&first, &tcp), [""; 0]);
     tcp.step();
     assert_eq!(pending.ready(), Some(Ok(String::new())));
-    let there = Attachment { name: "cap".into(), who: "first".into(), places: vec!["after cc".into()] };
+    let there = Attachment {
+        name: "cap".into(),
+        who: "first".into(),
+        places: vec!["after cc".into()],
+    };
     assert_eq!(other.attachments(source), Ok(Some(vec![there])));
     drop(first);
     tcp.step();
     assert_eq!(names(&other, &tcp), ["cap"], "its member is gone");
     let pending = other.detach(source, "cap", "").expect("there is a source");
     tcp.step();
-    assert_eq!((pending.ready(), names(&other, &tcp).len()), (Some(Ok(String::new())), 0));
-    assert_eq!(acts(&bus), [("first".into(), "attached", 1), ("other".into(), "detached", 1)]);
+    assert_eq!(
+        (pending.ready(), names(&other, &tcp).len()),
+        (Some(Ok(String::new())), 0)
+    );
+    assert_eq!(
+        acts(&bus),
+        [("first".into(), "attached", 1), ("other".into(), "detached", 1)]
+    );
     let (entries, _) = bus.audit();
-    assert!(entries.iter().all(|e| e.variable == "cap" && e.target == Target { source, flow: FlowId::ALL }));
+    assert!(entries.iter().all(|e| e.variable == "cap"
+        && e.target
+            == Target {
+                source,
+                flow: FlowId::ALL
+            }));
 }
 
 #[test]
@@ -94,12 +123,27 @@ fn what_is_refused_is_told_and_logged() {
     let mut tcp = provider(&bus);
     let source = tcp.source.id();
     let may = bus.join("may", Rights::all(), 1).expect("it may");
-    let not = bus.join("not", Rights { attach: false, ..Rights::all() }, 1).expect("it may");
+    let not = bus
+        .join(
+            "not",
+            Rights {
+                attach: false,
+                ..Rights::all()
+            },
+            1,
+        )
+        .expect("it may");
     let cases = [
         (not.attach(source, "cap", "x", &[]), Refusal::NotToAttach),
         (not.detach(source, "cap", ""), Refusal::NotToAttach),
-        (may.attach(source, "cap", "wrong", &[]), Refusal::Unable("line 1:\n  wrong".into())),
-        (may.detach(source, "cap", ""), Refusal::Unable("there is no cap".into())),
+        (
+            may.attach(source, "cap", "wrong", &[]),
+            Refusal::Unable("line 1:\n  wrong".into()),
+        ),
+        (
+            may.detach(source, "cap", ""),
+            Refusal::Unable("there is no cap".into()),
+        ),
     ];
     tcp.step();
     for (pending, refusal) in cases {
@@ -107,7 +151,10 @@ fn what_is_refused_is_told_and_logged() {
     }
     assert_eq!(names(&may, &tcp), [""; 0]);
     let (entries, _) = bus.audit();
-    let told: Vec<_> = entries.iter().map(|e| (e.who.as_str(), e.act.clone(), e.count)).collect();
+    let told: Vec<_> = entries
+        .iter()
+        .map(|e| (e.who.as_str(), e.act.clone(), e.count))
+        .collect();
     let refused = |why: &str| Act::Refused(why.into());
     let want = [
         ("not", refused("no right to attach or to detach"), 2),
@@ -126,17 +173,33 @@ fn a_source_that_is_gone_or_takes_none_says_so() {
     assert_eq!(member.attachments(source), Ok(None));
     let pending = member.attach(source, "cap", "x", &[]).expect("there is a source");
     plain.poll(1);
-    assert_eq!(pending.ready(), Some(Err(Refusal::Unable("nothing can be attached to tcp".into()))));
+    assert_eq!(
+        pending.ready(),
+        Some(Err(Refusal::Unable("nothing can be attached to tcp".into())))
+    );
     for name in ["", "a b", "../x", &"a".repeat(65)] {
-        assert!(matches!(member.attach(source, name, "x", &[]), Err(BusError::Name(_))), "{name}");
+        assert!(
+            matches!(member.attach(source, name, "x", &[]), Err(BusError::Name(_))),
+            "{name}"
+        );
     }
     let tcp = provider(&bus);
     let gone = tcp.source.id();
     let pending = member.attach(gone, "cap", "x", &[]).expect("it is there still");
     drop(tcp);
-    assert_eq!(pending.wait(Duration::from_secs(5)), Err(BusError::Silent), "it answers no more");
-    assert_eq!(member.attach(gone, "cap", "x", &[]).err(), Some(BusError::NoSource(gone.0)));
-    assert_eq!(member.detach(SourceId(77), "cap", "").err(), Some(BusError::NoSource(77)));
+    assert_eq!(
+        pending.wait(Duration::from_secs(5)),
+        Err(BusError::Silent),
+        "it answers no more"
+    );
+    assert_eq!(
+        member.attach(gone, "cap", "x", &[]).err(),
+        Some(BusError::NoSource(gone.0))
+    );
+    assert_eq!(
+        member.detach(SourceId(77), "cap", "").err(),
+        Some(BusError::NoSource(77))
+    );
 }
 
 /// A provider that polls and takes no steps has a bounded number of them.
@@ -147,9 +210,16 @@ fn steps_that_nobody_takes_are_bounded() {
     let member = bus.join("member", Rights::all(), 1).expect("it may");
     let mut all = Vec::new();
     for _ in 0..40 {
-        all.push(member.attach(tcp.source.id(), "cap", "x", &[]).expect("there is a source"));
+        all.push(
+            member
+                .attach(tcp.source.id(), "cap", "x", &[])
+                .expect("there is a source"),
+        );
         tcp.poll(tcp.now + 1);
     }
-    let refused = all.iter().filter(|pending| matches!(pending.ready(), Some(Err(_)))).count();
+    let refused = all
+        .iter()
+        .filter(|pending| matches!(pending.ready(), Some(Err(_))))
+        .count();
     assert_eq!(refused, 40 - 16);
 }

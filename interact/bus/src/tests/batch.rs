@@ -56,7 +56,9 @@ fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
     assert!(signals.doze());
     provider.source.begin_batch();
     provider.publish(2, 0, ACKED, &[1]);
-    member.unsubscribe(bus.subscriptions()[0].id).expect("it is there");
+    member
+        .unsubscribe(bus.subscriptions()[0].id)
+        .expect("it is there");
     provider.poll(3);
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     assert!(signals.is_ready());
@@ -75,7 +77,9 @@ fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
     });
     let (queue, mut signals) = Ring::new(64, Some(waker));
     for _ in 0..16 {
-        member.subscribe(Wish::new(["tcp.acked"]), &queue).expect("it may");
+        member
+            .subscribe(Wish::new(["tcp.acked"]), &queue)
+            .expect("it may");
     }
     provider.poll(1);
     assert!(signals.doze());

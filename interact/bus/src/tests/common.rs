@@ -5,7 +5,10 @@ use super::*;
 const SECOND: Nanos = 1_000_000_000;
 
 fn every(interval: Nanos) -> Filter {
-    Filter { interval, frequency: 0 }
+    Filter {
+        interval,
+        frequency: 0,
+    }
 }
 
 /// What is common to subscribers of these scopes and filters; the flow by its number.
@@ -27,14 +30,25 @@ fn common(wanted: &[(Option<u64>, Nanos)]) -> Common {
 #[test]
 fn what_all_want_is_common() {
     assert_eq!(common(&[]), Common::default());
-    let of = |flow: Option<u64>, filter| Common { flow: flow.map(FlowId), filter };
+    let of = |flow: Option<u64>, filter| Common {
+        flow: flow.map(FlowId),
+        filter,
+    };
     assert_eq!(common(&[(None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 5)]), of(None, Some(every(5))));
     assert_eq!(common(&[(None, 5), (None, 6)]), of(None, None));
     assert_eq!(common(&[(Some(1), 5), (Some(1), 5)]), of(Some(1), Some(every(5))));
-    assert_eq!(common(&[(Some(1), 5), (Some(1), 6)]), of(Some(1), None), "the flow is one all the same");
+    assert_eq!(
+        common(&[(Some(1), 5), (Some(1), 6)]),
+        of(Some(1), None),
+        "the flow is one all the same"
+    );
     assert_eq!(common(&[(Some(1), 5), (Some(0), 5)]), of(None, None));
-    assert_eq!(common(&[(Some(1), 5), (None, 5)]), of(None, None), "one filter would be another's loss");
+    assert_eq!(
+        common(&[(Some(1), 5), (None, 5)]),
+        of(None, None),
+        "one filter would be another's loss"
+    );
 }
 
 #[test]
@@ -44,7 +58,9 @@ fn a_rule_is_looked_at_here() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
     let scope = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
-    watcher.subscribe(Wish::new(["tcp.acked"]).of(scope), &queue).expect("it may");
+    watcher
+        .subscribe(Wish::new(["tcp.acked"]).of(scope), &queue)
+        .expect("it may");
     tcp.poll(1);
     assert_eq!(tcp.source.common(ACKED), Common::default());
 }
@@ -56,19 +72,33 @@ fn what_was_filtered_before_passes_at_once() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    let wish = Wish::new(["tcp.acked"]).of(Scope::One(tcp.target(1))).every(SECOND);
+    let wish = Wish::new(["tcp.acked"])
+        .of(Scope::One(tcp.target(1)))
+        .every(SECOND);
     let id = watcher.subscribe(wish, &queue).expect("it may");
     tcp.poll(1);
     let mut tell = |now, flow| {
-        tcp.source.publish_filtered(now, FlowId(flow), ACKED, &[now], &mut tcp.flows);
+        tcp.source
+            .publish_filtered(now, FlowId(flow), ACKED, &[now], &mut tcp.flows);
     };
     tell(2, 1);
     tell(3, 1);
     // It was under way when the subscription was made, or changed to one flow.
     tell(4, 0);
     tell(5, 1);
-    let fields: Vec<u64> = waiting(&mut signals).into_iter().map(|signal| signal.2[0]).collect();
+    let fields: Vec<u64> = waiting(&mut signals)
+        .into_iter()
+        .map(|signal| signal.2[0])
+        .collect();
     assert_eq!(fields, [2, 3, 5]);
     let asked = statistics(&mut tcp, &watcher, id);
-    assert_eq!(asked, Statistics { events: 3, passed: 3, lost: 0, crowded: 0 });
+    assert_eq!(
+        asked,
+        Statistics {
+            events: 3,
+            passed: 3,
+            lost: 0,
+            crowded: 0
+        }
+    );
 }

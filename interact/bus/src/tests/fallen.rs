@@ -53,11 +53,17 @@ fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
     let mut tcp = Provider::new(&bus);
     let fragile = || Box::<Fragile>::default() as Box<dyn Tware>;
     let _fragile = bus.attach("fragile", Rights::all(), 5, fragile).expect("it may");
-    let _stillborn = bus.attach("stillborn", Rights::all(), 9, || Box::new(Stillborn)).expect("it may");
+    let _stillborn = bus
+        .attach("stillborn", Rights::all(), 9, || Box::new(Stillborn))
+        .expect("it may");
     let order = Arc::new(Mutex::new(Vec::new()));
     let heard = order.clone();
     let listening = move || -> Box<dyn Tware> {
-        Box::new(Listening { name: "beside", priority: 1, order: heard.clone() })
+        Box::new(Listening {
+            name: "beside",
+            priority: 1,
+            order: heard.clone(),
+        })
     };
     let _beside = bus.attach("beside", Rights::all(), 1, listening).expect("it may");
     let mut windows = Vec::new();
@@ -67,13 +73,26 @@ fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
     }
     assert_eq!(windows, [5, 6, 10, 10, 10], "at the third it holds nothing more");
     assert!(tcp.source.holds().is_empty());
-    assert_eq!(order.lock().expect("nobody panics").len(), 5, "others hear all the same");
+    assert_eq!(
+        order.lock().expect("nobody panics").len(),
+        5,
+        "others hear all the same"
+    );
     tcp.poll(1_000_000_000);
     let (entries, _) = bus.audit();
-    let said: Vec<_> = entries.iter().map(|entry| (entry.who.as_str(), &entry.act)).collect();
-    assert!(said.contains(&("fragile", &Act::Panicked("heard 3 events".into()))), "{said:?}");
+    let said: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.who.as_str(), &entry.act))
+        .collect();
+    assert!(
+        said.contains(&("fragile", &Act::Panicked("heard 3 events".into()))),
+        "{said:?}"
+    );
     assert!(said.contains(&("fragile", &Act::HolderGone)), "{said:?}");
-    assert!(said.contains(&("stillborn", &Act::Panicked("there is no such name".into()))), "{said:?}");
+    assert!(
+        said.contains(&("stillborn", &Act::Panicked("there is no such name".into()))),
+        "{said:?}"
+    );
 }
 
 /// The kernel's `closed` may have found no room: what is kept of such flows goes once there is no more room.
@@ -136,13 +155,22 @@ fn who_wants_what_cannot_be_had_is_told_in_the_log() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
-    watcher.subscribe(Wish::new(["tcp.closed"]).priority(0), &queue).expect("it may");
+    watcher
+        .subscribe(Wish::new(["tcp.closed"]).priority(0), &queue)
+        .expect("it may");
     tcp.poll(1);
     tcp.source.unable(2, ACKED, "nobody wants it");
     tcp.source.unable(2, CLOSED, "no such hook");
     tcp.poll(1_000_000_000);
-    let entries: Vec<_> =
-        bus.audit().0.into_iter().map(|e| (e.who, e.target.flow, e.variable, e.act)).collect();
+    let entries: Vec<_> = bus
+        .audit()
+        .0
+        .into_iter()
+        .map(|e| (e.who, e.target.flow, e.variable, e.act))
+        .collect();
     let refused = Act::Refused("no such hook".into());
-    assert_eq!(entries, [("watcher".into(), FlowId::ALL, "tcp.closed".into(), refused)]);
+    assert_eq!(
+        entries,
+        [("watcher".into(), FlowId::ALL, "tcp.closed".into(), refused)]
+    );
 }

@@ -7,14 +7,25 @@ fn with(more: &[&str]) -> Schema {
     let plain = schema();
     let event = |name: &&str| EventType {
         name: (*name).to_owned(),
-        fields: vec![Field { name: "cwnd".into(), kind: Kind::Number }],
+        fields: vec![Field {
+            name: "cwnd".into(),
+            kind: Kind::Number,
+        }],
     };
-    let events = plain.events().iter().cloned().chain(more.iter().map(event)).collect();
+    let events = plain
+        .events()
+        .iter()
+        .cloned()
+        .chain(more.iter().map(event))
+        .collect();
     Schema::new("tcp", events, plain.variables().to_vec()).expect("a schema")
 }
 
 fn numbers(source: &Source, names: &[&str]) -> Vec<Option<u16>> {
-    names.iter().map(|name| source.schema().event(name).map(|id| id.0)).collect()
+    names
+        .iter()
+        .map(|name| source.schema().event(name).map(|id| id.0))
+        .collect()
 }
 
 #[test]
@@ -24,23 +35,38 @@ fn an_event_that_comes_later_is_heard_by_who_wants_its_like() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     let all = watcher.subscribe(Wish::new(["tcp.*"]), &queue).expect("it may");
-    let acked = watcher.subscribe(Wish::new(["tcp.acked"]), &queue).expect("it may");
+    let acked = watcher
+        .subscribe(Wish::new(["tcp.acked"]), &queue)
+        .expect("it may");
     tcp.publish(1, 0, ACKED, &[5]);
-    tcp.source.offer(&with(&["tcp.cap.reached"])).expect("there is room");
-    let reached = tcp.source.schema().event("tcp.cap.reached").expect("it is offered");
-    assert_eq!(*bus.schema(tcp.source.id()).expect("it is there"), **tcp.source.schema());
+    tcp.source
+        .offer(&with(&["tcp.cap.reached"]))
+        .expect("there is room");
+    let reached = tcp
+        .source
+        .schema()
+        .event("tcp.cap.reached")
+        .expect("it is offered");
+    assert_eq!(
+        *bus.schema(tcp.source.id()).expect("it is there"),
+        **tcp.source.schema()
+    );
     assert!(!tcp.source.wants(reached), "the source has not looked");
     tcp.publish(2, 1, reached, &[7]);
     tcp.publish(3, 0, ACKED, &[6]);
-    let heard: Vec<_> =
-        waiting(&mut signals).into_iter().map(|(event, _, values, _)| (event, values[0])).collect();
+    let heard: Vec<_> = waiting(&mut signals)
+        .into_iter()
+        .map(|(event, _, values, _)| (event, values[0]))
+        .collect();
     assert_eq!(heard, [(0, 5), (0, 5), (2, 7), (0, 6), (0, 6)]);
     assert_eq!(statistics(&mut tcp, &watcher, all).events, 3);
     assert_eq!(statistics(&mut tcp, &watcher, acked).events, 2);
     tcp.source.offer(&schema()).expect("there is room");
     tcp.poll(4);
     assert!(!tcp.source.wants(reached) && tcp.source.wants(ACKED));
-    let why = watcher.subscribe(Wish::new(["tcp.cap.reached"]), &queue).expect_err("it is gone");
+    let why = watcher
+        .subscribe(Wish::new(["tcp.cap.reached"]), &queue)
+        .expect_err("it is gone");
     assert!(matches!(why, BusError::NoEvent { .. }), "{why}");
 }
 
@@ -48,7 +74,11 @@ fn an_event_that_comes_later_is_heard_by_who_wants_its_like() {
 fn a_number_means_another_event_only_where_none_is_left() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
-    let mut offer = |names: &[&str]| tcp.source.offer(&with(names)).map(|()| numbers(&tcp.source, names));
+    let mut offer = |names: &[&str]| {
+        tcp.source
+            .offer(&with(names))
+            .map(|()| numbers(&tcp.source, names))
+    };
     assert_eq!(offer(&["tcp.a", "tcp.b"]), Ok(vec![Some(2), Some(3)]));
     assert_eq!(offer(&["tcp.b"]), Ok(vec![Some(3)]), "who stays keeps its number");
     assert_eq!(offer(&["tcp.c", "tcp.b"]), Ok(vec![Some(4), Some(3)]));
@@ -69,7 +99,11 @@ fn everything_may_be_nothing_yet() {
     let _source = bus.source(Arc::new(mute), None);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
-    watcher.subscribe(Wish::new(["*"]).priority(0), &queue).expect("it hears what comes");
-    let why = watcher.subscribe(Wish::new(["mute.acked"]).priority(0), &queue).expect_err("there is none");
+    watcher
+        .subscribe(Wish::new(["*"]).priority(0), &queue)
+        .expect("it hears what comes");
+    let why = watcher
+        .subscribe(Wish::new(["mute.acked"]).priority(0), &queue)
+        .expect_err("there is none");
     assert!(matches!(why, BusError::NoEvent { .. }), "{why}");
 }

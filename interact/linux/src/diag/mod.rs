@@ -76,7 +76,12 @@ impl Line {
     /// In the calling thread's.
     fn open(namespace: u64) -> Result<Line, KernelError> {
         let protocol = Some(netlink::SOCK_DIAG);
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, protocol);
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            protocol,
+        );
         let socket = socket.map_err(|error| KernelError::system("open INET_DIAG", error))?;
         Ok(Line { namespace, socket })
     }
@@ -89,7 +94,11 @@ impl Diagnostics {
     /// When the kernel has no INET_DIAG, or the process may not open sockets.
     pub fn open() -> Result<Self, KernelError> {
         let line = Line::open(own_namespace().unwrap_or_default())?;
-        Ok(Self { lines: Lines::own(line), known: HashMap::new(), answer: vec![0; ANSWER] })
+        Ok(Self {
+            lines: Lines::own(line),
+            known: HashMap::new(),
+            answer: vec![0; ANSWER],
+        })
     }
 
     /// Opens one for every network namespace that a process is in or that has a name in `/run/netns`, 256 at most:
@@ -113,11 +122,19 @@ impl Diagnostics {
         self.lines.look();
         for line in self.lines.all() {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                ask(line, &mut self.answer, &Ask::all(family), |_| {}, |flow| flows.push(flow))?;
+                ask(
+                    line,
+                    &mut self.answer,
+                    &Ask::all(family),
+                    |_| {},
+                    |flow| flows.push(flow),
+                )?;
             }
         }
         self.known.clear();
-        let known = flows.iter().map(|flow| (flow.cookie, (flow.namespace, flow.local, flow.remote)));
+        let known = flows
+            .iter()
+            .map(|flow| (flow.cookie, (flow.namespace, flow.local, flow.remote)));
         self.known.extend(known.take(REMEMBERED));
         Ok(flows)
     }
@@ -128,13 +145,18 @@ impl Diagnostics {
     /// [`KernelError::NoFlow`] when there is none of this cookie here.
     pub fn probe(&mut self, cookie: u64) -> Result<Flow, KernelError> {
         if let Some(&(namespace, local, remote)) = self.known.get(&cookie) {
-            let found = self.find_in(namespace, local, remote)?.filter(|flow| flow.cookie == cookie);
+            let found = self
+                .find_in(namespace, local, remote)?
+                .filter(|flow| flow.cookie == cookie);
             if found.is_none() {
                 self.known.remove(&cookie);
             }
             return found.ok_or(KernelError::NoFlow(cookie));
         }
-        self.flows()?.into_iter().find(|flow| flow.cookie == cookie).ok_or(KernelError::NoFlow(cookie))
+        self.flows()?
+            .into_iter()
+            .find(|flow| flow.cookie == cookie)
+            .ok_or(KernelError::NoFlow(cookie))
     }
 
     /// What the kernel says of all connections, as it came.
@@ -164,9 +186,17 @@ impl Diagnostics {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Option<Flow>, KernelError> {
-        let Some(line) = self.lines.all().find(|line| line.namespace == namespace) else { return Ok(None) };
+        let Some(line) = self.lines.all().find(|line| line.namespace == namespace) else {
+            return Ok(None);
+        };
         let mut found = None;
-        ask(line, &mut self.answer, &Ask::one(local, remote), |_| {}, |flow| found = Some(flow))?;
+        ask(
+            line,
+            &mut self.answer,
+            &Ask::one(local, remote),
+            |_| {},
+            |flow| found = Some(flow),
+        )?;
         Ok(found)
     }
 }
@@ -188,7 +218,10 @@ fn ask(
         answer(heard);
         for part in parts(heard) {
             match part {
-                Part::Flow(flow) => each(Flow { namespace: line.namespace, ..*flow }),
+                Part::Flow(flow) => each(Flow {
+                    namespace: line.namespace,
+                    ..*flow
+                }),
                 Part::End => return Ok(()),
                 Part::Error(error) if error == rustix::io::Errno::NOENT => return Ok(()),
                 Part::Error(error) => return Err(failed(error)),

@@ -27,7 +27,9 @@ const NAMED: &str = "/run/netns";
 /// The number of the calling thread's network namespace.
 #[must_use]
 pub fn own_namespace() -> Option<u64> {
-    fs::metadata("/proc/thread-self/ns/net").ok().map(|file| file.ino())
+    fs::metadata("/proc/thread-self/ns/net")
+        .ok()
+        .map(|file| file.ino())
 }
 
 /// Lines to the kernel: the first is in the namespace in which all began.
@@ -41,7 +43,11 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn own(first: Line) -> Lines {
-        Lines { first, others: Vec::new(), look_at: None }
+        Lines {
+            first,
+            others: Vec::new(),
+            look_at: None,
+        }
     }
 
     pub(super) fn first(&self) -> &Line {
@@ -80,11 +86,24 @@ impl Lines {
 /// The namespaces that there are, each with a file that leads into it.
 fn find() -> BTreeMap<u64, PathBuf> {
     let mut found = BTreeMap::new();
-    let entries = |folder: &str| fs::read_dir(folder).into_iter().flatten().flatten().take(LOOKED_AT);
+    let entries = |folder: &str| {
+        fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(LOOKED_AT)
+    };
     let named = entries(NAMED).map(|entry| entry.path());
-    let is_process =
-        |entry: &fs::DirEntry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    let of_processes = entries("/proc").filter(is_process).map(|entry| entry.path().join("ns/net"));
+    let is_process = |entry: &fs::DirEntry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .iter()
+            .all(u8::is_ascii_digit)
+    };
+    let of_processes = entries("/proc")
+        .filter(is_process)
+        .map(|entry| entry.path().join("ns/net"));
     for place in named.chain(of_processes) {
         // Who may not look at a process gets nothing of it.
         if let Ok(file) = fs::metadata(&place) {
@@ -102,11 +121,18 @@ fn enter(namespace: u64, place: PathBuf) -> Option<Line> {
         Line::open(namespace).ok()
     };
     // A thread that has been elsewhere ends there.
-    std::thread::Builder::new().name("namespace".to_owned()).spawn(open).ok()?.join().ok()?
+    std::thread::Builder::new()
+        .name("namespace".to_owned())
+        .spawn(open)
+        .ok()?
+        .join()
+        .ok()?
 }
 
 /// The file, if it leads to that namespace still: a process may have come to another.
 fn same(namespace: u64, place: &Path) -> Option<File> {
     let file = File::open(place).ok()?;
-    file.metadata().is_ok_and(|it| it.ino() == namespace).then_some(file)
+    file.metadata()
+        .is_ok_and(|it| it.ino() == namespace)
+        .then_some(file)
 }

@@ -89,12 +89,19 @@ fn processes() -> HashMap<u32, Process> {
     let mut rest = FILES;
     for pid in pids {
         let mut command = None;
-        for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             rest -= 1;
             if rest == 0 {
                 return found;
             }
-            let Some(inode) = fs::read_link(entry.path()).ok().and_then(|target| socket(&target)) else {
+            let Some(inode) = fs::read_link(entry.path())
+                .ok()
+                .and_then(|target| socket(&target))
+            else {
                 continue;
             };
             let command = command.get_or_insert_with(|| command_of(pid)).clone();
@@ -106,7 +113,12 @@ fn processes() -> HashMap<u32, Process> {
 
 /// `socket:[12345]`.
 fn socket(target: &Path) -> Option<u32> {
-    target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    target
+        .to_str()?
+        .strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 fn command_of(pid: u32) -> String {
@@ -118,7 +130,9 @@ fn command_of(pid: u32) -> String {
 /// By number: its path. The number of a control group is that of its folder (`cgroup_id`).
 fn groups() -> HashMap<u64, String> {
     let is_mount = |folder: &&&str| Path::new(folder).join("cgroup.controllers").exists();
-    let Some(mount) = MOUNTS.iter().find(is_mount) else { return HashMap::new() };
+    let Some(mount) = MOUNTS.iter().find(is_mount) else {
+        return HashMap::new();
+    };
     let mut found = HashMap::new();
     let mut waiting = vec![(PathBuf::from(mount), String::from("/"), 0)];
     while let Some((folder, path, depth)) = waiting.pop() {
@@ -130,7 +144,11 @@ fn groups() -> HashMap<u64, String> {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let path = if path == "/" { format!("/{name}") } else { format!("{path}/{name}") };
+                let path = if path == "/" {
+                    format!("/{name}")
+                } else {
+                    format!("{path}/{name}")
+                };
                 waiting.push((entry.path(), path, depth + 1));
             }
         }
@@ -161,13 +179,19 @@ mod tests {
     #[test]
     fn a_control_group_is_known_by_its_folders_number() {
         let own = fs::read_to_string("/proc/self/cgroup").expect("a file");
-        let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else { return };
-        let Some(mount) = MOUNTS.iter().find(|folder| Path::new(folder).join("cgroup.controllers").exists())
+        let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {
+            return;
+        };
+        let Some(mount) = MOUNTS
+            .iter()
+            .find(|folder| Path::new(folder).join("cgroup.controllers").exists())
         else {
             println!("skipped: a_control_group_is_known_by_its_folders_number: cgroup2 is not mounted");
             return;
         };
-        let Ok(folder) = fs::metadata(format!("{mount}{path}")) else { return };
+        let Ok(folder) = fs::metadata(format!("{mount}{path}")) else {
+            return;
+        };
         assert_eq!(Owners::default().group(folder.ino()), Some(path));
     }
 }

@@ -8,7 +8,10 @@ use crate::abi::{RawRecord, RawState, UNSEEN};
 
 /// Ticks of the kernel's timers in a second (CONFIG_HZ): the coarse clocks move with them.
 static HERTZ: LazyLock<u64> = LazyLock::new(|| {
-    let tick = clock_getres(ClockId::MonotonicCoarse).tv_nsec.cast_unsigned().max(1);
+    let tick = clock_getres(ClockId::MonotonicCoarse)
+        .tv_nsec
+        .cast_unsigned()
+        .max(1);
     (1_000_000_000 + tick / 2) / tick
 });
 
@@ -136,7 +139,10 @@ impl State {
             retransmissions: u64::from(raw.retransmissions),
             lost_bytes: bytes(raw.lost),
             pacing_rate: raw.pacing_rate,
-            delivery_rate: delivered.saturating_mul(1_000_000).checked_div(interval).unwrap_or(0),
+            delivery_rate: delivered
+                .saturating_mul(1_000_000)
+                .checked_div(interval)
+                .unwrap_or(0),
             received: raw.received,
         }
     }
@@ -186,12 +192,20 @@ impl State {
 /// A threshold in bytes, of segments.
 fn threshold(segments: u32, smss: u64) -> u64 {
     // TCP_INFINITE_SSTHRESH
-    if segments >= 0x7fff_ffff { u64::MAX } else { u64::from(segments) * smss }
+    if segments >= 0x7fff_ffff {
+        u64::MAX
+    } else {
+        u64::from(segments) * smss
+    }
 }
 
 /// The least round-trip time in nanoseconds, of microseconds; all ones: none was measured.
 fn least(micros: u32) -> u64 {
-    if micros == u32::MAX { 0 } else { u64::from(micros) * 1000 }
+    if micros == u32::MAX {
+        0
+    } else {
+        u64::from(micros) * 1000
+    }
 }
 
 /// From include/net/tcp_states.h to `state_t`.
@@ -224,7 +238,13 @@ mod tests {
         let state = State::from_tcp_info(&info);
         assert_eq!((state.state, state.smss, state.cwnd), (3, 1448, 14480));
         assert_eq!((state.ssthresh, state.snd_wnd), (u64::MAX, 0));
-        assert_eq!(State::from_tcp_info(&[]), State { ssthresh: 0, ..State::default() });
+        assert_eq!(
+            State::from_tcp_info(&[]),
+            State {
+                ssthresh: 0,
+                ..State::default()
+            }
+        );
     }
 
     #[test]
@@ -245,8 +265,14 @@ mod tests {
         };
         let state = State::from_raw(3, &raw);
         assert_eq!((state.state, state.cwnd, state.ssthresh), (3, 14_480, u64::MAX));
-        assert_eq!((state.snd_una, state.snd_nxt, state.flight), (5_000, 7_896, 2_896));
-        assert_eq!((state.srtt, state.rto, state.min_rtt), (20_001_000, 200_000_000, 0));
+        assert_eq!(
+            (state.snd_una, state.snd_nxt, state.flight),
+            (5_000, 7_896, 2_896)
+        );
+        assert_eq!(
+            (state.srtt, state.rto, state.min_rtt),
+            (20_001_000, 200_000_000, 0)
+        );
         assert_eq!((state.delivered, state.delivery_rate), (5_792, 3 * 1448 * 500));
         assert_eq!(State::from_raw(3, &RawState::default()).delivery_rate, 0);
     }

@@ -45,7 +45,11 @@ impl Ask {
 
     /// For one connection.
     pub(super) fn one(local: SocketAddr, remote: SocketAddr) -> Self {
-        let family = if local.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let family = if local.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
         let mut ask = Self::new(family, false);
         ask.put(24, &local.port().to_be_bytes());
         ask.put(26, &remote.port().to_be_bytes());
@@ -55,7 +59,10 @@ impl Ask {
     }
 
     fn new(family: AddressFamily, dump: bool) -> Self {
-        let mut ask = Self { bytes: [0; HEADER + 56], dump };
+        let mut ask = Self {
+            bytes: [0; HEADER + 56],
+            dump,
+        };
         let flags = NLM_F_REQUEST | if dump { NLM_F_DUMP } else { 0 };
         ask.put(0, &((HEADER + 56) as u32).to_ne_bytes());
         ask.put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
@@ -144,7 +151,9 @@ fn flow(body: &[u8]) -> Option<Flow> {
     };
     let mut rest = body.get(MESSAGE..)?;
     while let (Some(length), Some(kind)) = (half(rest, 0), half(rest, 2)) {
-        let Some(value) = rest.get(4..usize::from(length)) else { break };
+        let Some(value) = rest.get(4..usize::from(length)) else {
+            break;
+        };
         match kind {
             INET_DIAG_INFO => flow.state = State::from_tcp_info(value),
             INET_DIAG_CONG => {
@@ -157,7 +166,9 @@ fn flow(body: &[u8]) -> Option<Flow> {
             }
             _ => {}
         }
-        rest = rest.get(usize::from(length).next_multiple_of(4)..).unwrap_or_default();
+        rest = rest
+            .get(usize::from(length).next_multiple_of(4)..)
+            .unwrap_or_default();
     }
     flow.state.set_linux_state(linux_state);
     Some(flow)
@@ -216,7 +227,9 @@ mod tests {
         let mut answer = message(SOCK_DIAG_BY_FAMILY, &body());
         answer.extend(message(NLMSG_DONE, &[0; 4]));
         let read: Vec<Part> = parts(&answer).take(2).collect();
-        let Part::Flow(flow) = &read[0] else { panic!("{read:?}") };
+        let Part::Flow(flow) = &read[0] else {
+            panic!("{read:?}")
+        };
         assert_eq!(flow.local, "10.0.0.1:80".parse().expect("an address"));
         assert_eq!(flow.remote, "10.0.0.2:12345".parse().expect("an address"));
         assert_eq!(flow.cookie, 0x0102_0304_0506_0708);
@@ -243,10 +256,16 @@ mod tests {
     fn an_error_is_told() {
         let error = message(NLMSG_ERROR, &(-2_i32).to_ne_bytes());
         assert_eq!(parts(&error).next(), Some(Part::Error(Errno::NOENT)));
-        for (number, part) in
-            [(0, Part::End), (2, Part::Error(Errno::PROTO)), (i32::MIN, Part::Error(Errno::PROTO))]
-        {
-            assert_eq!(parts(&message(NLMSG_ERROR, &number.to_ne_bytes())).next(), Some(part), "{number}");
+        for (number, part) in [
+            (0, Part::End),
+            (2, Part::Error(Errno::PROTO)),
+            (i32::MIN, Part::Error(Errno::PROTO)),
+        ] {
+            assert_eq!(
+                parts(&message(NLMSG_ERROR, &number.to_ne_bytes())).next(),
+                Some(part),
+                "{number}"
+            );
         }
     }
 }

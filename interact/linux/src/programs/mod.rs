@@ -155,7 +155,10 @@ impl Programs {
     }
 
     fn program(&self, hook: Hook) -> Result<libbpf_rs::ProgramMut<'_>, KernelError> {
-        let program = self.object.progs_mut().find(|program| program.name() == hook.program());
+        let program = self
+            .object
+            .progs_mut()
+            .find(|program| program.name() == hook.program());
         Ok(program.ok_or(Missing::Hook(hook.place()))?)
     }
 
@@ -201,7 +204,11 @@ impl Programs {
 
     /// The records of one flow that one subscription lost.
     pub(crate) fn lost_of(&self, flow: u64, place: u16) -> Result<u64, KernelError> {
-        let key = RawOfSubscription { flow, subscription: u32::from(place), unused: 0 };
+        let key = RawOfSubscription {
+            flow,
+            subscription: u32::from(place),
+            unused: 0,
+        };
         Ok(lookup(&self.losses, &key)?.unwrap_or_default())
     }
 
@@ -245,13 +252,19 @@ impl Programs {
 fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().name("hawser")?.open_memory(OBJECT)?;
     for mut program in object.progs_mut() {
-        let hook = Hook::ALL.into_iter().find(|hook| program.name() == hook.program());
+        let hook = Hook::ALL
+            .into_iter()
+            .find(|hook| program.name() == hook.program());
         if let Some(hook) = hook {
             program.set_autoload(available.has(hook));
         }
     }
     let mut name = [0; 16];
-    let wanted = options.congestion_control.as_deref().unwrap_or_default().as_bytes();
+    let wanted = options
+        .congestion_control
+        .as_deref()
+        .unwrap_or_default()
+        .as_bytes();
     name[..wanted.len()].copy_from_slice(wanted);
     let choices = RawChoices {
         congestion_control: name,
@@ -283,7 +296,10 @@ fn open(options: &Options, available: Hooks) -> libbpf_rs::Result<OpenObject> {
 /// for all, where there is no /proc.
 fn namespace() -> u32 {
     let known = std::fs::metadata("/proc/thread-self/ns/net");
-    known.ok().and_then(|known| u32::try_from(known.ino()).ok()).unwrap_or(0)
+    known
+        .ok()
+        .and_then(|known| u32::try_from(known.ino()).ok())
+        .unwrap_or(0)
 }
 
 fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {
@@ -332,13 +348,17 @@ fn lookup<V: bytemuck::AnyBitPattern>(
     map: &MapHandle,
     key: &impl bytemuck::NoUninit,
 ) -> Result<Option<V>, KernelError> {
-    let bytes =
-        map.lookup(bytemuck::bytes_of(key), MapFlags::ANY).map_err(|error| system("read a map", &error))?;
+    let bytes = map
+        .lookup(bytemuck::bytes_of(key), MapFlags::ANY)
+        .map_err(|error| system("read a map", &error))?;
     Ok(bytes.and_then(|bytes| bytemuck::try_pod_read_unaligned(&bytes).ok()))
 }
 
 fn system(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
-    KernelError::system(doing, std::io::Error::new(io_kind(error.kind()), format!("{error:#}")))
+    KernelError::system(
+        doing,
+        std::io::Error::new(io_kind(error.kind()), format!("{error:#}")),
+    )
 }
 
 fn io_kind(kind: ErrorKind) -> std::io::ErrorKind {
@@ -360,7 +380,9 @@ mod tests {
 
     #[test]
     fn layouts_are_those_of_the_programs() {
-        let types = Btf::from_raw("hawser", OBJECT).expect("it is an object").expect("it has types");
+        let types = Btf::from_raw("hawser", OBJECT)
+            .expect("it is an object")
+            .expect("it has types");
         for (name, size) in [
             ("tcp_state", size_of::<RawState>()),
             ("record", size_of::<RawRecord>()),
@@ -379,13 +401,17 @@ mod tests {
 
     #[test]
     fn every_hook_has_its_program() {
-        let object = ObjectBuilder::default().open_memory(OBJECT).expect("it is an object");
+        let object = ObjectBuilder::default()
+            .open_memory(OBJECT)
+            .expect("it is an object");
         for hook in Hook::ALL {
             let found = object.progs().any(|program| program.name() == hook.program());
             assert!(found, "{}", hook.program());
         }
         let mut maps = object.maps();
-        let table = maps.find(|map| map.name() == CONGESTION_CONTROL).expect("it is there");
+        let table = maps
+            .find(|map| map.name() == CONGESTION_CONTROL)
+            .expect("it is there");
         let name = &table.initial_value().expect("it has a value")[NAME_AT..];
         assert!(name.starts_with(b"hawser\0"), "the name lies elsewhere");
     }

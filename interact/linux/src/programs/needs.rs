@@ -69,7 +69,11 @@ pub(super) fn privilege() -> Result<(), KernelError> {
             return Err(Missing::Capability(name).into());
         }
     }
-    if in_user_namespace() { Err(Missing::InitialUserNamespace.into()) } else { Ok(()) }
+    if in_user_namespace() {
+        Err(Missing::InitialUserNamespace.into())
+    } else {
+        Ok(())
+    }
 }
 
 /// The first user namespace maps all users to themselves, from 0 on.
@@ -85,5 +89,9 @@ pub(super) fn cgroup(folder: &Path) -> Result<OwnedFd, KernelError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(|_| missing())?;
     let system = rustix::fs::fstatfs(&opened).map_err(|_| missing())?;
-    if system.f_type == CGROUP2 { Ok(opened) } else { Err(missing().into()) }
+    if system.f_type == CGROUP2 {
+        Ok(opened)
+    } else {
+        Err(missing().into())
+    }
 }

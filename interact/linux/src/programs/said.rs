@@ -21,7 +21,10 @@ pub(super) fn listen<T>(load: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T
     set_print(before);
     result.map_err(|error| {
         let said = SAID.with_borrow(|said| said.trim().to_owned());
-        KernelError::Refused { why: error.to_string(), said }
+        KernelError::Refused {
+            why: error.to_string(),
+            said,
+        }
     })
 }
 
@@ -29,7 +32,9 @@ fn keep(_level: PrintLevel, line: String) {
     SAID.with_borrow_mut(|said| {
         said.push_str(&line);
         let surplus = said.len().saturating_sub(KEPT);
-        let from = (surplus..said.len()).find(|&at| said.is_char_boundary(at)).unwrap_or(said.len());
+        let from = (surplus..said.len())
+            .find(|&at| said.is_char_boundary(at))
+            .unwrap_or(said.len());
         said.drain(..from);
     });
 }

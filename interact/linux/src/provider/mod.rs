@@ -78,7 +78,11 @@ pub fn survey_kernel(options: &Options) -> Result<Vec<Capability>, KernelError> 
 /// What is missing, and what would help.
 pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError> {
     let mut kernel = Kernel::load(options)?;
-    let diagnostics = if options.own_namespace { Diagnostics::open()? } else { Diagnostics::open_all()? };
+    let diagnostics = if options.own_namespace {
+        Diagnostics::open()?
+    } else {
+        Diagnostics::open_all()?
+    };
     let system = |doing, error: std::io::Error| KernelError::System { doing, error };
     let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
         .map_err(|error| system("make an eventfd", error.into()))?;
@@ -99,7 +103,13 @@ pub fn serve_kernel(bus: &Bus, options: &Options) -> Result<Serving, KernelError
         .name("kernel-tcp".into())
         .spawn(body)
         .map_err(|error| system("start a thread", error))?;
-    Ok(Serving { source: id, capabilities, ends, waker: Bell(waker), thread: Some(thread) })
+    Ok(Serving {
+        source: id,
+        capabilities,
+        ends,
+        waker: Bell(waker),
+        thread: Some(thread),
+    })
 }
 
 impl Drop for Serving {

@@ -29,14 +29,22 @@ pub(super) struct Pace {
 impl Pace {
     pub(super) fn new(least: Duration) -> Pace {
         let least = least.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
-        Pace { least, wait: least, shortest: None, until: None }
+        Pace {
+            least,
+            wait: least,
+            shortest: None,
+            until: None,
+        }
     }
 
     /// A record came of a flow whose round trip takes at least this; 0: none was measured.
     #[inline]
     pub(super) fn see(&mut self, round_trip: Nanos) {
         if round_trip > 0 {
-            self.shortest = Some(self.shortest.map_or(round_trip, |shortest| shortest.min(round_trip)));
+            self.shortest = Some(
+                self.shortest
+                    .map_or(round_trip, |shortest| shortest.min(round_trip)),
+            );
         }
     }
 
@@ -75,14 +83,22 @@ mod tests {
     #[test]
     fn long_round_trips_let_records_wait_longer() {
         let mut pace = Pace::new(Duration::from_micros(200));
-        assert_eq!(run(&mut pace, 0, 300, 10 * MS), [], "a hundredth is less than the least");
+        assert_eq!(
+            run(&mut pace, 0, 300, 10 * MS),
+            [],
+            "a hundredth is less than the least"
+        );
         assert_eq!(
             run(&mut pace, 300, 300, 40 * MS),
             [(403, 400_000)],
             "when the short one is heard of no more"
         );
         assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(706, MS)], "bounded");
-        assert_eq!(run(&mut pace, 900, 300, 30 * MS), [(900, 300_000)], "less at once");
+        assert_eq!(
+            run(&mut pace, 900, 300, 30 * MS),
+            [(900, 300_000)],
+            "less at once"
+        );
     }
 
     /// Nor at its first record, nor at the first after a silence.

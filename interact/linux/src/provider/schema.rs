@@ -23,7 +23,10 @@ const STATES: [&str; 10] = [
 /// What a person is told of events, fields and variables.
 const ABOUT: [(&str, &str); 49] = [
     ("established", "the handshake is complete"),
-    ("established.rtt", "the handshake's round trip, whole microseconds"),
+    (
+        "established.rtt",
+        "the handshake's round trip, whole microseconds",
+    ),
     ("acked", "data was acknowledged for the first time"),
     ("acked.bytes", "bytes acknowledged"),
     ("acked.rtt", "the round trip that was measured, 0: none"),
@@ -32,7 +35,10 @@ const ABOUT: [(&str, &str); 49] = [
     ("sent.at", "sequence number of the first byte"),
     ("sent.bytes", "bytes of payload"),
     ("timeout", "the retransmission timer expired"),
-    ("timeout.again", "it has expired since the last acknowledgment already"),
+    (
+        "timeout.again",
+        "it has expired since the last acknowledgment already",
+    ),
     ("duplicate_ack", "a duplicate ACK (RFC 5681, 2)"),
     ("duplicate_ack.count", "how many in a row"),
     ("recovery_began", "fast recovery began"),
@@ -43,26 +49,44 @@ const ABOUT: [(&str, &str); 49] = [
     ("retransmitted.bytes", "bytes of payload"),
     ("avoidance_began", "the window reached the slow start threshold"),
     ("closed", "the connection is gone"),
-    ("state_changed", "the connection went from one state of RFC 9293 to another"),
+    (
+        "state_changed",
+        "the connection went from one state of RFC 9293 to another",
+    ),
     ("state_changed.from", "the state before"),
     ("state_changed.to", "the state from now on"),
     ("round_trip", "a round trip was measured"),
     ("round_trip.sample", "how long it took"),
     ("segment_lost", "segments were taken for lost"),
-    ("segment_lost.at", "sequence number of the oldest byte not acknowledged"),
-    ("segment_lost.by_timeout", "by the retransmission timer, not by acknowledgments"),
+    (
+        "segment_lost.at",
+        "sequence number of the oldest byte not acknowledged",
+    ),
+    (
+        "segment_lost.by_timeout",
+        "by the retransmission timer, not by acknowledgments",
+    ),
     ("peer_window_closed", "the peer announced a window of 0"),
-    ("peer_window_closed.at", "sequence number that it acknowledged with it"),
+    (
+        "peer_window_closed.at",
+        "sequence number that it acknowledged with it",
+    ),
     ("conn.state", "state of RFC 9293"),
     ("conn.cc.cwnd", "congestion window, bytes"),
-    ("conn.cc.ssthresh", "slow start threshold, bytes; the largest number: none"),
+    (
+        "conn.cc.ssthresh",
+        "slow start threshold, bytes; the largest number: none",
+    ),
     ("conn.srtt", "smoothed round-trip time"),
     ("conn.rttvar", "its mean deviation"),
     ("conn.rto", "retransmission timeout"),
     ("conn.rack.min_rtt", "least round-trip time of late"),
     ("conn.smss", "payload bytes of a full segment"),
     ("conn.flight", "bytes sent and not acknowledged"),
-    ("conn.snd_una", "oldest byte not acknowledged, counted from the first one"),
+    (
+        "conn.snd_una",
+        "oldest byte not acknowledged, counted from the first one",
+    ),
     ("conn.snd_nxt", "next byte to be sent, counted from the first one"),
     ("conn.snd_wnd", "the peer's window, bytes"),
     ("conn.delivered", "bytes delivered, retransmissions included"),
@@ -84,7 +108,9 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
         let mut of_it = capabilities.iter().filter(|it| it.subject == subject);
         of_it.any(|capability| capability.missing.is_some())
     };
-    let events = Event::ALL.into_iter().filter(|event| !is_missing(Subject::Event(*event)));
+    let events = Event::ALL
+        .into_iter()
+        .filter(|event| !is_missing(Subject::Event(*event)));
     let states = || Kind::Enum((0..).zip(STATES.map(str::to_owned)).collect());
     let field = |name: &&str| Field {
         name: (*name).to_owned(),
@@ -101,7 +127,8 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
     };
     let modifiable = |name: &str| {
         let all = crate::Variable::ALL.into_iter();
-        all.filter(|v| !is_missing(Subject::Variable(*v))).any(|v| v.name() == name)
+        all.filter(|v| !is_missing(Subject::Variable(*v)))
+            .any(|v| v.name() == name)
     };
     let variable = |name: &str| Variable {
         name: format!("kernel.tcp.{name}"),
@@ -111,8 +138,14 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
             _ => Kind::Number,
         },
         access: match modifiable(name) {
-            true if name.ends_with("rate") => Access::Modifiable { min: 1, max: u64::MAX },
-            true => Access::Modifiable { min: 1, max: MOST_WINDOW },
+            true if name.ends_with("rate") => Access::Modifiable {
+                min: 1,
+                max: u64::MAX,
+            },
+            true => Access::Modifiable {
+                min: 1,
+                max: MOST_WINDOW,
+            },
             false => Access::Observable,
         },
     };
@@ -131,8 +164,10 @@ mod tests {
 
     #[test]
     fn the_kernel_has_the_names_of_our_own_tcp() {
-        let (theirs, program) =
-            (schema(&[]), hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in"));
+        let (theirs, program) = (
+            schema(&[]),
+            hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in"),
+        );
         let ours = hawser_engine::schema(program.module()).expect("a schema");
         assert_eq!(theirs.undescribed(), [""; 0]);
         for event in theirs.events() {
@@ -142,7 +177,13 @@ mod tests {
             assert_eq!(fields(event), fields(same), "{name}");
         }
         let alike = theirs.variables().iter().filter(|variable| {
-            ours.variable(variable.name.strip_prefix("kernel.").expect("the provider's name")).is_some()
+            ours.variable(
+                variable
+                    .name
+                    .strip_prefix("kernel.")
+                    .expect("the provider's name"),
+            )
+            .is_some()
         });
         assert!(alike.count() >= 15);
     }
@@ -150,14 +191,33 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_give_is_not_offered() {
         let missing = Some(Missing::Hook("tp_btf/net_dev_queue"));
-        let gone = Capability { subject: Subject::Event(Event::Sent), missing, note: "" };
-        let given = Capability { subject: Subject::Event(Event::Acked), missing: None, note: "" };
+        let gone = Capability {
+            subject: Subject::Event(Event::Sent),
+            missing,
+            note: "",
+        };
+        let given = Capability {
+            subject: Subject::Event(Event::Acked),
+            missing: None,
+            note: "",
+        };
         let variable = Subject::Variable(crate::Variable::Cwnd);
-        let held = Capability { subject: variable, missing: Some(Missing::CongestionControl), note: "" };
+        let held = Capability {
+            subject: variable,
+            missing: Some(Missing::CongestionControl),
+            note: "",
+        };
         let schema = schema(&[gone, given, held]);
-        let access = |name| schema.variable(name).map(|id| &schema.variables()[usize::from(id.0)].access);
+        let access = |name| {
+            schema
+                .variable(name)
+                .map(|id| &schema.variables()[usize::from(id.0)].access)
+        };
         assert_eq!(access("kernel.tcp.conn.cc.cwnd"), Some(&Access::Observable));
-        assert!(matches!(access("kernel.tcp.conn.cc.ssthresh"), Some(Access::Modifiable { .. })));
+        assert!(matches!(
+            access("kernel.tcp.conn.cc.ssthresh"),
+            Some(Access::Modifiable { .. })
+        ));
         assert_eq!(schema.event("kernel.tcp.sent"), None);
         assert!(schema.event("kernel.tcp.acked").is_some());
         assert_eq!(schema.events().len(), Event::ALL.len() - 1);

@@ -71,7 +71,9 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             tell_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
-            let deadline = source.next_deadline().map(|at| Duration::from_nanos(at.saturating_sub(now())));
+            let deadline = source
+                .next_deadline()
+                .map(|at| Duration::from_nanos(at.saturating_sub(now())));
             // Without sleep the next turn is at once.
             let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
         }
@@ -92,9 +94,13 @@ fn now() -> Nanos {
 /// Tells of records that found no room, and behind which no other has come that would have told of them.
 fn tell_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
     for (id, place) in ids.iter().zip(subscribed) {
-        let (Some(id), Some(there)) = (id, place) else { continue };
+        let (Some(id), Some(there)) = (id, place) else {
+            continue;
+        };
         // What cannot be read now is read the next time.
-        let Ok(so_far) = kernel.lost(there.id) else { continue };
+        let Ok(so_far) = kernel.lost(there.id) else {
+            continue;
+        };
         let lost = newly_lost(&mut there.lost, so_far as u32);
         if lost > 0 {
             source.lost_before(*id, lost);
@@ -155,7 +161,9 @@ fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscr
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
     let common = source.common(id);
-    let there = subscribed[event as usize].as_mut().filter(|there| there.id == record.subscription);
+    let there = subscribed[event as usize]
+        .as_mut()
+        .filter(|there| there.id == record.subscription);
     let is_filtered = common.filter.is_some() && there.as_ref().is_some_and(|there| common == there.common);
     let lost = there.map_or(0, |there| newly_lost(&mut there.lost, record.lost));
     if lost > 0 {
@@ -208,7 +216,12 @@ mod tests {
     fn ends_are_heard_of_whenever_anything_is() {
         let bus = Bus::new();
         let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
-        let id = |event: Event| source.schema().event(&Subject::Event(event).name()).expect("it is offered");
+        let id = |event: Event| {
+            source
+                .schema()
+                .event(&Subject::Event(event).name())
+                .expect("it is offered")
+        };
         let (acked, closed) = (id(Event::Acked), id(Event::Closed));
         let asked = |source: &Source| {
             [(Event::Acked, acked), (Event::Closed, closed)].map(|(event, id)| wanted(source, event, id))
@@ -217,13 +230,23 @@ mod tests {
         let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
         let (queue, _signals) = Ring::new(16, None);
         let flow = FlowId(7);
-        let scope = Scope::One(Target { source: source.id(), flow });
+        let scope = Scope::One(Target {
+            source: source.id(),
+            flow,
+        });
         let wish = |event| Wish::new([event]).of(scope.clone()).priority(0);
-        watcher.subscribe(wish("kernel.tcp.acked"), &queue).expect("it may");
+        watcher
+            .subscribe(wish("kernel.tcp.acked"), &queue)
+            .expect("it may");
         source.poll(0, &mut Nothing);
-        let one = Common { flow: Some(flow), filter: Some(hawser_bus::Filter::default()) };
+        let one = Common {
+            flow: Some(flow),
+            filter: Some(hawser_bus::Filter::default()),
+        };
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
-        watcher.subscribe(wish("kernel.tcp.closed"), &queue).expect("it may");
+        watcher
+            .subscribe(wish("kernel.tcp.closed"), &queue)
+            .expect("it may");
         source.poll(0, &mut Nothing);
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
     }

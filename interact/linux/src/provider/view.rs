@@ -59,7 +59,11 @@ impl View {
         let Some(state) = record.state else { return };
         self.current = Some((record.flow, state));
         // One that a filter has kept may be older than what was told before it.
-        if self.told.get(&record.flow).is_none_or(|(at, _)| *at <= record.time) {
+        if self
+            .told
+            .get(&record.flow)
+            .is_none_or(|(at, _)| *at <= record.time)
+        {
             make_room(&mut self.told, self.now);
             self.told.insert(record.flow, (record.time, state));
         }
@@ -80,7 +84,13 @@ impl View {
 
     /// Lets act what was set in this turn; `failed` is told of flows that the kernel did not take it of.
     pub(super) fn commit(&mut self, mut failed: impl FnMut(u64, &str)) {
-        let View { kernel, set, unwilling, now, .. } = self;
+        let View {
+            kernel,
+            set,
+            unwilling,
+            now,
+            ..
+        } = self;
         // Told of each flow, so there is no more to the result.
         let _ = kernel.commit(|flow, error| {
             let held = set.len();
@@ -132,7 +142,10 @@ impl View {
         let mut staged = self.kernel.stage(flow, which, value, lease);
         if matches!(staged, Err(KernelError::NotOurs { .. })) {
             let own = crate::own_namespace().unwrap_or_default();
-            if let Some(other) = self.ask(flow, |flow| flow.namespace).filter(|other| *other != own) {
+            if let Some(other) = self
+                .ask(flow, |flow| flow.namespace)
+                .filter(|other| *other != own)
+            {
                 return Err(format!(
                     "the flow is in another network namespace ({other}, this is {own}): a `hawser kernel` that \
                      runs there can give it our congestion control"

@@ -57,8 +57,12 @@ fn course(records: &[Record]) -> String {
     let first = records.first().map_or(0, |record| record.time);
     let mut tenths: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
     for record in records {
-        let (window, flight) = record.state.map_or((u64::MAX, 0), |state| (state.snd_wnd, state.flight));
-        let tenth = tenths.entry((record.time - first) / 100_000_000).or_insert((0, u64::MAX, 0));
+        let (window, flight) = record
+            .state
+            .map_or((u64::MAX, 0), |state| (state.snd_wnd, state.flight));
+        let tenth = tenths
+            .entry((record.time - first) / 100_000_000)
+            .or_insert((0, u64::MAX, 0));
         *tenth = (tenth.0 + 1, tenth.1.min(window), tenth.2.max(flight));
     }
     format!("{tenths:?}")
@@ -67,7 +71,10 @@ fn course(records: &[Record]) -> String {
 fn check(records: &[Record], absent: &[Event]) -> TestResult {
     for event in Event::ALL.into_iter().filter(|event| !absent.contains(event)) {
         let seen = seen(records, event);
-        expect(!seen.is_empty(), format!("{event:?} was not seen; the course of it: {}", course(records)))?;
+        expect(
+            !seen.is_empty(),
+            format!("{event:?} was not seen; the course of it: {}", course(records)),
+        )?;
     }
     let one = |event| -> TestResult<&Record> {
         let seen = seen(records, event);
@@ -76,31 +83,60 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
     };
     // The link's delay, there and back, and what a busy machine adds.
     let rtt = one(Event::Established)?.values[0];
-    expect((20_000_000..500_000_000).contains(&rtt), format!("handshake of {rtt} ns"))?;
+    expect(
+        (20_000_000..500_000_000).contains(&rtt),
+        format!("handshake of {rtt} ns"),
+    )?;
     one(Event::Closed)?;
     // RFC 9293: SYN-SENT, ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, and then nothing.
-    let states: Vec<[u64; 2]> =
-        seen(records, Event::StateChanged).iter().map(|r| [r.values[0], r.values[1]]).collect();
+    let states: Vec<[u64; 2]> = seen(records, Event::StateChanged)
+        .iter()
+        .map(|r| [r.values[0], r.values[1]])
+        .collect();
     expect(states[..3] == [[0, 1], [1, 3], [3, 4]], format!("{states:?}"))?;
-    expect(states.last().is_some_and(|last| last[1] == 0), format!("{states:?}"))?;
+    expect(
+        states.last().is_some_and(|last| last[1] == 0),
+        format!("{states:?}"),
+    )?;
     // Silence of a second is more than two timeouts.
-    let again: Vec<u64> = seen(records, Event::Timeout).iter().map(|r| r.values[0]).collect();
-    expect(again.len() >= 2 && again[0] == 0 && again.contains(&1), format!("timeouts {again:?}"))?;
+    let again: Vec<u64> = seen(records, Event::Timeout)
+        .iter()
+        .map(|r| r.values[0])
+        .collect();
+    expect(
+        again.len() >= 2 && again[0] == 0 && again.contains(&1),
+        format!("timeouts {again:?}"),
+    )?;
     // Duplicates count up from 1, one at a time.
-    let counts: Vec<u64> = seen(records, Event::DuplicateAck).iter().map(|r| r.values[0]).collect();
+    let counts: Vec<u64> = seen(records, Event::DuplicateAck)
+        .iter()
+        .map(|r| r.values[0])
+        .collect();
     expect(
         counts[0] == 1 && counts.contains(&3),
         format!("duplicates {:?}", &counts[..counts.len().min(9)]),
     )?;
-    let steps = counts.windows(2).all(|pair| pair[1] == 1 || pair[1] == pair[0] + 1);
+    let steps = counts
+        .windows(2)
+        .all(|pair| pair[1] == 1 || pair[1] == pair[0] + 1);
     expect(steps, "duplicates are counted one by one")?;
     // The first loss is found by duplicates, after three of them at the earliest, and not by a timeout.
     let began = seen(records, Event::RecoveryBegan)[0];
-    expect(began.values[0] > 60_000, format!("{} bytes in flight at the first loss", began.values[0]))?;
+    expect(
+        began.values[0] > 60_000,
+        format!("{} bytes in flight at the first loss", began.values[0]),
+    )?;
     let ended = seen(records, Event::RecoveryEnded)[0];
     expect(began.time < ended.time, "recovery ends after it began")?;
-    let sample = seen(records, Event::Acked).iter().filter(|r| r.values[1] > 0).map(|r| r.values[1]).min();
-    expect(sample.is_some_and(|s| (20_000_000..60_000_000).contains(&s)), format!("least rtt {sample:?}"))?;
+    let sample = seen(records, Event::Acked)
+        .iter()
+        .filter(|r| r.values[1] > 0)
+        .map(|r| r.values[1])
+        .min();
+    expect(
+        sample.is_some_and(|s| (20_000_000..60_000_000).contains(&s)),
+        format!("least rtt {sample:?}"),
+    )?;
     expect(records.iter().all(|record| record.lost == 0), "nothing was lost")
 }
 
@@ -120,22 +156,42 @@ pub(crate) fn bytes_add_up() -> TestResult {
         collect(&mut kernel, Duration::from_millis(300), &mut records)?;
         records.retain(|record| record.flow == transfer.cookie);
         let sum = |event, field: usize| -> u64 {
-            records.iter().filter(|r| r.event == event).map(|r| r.values[field]).sum()
+            records
+                .iter()
+                .filter(|r| r.event == event)
+                .map(|r| r.values[field])
+                .sum()
         };
         // A tracepoint's program does not always run, from an unknown cause. What was acknowledged or
         // left unseen is told with the next, so only the last of all can be missing.
         let (sent, acked) = (sum(Event::Sent, 1), sum(Event::Acked, 0));
-        expect((3_900_000..=4_000_000).contains(&sent), format!("{sent} bytes sent"))?;
-        expect((3_900_000..=4_000_000).contains(&acked), format!("{acked} bytes acked"))?;
+        expect(
+            (3_900_000..=4_000_000).contains(&sent),
+            format!("{sent} bytes sent"),
+        )?;
+        expect(
+            (3_900_000..=4_000_000).contains(&acked),
+            format!("{acked} bytes acked"),
+        )?;
         // Our congestion control is no tracepoint: it sees every ACK.
-        expect(acked == 4_000_000 || congestion_control != ours, format!("{acked} bytes acked"))?;
+        expect(
+            acked == 4_000_000 || congestion_control != ours,
+            format!("{acked} bytes acked"),
+        )?;
         let sent = seen(&records, Event::Sent);
         let end = |record: &Record| record.values[0].wrapping_add(record.values[1]) as u32;
-        let gapless = sent.windows(2).all(|pair| end(pair[0]) == pair[1].values[0] as u32);
+        let gapless = sent
+            .windows(2)
+            .all(|pair| end(pair[0]) == pair[1].values[0] as u32);
         expect(gapless, "each text begins where the one before it ended")?;
-        let said = crate::state::ss(&lab, transfer.port()?)?.number("bytes_retrans:").unwrap_or(0);
+        let said = crate::state::ss(&lab, transfer.port()?)?
+            .number("bytes_retrans:")
+            .unwrap_or(0);
         let again = sum(Event::Retransmitted, 1);
-        expect(again <= said && again * 10 >= said * 9, format!("{again} bytes again, ss says {said}"))?;
+        expect(
+            again <= said && again * 10 >= said * 9,
+            format!("{again} bytes again, ss says {said}"),
+        )?;
         expect(said > 0, "the queue overflowed")?;
         transfer.end()?;
     }
@@ -150,9 +206,18 @@ pub(crate) fn a_reader_that_sleeps_loses_and_is_told() -> TestResult {
         ..Options::default()
     })?;
     let transfer = Transfer::connect(&lab, "reno")?;
-    let only = Filter { flow: Some(transfer.cookie), ..Filter::default() };
+    let only = Filter {
+        flow: Some(transfer.cookie),
+        ..Filter::default()
+    };
     let full = kernel.subscribe(Event::Acked, only)?;
-    let counted = kernel.subscribe(Event::Acked, Filter { frequency: 1_000_000_000, ..only })?;
+    let counted = kernel.subscribe(
+        Event::Acked,
+        Filter {
+            frequency: 1_000_000_000,
+            ..only
+        },
+    )?;
     let mut transfer = transfer;
     transfer.begin(u64::MAX)?;
     transfer.wait_for(8_000_000)?;
@@ -171,14 +236,26 @@ pub(crate) fn wakes_are_rare() -> TestResult {
     let mut kernel = load("hw_wakes")?;
     kernel.set_wake(Duration::from_millis(20))?;
     let transfer = Transfer::start(&lab, "reno")?;
-    kernel.subscribe(Event::Acked, Filter { flow: Some(transfer.cookie), ..Filter::default() })?;
+    kernel.subscribe(
+        Event::Acked,
+        Filter {
+            flow: Some(transfer.cookie),
+            ..Filter::default()
+        },
+    )?;
     let (begin, mut wakes, mut records) = (std::time::Instant::now(), 0, 0);
     while begin.elapsed() < Duration::from_secs(1) {
         records += kernel.poll(Some(Duration::from_secs(1)), |_| {})?;
         wakes += 1;
     }
-    expect((5..=60).contains(&wakes), format!("woken {wakes} times in a second"))?;
-    expect(records > 40 * wakes, format!("{records} records in {wakes} wakes"))?;
+    expect(
+        (5..=60).contains(&wakes),
+        format!("woken {wakes} times in a second"),
+    )?;
+    expect(
+        records > 40 * wakes,
+        format!("{records} records in {wakes} wakes"),
+    )?;
     transfer.end().map(drop)
 }
 
@@ -186,8 +263,11 @@ pub(crate) fn wakes_are_rare() -> TestResult {
 pub(crate) fn one_namespace_or_all() -> TestResult {
     for (own_namespace, name) in [(true, "hw_own"), (false, "hw_all")] {
         let lab = network("both = { rate = \"50Mbit/s\", delay = \"2ms\" }")?;
-        let options =
-            Options { own_namespace, congestion_control: Some(name.to_owned()), ..Options::default() };
+        let options = Options {
+            own_namespace,
+            congestion_control: Some(name.to_owned()),
+            ..Options::default()
+        };
         let mut kernel = lab.host("client")?.run(|| Kernel::load(&options))??;
         for event in [Event::Sent, Event::StateChanged, Event::Acked] {
             kernel.subscribe(event, Filter::default())?;
@@ -200,12 +280,17 @@ pub(crate) fn one_namespace_or_all() -> TestResult {
         transfer.end()?;
         collect(&mut kernel, Duration::from_millis(200), &mut records)?;
         for event in [Event::Sent, Event::Acked, Event::StateChanged] {
-            let seen = records.iter().any(|record| record.flow == own && record.event == event);
+            let seen = records
+                .iter()
+                .any(|record| record.flow == own && record.event == event);
             expect(seen, format!("{event:?} of the namespace itself"))?;
         }
         // The server's socket changes its state, too, at the latest when it closes.
         let others = records.iter().any(|record| record.flow != own);
-        expect(others != own_namespace, format!("events of others: {others}; own alone: {own_namespace}"))?;
+        expect(
+            others != own_namespace,
+            format!("events of others: {others}; own alone: {own_namespace}"),
+        )?;
     }
     Ok(())
 }

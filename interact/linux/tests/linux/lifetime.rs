@@ -15,7 +15,11 @@ const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"2ms\", queue = \"8MB
 /// Runs something in a thread that has no capability.
 fn without_privilege<T: Send>(work: impl FnOnce() -> T + Send) -> TestResult<T> {
     let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    let none = CapabilitySets {
+        effective: none,
+        permitted: none,
+        inheritable: none,
+    };
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             set_capabilities(None, none)?;
@@ -41,33 +45,68 @@ pub(crate) fn privilege_is_for_loading_alone() -> TestResult {
             kernel.adopt(flow)?;
             kernel.modify(flow, Variable::Cwnd, 8 * 1448, Duration::from_secs(5))?;
             wait_until("it acts", || {
-                diagnostics.probe(flow).is_ok_and(|f| f.state.cwnd == 8 * f.state.smss)
+                diagnostics
+                    .probe(flow)
+                    .is_ok_and(|f| f.state.cwnd == 8 * f.state.smss)
             })?;
             collect(&mut kernel, Duration::from_millis(200), &mut records)?;
             kernel.inspect(flow)?;
             Ok(())
         })
     })???;
-    expect(records.iter().any(|r| r.flow == flow && r.event == Event::Sent), "events came")?;
+    expect(
+        records.iter().any(|r| r.flow == flow && r.event == Event::Sent),
+        "events came",
+    )?;
     transfer.end().map(drop)
 }
 
 pub(crate) fn what_is_missing_is_named() -> TestResult {
     let refused = without_privilege(|| Kernel::load(&Options::default()).err())?;
-    let named = matches!(refused, Some(KernelError::Missing(Missing::Capability("CAP_BPF"))));
+    let named = matches!(
+        refused,
+        Some(KernelError::Missing(Missing::Capability("CAP_BPF")))
+    );
     expect(named, format!("{refused:?}"))?;
     let _first = load("hw_name")?;
-    let second = Kernel::load(&Options { congestion_control: Some("hw_name".into()), ..Options::default() });
-    expect(matches!(second, Err(KernelError::NameTaken(_))), "a name is taken once")?;
-    let elsewhere = Kernel::load(&Options { cgroup: Some("/proc".into()), ..Options::default() });
-    expect(matches!(elsewhere, Err(KernelError::Missing(Missing::Cgroup(_)))), "no cgroup")?;
-    let long = Options { congestion_control: Some("sixteen_letters_".into()), ..Options::default() };
-    expect(matches!(Kernel::load(&long), Err(KernelError::Name(_))), "a name that is too long")?;
-    let mut plain = Kernel::load(&Options { congestion_control: None, ..Options::default() })?;
+    let second = Kernel::load(&Options {
+        congestion_control: Some("hw_name".into()),
+        ..Options::default()
+    });
+    expect(
+        matches!(second, Err(KernelError::NameTaken(_))),
+        "a name is taken once",
+    )?;
+    let elsewhere = Kernel::load(&Options {
+        cgroup: Some("/proc".into()),
+        ..Options::default()
+    });
+    expect(
+        matches!(elsewhere, Err(KernelError::Missing(Missing::Cgroup(_)))),
+        "no cgroup",
+    )?;
+    let long = Options {
+        congestion_control: Some("sixteen_letters_".into()),
+        ..Options::default()
+    };
+    expect(
+        matches!(Kernel::load(&long), Err(KernelError::Name(_))),
+        "a name that is too long",
+    )?;
+    let mut plain = Kernel::load(&Options {
+        congestion_control: None,
+        ..Options::default()
+    })?;
     let refused = plain.modify(1, Variable::Cwnd, 1, Duration::from_secs(1));
-    expect(matches!(refused, Err(KernelError::Variable { .. })), format!("{refused:?}"))?;
+    expect(
+        matches!(refused, Err(KernelError::Variable { .. })),
+        format!("{refused:?}"),
+    )?;
     let refused = plain.subscribe(Event::RoundTrip, Filter::default());
-    expect(matches!(refused, Err(KernelError::Event { .. })), format!("{refused:?}"))
+    expect(
+        matches!(refused, Err(KernelError::Event { .. })),
+        format!("{refused:?}"),
+    )
 }
 
 /// Open descriptors of this process.
@@ -78,7 +117,10 @@ fn count() -> TestResult<usize> {
 /// Programs in the kernel, maps in the kernel.
 #[cfg(feature = "ebpf")]
 fn in_kernel() -> TestResult<[usize; 2]> {
-    Ok([libbpf_rs::query::ProgInfoIter::default().count(), libbpf_rs::query::MapInfoIter::default().count()])
+    Ok([
+        libbpf_rs::query::ProgInfoIter::default().count(),
+        libbpf_rs::query::MapInfoIter::default().count(),
+    ])
 }
 
 /// Without eBPF there are none, and no test comes this far.
@@ -102,12 +144,21 @@ pub(crate) fn coming_and_going_leaks_nothing() -> TestResult {
     for _ in 0..20 {
         let mut kernel = load("hw_again")?;
         for event in Event::ALL {
-            kernel.subscribe(event, Filter { interval: Duration::from_millis(5), ..Filter::default() })?;
+            kernel.subscribe(
+                event,
+                Filter {
+                    interval: Duration::from_millis(5),
+                    ..Filter::default()
+                },
+            )?;
         }
         kernel.poll(Some(Duration::from_millis(10)), |_| {})?;
     }
     settle(kernel_before)?;
-    expect(count()? == before, format!("descriptors {before}, then {}", count()?))?;
+    expect(
+        count()? == before,
+        format!("descriptors {before}, then {}", count()?),
+    )?;
     transfer.wait_for(1_000_000)?;
     transfer.end().map(drop)
 }
@@ -122,7 +173,13 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
     for round in 0..200 {
         let event = Event::ALL[round % Event::ALL.len()];
         let interval = Duration::from_millis(round as u64 % 3);
-        let id = kernel.subscribe(event, Filter { interval, ..Filter::default() })?;
+        let id = kernel.subscribe(
+            event,
+            Filter {
+                interval,
+                ..Filter::default()
+            },
+        )?;
         let more = kernel.subscribe(Event::Acked, Filter::default())?;
         kernel.poll(Some(Duration::from_millis(2)), |_| {})?;
         kernel.unsubscribe(id)?;
@@ -130,21 +187,32 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
     }
     // Connections of earlier tests that end meanwhile let go of what they held.
     let after = (count()?, in_kernel()?);
-    expect(after.0 == before.0, format!("descriptors {before:?}, then {after:?}"))?;
-    expect(after.1[0] <= before.1[0] && after.1[1] <= before.1[1], format!("{before:?}, then {after:?}"))?;
+    expect(
+        after.0 == before.0,
+        format!("descriptors {before:?}, then {after:?}"),
+    )?;
+    expect(
+        after.1[0] <= before.1[0] && after.1[1] <= before.1[1],
+        format!("{before:?}, then {after:?}"),
+    )?;
     let said = crate::state::ss(&lab, transfer.port()?)?;
     transfer.end()?;
     // The cable drops nothing: neither did we. A probe for a lost tail may go out while an ACK is delayed; the
     // peer then says that it had the text already.
     let again = said.retransmissions().unwrap_or(0);
     let needless = said.number("dsack_dups:").unwrap_or(0);
-    expect(again <= needless, format!("{again} segments sent again, {needless} of them needlessly"))
+    expect(
+        again <= needless,
+        format!("{again} segments sent again, {needless} of them needlessly"),
+    )
 }
 
 /// Where cgroup2 is mounted.
 fn cgroup2() -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
+    let line = mounts
+        .lines()
+        .find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
     line.split(' ').nth(1).map(str::to_owned)
 }
 
@@ -172,7 +240,9 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     let mut records = Vec::new();
     collect(&mut kernel, Duration::from_millis(400), &mut records)?;
     for event in [Event::RoundTrip, Event::Sent] {
-        let seen = records.iter().any(|r| r.flow == transfer.cookie && r.event == event);
+        let seen = records
+            .iter()
+            .any(|r| r.flow == transfer.cookie && r.event == event);
         expect(seen, format!("{event:?}"))?;
     }
     // Given back to another, round trips come from the cgroup.
@@ -180,6 +250,8 @@ pub(crate) fn a_cgroup_is_adopted() -> TestResult {
     records.clear();
     transfer.begin(300_000)?;
     collect(&mut kernel, Duration::from_millis(400), &mut records)?;
-    let seen = records.iter().any(|r| r.flow == transfer.cookie && r.event == Event::RoundTrip);
+    let seen = records
+        .iter()
+        .any(|r| r.flow == transfer.cookie && r.event == Event::RoundTrip);
     expect(seen, "round trips under cubic")
 }

@@ -24,7 +24,10 @@ pub(crate) fn network(rules: &str) -> TestResult<Lab> {
 
 /// Loads the programs, with a congestion control of a name of its own.
 pub(crate) fn load(name: &str) -> TestResult<Kernel> {
-    Ok(Kernel::load(&Options { congestion_control: Some(name.to_owned()), ..Options::default() })?)
+    Ok(Kernel::load(&Options {
+        congestion_control: Some(name.to_owned()),
+        ..Options::default()
+    })?)
 }
 
 /// INET_DIAG as the client sees it.
@@ -72,7 +75,13 @@ impl Transfer {
             move || read(accepted, &state)
         });
         let cookie = sockopt::socket_cookie(&stream)?;
-        Ok(Self { stream, cookie, state, writer: None, reader: Some(reader) })
+        Ok(Self {
+            stream,
+            cookie,
+            state,
+            writer: None,
+            reader: Some(reader),
+        })
     }
 
     /// A connection on which bytes flow.
@@ -101,7 +110,10 @@ impl Transfer {
     /// Stops writing: nothing waits in a call on the stream any more.
     pub(crate) fn hush(&mut self) -> TestResult {
         self.state.stop.store(true, Ordering::Relaxed);
-        self.writer.take().map_or(Ok(()), JoinHandle::join).map_err(|_| "the writer panicked".into())
+        self.writer
+            .take()
+            .map_or(Ok(()), JoinHandle::join)
+            .map_err(|_| "the writer panicked".into())
     }
 
     pub(crate) fn port(&self) -> TestResult<u16> {
@@ -132,7 +144,11 @@ impl Transfer {
         let reader = self.reader.take().ok_or("no reader")?;
         reader.join().map_err(|_| "the reader panicked")?;
         let (written, read) = (self.state.written.load(Ordering::Relaxed), self.read());
-        if written == read { Ok(read) } else { Err(format!("{written} written, {read} read").into()) }
+        if written == read {
+            Ok(read)
+        } else {
+            Err(format!("{written} written, {read} read").into())
+        }
     }
 }
 
@@ -149,7 +165,9 @@ fn write(mut stream: TcpStream, bytes: u64, pause: Duration, state: &Shared) {
     let mut left = bytes;
     while left > 0 && !state.stop.load(Ordering::Relaxed) {
         let length = left.min(chunk.len() as u64);
-        let Ok(written) = stream.write(&chunk[..length as usize]) else { return };
+        let Ok(written) = stream.write(&chunk[..length as usize]) else {
+            return;
+        };
         left -= written as u64;
         state.written.fetch_add(written as u64, Ordering::Relaxed);
         std::thread::sleep(pause);

@@ -14,7 +14,9 @@ pub(crate) struct Ss(String);
 
 pub(crate) fn ss(lab: &Lab, port: u16) -> TestResult<Ss> {
     let mut command = lab.host("client")?.command("ss")?;
-    let output = command.args(["-tinOH", "sport", "=", &format!(":{port}")]).output()?;
+    let output = command
+        .args(["-tinOH", "sport", "=", &format!(":{port}")])
+        .output()?;
     Ok(Ss(String::from_utf8(output.stdout)?))
 }
 
@@ -53,28 +55,52 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     let said = ss(&lab, transfer.port()?)?;
     expect(flow.local.port() == transfer.port()?, "its port")?;
     expect(flow.congestion_control == "reno", "its congestion control")?;
-    let mss = said.number("mss:").ok_or_else(|| format!("no mss in {}", said.0))?;
+    let mss = said
+        .number("mss:")
+        .ok_or_else(|| format!("no mss in {}", said.0))?;
     let figures = [
         ("mss", state.smss, Some(mss)),
-        ("cwnd", state.cwnd, said.number("cwnd:").map(|segments| segments * mss)),
-        ("ssthresh", state.ssthresh, said.number("ssthresh:").map(|segments| segments * mss)),
+        (
+            "cwnd",
+            state.cwnd,
+            said.number("cwnd:").map(|segments| segments * mss),
+        ),
+        (
+            "ssthresh",
+            state.ssthresh,
+            said.number("ssthresh:").map(|segments| segments * mss),
+        ),
         ("rtt", state.srtt, said.span("rtt:", 0)),
         ("rttvar", state.rttvar, said.span("rtt:", 1)),
         ("rto", state.rto, said.span("rto:", 0)),
         ("minrtt", state.min_rtt, said.span("minrtt:", 0)),
         ("bytes_acked", state.snd_una, said.number("bytes_acked:")),
-        ("delivered", state.delivered, said.number("delivered:").map(|segments| segments * mss)),
+        (
+            "delivered",
+            state.delivered,
+            said.number("delivered:").map(|segments| segments * mss),
+        ),
         ("retransmissions", state.retransmissions, said.retransmissions()),
-        ("snd_wnd", state.snd_wnd, said.number("snd_wnd:").or(Some(state.snd_wnd))),
+        (
+            "snd_wnd",
+            state.snd_wnd,
+            said.number("snd_wnd:").or(Some(state.snd_wnd)),
+        ),
         ("flight", state.flight, Some(0)),
         ("state", state.state, Some(3)),
     ];
     for (name, ours, theirs) in figures {
-        expect(Some(ours) == theirs, format!("{name}: {ours}, ss says {theirs:?} in {}", said.0))?;
+        expect(
+            Some(ours) == theirs,
+            format!("{name}: {ours}, ss says {theirs:?} in {}", said.0),
+        )?;
     }
     // The iterator sees the same from within.
     let inside = lab.host("client")?.run(|| kernel.inspect(transfer.cookie))??;
-    expect(u64::from(inside.cwnd_segments) * mss == state.cwnd, "cwnd from within")?;
+    expect(
+        u64::from(inside.cwnd_segments) * mss == state.cwnd,
+        "cwnd from within",
+    )?;
     expect(u64::from(inside.snd_wnd) == state.snd_wnd, "snd_wnd from within")?;
     expect(inside.snd_una == inside.snd_nxt, "all is acknowledged")?;
     expect(diagnostics.probe(u64::MAX).is_err(), "no such flow")?;
@@ -87,10 +113,29 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
     let mut transfer = Transfer::connect(&lab, "hw_stood")?;
     let flow = Some(transfer.cookie);
-    let all = kernel.subscribe(Event::Acked, Filter { flow, ..Filter::default() })?;
+    let all = kernel.subscribe(
+        Event::Acked,
+        Filter {
+            flow,
+            ..Filter::default()
+        },
+    )?;
     let last = Duration::from_millis(30);
-    let filtered = kernel.subscribe(Event::Acked, Filter { flow, interval: last, ..Filter::default() })?;
-    kernel.subscribe(Event::Sent, Filter { flow, ..Filter::default() })?;
+    let filtered = kernel.subscribe(
+        Event::Acked,
+        Filter {
+            flow,
+            interval: last,
+            ..Filter::default()
+        },
+    )?;
+    kernel.subscribe(
+        Event::Sent,
+        Filter {
+            flow,
+            ..Filter::default()
+        },
+    )?;
     let mut records = Vec::new();
     transfer.begin(3_000_000)?;
     while transfer.read() < 3_000_000 {
@@ -98,25 +143,45 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     }
     collect(&mut kernel, Duration::from_millis(300), &mut records)?;
     let asked = diagnostics.probe(transfer.cookie)?.state;
-    expect(asked.retransmissions > 0 && asked.flight == 0, format!("a hard life, and idle: {asked:?}"))?;
+    expect(
+        asked.retransmissions > 0 && asked.flight == 0,
+        format!("a hard life, and idle: {asked:?}"),
+    )?;
     for id in [all, filtered] {
-        let newest = records.iter().rfind(|record| record.subscription == id).ok_or("no record")?;
+        let newest = records
+            .iter()
+            .rfind(|record| record.subscription == id)
+            .ok_or("no record")?;
         let told = newest.state.ok_or("nobody looked")?;
         for ((name, told), (_, asked)) in told.variables().zip(asked.variables()) {
-            expect(told == asked, format!("{name}: {told} in the record, {asked} by INET_DIAG"))?;
+            expect(
+                told == asked,
+                format!("{name}: {told} in the record, {asked} by INET_DIAG"),
+            )?;
         }
     }
     // Each has its own ACK's, however many are read at a time.
     let acked = records.iter().filter(|record| record.subscription == all);
-    let places =
-        acked.filter_map(|record| Some((record.state?.snd_una, record.values[0]))).collect::<Vec<_>>();
+    let places = acked
+        .filter_map(|record| Some((record.state?.snd_una, record.values[0])))
+        .collect::<Vec<_>>();
     let own = places.windows(2).all(|pair| pair[1].0 - pair[0].0 == pair[1].1);
-    expect(own && places.len() > 100, "a record's state is that of its own ACK")?;
+    expect(
+        own && places.len() > 100,
+        "a record's state is that of its own ACK",
+    )?;
     // One that is running, seen from where its packets leave.
     let sent = records.iter().filter(|record| record.event == Event::Sent);
     let seen = sent.filter_map(|record| record.state).collect::<Vec<_>>();
-    expect(seen.iter().all(|state| state.smss == asked.smss && state.state == 3), "what is sent is seen")?;
-    expect(seen.iter().any(|state| state.flight > 20_000), "and what is under way")?;
+    expect(
+        seen.iter()
+            .all(|state| state.smss == asked.smss && state.state == 3),
+        "what is sent is seen",
+    )?;
+    expect(
+        seen.iter().any(|state| state.flight > 20_000),
+        "and what is under way",
+    )?;
     let steps = seen.windows(2).all(|pair| pair[0].snd_una <= pair[1].snd_una);
     expect(steps, "what is acknowledged grows")?;
     transfer.end().map(drop)
@@ -129,27 +194,46 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     let (flow, client) = (transfer.cookie, lab.host("client")?);
     transfer.wait_for(200_000)?;
     client.run(|| kernel.adopt(flow))??;
-    expect(diagnostics.probe(flow)?.congestion_control == "hw_reach", "it was adopted")?;
+    expect(
+        diagnostics.probe(flow)?.congestion_control == "hw_reach",
+        "it was adopted",
+    )?;
     client.run(|| kernel.set(flow, &Setting::WindowClamp(9)))??;
     wait_until("the clamp holds", || {
-        diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd <= 9 * flow.state.smss)
+        diagnostics
+            .probe(flow)
+            .is_ok_and(|flow| flow.state.cwnd <= 9 * flow.state.smss)
     })?;
-    expect(client.run(|| kernel.inspect(flow))??.clamp_segments == 9, "the clamp is set")?;
+    expect(
+        client.run(|| kernel.inspect(flow))??.clamp_segments == 9,
+        "the clamp is set",
+    )?;
     client.run(|| kernel.set(flow, &Setting::HighestPace(500_000)))??;
     client.run(|| kernel.set(flow, &Setting::LeastTimeout(Duration::from_millis(50))))??;
     wait_until("the timeout shrinks", || {
-        diagnostics.probe(flow).is_ok_and(|flow| flow.state.rto < 150_000_000)
+        diagnostics
+            .probe(flow)
+            .is_ok_and(|flow| flow.state.rto < 150_000_000)
     })?;
     let unknown = client.run(|| kernel.set(flow, &Setting::CongestionControl("hw_none".to_owned())))?;
-    expect(matches!(unknown, Err(KernelError::Flow { .. })), format!("{unknown:?}"))?;
+    expect(
+        matches!(unknown, Err(KernelError::Flow { .. })),
+        format!("{unknown:?}"),
+    )?;
     let nobody = client.run(|| kernel.adopt(u64::MAX))?;
-    expect(matches!(nobody, Err(KernelError::NoFlow(_))), format!("{nobody:?}"))?;
+    expect(
+        matches!(nobody, Err(KernelError::NoFlow(_))),
+        format!("{nobody:?}"),
+    )?;
     transfer.wait_for(100_000)?;
 
     transfer.hush()?; // or its thread would be told of the end
     client.run(|| kernel.end_flow(flow))??;
     let mut stream = transfer.stream.try_clone()?;
-    let error = stream.read(&mut [0; 1]).err().and_then(|error| error.raw_os_error());
+    let error = stream
+        .read(&mut [0; 1])
+        .err()
+        .and_then(|error| error.raw_os_error());
     expect(error == Some(103), format!("ECONNABORTED, not {error:?}"))
 }
 
@@ -162,7 +246,10 @@ pub(crate) fn flows_of_every_namespace_are_listed() -> TestResult {
     let namespace = client.run(own_namespace)?;
     let transfer = Transfer::start(&lab, "reno")?;
     let cookie = transfer.cookie;
-    expect(Diagnostics::open()?.probe(cookie).is_err(), "it is in no other namespace")?;
+    expect(
+        Diagnostics::open()?.probe(cookie).is_err(),
+        "it is in no other namespace",
+    )?;
     let mut all = Diagnostics::open_all()?;
     let flow = all.probe(cookie)?;
     let listed = all.flows()?.iter().any(|listed| listed.cookie == cookie);

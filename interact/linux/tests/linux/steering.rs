@@ -19,9 +19,16 @@ pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
     let transfer = Transfer::start(&lab, "hw_lease")?;
     transfer.wait_for(500_000)?;
     let flow = transfer.cookie;
-    let mut window = || diagnostics.probe(flow).map(|flow| flow.state.cwnd / flow.state.smss);
+    let mut window = || {
+        diagnostics
+            .probe(flow)
+            .map(|flow| flow.state.cwnd / flow.state.smss)
+    };
     let before = window()?;
-    expect(before > 20, format!("a window of {before} segments by its own law"))?;
+    expect(
+        before > 20,
+        format!("a window of {before} segments by its own law"),
+    )?;
     let smss = 1448;
     kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_millis(400))?;
     wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
@@ -30,10 +37,16 @@ pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
         std::thread::sleep(Duration::from_millis(15));
     }
     let standing = kernel.standing(flow)?;
-    expect((standing.granted, standing.fallbacks) == (1, 0), format!("{standing:?}"))?;
+    expect(
+        (standing.granted, standing.fallbacks) == (1, 0),
+        format!("{standing:?}"),
+    )?;
     wait_until("the law takes over", || window().is_ok_and(|window| window > 20))?;
     let standing = kernel.standing(flow)?;
-    expect((standing.granted, standing.fallbacks) == (1, 1), format!("{standing:?}"))?;
+    expect(
+        (standing.granted, standing.fallbacks) == (1, 1),
+        format!("{standing:?}"),
+    )?;
     // One that is given back early counts as well.
     kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_secs(60))?;
     wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
@@ -65,7 +78,10 @@ pub(crate) fn each_variable_acts() -> TestResult {
     let (begin, before) = (Instant::now(), transfer.read());
     std::thread::sleep(Duration::from_secs(1));
     let rate = (transfer.read() - before) as f64 / begin.elapsed().as_secs_f64();
-    expect((600_000.0..1_100_000.0).contains(&rate), format!("{rate:.0} bytes per second"))
+    expect(
+        (600_000.0..1_100_000.0).contains(&rate),
+        format!("{rate:.0} bytes per second"),
+    )
 }
 
 pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
@@ -74,7 +90,11 @@ pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
     let transfer = Transfer::start(&lab, "hw_staged")?;
     transfer.wait_for(200_000)?;
     let (flow, lease) = (transfer.cookie, Duration::from_secs(20));
-    let all = [(Variable::Ssthresh, 9 * 1448), (Variable::Cwnd, 5 * 1448), (Variable::PacingRate, 900_000)];
+    let all = [
+        (Variable::Ssthresh, 9 * 1448),
+        (Variable::Cwnd, 5 * 1448),
+        (Variable::PacingRate, 900_000),
+    ];
     for (variable, value) in all {
         kernel.stage(flow, variable, value, lease)?;
     }
@@ -83,21 +103,36 @@ pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
     expect(kernel.standing(flow)?.granted == 0, "what is staged does nothing")?;
     kernel.commit(|_, _| {})?;
     let mut state = || diagnostics.probe(flow).map(|flow| flow.state);
-    wait_until("all acts", || state().is_ok_and(|state| state.cwnd == 5 * state.smss))?;
+    wait_until("all acts", || {
+        state().is_ok_and(|state| state.cwnd == 5 * state.smss)
+    })?;
     let seen = state()?;
-    expect((seen.ssthresh, seen.pacing_rate) == (9 * seen.smss, 900_000), format!("{seen:?}"))?;
+    expect(
+        (seen.ssthresh, seen.pacing_rate) == (9 * seen.smss, 900_000),
+        format!("{seen:?}"),
+    )?;
     let standing = kernel.standing(flow)?;
-    expect((standing.granted, standing.fallbacks) == (1, 0), format!("one ACK brought all: {standing:?}"))?;
+    expect(
+        (standing.granted, standing.fallbacks) == (1, 0),
+        format!("one ACK brought all: {standing:?}"),
+    )?;
     // One goes back alone, then the rest.
     kernel.give_back(flow, Variable::Cwnd);
     kernel.commit(|_, _| {})?;
-    wait_until("the law has the window", || state().is_ok_and(|state| state.cwnd > 5 * state.smss))?;
+    wait_until("the law has the window", || {
+        state().is_ok_and(|state| state.cwnd > 5 * state.smss)
+    })?;
     expect(state()?.pacing_rate == 900_000, "the pace is still held")?;
     kernel.give_back(flow, Variable::Ssthresh);
     kernel.give_back(flow, Variable::PacingRate);
     kernel.commit(|_, _| {})?;
-    wait_until("the law has the pace", || state().is_ok_and(|state| state.pacing_rate != 900_000))?;
-    expect(kernel.standing(flow)?.fallbacks == 2, format!("{:?}", kernel.standing(flow)?))?;
+    wait_until("the law has the pace", || {
+        state().is_ok_and(|state| state.pacing_rate != 900_000)
+    })?;
+    expect(
+        kernel.standing(flow)?.fallbacks == 2,
+        format!("{:?}", kernel.standing(flow)?),
+    )?;
     transfer.end().map(drop)
 }
 
@@ -106,23 +141,39 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
     let mut kernel = load("hw_refuse")?;
     let transfer = Transfer::start(&lab, "hw_refuse")?;
     let refused = kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, Duration::ZERO);
-    expect(matches!(refused, Err(KernelError::NoLease)), format!("{refused:?}"))?;
+    expect(
+        matches!(refused, Err(KernelError::NoLease)),
+        format!("{refused:?}"),
+    )?;
     transfer.wait_for(300_000)?;
-    expect(kernel.standing(transfer.cookie)?.granted == 0, "nothing was granted")?;
+    expect(
+        kernel.standing(transfer.cookie)?.granted == 0,
+        "nothing was granted",
+    )?;
     let second = Duration::from_secs(1);
     kernel.modify(transfer.cookie, Variable::Cwnd, 14_480, second)?;
     // Nor is one of a flow that is not ours any more, never was, or has ended.
     sockopt::set_tcp_congestion(&transfer.stream, "reno")?;
-    for flow in [transfer.cookie, Transfer::connect(&lab, "cubic")?.cookie, u64::MAX] {
+    for flow in [
+        transfer.cookie,
+        Transfer::connect(&lab, "cubic")?.cookie,
+        u64::MAX,
+    ] {
         let refused = kernel.modify(flow, Variable::Cwnd, 14_480, second);
-        expect(matches!(refused, Err(KernelError::NotOurs { .. })), format!("{refused:?}"))?;
+        expect(
+            matches!(refused, Err(KernelError::NotOurs { .. })),
+            format!("{refused:?}"),
+        )?;
     }
     let ended = Transfer::connect(&lab, "hw_refuse")?;
     let flow = ended.cookie;
     kernel.modify(flow, Variable::Cwnd, 14_480, second)?;
     ended.end()?;
     wait_until("it has ended", || {
-        matches!(kernel.modify(flow, Variable::Cwnd, 14_480, second), Err(KernelError::NotOurs { .. }))
+        matches!(
+            kernel.modify(flow, Variable::Cwnd, 14_480, second),
+            Err(KernelError::NotOurs { .. })
+        )
     })
 }
 
@@ -139,7 +190,10 @@ pub(crate) fn its_own_law_is_no_worse() -> TestResult {
     };
     let (theirs, ours) = (rate("reno")?, rate("hw_law")?);
     println!("  {ours:.1} Mbit/s, Linux's NewReno {theirs:.1}, of 50");
-    expect(ours > 0.8 * theirs, format!("{ours:.1} Mbit/s, Linux's NewReno {theirs:.1}"))
+    expect(
+        ours > 0.8 * theirs,
+        format!("{ours:.1} Mbit/s, Linux's NewReno {theirs:.1}"),
+    )
 }
 
 /// A process that decides for all flows under its congestion control, or adopts those of CUBIC: ends when it is
@@ -214,9 +268,11 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
         transfer.wait_for(500_000)?;
         let (flow, lease) = (transfer.cookie, Duration::from_millis(400));
         lab.host("client")?.run(|| kernel.adopt(flow))??;
-        for (variable, value) in
-            [(Variable::Cwnd, 5 * 1448), (Variable::Ssthresh, 5 * 1448), (Variable::PacingRate, 500_000)]
-        {
+        for (variable, value) in [
+            (Variable::Cwnd, 5 * 1448),
+            (Variable::Ssthresh, 5 * 1448),
+            (Variable::PacingRate, 500_000),
+        ] {
             kernel.modify(flow, variable, value, lease)?;
         }
         wait_until("the window is ours", || {
@@ -226,17 +282,26 @@ pub(crate) fn after_a_lease_its_own_control_is_back() -> TestResult {
         })?;
         // Nobody does anything from here on: the lease is over by itself.
         wait_until("its own control is back", || {
-            diagnostics.probe(flow).is_ok_and(|flow| flow.congestion_control == control)
+            diagnostics
+                .probe(flow)
+                .is_ok_and(|flow| flow.congestion_control == control)
         })?;
-        expect(kernel.standing(flow)?.fallbacks == 1, format!("{control}: {:?}", kernel.standing(flow)?))?;
+        expect(
+            kernel.standing(flow)?.fallbacks == 1,
+            format!("{control}: {:?}", kernel.standing(flow)?),
+        )?;
         wait_until("and it is as fast as before", || {
-            diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd > 20 * flow.state.smss)
+            diagnostics
+                .probe(flow)
+                .is_ok_and(|flow| flow.state.cwnd > 20 * flow.state.smss)
         })?;
         // A second modification takes it again.
         lab.host("client")?.run(|| kernel.adopt(flow))??;
         kernel.modify(flow, Variable::Cwnd, 5 * 1448, lease)?;
         wait_until("the window is ours", || {
-            diagnostics.probe(flow).is_ok_and(|flow| flow.state.cwnd == 5 * flow.state.smss)
+            diagnostics
+                .probe(flow)
+                .is_ok_and(|flow| flow.state.cwnd == 5 * flow.state.smss)
         })?;
         transfer.end()?;
     }
@@ -274,15 +339,27 @@ pub(crate) fn a_killed_process_leaves_no_control() -> TestResult {
     let mut diagnostics = diagnostics(&lab)?;
     let transfer = Transfer::start(&lab, "cubic")?;
     let child = holder(&lab, "adopt", "hw_killed")?;
-    let mut control = || diagnostics.probe(transfer.cookie).map(|flow| flow.congestion_control);
-    wait_until("it is adopted", || control().is_ok_and(|name| name == "hw_killed"))?;
+    let mut control = || {
+        diagnostics
+            .probe(transfer.cookie)
+            .map(|flow| flow.congestion_control)
+    };
+    wait_until("it is adopted", || {
+        control().is_ok_and(|name| name == "hw_killed")
+    })?;
     let process = Pid::from_child(&child.0);
     kill_process(process, Signal::STOP)?;
-    wait_until("it is put back while the process is frozen", || control().is_ok_and(|name| name == "cubic"))?;
+    wait_until("it is put back while the process is frozen", || {
+        control().is_ok_and(|name| name == "cubic")
+    })?;
     kill_process(process, Signal::CONT)?;
-    wait_until("it is adopted again", || control().is_ok_and(|name| name == "hw_killed"))?;
+    wait_until("it is adopted again", || {
+        control().is_ok_and(|name| name == "hw_killed")
+    })?;
     drop(child);
-    wait_until("it is put back once the process is dead", || control().is_ok_and(|name| name == "cubic"))?;
+    wait_until("it is put back once the process is dead", || {
+        control().is_ok_and(|name| name == "cubic")
+    })?;
     transfer.wait_for(3_000_000)?;
     transfer.end().map(drop)
 }
@@ -308,8 +385,11 @@ pub(crate) fn the_process_dies() -> TestResult {
 
     let mut diagnostics = diagnostics(&lab)?;
     let transfer = Transfer::start(&lab, name)?;
-    let mut window =
-        || diagnostics.probe(transfer.cookie).map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1));
+    let mut window = || {
+        diagnostics
+            .probe(transfer.cookie)
+            .map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
+    };
     wait_until("it decides", || window() == 6)?;
     let process = Pid::from_child(&child.0);
     kill_process(process, Signal::STOP)?;
@@ -321,7 +401,10 @@ pub(crate) fn the_process_dies() -> TestResult {
     transfer.wait_for(3_000_000)?;
     // The flow keeps what runs it; nobody else can have it any more.
     let flow = diagnostics.probe(transfer.cookie)?;
-    expect(flow.congestion_control == name, format!("run by {}", flow.congestion_control))?;
+    expect(
+        flow.congestion_control == name,
+        format!("run by {}", flow.congestion_control),
+    )?;
     wait_until("the name is gone", || {
         sockopt::set_tcp_congestion(&transfer.stream, "reno").is_ok()
             && sockopt::set_tcp_congestion(&transfer.stream, name).is_err()

@@ -25,12 +25,42 @@ const HEIGHT: f64 = 58.0;
 const PLACES: [Place; 11] = [
     Place(State::Closed, 24.0, 124.0, 112.0, ["closed", ""]),
     Place(State::Established, 232.0, 124.0, 128.0, ["established", ""]),
-    Place(State::SlowStart, 520.0, 124.0, 152.0, ["slow start", "doubles each RTT"]),
-    Place(State::Avoidance, 880.0, 124.0, 184.0, ["congestion avoidance", "one segment each RTT"]),
-    Place(State::Dropped, 520.0, 302.0, 152.0, ["window dropped", "to one segment"]),
+    Place(
+        State::SlowStart,
+        520.0,
+        124.0,
+        152.0,
+        ["slow start", "doubles each RTT"],
+    ),
+    Place(
+        State::Avoidance,
+        880.0,
+        124.0,
+        184.0,
+        ["congestion avoidance", "one segment each RTT"],
+    ),
+    Place(
+        State::Dropped,
+        520.0,
+        302.0,
+        152.0,
+        ["window dropped", "to one segment"],
+    ),
     Place(State::TimedOut, 770.0, 302.0, 128.0, ["timed out", ""]),
-    Place(State::FirstDuplicate, 224.0, 500.0, 112.0, ["first", "duplicate ACK"]),
-    Place(State::SecondDuplicate, 414.0, 500.0, 112.0, ["second", "duplicate ACK"]),
+    Place(
+        State::FirstDuplicate,
+        224.0,
+        500.0,
+        112.0,
+        ["first", "duplicate ACK"],
+    ),
+    Place(
+        State::SecondDuplicate,
+        414.0,
+        500.0,
+        112.0,
+        ["second", "duplicate ACK"],
+    ),
     Place(State::FastRetransmit, 604.0, 500.0, 112.0, ["fast", "retransmit"]),
     Place(State::FastRecovery, 784.0, 500.0, 112.0, ["fast", "recovery"]),
     Place(State::Shrunk, 976.0, 500.0, 112.0, ["window", "halved"]),
@@ -54,7 +84,14 @@ const fn edge(
     label: (f64, f64),
     anchor: &'static str,
 ) -> Edge {
-    Edge { from, events, to, path, label, anchor }
+    Edge {
+        from,
+        events,
+        to,
+        path,
+        label,
+        anchor,
+    }
 }
 
 const GROWTH: &[State] = &[State::SlowStart, State::Avoidance];
@@ -115,12 +152,17 @@ impl Edge {
         if taken.is_empty() {
             return vec![(first, 0)];
         }
-        taken.into_iter().map(|(label, count)| (format!("{label} × {count}"), count)).collect()
+        taken
+            .into_iter()
+            .map(|(label, count)| (format!("{label} × {count}"), count))
+            .collect()
     }
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1120 740" width="1120" height="740" role="img"
@@ -170,9 +212,17 @@ pub fn draw(diagram: &Diagram, title: &str) -> String {
              <text class=\"note\" x=\"216\" y=\"{at}\">{note}</text>"
         );
     }
-    let most = EDGES.iter().map(|edge| diagram.count(edge.from, edge.events, edge.to)).max().unwrap_or(0);
-    EDGES.iter().for_each(|edge| draw_edge(&mut out, edge, diagram, most));
-    PLACES.iter().for_each(|place| draw_state(&mut out, place, diagram));
+    let most = EDGES
+        .iter()
+        .map(|edge| diagram.count(edge.from, edge.events, edge.to))
+        .max()
+        .unwrap_or(0);
+    EDGES
+        .iter()
+        .for_each(|edge| draw_edge(&mut out, edge, diagram, most));
+    PLACES
+        .iter()
+        .for_each(|place| draw_state(&mut out, place, diagram));
     EDGES.iter().for_each(|edge| draw_label(&mut out, edge, diagram));
     draw_rest(&mut out, diagram);
     out.push_str("</svg>\n");
@@ -200,7 +250,11 @@ fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, most: u64) {
     }
     // Thicker by the logarithm: one loss must be seen beside a million acknowledgements.
     let width = 1.3 + 2.2 * (count as f64).ln_1p() / (most as f64).ln_1p();
-    let _ = writeln!(out, "  <path class=\"edge\" stroke-width=\"{width:.1}\" d=\"{}\"/>", edge.path);
+    let _ = writeln!(
+        out,
+        "  <path class=\"edge\" stroke-width=\"{width:.1}\" d=\"{}\"/>",
+        edge.path
+    );
 }
 
 fn draw_label(out: &mut String, edge: &Edge, diagram: &Diagram) {
@@ -222,7 +276,10 @@ fn draw_label(out: &mut String, edge: &Edge, diagram: &Diagram) {
 }
 
 fn draw_state(out: &mut String, Place(state, x, y, width, text): &Place, diagram: &Diagram) {
-    let visited = diagram.counts().keys().any(|(from, _, to)| from == state || to == state);
+    let visited = diagram
+        .counts()
+        .keys()
+        .any(|(from, _, to)| from == state || to == state);
     let fill = match state {
         _ if !visited => "#fbfaf7",
         state if UPPER.contains(state) => "#dbe8ef",
@@ -247,13 +304,21 @@ fn draw_state(out: &mut String, Place(state, x, y, width, text): &Place, diagram
         text[0]
     );
     if two {
-        let _ = writeln!(out, "  <text class=\"what\" x=\"{middle}\" y=\"{}\">{}</text>", y + 46.0, text[1]);
+        let _ = writeln!(
+            out,
+            "  <text class=\"what\" x=\"{middle}\" y=\"{}\">{}</text>",
+            y + 46.0,
+            text[1]
+        );
     }
 }
 
 /// What has no edge of its own.
 fn draw_rest(out: &mut String, diagram: &Diagram) {
-    let rest = diagram.counts().iter().filter(|(taken, _)| !EDGES.iter().any(|edge| edge.takes(taken)));
+    let rest = diagram
+        .counts()
+        .iter()
+        .filter(|(taken, _)| !EDGES.iter().any(|edge| edge.takes(taken)));
     let text: Vec<_> = rest
         .map(|((from, event, to), count)| {
             format!("{} → {} {} × {count}", from.number(), to.number(), event.label())

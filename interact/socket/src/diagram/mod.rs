@@ -160,7 +160,12 @@ pub struct Diagram {
 
 impl Default for Diagram {
     fn default() -> Diagram {
-        Diagram { state: State::Closed, growing: State::SlowStart, confirmed: false, counts: BTreeMap::new() }
+        Diagram {
+            state: State::Closed,
+            growing: State::SlowStart,
+            confirmed: false,
+            counts: BTreeMap::new(),
+        }
     }
 }
 
@@ -198,7 +203,11 @@ impl Diagram {
     /// congestion avoidance. Does nothing once its state is known.
     pub fn place(&mut self, cwnd: u64, ssthresh: u64) {
         if self.state == State::Closed && self.counts.is_empty() {
-            self.growing = if cwnd < ssthresh { State::SlowStart } else { State::Avoidance };
+            self.growing = if cwnd < ssthresh {
+                State::SlowStart
+            } else {
+                State::Avoidance
+            };
             self.state = self.growing;
         }
     }
@@ -206,7 +215,9 @@ impl Diagram {
     /// A signal of the flow: its name, whole or not, and its fields. Others than the figure's are passed
     /// over.
     pub fn event(&mut self, name: &str, fields: &BTreeMap<String, u64>) {
-        let Some(event) = Event::of(name, fields) else { return };
+        let Some(event) = Event::of(name, fields) else {
+            return;
+        };
         if self.state == State::Closed && event != Event::Opened {
             // It was there before; or it said something more after its end, which is no transition.
             if !self.counts.is_empty() {
@@ -214,7 +225,9 @@ impl Diagram {
             }
             self.state = self.growing;
         }
-        let Some((event, next)) = self.next(event) else { return };
+        let Some((event, next)) = self.next(event) else {
+            return;
+        };
         *self.counts.entry((self.state, event, next)).or_default() += 1;
         self.state = next;
         if matches!(next, State::SlowStart | State::Avoidance) {

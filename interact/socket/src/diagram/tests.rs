@@ -25,8 +25,15 @@ fn upper_part() {
         ("tcp.closed", 0),
     ]);
     assert_eq!(states, [1, 9, 9, 9, 10, 10, 10, 0]);
-    assert_eq!(diagram.count(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance]), 1);
-    assert_eq!(diagram.counts().values().sum::<u64>(), 8, "a transition for each signal");
+    assert_eq!(
+        diagram.count(&[State::SlowStart], &[Event::Threshold], &[State::Avoidance]),
+        1
+    );
+    assert_eq!(
+        diagram.counts().values().sum::<u64>(),
+        8,
+        "a transition for each signal"
+    );
 }
 
 /// Reno's fast retransmit and fast recovery: RFC 5681, 3.2.
@@ -47,14 +54,24 @@ fn lower_part() {
         ("acked", 0),
     ]);
     assert_eq!(states, [1, 9, 2, 3, 4, 4, 6, 6, 6, 6, 7, 10]);
-    assert_eq!(diagram.count(&[], &[Event::Third, Event::LossFound], &[State::FastRetransmit]), 1);
-    assert_eq!(diagram.count(&[State::FastRecovery], &[Event::Sent], &[State::FastRecovery]), 1);
+    assert_eq!(
+        diagram.count(&[], &[Event::Third, Event::LossFound], &[State::FastRetransmit]),
+        1
+    );
+    assert_eq!(
+        diagram.count(&[State::FastRecovery], &[Event::Sent], &[State::FastRecovery]),
+        1
+    );
 }
 
 #[test]
 fn one_loss_is_counted_once_whatever_comes_first() {
-    let (states, diagram) =
-        walk(&[("established", 0), ("duplicate_ack", 2), ("recovery_began", 0), ("duplicate_ack", 3)]);
+    let (states, diagram) = walk(&[
+        ("established", 0),
+        ("duplicate_ack", 2),
+        ("recovery_began", 0),
+        ("duplicate_ack", 3),
+    ]);
     assert_eq!(states, [1, 1, 4, 4]);
     assert_eq!(diagram.count(&[], &[Event::LossFound, Event::Third], &[]), 1);
 }
@@ -105,7 +122,11 @@ fn a_flow_may_have_been_there_before() {
     assert_eq!(diagram.state(), State::Avoidance);
     let (states, diagram) = walk(&[("sent", 0), ("closed", 0), ("acked", 0)]);
     assert_eq!(states, [9, 0, 0]);
-    assert_eq!(diagram.counts().len(), 2, "what comes after the end is no transition");
+    assert_eq!(
+        diagram.counts().len(),
+        2,
+        "what comes after the end is no transition"
+    );
 }
 
 #[test]
@@ -124,6 +145,9 @@ fn flows_are_summed_and_drawn() {
     assert!(picture.contains("TCP_init × 2"), "{picture}");
     assert!(picture.contains(r#"{"from":9,"event":"ACK","to":9,"count":2}"#));
     // The same number of elements whatever was counted: edges that nobody took stand there in grey.
-    assert_eq!(picture.matches("<path").count(), draw(&Diagram::default(), "").matches("<path").count());
+    assert_eq!(
+        picture.matches("<path").count(),
+        draw(&Diagram::default(), "").matches("<path").count()
+    );
     assert!(draw(&Diagram::default(), "<&>").contains("&lt;&amp;&gt;"));
 }

@@ -56,7 +56,10 @@ pub struct Lines {
 impl Lines {
     /// The lines that a peer sends here.
     pub fn new(reader: OwnedReadHalf) -> Lines {
-        Lines { reader, buffer: Vec::new() }
+        Lines {
+            reader,
+            buffer: Vec::new(),
+        }
     }
 
     /// The next line that is not empty; none when the peer has closed.
@@ -78,7 +81,10 @@ impl Lines {
     async fn line(&mut self) -> Result<Option<Vec<u8>>, End> {
         let mut searched = 0;
         loop {
-            let end = self.buffer[searched..].iter().position(|byte| *byte == b'\n').map(|at| searched + at);
+            let end = self.buffer[searched..]
+                .iter()
+                .position(|byte| *byte == b'\n')
+                .map(|at| searched + at);
             searched = self.buffer.len();
             if end.unwrap_or(searched) > LINE {
                 return Err(End::Told(format!("a line has at most {LINE} bytes")));

@@ -43,7 +43,9 @@ pub enum ConnectError {
 pub fn connect(path: &Path) -> Result<UnixStream, ConnectError> {
     let stream = UnixStream::connect(path)?;
     // Of a socket that listens, these are the credentials of the process that made it listen (unix(7)).
-    let uid = rustix::net::sockopt::socket_peercred(&stream).map_err(io::Error::from)?.uid;
+    let uid = rustix::net::sockopt::socket_peercred(&stream)
+        .map_err(io::Error::from)?
+        .uid;
     if uid == rustix::process::geteuid() || uid.is_root() {
         Ok(stream)
     } else {
@@ -55,7 +57,9 @@ pub fn connect(path: &Path) -> Result<UnixStream, ConnectError> {
 /// root without one. None where there is no such folder.
 #[must_use]
 pub fn usual(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = std::env::var_os("XDG_RUNTIME_DIR")
+        .filter(|folder| !folder.is_empty())
+        .map(PathBuf::from);
     let folder = folder.or_else(|| rustix::process::geteuid().is_root().then(|| "/run".into()))?;
     Some(folder.join(format!("hawser/{name}.sock")))
 }
@@ -73,7 +77,10 @@ pub fn is_own(found: &std::fs::Metadata) -> bool {
 pub fn folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 /// Who is at the other end, if it may be there: the same user, or root.
@@ -81,7 +88,9 @@ pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, End> {
     let owner = rustix::process::geteuid().as_raw();
     match stream.peer_cred().map(|peer| peer.uid()) {
         Ok(uid) if uid == owner || uid == 0 => Ok(uid),
-        Ok(uid) => Err(End::Told(format!("user {uid} is not served here: only {owner} and root are"))),
+        Ok(uid) => Err(End::Told(format!(
+            "user {uid} is not served here: only {owner} and root are"
+        ))),
         Err(_) => Err(End::Gone),
     }
 }

@@ -15,7 +15,10 @@ pub(super) struct Mapped {
 }
 
 fn mapped(name: &str, data: Value) -> Mapped {
-    Mapped { name: name.to_owned(), data }
+    Mapped {
+        name: name.to_owned(),
+        data,
+    }
 }
 
 /// `connection_started`, where both addresses are known.
@@ -47,16 +50,25 @@ pub(super) fn map(signal: &Signal, kinds: &[Named], congestion: &mut Option<&'st
             let left = field("flight").saturating_sub(field("bytes"));
             latest_rtt(field("rtt"), Some(left)).into_iter().collect()
         }
-        "sent" => vec![mapped("transport:packet_sent", packet(field("at"), field("bytes")))],
+        "sent" => vec![mapped(
+            "transport:packet_sent",
+            packet(field("at"), field("bytes")),
+        )],
         "retransmitted" => {
             let frames = [stream(field("at"), field("bytes"))];
-            vec![mapped("recovery:marked_for_retransmit", json!({ "frames": frames }))]
+            vec![mapped(
+                "recovery:marked_for_retransmit",
+                json!({ "frames": frames }),
+            )]
         }
         "segment_lost" => vec![lost(field("at"), field("by_timeout") != 0)],
         "timeout" => {
             let data = json!({ "event_type": "expired", "timer_type": "pto" });
             let timer = mapped("recovery:loss_timer_updated", data);
-            [Some(timer), enters("slow_start")].into_iter().flatten().collect()
+            [Some(timer), enters("slow_start")]
+                .into_iter()
+                .flatten()
+                .collect()
         }
         "recovery_began" => enters("recovery").into_iter().collect(),
         "recovery_ended" | "avoidance_began" => enters("congestion_avoidance").into_iter().collect(),
@@ -138,9 +150,18 @@ fn standard_state(name: &str) -> Option<&'static str> {
 /// An event of our own: its fields as they are, times in nanoseconds, numbers of enums by name.
 fn own(signal: &Signal, kinds: &[Named]) -> Mapped {
     let named = |(name, value): (&String, &u64)| {
-        let label = kinds.iter().find(|kind| kind.name == *name).and_then(|kind| kind.label(*value));
-        (name.clone(), label.map_or_else(|| Value::from(*value), Value::from))
+        let label = kinds
+            .iter()
+            .find(|kind| kind.name == *name)
+            .and_then(|kind| kind.label(*value));
+        (
+            name.clone(),
+            label.map_or_else(|| Value::from(*value), Value::from),
+        )
     };
     let data: Map<String, Value> = signal.fields.iter().map(named).collect();
-    Mapped { name: format!("hawser:{}", signal.event), data: Value::Object(data) }
+    Mapped {
+        name: format!("hawser:{}", signal.event),
+        data: Value::Object(data),
+    }
 }

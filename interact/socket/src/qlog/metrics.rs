@@ -20,7 +20,10 @@ const METRICS: [(&str, &str, bool); 8] = [
 ];
 
 fn metric(name: &str) -> Option<(&'static str, bool)> {
-    METRICS.iter().find(|(end, ..)| name.ends_with(end)).map(|(_, metric, is_time)| (*metric, *is_time))
+    METRICS
+        .iter()
+        .find(|(end, ..)| name.ends_with(end))
+        .map(|(_, metric, is_time)| (*metric, *is_time))
 }
 
 /// Whether there is one among them.
@@ -37,13 +40,19 @@ impl Metrics {
     pub(super) fn update(&mut self, values: &BTreeMap<String, u64>) -> Option<Value> {
         let mut out = Map::new();
         for (name, value) in values {
-            let Some((metric, is_time)) = metric(name) else { continue };
+            let Some((metric, is_time)) = metric(name) else {
+                continue;
+            };
             let unknown = *value >= EXACT || (is_time && *value == 0);
             if unknown || self.0.get(metric) == Some(value) {
                 continue;
             }
             self.0.insert(metric, *value);
-            let value = if is_time { super::milliseconds(*value).into() } else { Value::from(*value) };
+            let value = if is_time {
+                super::milliseconds(*value).into()
+            } else {
+                Value::from(*value)
+            };
             out.insert(metric.to_owned(), value);
         }
         (!out.is_empty()).then_some(Value::Object(out))

@@ -83,15 +83,19 @@ impl Exporter {
                 Vec::new()
             }
             What::Flows(flows) => {
-                let known = flows.iter().take(MOST_FLOWS).map(|flow| (flow.flow.clone(), flow.clone()));
+                let known = flows
+                    .iter()
+                    .take(MOST_FLOWS)
+                    .map(|flow| (flow.flow.clone(), flow.clone()));
                 self.addresses = known.collect();
                 Vec::new()
             }
             What::Sample(sample) => self.sample(line.at, sample),
             What::Signal(signal) => self.signal(line.at, signal),
-            What::Audit(entries) => {
-                entries.iter().flat_map(|entry| self.modification(line.at, entry)).collect()
-            }
+            What::Audit(entries) => entries
+                .iter()
+                .flat_map(|entry| self.modification(line.at, entry))
+                .collect(),
             What::Header(_) | What::Statistics(_) => Vec::new(),
         }
     }
@@ -128,7 +132,12 @@ impl Exporter {
         {
             known.is_started = true;
             let name = "connectivity:connection_started".to_owned();
-            out.push(Event { flow: flow.to_owned(), time, name, data });
+            out.push(Event {
+                flow: flow.to_owned(),
+                time,
+                name,
+                data,
+            });
         }
         Some(known)
     }
@@ -139,10 +148,17 @@ impl Exporter {
             return out;
         }
         let time = self.time(at, &sample.flow, sample.time);
-        let Some(known) = self.flow(time, &sample.flow, &mut out) else { return out };
+        let Some(known) = self.flow(time, &sample.flow, &mut out) else {
+            return out;
+        };
         if let Some(data) = known.metrics.update(&sample.values) {
             let name = "recovery:metrics_updated".to_owned();
-            out.push(Event { flow: sample.flow.clone(), time, name, data });
+            out.push(Event {
+                flow: sample.flow.clone(),
+                time,
+                name,
+                data,
+            });
         }
         out
     }
@@ -151,16 +167,27 @@ impl Exporter {
         let time = self.time(at, &signal.flow, signal.time);
         let mut out = Vec::new();
         let kinds = self.fields.get(&signal.event).cloned().unwrap_or_default();
-        let Some(known) = self.flow(time, &signal.flow, &mut out) else { return out };
+        let Some(known) = self.flow(time, &signal.flow, &mut out) else {
+            return out;
+        };
         for Mapped { name, data } in events::map(signal, &kinds, &mut known.congestion) {
-            out.push(Event { flow: signal.flow.clone(), time, name, data });
+            out.push(Event {
+                flow: signal.flow.clone(),
+                time,
+                name,
+                data,
+            });
         }
         out
     }
 
     fn modification(&mut self, at: u64, entry: &Modification) -> Vec<Event> {
         let time = self.time(at, &entry.flow, entry.last);
-        let key = (entry.flow.clone(), entry.variable.clone(), format!("{} {}", entry.who, entry.act));
+        let key = (
+            entry.flow.clone(),
+            entry.variable.clone(),
+            format!("{} {}", entry.who, entry.act),
+        );
         if self.modified.get(&key).is_some_and(|told| *told >= entry.last) {
             return Vec::new();
         }
@@ -178,7 +205,12 @@ impl Exporter {
         if let Some(why) = &entry.why {
             data["why"] = why.as_str().into();
         }
-        out.push(Event { flow: entry.flow.clone(), time, name: "hawser:modification".into(), data });
+        out.push(Event {
+            flow: entry.flow.clone(),
+            time,
+            name: "hawser:modification".into(),
+            data,
+        });
         out
     }
 }
@@ -216,7 +248,12 @@ impl Document {
     /// A document of what this header begins.
     #[must_use]
     pub fn new(header: Header) -> Document {
-        Document { header, traces: BTreeMap::new(), kept: 0, dropped: 0 }
+        Document {
+            header,
+            traces: BTreeMap::new(),
+            kept: 0,
+            dropped: 0,
+        }
     }
 
     /// Another event. At the limit it is counted only.
@@ -281,7 +318,10 @@ impl Sequence {
     /// A sequence of what this header begins.
     #[must_use]
     pub fn new(header: Header) -> Sequence {
-        Sequence { header, latest: BTreeMap::new() }
+        Sequence {
+            header,
+            latest: BTreeMap::new(),
+        }
     }
 
     /// The first record.
@@ -297,7 +337,10 @@ impl Sequence {
 
     /// Any further record. Times of one flow never go back.
     pub fn event(&mut self, event: &Event) -> Value {
-        let time = self.latest.get(&event.flow).map_or(event.time, |last| event.time.max(*last));
+        let time = self
+            .latest
+            .get(&event.flow)
+            .map_or(event.time, |last| event.time.max(*last));
         self.latest.insert(event.flow.clone(), time);
         let mut out = written(&self.header, event, time);
         out["group_id"] = event.flow.as_str().into();

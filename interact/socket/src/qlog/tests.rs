@@ -30,7 +30,10 @@ const LINES: &[&str] = &[
 
 fn events() -> Vec<Event> {
     let mut exporter = Exporter::default();
-    LINES.iter().flat_map(|line| exporter.line(&parse(line).expect("a line"))).collect()
+    LINES
+        .iter()
+        .flat_map(|line| exporter.line(&parse(line).expect("a line")))
+        .collect()
 }
 
 fn header() -> Header {
@@ -40,7 +43,10 @@ fn header() -> Header {
 fn assert_valid(value: &Value) {
     let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
     let validator = jsonschema::validator_for(&schema).expect("a schema");
-    let wrong: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    let wrong: Vec<_> = validator
+        .iter_errors(value)
+        .map(|error| error.to_string())
+        .collect();
     assert!(wrong.is_empty(), "{wrong:?}\n{value:#}");
 }
 
@@ -75,10 +81,20 @@ fn values_are_in_the_drafts_units() {
     let events = events();
     let data = |at: usize| events[at].data.clone();
     assert_eq!(data(2), json!({ "latest_rtt": 40.0 }));
-    assert_eq!(data(3), json!({ "old": "handshake_started", "new": "handshake_complete" }));
+    assert_eq!(
+        data(3),
+        json!({ "old": "handshake_started", "new": "handshake_complete" })
+    );
     // No threshold yet: the variable says that by its largest value.
-    assert_eq!(data(5), json!({ "congestion_window": 14600, "smoothed_rtt": 40.5, "rtt_variance": 1.5 }));
-    assert_eq!(data(6), json!({ "smoothed_rtt": 41.0 }), "what did not change is not told again");
+    assert_eq!(
+        data(5),
+        json!({ "congestion_window": 14600, "smoothed_rtt": 40.5, "rtt_variance": 1.5 })
+    );
+    assert_eq!(
+        data(6),
+        json!({ "smoothed_rtt": 41.0 }),
+        "what did not change is not told again"
+    );
     assert_eq!(data(7), json!({ "bytes_in_flight": 200 }));
     assert_eq!(data(8), json!({ "old": "slow_start", "new": "recovery" }));
     assert_eq!(events[4].time, 2_000_000, "since listening began");
@@ -94,7 +110,10 @@ fn documents_follow_the_schema() {
     assert_eq!(traces.len(), 1);
     assert_eq!(traces[0]["common_fields"]["group_id"], "0:1");
     let events = traces[0]["events"].as_array().expect("events");
-    let times: Vec<_> = events.iter().map(|e| e["time"].as_f64().expect("a time")).collect();
+    let times: Vec<_> = events
+        .iter()
+        .map(|e| e["time"].as_f64().expect("a time"))
+        .collect();
     assert!(times.is_sorted(), "{times:?}");
     // The fifth event is at 2 ms, and listening began then.
     assert_eq!(times[4], 1_700_000_000_002.0, "{times:?}");
@@ -123,5 +142,8 @@ fn the_schema_is_strict() {
     assert!(!validator.is_valid(&event("recovery:metrics_updated", json!({ "cwnd": 1 }))));
     assert!(!validator.is_valid(&event("recovery:metrics_updated", json!({}))));
     assert!(!validator.is_valid(&event("recovery:lost", json!({}))));
-    assert!(!validator.is_valid(&event("recovery:congestion_state_updated", json!({ "new": "fast" }))));
+    assert!(!validator.is_valid(&event(
+        "recovery:congestion_state_updated",
+        json!({ "new": "fast" })
+    )));
 }

@@ -16,26 +16,48 @@ fn detach(name: &str) -> Value {
 /// Name and place of each.
 fn list(client: &mut Client) -> Vec<(String, String, String)> {
     let answer = ask(client, &json!({ "attachments": {} }));
-    let all = answer["attachments"][0]["attached"].as_array().expect("a list").clone();
+    let all = answer["attachments"][0]["attached"]
+        .as_array()
+        .expect("a list")
+        .clone();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    all.iter().map(|one| (text(&one["name"]), text(&one["who"]), text(&one["places"][0]))).collect()
+    all.iter()
+        .map(|one| (text(&one["name"]), text(&one["who"]), text(&one["places"][0])))
+        .collect()
 }
 
 #[test]
 fn an_attachment_outlives_its_subscriber() {
     let place = Place::new();
     let mut first = place.client("first", 1);
-    assert_eq!(ask(&mut first, &attach("cap", CAP)), json!({ "attached": { "source": 0, "name": "cap" } }));
+    assert_eq!(
+        ask(&mut first, &attach("cap", CAP)),
+        json!({ "attached": { "source": 0, "name": "cap" } })
+    );
     drop(first);
     let mut second = place.client("second", 1);
     let there = |who: &str, at: &str| [("cap".to_owned(), who.to_owned(), at.to_owned())];
     assert_eq!(list(&mut second), there("first", "cap after cc"));
     ask(&mut second, &attach("cap", &CAP.replace("after", "before")));
-    assert_eq!(list(&mut second), there("second", "cap before cc"), "it is replaced");
-    assert_eq!(ask(&mut second, &detach("cap")), json!({ "detached": { "source": 0, "name": "cap" } }));
+    assert_eq!(
+        list(&mut second),
+        there("second", "cap before cc"),
+        "it is replaced"
+    );
+    assert_eq!(
+        ask(&mut second, &detach("cap")),
+        json!({ "detached": { "source": 0, "name": "cap" } })
+    );
     assert_eq!(list(&mut second), []);
-    let acts = [("first", "attached", 1), ("second", "attached", 1), ("second", "detached", 1)];
-    assert_eq!(place.acts(), acts.map(|(who, act, count)| (who.to_owned(), act, count)));
+    let acts = [
+        ("first", "attached", 1),
+        ("second", "attached", 1),
+        ("second", "detached", 1),
+    ];
+    assert_eq!(
+        place.acts(),
+        acts.map(|(who, act, count)| (who.to_owned(), act, count))
+    );
     let audit = ask(&mut second, &json!({ "audit": {} }));
     assert_eq!(
         (&audit["audit"][2]["variable"], &audit["audit"][2]["flow"]),
@@ -48,16 +70,24 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     let place = Place::new();
     let mut client = place.client("some", 1);
     for (text, parts) in [
-        (CAP.replace("after cc", "after cb"), &["E0201", "cap.mtp:4:18", "`cb` is not known"][..]),
+        (
+            CAP.replace("after cc", "after cb"),
+            &["E0201", "cap.mtp:4:18", "`cb` is not known"][..],
+        ),
         (CAP.replace("20000;", "\"much\";"), &["cap.mtp:2:"]),
         ("context mine { uint64 n; }".to_owned(), &["E0711", "cap.mtp:1:1"]),
         ("{".repeat(30_000), &["cap.mtp:1:"]),
     ] {
         let said = refusal(&mut client, &attach("cap", &text));
-        parts.iter().for_each(|part| assert!(said.contains(part), "no {part} in {said}"));
+        parts
+            .iter()
+            .for_each(|part| assert!(said.contains(part), "no {part} in {said}"));
         judge(&json!({ "error": said }));
     }
-    assert_eq!(refusal(&mut client, &detach("cap")), "`cap` is not attached; nothing is");
+    assert_eq!(
+        refusal(&mut client, &detach("cap")),
+        "`cap` is not attached; nothing is"
+    );
     assert_eq!(
         refusal(&mut client, &attach("../cap", CAP)),
         "`../cap` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"
@@ -67,7 +97,10 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
     assert_eq!(list(&mut client), []);
     let audit = ask(&mut client, &json!({ "audit": {} }));
     let why = audit["audit"][0]["why"].as_str().expect("a reason");
-    assert!(why.starts_with("[E0201]") && why.len() <= 210 && !why.contains('\n'), "{why}");
+    assert!(
+        why.starts_with("[E0201]") && why.len() <= 210 && !why.contains('\n'),
+        "{why}"
+    );
 }
 
 #[test]
@@ -83,7 +116,11 @@ fn who_has_no_right_attaches_nothing() {
         );
     }
     assert_eq!(list(&mut other).len(), 1, "it is there still");
-    assert!(place.acts().contains(&("other".to_owned(), "refused", 2)), "{:?}", place.acts());
+    assert!(
+        place.acts().contains(&("other".to_owned(), "refused", 2)),
+        "{:?}",
+        place.acts()
+    );
 }
 
 /// To check a text takes a while; who else asks, and what is signalled, does not wait for it.
@@ -94,7 +131,10 @@ fn others_are_served_meanwhile() {
     let busy = std::thread::spawn(move || {
         let mut client = Client::connect(&socket, "busy", 1).expect("it is served");
         for n in 0..20 {
-            ask(&mut client, &attach("cap", &CAP.replace("20000", &format!("{}", 20_000 + n))));
+            ask(
+                &mut client,
+                &attach("cap", &CAP.replace("20000", &format!("{}", 20_000 + n))),
+            );
         }
     });
     let mut client = place.client("other", 1);
@@ -115,14 +155,23 @@ fn a_text_that_attaches_nothing_is_refused() {
     let place = Place::new();
     let mut client = place.client("some", 1);
     for text in ["", "// Nothing.\n", "void cap(event_t ev, tcp_conn c) { }\n"] {
-        let why = refusal(&mut client, &json!({ "attach": { "source": 0, "name": "cap", "text": text } }));
+        let why = refusal(
+            &mut client,
+            &json!({ "attach": { "source": 0, "name": "cap", "text": text } }),
+        );
         assert!(
             why.contains("cap.mtp attaches nothing: say where a processor of it belongs"),
             "{text:?}: {why}"
         );
     }
     assert_eq!(
-        place.bus.audit().0.iter().map(|entry| entry.act.name()).collect::<Vec<_>>(),
+        place
+            .bus
+            .audit()
+            .0
+            .iter()
+            .map(|entry| entry.act.name())
+            .collect::<Vec<_>>(),
         ["refused"; 3][..1]
     );
 }
@@ -132,7 +181,10 @@ fn what_the_checker_warns_of_comes_with_the_answer() {
     let place = Place::new();
     let mut client = place.client("some", 1);
     let text = "void cap(event_t ev, tcp_conn c) { int8 unused = 5; }\nattach cap after cc;\n";
-    let answer = ask(&mut client, &json!({ "attach": { "source": 0, "name": "cap", "text": text } }));
+    let answer = ask(
+        &mut client,
+        &json!({ "attach": { "source": 0, "name": "cap", "text": text } }),
+    );
     let warnings = answer["attached"]["warnings"].as_str().unwrap_or_default();
     assert!(warnings.contains("`unused` is not used"), "{answer}");
 }

@@ -10,8 +10,11 @@ const BOOK: &str = include_str!("../../../../docs/interact.md");
 
 #[test]
 fn conversations_take_place_as_they_are_written() {
-    let conversations: Vec<&str> =
-        BOOK.split("```conversation\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let conversations: Vec<&str> = BOOK
+        .split("```conversation\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
     assert!(conversations.len() >= 7, "{}", conversations.len());
     conversations.into_iter().for_each(take_place);
 }
@@ -20,7 +23,10 @@ fn conversations_take_place_as_they_are_written() {
 #[test]
 fn no_request_is_missing() {
     let error = crate::parse(br#"{"dance":{}}"#).expect_err("there is no such request");
-    let list = error.split("expected one of ").nth(1).and_then(|rest| rest.split(" at ").next());
+    let list = error
+        .split("expected one of ")
+        .nth(1)
+        .and_then(|rest| rest.split(" at ").next());
     let words: Vec<&str> = list.expect("a list").split('`').skip(1).step_by(2).collect();
     assert!(words.len() >= 14, "{error}");
     for word in words {
@@ -32,13 +38,17 @@ fn no_request_is_missing() {
 fn take_place(conversation: &str) {
     let place = Place::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a time");
     let mut answers = BufReader::new(stream.try_clone().expect("a file")).lines();
     for line in conversation.lines() {
         match line.split_once(' ').unwrap_or((line, "")) {
             (">", request) => {
                 judge(&serde_json::from_str(request).expect("JSON"));
-                stream.write_all(format!("{request}\n").as_bytes()).expect("it reads");
+                stream
+                    .write_all(format!("{request}\n").as_bytes())
+                    .expect("it reads");
             }
             ("<", written) => {
                 let said = answers.next().expect("an answer").expect("in time");

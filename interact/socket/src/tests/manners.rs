@@ -12,8 +12,17 @@ const SOCKET: &str = "HAWSER_TEST_INTERACT";
 /// This test alone, in a process of its own, with a path in the environment.
 pub(super) fn child(name: &str, socket: &std::path::Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("it runs"));
-    command.args(["--exact", &format!("tests::{name}"), "--nocapture", "--test-threads=1"]);
-    command.env(SOCKET, socket).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args([
+        "--exact",
+        &format!("tests::{name}"),
+        "--nocapture",
+        "--test-threads=1",
+    ]);
+    command
+        .env(SOCKET, socket)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     command
 }
 
@@ -31,7 +40,9 @@ fn the_65th_is_told_and_the_next_is_served_once_one_has_gone() {
     stream.read_to_string(&mut said).expect("it is closed");
     assert_eq!(said, "{\"error\":\"64 subscribers are connected already\"}\n");
     all.clear();
-    soon("there is room again", || Client::connect(&place.socket(), "next", 1).is_ok());
+    soon("there is room again", || {
+        Client::connect(&place.socket(), "next", 1).is_ok()
+    });
 }
 
 /// Holds a variable until it is killed.
@@ -49,14 +60,21 @@ fn holder() {
 #[test]
 fn what_a_killed_process_held_is_given_back_and_audited() {
     let place = Place::new();
-    let mut holder = child("manners::holder", &place.socket()).spawn().expect("it runs");
+    let mut holder = child("manners::holder", &place.socket())
+        .spawn()
+        .expect("it runs");
     let lines = BufReader::new(holder.stdout.take().expect("its output")).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "holds"));
     assert_eq!(place.provider.window(0), 99);
     holder.kill().expect("it is ours");
     holder.wait().expect("it ends");
-    soon("the law has its window", || place.provider.window(0) == WINDOWS[0]);
-    let want = [("holder".to_owned(), "set", 1), ("holder".to_owned(), "holder_gone", 1)];
+    soon("the law has its window", || {
+        place.provider.window(0) == WINDOWS[0]
+    });
+    let want = [
+        ("holder".to_owned(), "set", 1),
+        ("holder".to_owned(), "holder_gone", 1),
+    ];
     soon("the log says so", || place.acts() == want);
 }
 
@@ -67,8 +85,12 @@ fn a_lease_ends_though_its_holder_is_there() {
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "30ms" } });
     ask(&mut client, &set);
-    soon("the law has its window", || place.provider.window(0) == WINDOWS[0]);
-    soon("the log says so", || place.acts().last().is_some_and(|act| act.1 == "expired"));
+    soon("the law has its window", || {
+        place.provider.window(0) == WINDOWS[0]
+    });
+    soon("the log says so", || {
+        place.acts().last().is_some_and(|act| act.1 == "expired")
+    });
 }
 
 /// It is dropped after some seconds, its losses are counted, and another hears all in the meantime.
@@ -76,7 +98,8 @@ fn a_lease_ends_though_its_holder_is_there() {
 fn who_does_not_read_is_dropped_and_delays_nobody() {
     let place = Place::new();
     let mut deaf = UnixStream::connect(place.socket()).expect("it listens");
-    deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n").expect("it reads");
+    deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
+        .expect("it reads");
     let mut other = place.client("other", 1);
     ask(&mut other, &json!({ "subscribe": { "events": ["tcp.acked"] } }));
     soon("both are there", || place.bus.subscriptions().len() == 2);
@@ -137,9 +160,10 @@ fn stranger() {
     let Some(socket) = in_child() else { return };
     match UnixStream::connect(socket) {
         Err(error) => println!("\nmet {:?}", error.kind()),
-        Ok(stream) => {
-            BufReader::new(stream).lines().map_while(Result::ok).for_each(|l| println!("\nmet {l}"))
-        }
+        Ok(stream) => BufReader::new(stream)
+            .lines()
+            .map_while(Result::ok)
+            .for_each(|l| println!("\nmet {l}")),
     }
 }
 
@@ -162,7 +186,11 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
         let mut command = child("manners::stranger", &place.socket());
         let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output().ok()?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        Some(said.lines().filter_map(|line| Some(line.strip_prefix("met ")?.to_owned())).collect())
+        Some(
+            said.lines()
+                .filter_map(|line| Some(line.strip_prefix("met ")?.to_owned()))
+                .collect(),
+        )
     };
     let Some(first) = met() else {
         println!("skipped: another user may not run this program where it lies");
@@ -171,7 +199,10 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     assert_eq!(first, ["PermissionDenied"], "mode 0600");
     open(&place.socket(), 0o666);
     let second = met().expect("it ran before");
-    assert_eq!(second, ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]);
+    assert_eq!(
+        second,
+        ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]
+    );
 }
 
 /// For more than twice the time after which one that takes nothing is dropped.
@@ -179,15 +210,25 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
 fn who_reads_slowly_but_steadily_is_not_dropped() {
     let place = Place::new();
     let mut slow = UnixStream::connect(place.socket()).expect("it listens");
-    slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n").expect("it reads");
+    slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
+        .expect("it reads");
     soon("it is there", || place.bus.subscriptions().len() == 1);
     let begin = Instant::now();
     let mut room = [0; 2_048];
     while begin.elapsed() < Duration::from_secs(13) {
         (0..200).for_each(|n| place.provider.publish(0, ACKED, &[n]));
         std::thread::sleep(Duration::from_millis(400));
-        assert!(slow.read(&mut room).expect("it is connected") > 0, "{:?}", begin.elapsed());
-        assert_eq!(place.bus.subscriptions().len(), 1, "it was dropped after {:?}", begin.elapsed());
+        assert!(
+            slow.read(&mut room).expect("it is connected") > 0,
+            "{:?}",
+            begin.elapsed()
+        );
+        assert_eq!(
+            place.bus.subscriptions().len(),
+            1,
+            "it was dropped after {:?}",
+            begin.elapsed()
+        );
     }
 }
 
@@ -199,9 +240,15 @@ fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
     ask(&mut low, &set(60));
     ask(&mut high, &set(70));
     let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` with priority 5 has taken it" });
-    assert_eq!(low.hear(Some(Duration::from_secs(10))).expect("a line"), Heard::Ended(want.clone()));
+    assert_eq!(
+        low.hear(Some(Duration::from_secs(10))).expect("a line"),
+        Heard::Ended(want.clone())
+    );
     judge(&json!({ "ended": want }));
-    assert_eq!(high.hear(Some(Duration::from_millis(50))).expect("it is there"), Heard::Nothing);
+    assert_eq!(
+        high.hear(Some(Duration::from_millis(50))).expect("it is there"),
+        Heard::Nothing
+    );
     let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
     assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
 }
@@ -211,8 +258,10 @@ fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
 fn the_log_says_when_by_the_wall_and_from_where() {
     let place = Place::new();
     let since_1970 = || {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after it").as_millis()
-            as u64
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .expect("after it")
+            .as_millis() as u64
     };
     let before = since_1970();
     let mut client = place.client("some", 1);
@@ -223,7 +272,10 @@ fn the_log_says_when_by_the_wall_and_from_where() {
     let audit = ask(&mut client, &json!({ "audit": {} }));
     let entry = &audit["audit"][0];
     let began = entry["began"].as_u64().expect("wall time");
-    assert!((before..=since_1970()).contains(&began) && entry["ended"] == began, "{entry}");
+    assert!(
+        (before..=since_1970()).contains(&began) && entry["ended"] == began,
+        "{entry}"
+    );
     assert_eq!(entry["process"], std::process::id());
     assert_eq!(entry["user"], rustix::process::geteuid().as_raw());
 }

@@ -15,7 +15,10 @@ struct Cap(Option<VariableId>);
 
 impl Tware for Cap {
     fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.closed"]), Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
+        vec![
+            Wish::new(["tcp.closed"]),
+            Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
+        ]
     }
 
     fn begin(&mut self, _: SourceId, schema: &Schema) {
@@ -25,7 +28,12 @@ impl Tware for Cap {
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
         assert_eq!((wish, signal.variables().len()), (1, 1));
         if let Some(variable) = self.0 {
-            hands.modify(signal.target(), variable, (signal.fields()[0] / 2).min(40), 60_000_000_000);
+            hands.modify(
+                signal.target(),
+                variable,
+                (signal.fields()[0] / 2).min(40),
+                60_000_000_000,
+            );
         }
     }
 }
@@ -42,7 +50,10 @@ fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
     let mut out = Vec::new();
     soon("the log has it", || {
         let (entries, _) = place.bus.audit();
-        out = entries.into_iter().map(|e| (e.target.to_string(), e.variable, e.count, e.act)).collect();
+        out = entries
+            .into_iter()
+            .map(|e| (e.target.to_string(), e.variable, e.count, e.act))
+            .collect();
         out.iter().map(|entry| entry.2).sum::<u64>() == 3
     });
     out
@@ -56,7 +67,10 @@ fn expected() -> Vec<(String, String, u64, Act)> {
 #[test]
 fn in_the_loop() {
     let place = Place::new();
-    let _member = place.bus.attach("cap", Rights::all(), 1, || Box::new(Cap(None))).expect("it may");
+    let _member = place
+        .bus
+        .attach("cap", Rights::all(), 1, || Box::new(Cap(None)))
+        .expect("it may");
     assert_eq!(deeds(&place), expected());
 }
 
@@ -96,8 +110,14 @@ fn one_that_panics_in_its_thread_holds_nothing() {
     soon("it acts", || place.provider.window(0) == 15);
     place.provider.publish(1, ACKED, &[30]);
     soon("what it held is given back", || place.provider.window(0) == 10);
-    assert!(place.bus.subscriptions().is_empty(), "nobody hears what it wanted");
-    assert_eq!(running.statistics(Duration::from_millis(100)), hawser_bus::Statistics::default());
+    assert!(
+        place.bus.subscriptions().is_empty(),
+        "nobody hears what it wanted"
+    );
+    assert_eq!(
+        running.statistics(Duration::from_millis(100)),
+        hawser_bus::Statistics::default()
+    );
 }
 
 /// The other process; it ends when the first does.
@@ -111,12 +131,16 @@ fn capping() {
 #[test]
 fn in_another_process() {
     let place = Place::new();
-    let mut process = child("places::capping", &place.socket()).spawn().expect("it runs");
+    let mut process = child("places::capping", &place.socket())
+        .spawn()
+        .expect("it runs");
     soon("it has subscribed", || place.bus.subscriptions().len() == 2);
     assert_eq!(deeds(&place), expected());
     process.kill().expect("it is ours");
     process.wait().expect("it ends");
-    soon("what it held is given back", || place.provider.window(0) == 10 && place.provider.window(1) == 20);
+    soon("what it held is given back", || {
+        place.provider.window(0) == 10 && place.provider.window(1) == 20
+    });
 }
 
 /// Through the ring, and where not everything may be seen.

@@ -19,11 +19,17 @@ fn each_request_has_its_answer() {
     let wish =
         json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.cc.cwnd"], "scope": "kind=conn" } });
     let number = ask(&mut client, &wish)["subscribed"].clone();
-    assert_eq!(ask(&mut client, &json!({ "subscriptions": {} }))["subscriptions"][0]["who"], "all");
+    assert_eq!(
+        ask(&mut client, &json!({ "subscriptions": {} }))["subscriptions"][0]["who"],
+        "all"
+    );
     place.provider.publish(1, ACKED, &[1448]);
     let signal = hear(&mut client);
     assert_eq!(signal["event"], "tcp.acked");
-    assert_eq!((&signal["flow"], &signal["subscription"]), (&json!("0:1"), &number));
+    assert_eq!(
+        (&signal["flow"], &signal["subscription"]),
+        (&json!("0:1"), &number)
+    );
     assert_eq!(signal["fields"], json!({ "bytes": 1448 }));
     assert_eq!(signal["with"], json!({ ".conn.cc.cwnd": 20 }));
     let change = json!({ "change": { "subscription": number, "frequency": 2 } });
@@ -31,13 +37,21 @@ fn each_request_has_its_answer() {
     (0..2).for_each(|n| place.provider.publish(0, ACKED, &[n]));
     assert_eq!(hear(&mut client)["fields"]["bytes"], 1);
     let statistics = ask(&mut client, &json!({ "statistics": number }));
-    assert_eq!(statistics["statistics"], json!({ "events": 3, "passed": 2, "lost": 0, "crowded": 0 }));
+    assert_eq!(
+        statistics["statistics"],
+        json!({ "events": 3, "passed": 2, "lost": 0, "crowded": 0 })
+    );
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
     assert_eq!(ask(&mut client, &set)["modified"]["before"], 10);
-    let probed =
-        ask(&mut client, &json!({ "probe": { "flow": "0:0", "variables": ["*.cwnd", ".conn.srtt"] } }));
-    assert_eq!(probed["probed"]["values"], json!({ "tcp.conn.cc.cwnd": 99, "tcp.conn.srtt": 7 }));
+    let probed = ask(
+        &mut client,
+        &json!({ "probe": { "flow": "0:0", "variables": ["*.cwnd", ".conn.srtt"] } }),
+    );
+    assert_eq!(
+        probed["probed"]["values"],
+        json!({ "tcp.conn.cc.cwnd": 99, "tcp.conn.srtt": 7 })
+    );
     let back = json!({ "release": { "flow": "0:0", "variable": "tcp.conn.cc.cwnd" } });
     assert_eq!(ask(&mut client, &back)["released"]["before"], 99);
     assert_eq!(place.provider.window(0), 10);
@@ -45,11 +59,18 @@ fn each_request_has_its_answer() {
     judge(&steer);
     client.tell(&steer).expect("it is there");
     soon("the window is set", || place.provider.window(1) == 50);
-    client.tell(&json!({ "steer": { "flow": "0:1", "variable": ".conn.cc.cwnd" } })).expect("it is there");
+    client
+        .tell(&json!({ "steer": { "flow": "0:1", "variable": ".conn.cc.cwnd" } }))
+        .expect("it is there");
     soon("the window is given back", || place.provider.window(1) == 20);
-    assert_eq!(ask(&mut client, &json!({ "unsubscribe": number })), json!({ "unsubscribed": number }));
+    assert_eq!(
+        ask(&mut client, &json!({ "unsubscribe": number })),
+        json!({ "unsubscribed": number })
+    );
     let want = ["set", "released", "set", "released"];
-    soon("the log has it all", || place.acts().iter().map(|act| act.1).eq(want));
+    soon("the log has it all", || {
+        place.acts().iter().map(|act| act.1).eq(want)
+    });
     let audit = ask(&mut client, &json!({ "audit": {} }));
     assert_eq!(audit["audit"][0]["value"], 99);
 }
@@ -64,7 +85,9 @@ fn what_one_may_not_read_is_in_no_answer() {
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
     ask(&mut steerer, &set);
-    soon("it is in the log", || ask(&mut steerer, &json!({ "audit": {} }))["audit"][0]["value"] == 99);
+    soon("it is in the log", || {
+        ask(&mut steerer, &json!({ "audit": {} }))["audit"][0]["value"] == 99
+    });
     let mut told = |of: &str| {
         let count = |client: &mut Client| ask(client, &json!({ of: {} }))[of].as_array().map(Vec::len);
         [count(&mut blind), count(&mut state), count(&mut steerer)]
@@ -86,7 +109,10 @@ fn each_refusal_says_why_and_what_to_do() {
             json!({ "subscribe": { "events": ["tcp.closed"] } }),
             "`some` has no right to hear of tcp.closed: an operator's rights file grants it",
         ),
-        (json!({ "subscribe": { "events": ["tcp.ackd"] } }), "no provider has an event `tcp.ackd`"),
+        (
+            json!({ "subscribe": { "events": ["tcp.ackd"] } }),
+            "no provider has an event `tcp.ackd`",
+        ),
         (
             json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.srtt"] } }),
             "no right to read tcp.conn.srtt",
@@ -95,20 +121,35 @@ fn each_refusal_says_why_and_what_to_do() {
             json!({ "subscribe": { "events": ["tcp.acked"], "priority": 3 } }),
             "no right to take priority 3 (its highest is 2)",
         ),
-        (json!({ "subscribe": { "events": ["tcp.acked"], "ring": true } }), "ask for one first"),
+        (
+            json!({ "subscribe": { "events": ["tcp.acked"], "ring": true } }),
+            "ask for one first",
+        ),
         (json!({ "change": { "subscription": 77 } }), "no subscription 77"),
         (json!({ "unsubscribe": 77 }), "no subscription 77"),
         (json!({ "statistics": 77 }), "no subscription 77"),
         (json!({ "probe": { "flow": "0:9" } }), "there is no flow 0:9"),
         (json!({ "probe": { "flow": "7:0" } }), "there is no source 7"),
-        (json!({ "probe": { "flow": "0:0", "variables": [".conn.srtt"] } }), "no right to read"),
+        (
+            json!({ "probe": { "flow": "0:0", "variables": [".conn.srtt"] } }),
+            "no right to read",
+        ),
         (
             json!({ "probe": { "flow": "0:0", "variables": ["tcp.cwnd"] } }),
             "no provider has a variable `tcp.cwnd`; there are tcp.conn.cc.cwnd",
         ),
-        (modify("0:0", "tcp.conn.cc.cwnd", 51), "tcp.conn.cc.cwnd: 51 is outside 5..=50"),
-        (modify("0:0", "tcp.conn.state", 4), "tcp.conn.state can be read only"),
-        (modify("0:0", "tcp.conn.*", 4), "names 2 variables: one at a time is set"),
+        (
+            modify("0:0", "tcp.conn.cc.cwnd", 51),
+            "tcp.conn.cc.cwnd: 51 is outside 5..=50",
+        ),
+        (
+            modify("0:0", "tcp.conn.state", 4),
+            "tcp.conn.state can be read only",
+        ),
+        (
+            modify("0:0", "tcp.conn.*", 4),
+            "names 2 variables: one at a time is set",
+        ),
         (modify("0:9", "tcp.conn.cc.cwnd", 9), "there is no flow 0:9"),
         (
             json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 9, "lease": 0 } }),
@@ -118,7 +159,10 @@ fn each_refusal_says_why_and_what_to_do() {
             json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } }),
             "it is not held by this subscriber",
         ),
-        (json!({ "hello": { "name": "some", "priority": 3 } }), "no right to take priority 3"),
+        (
+            json!({ "hello": { "name": "some", "priority": 3 } }),
+            "no right to take priority 3",
+        ),
         (json!({ "dance": {} }), "unknown variant `dance`"),
     ] {
         let said = refusal(&mut some, &request);
@@ -157,7 +201,10 @@ fn an_error_of_steering_is_told_as_one() {
     ] {
         client.tell(&wrong).expect("it is there");
         assert!(ask(&mut client, &json!({ "flows": {} }))["flows"].is_array());
-        assert!(matches!(client.hear(Some(Duration::from_millis(1))), Err(ClientError::Refused(_))));
+        assert!(matches!(
+            client.hear(Some(Duration::from_millis(1))),
+            Err(ClientError::Refused(_))
+        ));
     }
 }
 
@@ -187,7 +234,9 @@ fn what_is_offered_is_described() {
     let tcp = hawser_engine::schema(program.module()).expect("a schema");
     let missing = tcp.undescribed();
     assert!(
-        missing.iter().all(|name| name.starts_with("tcp.assertion_failed.") || tcp.variable(name).is_some()),
+        missing
+            .iter()
+            .all(|name| name.starts_with("tcp.assertion_failed.") || tcp.variable(name).is_some()),
         "{missing:?}"
     );
     for (name, about) in [

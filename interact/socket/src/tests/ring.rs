@@ -31,7 +31,10 @@ fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
     for round in 0..20u64 {
         (0..50).for_each(|n| place.provider.publish(0, ACKED, &[round * 50 + n]));
         while next < (round + 1) * 50 {
-            assert!(bell.wait(&ring, Duration::from_secs(10)).expect("it is there"), "it is woken");
+            assert!(
+                bell.wait(&ring, Duration::from_secs(10)).expect("it is there"),
+                "it is woken"
+            );
             let take = |signal: &Signal<'_>, _: &mut Hands| {
                 assert_eq!((signal.fields(), signal.lost()), (&[next][..], 0));
                 next += 1;
@@ -39,7 +42,10 @@ fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
             run_waiting(&mut ring, &mut Hands::default(), take, |_| {});
         }
     }
-    assert!(matches!(client.hear(Some(Duration::from_millis(10))), Ok(Heard::Nothing)), "no lines");
+    assert!(
+        matches!(client.hear(Some(Duration::from_millis(10))), Ok(Heard::Nothing)),
+        "no lines"
+    );
     (0..100).for_each(|n| place.provider.publish(0, ACKED, &[n]));
     let lost =
         |client: &mut Client| ask(client, &json!({ "statistics": number }))["statistics"]["lost"].clone();
@@ -52,7 +58,12 @@ fn memory_that_could_shrink_is_not_mapped() {
 
     let plain = memfd_create("plain", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("memory");
     ftruncate(&plain, 1 << 16).expect("it grows");
-    assert!(shared::accept(&plain).expect_err("refused").to_string().contains("not sealed"));
+    assert!(
+        shared::accept(&plain)
+            .expect_err("refused")
+            .to_string()
+            .contains("not sealed")
+    );
     let offer = shared::offer(16).expect("memory");
     assert!(ftruncate(&offer.files[0], 0).is_err(), "sealed");
     assert!(shared::accept(&offer.files[0]).is_ok());
@@ -68,7 +79,9 @@ fn vandal() {
     let words = memory.words();
     let mut x = 1u64;
     for n in 0.. {
-        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        x = x
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         let value = if n % 3 == 0 { x >> 40 } else { x };
         words[(x >> 33) as usize % words.len()].store(value, Ordering::Relaxed);
     }
@@ -90,7 +103,12 @@ fn garbage_in_the_ring_harms_nobody_else() {
     vandal.kill().expect("it is ours");
     vandal.wait().expect("it ends");
     soon("it is gone", || place.bus.subscriptions().len() == 1);
-    assert_eq!(ask(&mut other, &json!({ "flows": {} }))["flows"].as_array().map(Vec::len), Some(2));
+    assert_eq!(
+        ask(&mut other, &json!({ "flows": {} }))["flows"]
+            .as_array()
+            .map(Vec::len),
+        Some(2)
+    );
 }
 
 /// A ring holds no more than its memory says, whatever the other end claims.

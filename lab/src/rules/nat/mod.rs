@@ -32,7 +32,9 @@ impl Translator {
     /// A translator without mappings; its dice choose the first port.
     pub(crate) fn new(plan: &NatPlan, seed: u64, label: &str) -> Translator {
         let table = Table::new(plan, &mut Dice::new(seed, &format!("{label}/nat")));
-        Translator { table: Arc::new(Mutex::new(table)) }
+        Translator {
+            table: Arc::new(Mutex::new(table)),
+        }
     }
 
     /// The rule for what leaves, to come first of all.
@@ -79,8 +81,11 @@ impl Rule for Outward {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             // An error quotes a packet that came in: its destination is whom it was translated for.
             let (from, to) = flow.ends();
-            let outside =
-                if flow.is_error() { table.of_inside(now, from)? } else { table.outward(now, from, to)? };
+            let outside = if flow.is_error() {
+                table.of_inside(now, from)?
+            } else {
+                table.outward(now, from, to)?
+            };
             flow.rewrite(frame, End::Source, outside);
             Some(())
         })
@@ -97,8 +102,11 @@ impl Rule for Inward {
     fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             let (from, to) = flow.ends();
-            let inside =
-                if flow.is_error() { table.of_outside(now, to)? } else { table.inward(now, from, to)? };
+            let inside = if flow.is_error() {
+                table.of_outside(now, to)?
+            } else {
+                table.inward(now, from, to)?
+            };
             flow.rewrite(frame, End::Destination, inside);
             Some(())
         })

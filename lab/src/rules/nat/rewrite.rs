@@ -53,13 +53,24 @@ impl Flow {
                 let checksum = if protocol == TCP { 16 } else { 6 };
                 message.get(checksum..checksum + 2)?;
                 let (from, to) = packet.ports(frame)?;
-                let end = |address, port| Endpoint { protocol, address, port };
+                let end = |address, port| Endpoint {
+                    protocol,
+                    address,
+                    port,
+                };
                 (Kind::Ports { checksum }, end(source, from), end(destination, to))
             }
             ICMP => of_icmp(frame, packet, transport, source, destination)?,
             _ => return None,
         };
-        Some(Flow { network: packet.network, transport, end: packet.end, kind, source, destination })
+        Some(Flow {
+            network: packet.network,
+            transport,
+            end: packet.end,
+            kind,
+            source,
+            destination,
+        })
     }
 
     /// Source and destination.
@@ -79,8 +90,9 @@ impl Flow {
                 let at = self.transport + checksum;
                 let is_absent = new.protocol == UDP && frame[at..at + 2] == [0, 0];
                 let port_at = self.transport + if end == End::Source { 0 } else { 2 };
-                let change =
-                    self.rewrite_address(frame, end, new.address).then(put(frame, port_at, new.port));
+                let change = self
+                    .rewrite_address(frame, end, new.address)
+                    .then(put(frame, port_at, new.port));
                 if !is_absent {
                     update(frame, at, change, new.protocol == UDP);
                 }
@@ -97,7 +109,11 @@ impl Flow {
     /// In an error both its own address changes and, in the packet that it quotes, the other end.
     fn rewrite_error(&self, frame: &mut [u8], end: End, new: Endpoint, network: usize, transport: usize) {
         self.rewrite_address(frame, end, new.address);
-        let quoted_end = if end == End::Source { End::Destination } else { End::Source };
+        let quoted_end = if end == End::Source {
+            End::Destination
+        } else {
+            End::Source
+        };
         let quoted = Flow { network, ..*self };
         quoted.rewrite_address(frame, quoted_end, new.address);
         let port = match (new.protocol, quoted_end) {
@@ -135,8 +151,11 @@ fn of_icmp(
 ) -> Option<(Kind, Endpoint, Endpoint)> {
     let message = frame.get(transport..packet.end)?;
     let header: &[u8; 8] = message.first_chunk()?;
-    let echo =
-        |address| Endpoint { protocol: ICMP, address, port: u16::from_be_bytes([header[4], header[5]]) };
+    let echo = |address| Endpoint {
+        protocol: ICMP,
+        address,
+        port: u16::from_be_bytes([header[4], header[5]]),
+    };
     match header[0] {
         // Echo reply and echo (RFC 792).
         0 | 8 => Some((Kind::Echo, echo(source), echo(destination))),
@@ -152,9 +171,10 @@ fn of_icmp(
             let start: &[u8; 8] = frame.get(inner..packet.end)?.first_chunk()?;
             let protocol = quoted[9];
             let (from_port, to_port) = match protocol {
-                TCP | UDP => {
-                    (u16::from_be_bytes([start[0], start[1]]), u16::from_be_bytes([start[2], start[3]]))
-                }
+                TCP | UDP => (
+                    u16::from_be_bytes([start[0], start[1]]),
+                    u16::from_be_bytes([start[2], start[3]]),
+                ),
                 ICMP if matches!(start[0], 0 | 8) => {
                     let id = u16::from_be_bytes([start[4], start[5]]);
                     (id, id)
@@ -162,8 +182,19 @@ fn of_icmp(
                 _ => return None,
             };
             let (from, to) = addresses(frame, network)?;
-            let end = |address, port| Endpoint { protocol, address, port };
-            Some((Kind::Error { network, transport: inner }, end(to, to_port), end(from, from_port)))
+            let end = |address, port| Endpoint {
+                protocol,
+                address,
+                port,
+            };
+            Some((
+                Kind::Error {
+                    network,
+                    transport: inner,
+                },
+                end(to, to_port),
+                end(from, from_port),
+            ))
         }
         _ => None,
     }
@@ -206,7 +237,10 @@ fn update(frame: &mut [u8], at: usize, change: Changed, is_udp: bool) {
 
 fn sum_of(bytes: &[u8]) -> u32 {
     let mut words = bytes.chunks_exact(2);
-    let sum: u32 = words.by_ref().map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum: u32 = words
+        .by_ref()
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
+        .sum();
     sum + words.remainder().first().map_or(0, |last| u32::from(*last) << 8)
 }
 

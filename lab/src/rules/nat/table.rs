@@ -81,7 +81,11 @@ impl Table {
         let mapping = self.by_port.get_mut(&outside)?;
         mapping.used = now;
         mapping.meet(now, contact);
-        Some(Endpoint { address: self.address, port: outside.1, ..from })
+        Some(Endpoint {
+            address: self.address,
+            port: outside.1,
+            ..from
+        })
     }
 
     /// The inside endpoint for a packet that comes in; nothing when none is waiting for it.
@@ -89,7 +93,11 @@ impl Table {
         let contact = remote(self.filtering, from);
         let inside = self.of_outside(now, to)?;
         let mapping = self.by_port.get(&(to.protocol, to.port))?;
-        mapping.contacts.iter().any(|(known, _)| *known == contact).then_some(inside)
+        mapping
+            .contacts
+            .iter()
+            .any(|(known, _)| *known == contact)
+            .then_some(inside)
     }
 
     /// Whom an outside endpoint stands for.
@@ -120,7 +128,8 @@ impl Table {
     fn open(&mut self, now: Nanos, key: Key) -> Option<Outside> {
         if self.by_port.len() >= MAPPINGS {
             let timeout = self.timeout;
-            self.by_port.retain(|_, mapping| now < mapping.used.saturating_add(timeout));
+            self.by_port
+                .retain(|_, mapping| now < mapping.used.saturating_add(timeout));
             let alive = &self.by_port;
             self.by_key.retain(|_, outside| alive.contains_key(outside));
         }
@@ -136,14 +145,26 @@ impl Table {
             .find(|outside| !self.by_port.contains_key(outside))?;
         self.next = if free.1 == last { first } else { free.1 + 1 };
         self.by_key.insert(key, free);
-        self.by_port.insert(free, Mapping { key, contacts: Vec::new(), used: now });
+        self.by_port.insert(
+            free,
+            Mapping {
+                key,
+                contacts: Vec::new(),
+                used: now,
+            },
+        );
         Some(free)
     }
 
     /// Removes a mapping whose time is over.
     fn expire(&mut self, now: Nanos, key: &Key) {
-        let Some(outside) = self.by_key.get(key) else { return };
-        let is_over = self.by_port.get(outside).is_none_or(|m| now >= m.used.saturating_add(self.timeout));
+        let Some(outside) = self.by_key.get(key) else {
+            return;
+        };
+        let is_over = self
+            .by_port
+            .get(outside)
+            .is_none_or(|m| now >= m.used.saturating_add(self.timeout));
         if is_over {
             self.by_port.remove(outside);
             self.by_key.remove(key);

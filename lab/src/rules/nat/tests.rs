@@ -39,7 +39,11 @@ fn translator(change: impl FnOnce(&mut NatPlan)) -> Rig {
     };
     change(&mut plan);
     let translator = Translator::new(&plan, 1, "test");
-    Rig { outward: translator.outward(), inward: translator.inward(), translator }
+    Rig {
+        outward: translator.outward(),
+        inward: translator.inward(),
+        translator,
+    }
 }
 
 impl Rig {
@@ -81,7 +85,9 @@ fn apply(rule: &mut dyn Rule, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
 
 fn checksum(parts: &[&[u8]]) -> u16 {
     let bytes = parts.concat();
-    let words = bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0)));
+    let words = bytes
+        .chunks(2)
+        .map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0)));
     let mut sum: u64 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -106,7 +112,17 @@ fn ipv4(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
 fn packet(protocol: u8, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), data: &[u8]) -> Vec<u8> {
     let (source, destination) = (from.1.to_be_bytes(), to.1.to_be_bytes());
     let (mut segment, at) = match protocol {
-        TCP => ([&source[..], &destination, &[1; 8], &[0x50, 0x10, 1, 1, 0, 0, 0, 0], data].concat(), 16),
+        TCP => (
+            [
+                &source[..],
+                &destination,
+                &[1; 8],
+                &[0x50, 0x10, 1, 1, 0, 0, 0, 0],
+                data,
+            ]
+            .concat(),
+            16,
+        ),
         UDP => {
             let len = (8 + data.len() as u16).to_be_bytes();
             ([&source[..], &destination, &len, &[0, 0], data].concat(), 6)
@@ -122,7 +138,13 @@ fn pseudo(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, len: usize) -> Vec<u8> {
     if protocol == ICMP {
         return vec![];
     }
-    [&from.octets()[..], &to.octets(), &[0, protocol], &(len as u16).to_be_bytes()].concat()
+    [
+        &from.octets()[..],
+        &to.octets(),
+        &[0, protocol],
+        &(len as u16).to_be_bytes(),
+    ]
+    .concat()
 }
 
 /// Every checksum of a packet verifies: the sum over all, the field included, is zero.
@@ -143,13 +165,20 @@ fn packets_go_out_and_their_answers_come_back() {
             verify(&sent);
             let out = nat.out(0, sent.clone()).expect("it goes out");
             verify(&out);
-            assert_eq!((&out[26..30], &out[30..34]), (&OUTSIDE.octets()[..], &SERVER.octets()[..]));
+            assert_eq!(
+                (&out[26..30], &out[30..34]),
+                (&OUTSIDE.octets()[..], &SERVER.octets()[..])
+            );
             assert_eq!(out[42..].len(), sent[42..].len());
             let at = if protocol == ICMP { 38 } else { 34 };
             let port = u16::from_be_bytes([out[at], out[at + 1]]);
             assert!((40_000..=49_999).contains(&port), "{port}");
-            let answer =
-                packet(protocol, (SERVER, if protocol == ICMP { port } else { 80 }), (OUTSIDE, port), data);
+            let answer = packet(
+                protocol,
+                (SERVER, if protocol == ICMP { port } else { 80 }),
+                (OUTSIDE, port),
+                data,
+            );
             let back = nat.back(SECOND, answer).expect("the answer comes in");
             verify(&back);
             let at = if protocol == ICMP { 38 } else { 36 };
@@ -178,7 +207,11 @@ fn mapping_and_filtering_depend_as_chosen() {
         let mut nat = translator(|plan| plan.mapping = mapping);
         nat.port(0, 5000, (SERVER, 80)) == nat.port(0, 5000, to)
     };
-    let table = [(Independent, true, true), (Address, true, false), (Endpoint, false, false)];
+    let table = [
+        (Independent, true, true),
+        (Address, true, false),
+        (Endpoint, false, false),
+    ];
     for (mapping, other_port, other_address) in table {
         assert_eq!(same_port(mapping, (SERVER, 81)), other_port, "{mapping:?}");
         assert_eq!(same_port(mapping, (OTHER, 80)), other_address, "{mapping:?}");
@@ -201,19 +234,38 @@ fn nothing_comes_in_unasked() {
     let mut nat = translator(|_| ());
     assert!(!nat.comes_in(0, (SERVER, 80), 40_000));
     let port = nat.port(0, 5000, (SERVER, 80)).expect("a port");
-    assert!(nat.back(1, packet(TCP, (SERVER, 80), (OUTSIDE, port), b"")).is_none(), "another protocol");
-    assert!(nat.back(1, packet(UDP, (SERVER, 80), (INSIDE, 5000), b"")).is_none(), "to the inside address");
+    assert!(
+        nat.back(1, packet(TCP, (SERVER, 80), (OUTSIDE, port), b""))
+            .is_none(),
+        "another protocol"
+    );
+    assert!(
+        nat.back(1, packet(UDP, (SERVER, 80), (INSIDE, 5000), b""))
+            .is_none(),
+        "to the inside address"
+    );
 }
 
 #[test]
 fn mappings_end_without_packets_from_inside() {
     let mut nat = translator(|_| ());
     let port = nat.port(0, 5000, (SERVER, 80)).expect("a port");
-    assert_eq!(nat.port(29 * SECOND, 5000, (SERVER, 80)), Some(port), "it was used in time");
+    assert_eq!(
+        nat.port(29 * SECOND, 5000, (SERVER, 80)),
+        Some(port),
+        "it was used in time"
+    );
     assert!(nat.comes_in(58 * SECOND, (SERVER, 80), port));
     //= RFC4787 4.3
-    assert!(!nat.comes_in(59 * SECOND, (SERVER, 80), port), "coming in does not keep it");
-    assert_ne!(nat.port(60 * SECOND, 5000, (SERVER, 80)), Some(port), "another port");
+    assert!(
+        !nat.comes_in(59 * SECOND, (SERVER, 80), port),
+        "coming in does not keep it"
+    );
+    assert_ne!(
+        nat.port(60 * SECOND, 5000, (SERVER, 80)),
+        Some(port),
+        "another port"
+    );
 }
 
 #[test]
@@ -232,8 +284,14 @@ fn mappings_are_bounded() {
         assert!(nat.port(0, 1000 + from, (SERVER, 80)).is_some());
     }
     assert_eq!(nat.port(1, 60_000, (SERVER, 80)), None);
-    assert!(nat.port(1, 1000, (SERVER, 80)).is_some(), "who has a mapping keeps it");
-    assert!(nat.port(31 * SECOND, 60_000, (SERVER, 80)).is_some(), "old ones make room");
+    assert!(
+        nat.port(1, 1000, (SERVER, 80)).is_some(),
+        "who has a mapping keeps it"
+    );
+    assert!(
+        nat.port(31 * SECOND, 60_000, (SERVER, 80)).is_some(),
+        "old ones make room"
+    );
 }
 
 #[test]
@@ -255,11 +313,17 @@ fn errors_reach_whom_they_concern() {
         let mut error = [&[3, 4, 0, 0, 0, 0, 5, 0x78], quote].concat();
         let sum = checksum(&[&error]);
         error[2..4].copy_from_slice(&sum.to_be_bytes());
-        let back = nat.back(1, ipv4(ICMP, SERVER, OUTSIDE, &error)).expect("the error comes in");
+        let back = nat
+            .back(1, ipv4(ICMP, SERVER, OUTSIDE, &error))
+            .expect("the error comes in");
         verify(&back);
         assert_eq!(back[30..34], INSIDE.octets());
         let (before, after) = (&sent[14..42], &back[42..]);
-        assert_eq!(&after[..20], &before[..20], "the quoted IP header is the one that was sent");
+        assert_eq!(
+            &after[..20],
+            &before[..20],
+            "the quoted IP header is the one that was sent"
+        );
         let ports = if protocol == ICMP { 24..26 } else { 20..24 };
         assert_eq!(&after[ports.clone()], &before[ports], "and so are its ports");
     }
@@ -274,7 +338,9 @@ fn errors_from_inside_go_out() {
     let mut error = [&[3, 3, 0, 0, 0, 0, 0, 0], &inside[14..42]].concat();
     let sum = checksum(&[&error]);
     error[2..4].copy_from_slice(&sum.to_be_bytes());
-    let out = nat.out(2, ipv4(ICMP, INSIDE, SERVER, &error)).expect("the error goes out");
+    let out = nat
+        .out(2, ipv4(ICMP, INSIDE, SERVER, &error))
+        .expect("the error goes out");
     verify(&out);
     assert_eq!(out[26..30], OUTSIDE.octets());
     assert_eq!(out[42..66], came[14..38], "it quotes what the server sent");
@@ -311,7 +377,11 @@ fn any_bytes_are_survived() {
         }
         frame.truncate(dice.between(0, frame.len() as u64 + 20) as usize);
         let len = frame.len();
-        let passed = if round % 2 == 0 { nat.out(round, frame) } else { nat.back(round, frame) };
+        let passed = if round % 2 == 0 {
+            nat.out(round, frame)
+        } else {
+            nat.back(round, frame)
+        };
         assert!(passed.is_none_or(|frame| frame.len() == len));
     }
 }

@@ -37,11 +37,20 @@ pub(super) fn cut(
     let mut missing = |what: &str, bit: u32| {
         let name = &blueprint.name;
         let reason = format!("devices have {what} at bit {bit} of the header, and `{name}` does not");
-        found.push(Hindrance { span: blueprint_at, reason });
+        found.push(Hindrance {
+            span: blueprint_at,
+            reason,
+        });
     };
     if blueprint.fixed_len < SHORTEST {
-        let reason = format!("the header of `{}` is shorter than those that devices cut", blueprint.name);
-        found.push(Hindrance { span: blueprint_at, reason });
+        let reason = format!(
+            "the header of `{}` is shorter than those that devices cut",
+            blueprint.name
+        );
+        found.push(Hindrance {
+            span: blueprint_at,
+            reason,
+        });
         return None;
     }
     let number = field_at(fields, NUMBER).filter(|field| matches!(field.content, Content::Field(_)));
@@ -59,14 +68,21 @@ pub(super) fn cut(
     match rule_of(number, rules) {
         Some((_, Shape::Grows | Shape::Other(_), _)) => {}
         Some((rule, _, at)) => {
-            let reason =
-                format!("`{}` does not grow by the payload's bytes in the rule `{}`", number.name, rule.name);
+            let reason = format!(
+                "`{}` does not grow by the payload's bytes in the rule `{}`",
+                number.name, rule.name
+            );
             found.push(Hindrance { span: *at, reason });
         }
         None => {
-            let reason =
-                format!("no rule of the instruction makes `{}` grow by the payload's bytes", number.name);
-            found.push(Hindrance { span: blueprint_at, reason });
+            let reason = format!(
+                "no rule of the instruction makes `{}` grow by the payload's bytes",
+                number.name
+            );
+            found.push(Hindrance {
+                span: blueprint_at,
+                reason,
+            });
         }
     }
     let mut cut = Cut {
@@ -80,8 +96,12 @@ pub(super) fn cut(
         place_rule(rule, *shape, *at, fields, &mut cut, found);
     }
     let changed = std::iter::once(FIRST_ONLY).chain(LAST_ONLY);
-    let ruled =
-        |bit: u32| fields.list.iter().any(|field| covers(field, bit) && rule_of(field, rules).is_some());
+    let ruled = |bit: u32| {
+        fields
+            .list
+            .iter()
+            .any(|field| covers(field, bit) && rule_of(field, rules).is_some())
+    };
     cut.clear = changed.filter(|bit| !ruled(*bit)).collect();
     Some(cut)
 }
@@ -95,36 +115,60 @@ fn place_rule(
     cut: &mut Cut,
     found: &mut Vec<Hindrance>,
 ) {
-    let field = fields.list.iter().find(|field| field.content == Content::Field(rule.field.offset));
-    let mut hinder = |what: String| found.push(Hindrance { span: at, reason: what });
+    let field = fields
+        .list
+        .iter()
+        .find(|field| field.content == Content::Field(rule.field.offset));
+    let mut hinder = |what: String| {
+        found.push(Hindrance {
+            span: at,
+            reason: what,
+        })
+    };
     let Some(field) = field else {
         if shape != Shape::Same {
-            hinder(format!("the rule `{}` changes a field behind those that devices know", rule.name));
+            hinder(format!(
+                "the rule `{}` changes a field behind those that devices know",
+                rule.name
+            ));
         }
         return;
     };
     let name = field.name;
     let is_bit = |bits: &[u32]| field.bits == 1 && bits.contains(&field.from);
-    let touched = LAST_ONLY.iter().chain([&FIRST_ONLY]).any(|bit| covers(field, *bit));
+    let touched = LAST_ONLY
+        .iter()
+        .chain([&FIRST_ONLY])
+        .any(|bit| covers(field, *bit));
     match shape {
         Shape::Grows if (field.from, field.bits) == NUMBER => {}
         Shape::Grows => hinder(format!("`{name}` grows, and devices make another field grow")),
         Shape::LastOnly if is_bit(&LAST_ONLY) => cut.last_only.push(name.to_owned()),
         Shape::LastOnly => {
-            hinder(format!("`{name}` stands on the last packet only, and devices do that to other flags"));
+            hinder(format!(
+                "`{name}` stands on the last packet only, and devices do that to other flags"
+            ));
         }
         Shape::FirstOnly if is_bit(&[FIRST_ONLY]) => cut.first_only.push(name.to_owned()),
         Shape::FirstOnly => {
-            hinder(format!("`{name}` stands on the first packet only, and devices do that to another flag"));
+            hinder(format!(
+                "`{name}` stands on the first packet only, and devices do that to another flag"
+            ));
         }
         Shape::Same if is_bit(&LAST_ONLY) => {
-            hinder(format!("`{name}` stands on every packet, and devices keep it on the last one only"));
+            hinder(format!(
+                "`{name}` stands on every packet, and devices keep it on the last one only"
+            ));
         }
         Shape::Same if is_bit(&[FIRST_ONLY]) => {
-            hinder(format!("`{name}` stands on every packet, and devices keep it on the first one only"));
+            hinder(format!(
+                "`{name}` stands on every packet, and devices keep it on the first one only"
+            ));
         }
         Shape::Same if touched => {
-            hinder(format!("`{name}` holds flags that devices change: give each a field of its own"));
+            hinder(format!(
+                "`{name}` holds flags that devices change: give each a field of its own"
+            ));
         }
         // What is in the way of `Other` has been said.
         Shape::Same | Shape::Other(_) => {}
@@ -136,13 +180,19 @@ fn only_one_checksum(fields: &Fields<'_>, place: &dyn Fn(&str) -> Span, found: &
     for field in &fields.list {
         if matches!(field.content, Content::Checksum { .. }) && (field.from, field.bits) != CHECKSUM {
             let reason = format!("`{}` is a checksum that devices do not know", field.name);
-            found.push(Hindrance { span: place(field.name), reason });
+            found.push(Hindrance {
+                span: place(field.name),
+                reason,
+            });
         }
     }
 }
 
 fn field_at<'f, 'm>(fields: &'f Fields<'m>, (from, bits): (u32, u32)) -> Option<&'f Field<'m>> {
-    fields.list.iter().find(|field| (field.from, field.bits) == (from, bits))
+    fields
+        .list
+        .iter()
+        .find(|field| (field.from, field.bits) == (from, bits))
 }
 
 fn covers(field: &Field<'_>, bit: u32) -> bool {
@@ -153,5 +203,7 @@ fn rule_of<'r, 'm>(
     field: &Field<'_>,
     rules: &'r [(&'m SegRule, Shape, Span)],
 ) -> Option<&'r (&'m SegRule, Shape, Span)> {
-    rules.iter().find(|(rule, ..)| field.content == Content::Field(rule.field.offset))
+    rules
+        .iter()
+        .find(|(rule, ..)| field.content == Content::Field(rule.field.offset))
 }

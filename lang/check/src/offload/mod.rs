@@ -28,7 +28,11 @@ use shape::Shape;
 impl Checker<'_> {
     /// Proves, or finds out why not, for every packet instruction of the program.
     pub(crate) fn prove_offloads(&mut self) {
-        if self.diagnostics.iter().any(|finding| finding.severity == Severity::Error) {
+        if self
+            .diagnostics
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+        {
             return;
         }
         let mut sites: BTreeMap<(BlueprintId, Vec<RuleId>), Vec<ir::Span>> = BTreeMap::new();
@@ -42,7 +46,12 @@ impl Checker<'_> {
         }
         let proved = sites.into_iter().map(|((blueprint, rules), sites)| {
             let proof = self.prove(blueprint, &rules, sites[0]);
-            Offload { blueprint, rules, sites, proof }
+            Offload {
+                blueprint,
+                rules,
+                sites,
+                proof,
+            }
         });
         self.module.offloads = proved.collect();
     }
@@ -50,7 +59,10 @@ impl Checker<'_> {
     fn prove(&self, id: BlueprintId, rules: &[RuleId], site: ir::Span) -> Result<Cut, Vec<Hindrance>> {
         let blueprint = &self.module.blueprints[id.0 as usize];
         let Some(data_at) = blueprint.data_at else {
-            return Err(vec![hindrance(site, format!("`{}` carries no data", blueprint.name))]);
+            return Err(vec![hindrance(
+                site,
+                format!("`{}` carries no data", blueprint.name),
+            )]);
         };
         if rules.is_empty() {
             return Err(vec![hindrance(
@@ -63,7 +75,11 @@ impl Checker<'_> {
             .map(|rule| {
                 let rule_index = rule.0 as usize;
                 let rule = &self.module.seg_rules[rule_index];
-                (rule, Shape::of(rule, data_at), span(self.rule_decls[rule_index].name.span))
+                (
+                    rule,
+                    Shape::of(rule, data_at),
+                    span(self.rule_decls[rule_index].name.span),
+                )
             })
             .collect();
         let mut found = Vec::new();
@@ -90,7 +106,10 @@ impl Checker<'_> {
 
     /// Where a blueprint declares a field.
     fn field_span(&self, blueprint: BlueprintId, name: &str) -> Option<ir::Span> {
-        let record = self.records.iter().find(|record| record.blueprint == Some(blueprint))?;
+        let record = self
+            .records
+            .iter()
+            .find(|record| record.blueprint == Some(blueprint))?;
         let member = record.members.iter().find(|member| member.name.name == name)?;
         Some(span(member.name.span))
     }

@@ -24,7 +24,13 @@ pub(super) enum Shape {
 impl Shape {
     /// The form of a rule; the blueprint's `data_t` is at `data_at`.
     pub(super) fn of(rule: &SegRule, data_at: u32) -> Shape {
-        let SegRule { first, mid, last, only, .. } = rule;
+        let SegRule {
+            first,
+            mid,
+            last,
+            only,
+            ..
+        } = rule;
         let sums = |e: &Expr| is_previous_plus_payload(e, &rule.field, data_at);
         if mentions_previous(first) || mentions_previous(only) {
             return Shape::Other("looks at an earlier packet for the first one");
@@ -60,7 +66,9 @@ fn mentions_previous(e: &Expr) -> bool {
 
 /// `prev.field + prev.data.len`, in either order, as far as 32 bits go.
 fn is_previous_plus_payload(e: &Expr, field: &Place, data_at: u32) -> bool {
-    let ExprKind::Binary(BinOp::Add, a, b) = &widened(e).kind else { return false };
+    let ExprKind::Binary(BinOp::Add, a, b) = &widened(e).kind else {
+        return false;
+    };
     let len_at = data_at + std::mem::offset_of!(Data, len) as u32;
     let is = |e: &Expr, offset: u32, ty: &Ty| match &widened(e).kind {
         ExprKind::Load(place) => {
@@ -71,8 +79,10 @@ fn is_previous_plus_payload(e: &Expr, field: &Place, data_at: u32) -> bool {
         }
         _ => false,
     };
-    let (previous, payload) =
-        (|e: &Expr| is(e, field.offset, &field.ty), |e: &Expr| is(e, len_at, &Ty::uint(32)));
+    let (previous, payload) = (
+        |e: &Expr| is(e, field.offset, &field.ty),
+        |e: &Expr| is(e, len_at, &Ty::uint(32)),
+    );
     (previous(a) && payload(b)) || (payload(a) && previous(b))
 }
 

@@ -24,26 +24,52 @@ pub(crate) fn module(text: &str) -> Module {
 
 /// Name and offset of each field of a structure, and the structure's size.
 pub(crate) fn layout<'m>(module: &'m Module, name: &str) -> (Vec<(&'m str, u32)>, u32) {
-    let structure = module.structs.iter().find(|s| s.name == name).expect("the structure is there");
-    let fields = structure.fields.iter().map(|f| (f.name.as_str(), f.offset)).collect();
+    let structure = module
+        .structs
+        .iter()
+        .find(|s| s.name == name)
+        .expect("the structure is there");
+    let fields = structure
+        .fields
+        .iter()
+        .map(|f| (f.name.as_str(), f.offset))
+        .collect();
     (fields, structure.size)
 }
 
 /// A field of a structure.
 pub(crate) fn field<'m>(module: &'m Module, structure: &str, field: &str) -> &'m Field {
-    let structure = module.structs.iter().find(|s| s.name == structure).expect("the structure is there");
-    structure.fields.iter().find(|f| f.name == field).expect("the field is there")
+    let structure = module
+        .structs
+        .iter()
+        .find(|s| s.name == structure)
+        .expect("the structure is there");
+    structure
+        .fields
+        .iter()
+        .find(|f| f.name == field)
+        .expect("the field is there")
 }
 
 /// The chain of an event.
 pub(crate) fn chain<'m>(module: &'m Module, event: &str) -> &'m Chain {
-    let index = module.events.iter().position(|e| e.name == event).expect("the event is there");
+    let index = module
+        .events
+        .iter()
+        .position(|e| e.name == event)
+        .expect("the event is there");
     &module.chains[index]
 }
 
 /// Records, their bytes, packets, raises.
 pub(crate) fn bounds(module: &Module, event: &str) -> [u32; 4] {
-    let Bounds { records, record_bytes, packets, raises, .. } = chain(module, event).bounds;
+    let Bounds {
+        records,
+        record_bytes,
+        packets,
+        raises,
+        ..
+    } = chain(module, event).bounds;
     [records, record_bytes, packets, raises]
 }
 

@@ -20,8 +20,9 @@ fn programs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/run");
     let entries = std::fs::read_dir(&folder).expect("the folder of programs is there");
     let paths = entries.map(|entry| entry.expect("the folder can be read").path());
-    let mut programs: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|e| e == "mtp")).collect();
+    let mut programs: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|e| e == "mtp"))
+        .collect();
     programs.sort();
     programs
 }
@@ -29,7 +30,10 @@ fn programs() -> Vec<PathBuf> {
 /// What a program prints, or why it cannot run.
 fn run(path: &Path) -> Result<String, String> {
     let mut compilation = hawser_driver::compile(path);
-    let module = compilation.module.take().ok_or_else(|| compilation.render(false))?;
+    let module = compilation
+        .module
+        .take()
+        .ok_or_else(|| compilation.render(false))?;
     let params = module.params.iter().map(|p| p.default).collect();
     let program = Interpreter::new(Arc::new(module), params)?;
     let script = read_to_string(path.with_extension("steps")).unwrap_or_else(|_| "start".into());
@@ -48,7 +52,11 @@ fn every_program_does_what_is_expected() {
     let programs = programs();
     assert!(!programs.is_empty());
     for path in programs {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let expected = read_to_string(path.with_extension("expected")).unwrap_or_default();
         match run(&path) {
             Ok(printed) if printed == expected => {}

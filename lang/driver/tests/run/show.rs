@@ -26,7 +26,9 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
     let module: &Module = program.module();
     let fresh = if record.on == ON_FRESH { " (new)" } else { "" };
     let unit = |name: &str| {
-        let UnitRec { uid, addr, len, off, .. } = record.fixed();
+        let UnitRec {
+            uid, addr, len, off, ..
+        } = record.fixed();
         let len = if len == INF { "INF".into() } else { len.to_string() };
         format!("{name} {} addr={} len={len} off={off}", id(&uid), address(addr))
     };
@@ -38,7 +40,11 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
         let TimerRec { deadline, timer, .. } = record.fixed();
         let timers = on.map_or(&[][..], |id| &module.contexts[id.0 as usize].timers);
         let which = timers.get(timer as usize).map_or("?", |t| &t.name);
-        if with_deadline { format!("{name} {which} at {deadline}") } else { format!("{name} {which}") }
+        if with_deadline {
+            format!("{name} {which} at {deadline}")
+        } else {
+            format!("{name} {which}")
+        }
     };
     let queue = |name: &str| {
         let QueueRec { value, queue, .. } = record.fixed();
@@ -78,9 +84,16 @@ pub(crate) fn record(program: &Interpreter, on: Option<ContextId>, record: &Reco
         RecordKind::QueueReset => queue("queue_reset"),
         RecordKind::Extern => {
             let ExternRec { extern_, .. } = record.fixed();
-            let words = record.tail::<ExternRec>().chunks(8).map(|w| number(w).to_string());
+            let words = record
+                .tail::<ExternRec>()
+                .chunks(8)
+                .map(|w| number(w).to_string());
             let args: Vec<String> = words.collect();
-            format!("extern {}({})", module.externs[extern_ as usize].name, args.join(", "))
+            format!(
+                "extern {}({})",
+                module.externs[extern_ as usize].name,
+                args.join(", ")
+            )
         }
     };
     format!("    {line}{fresh}\n")
@@ -110,13 +123,25 @@ fn packet(program: &Interpreter, record: &Record<'_>) -> String {
         .map(|at| bytemuck::pod_read_unaligned(&image[at as usize..at as usize + size_of::<Data>()]));
     let (len, cut) = data.map_or((0, 0), |d| (d.len, d.seg_size));
     let count = if cut == 0 { 1 } else { len.div_ceil(cut).max(1) };
-    let mut out = format!("packet {} queue={} rank={}", blueprint.name, packet.queue, packet.rank);
+    let mut out = format!(
+        "packet {} queue={} rank={}",
+        blueprint.name, packet.queue, packet.rank
+    );
     let mut left = len;
     for index in 0..count {
         let here = if cut == 0 { left } else { left.min(cut) };
         left -= here;
         let mut header = vec![0; blueprint.max_len as usize];
-        let built = program.build(&packet, &mut image, Segment { index, count, len: here }, &mut header);
+        let built = program.build(
+            &packet,
+            &mut image,
+            Segment {
+                index,
+                count,
+                len: here,
+            },
+            &mut header,
+        );
         let hex: String = header[..built.len].iter().fold(String::new(), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex
@@ -141,8 +166,13 @@ pub(crate) fn context(module: &Module, context: &Context, bytes: &[u8]) -> Strin
 }
 
 fn structure(module: &Module, structure: &Struct, bytes: &[u8]) -> String {
-    let field =
-        |f: &hawser_ir::Field| format!("{}: {}", f.name, value(module, &f.ty, &bytes[f.offset as usize..]));
+    let field = |f: &hawser_ir::Field| {
+        format!(
+            "{}: {}",
+            f.name,
+            value(module, &f.ty, &bytes[f.offset as usize..])
+        )
+    };
     let fields: Vec<String> = structure.fields.iter().map(field).collect();
     format!("{{ {} }}", fields.join(", "))
 }
@@ -157,7 +187,10 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
     };
     match ty {
         Ty::Bool => (bytes[0] != 0).to_string(),
-        Ty::Int { signed: true, bits } | Ty::Enum { signed: true, bits, .. } => {
+        Ty::Int { signed: true, bits }
+        | Ty::Enum {
+            signed: true, bits, ..
+        } => {
             let spare = 64 - u32::from(*bits);
             ((number(&bytes[..size(module, ty)]) << spare) as i64 >> spare).to_string()
         }
@@ -176,21 +209,41 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
         Ty::Id => id(&bytemuck::pod_read_unaligned(&bytes[..size_of::<Id>()])),
         Ty::Data => {
             let data: Data = bytemuck::pod_read_unaligned(&bytes[..size_of::<Data>()]);
-            format!("data({}, {}, {}, {})", id(&data.uid), data.off, data.len, data.seg_size)
+            format!(
+                "data({}, {}, {}, {})",
+                id(&data.uid),
+                data.off,
+                data.len,
+                data.seg_size
+            )
         }
         Ty::Bytes { len } => format!("{:02x?}", &bytes[..*len as usize]),
         Ty::Struct(id) => structure(module, module.structure(*id), bytes),
-        Ty::List { elem, .. } | Ty::Sorted { elem, .. } => {
-            list(elem, layout(module, &member_sizes(module)).stride(elem) as usize, LIST_HEADER as usize)
-        }
+        Ty::List { elem, .. } | Ty::Sorted { elem, .. } => list(
+            elem,
+            layout(module, &member_sizes(module)).stride(elem) as usize,
+            LIST_HEADER as usize,
+        ),
         Ty::Window { .. } => {
             let runs = number(&bytes[8..12]) as usize;
             let run = |i: usize| {
                 let at = WINDOW_HEADER as usize + i * 16;
-                format!("[{}, {})", number(&bytes[at..at + 8]), number(&bytes[at + 8..at + 16]))
+                format!(
+                    "[{}, {})",
+                    number(&bytes[at..at + 8]),
+                    number(&bytes[at + 8..at + 16])
+                )
             };
             let runs: Vec<String> = (0..runs).map(run).collect();
-            format!("{}: {}", number(&bytes[..8]), if runs.is_empty() { "-".into() } else { runs.join(" ") })
+            format!(
+                "{}: {}",
+                number(&bytes[..8]),
+                if runs.is_empty() {
+                    "-".into()
+                } else {
+                    runs.join(" ")
+                }
+            )
         }
         Ty::Options { list: which, .. } => {
             let stride = layout(module, &member_sizes(module)).option_stride(*which) as usize;
@@ -199,7 +252,11 @@ fn value(module: &Module, ty: &Ty, bytes: &[u8]) -> String {
                 let at = LIST_HEADER as usize + i * stride;
                 let member = &module.opt_list(*which).members[number(&bytes[at..at + 8]) as usize];
                 let body = module.structure(module.blueprints[member.blueprint.0 as usize].body);
-                format!("{} {}", member.name, structure(module, body, &bytes[at + OPTION_TAG as usize..]))
+                format!(
+                    "{} {}",
+                    member.name,
+                    structure(module, body, &bytes[at + OPTION_TAG as usize..])
+                )
             };
             let entries: Vec<String> = (0..len).map(entry).collect();
             format!("[{}]", entries.join(", "))
@@ -213,12 +270,23 @@ pub(crate) fn size(module: &Module, ty: &Ty) -> usize {
 }
 
 fn member_sizes(module: &Module) -> Vec<u32> {
-    let size = |m: &hawser_ir::OptKind| module.structure(module.blueprints[m.blueprint.0 as usize].body).size;
-    module.opt_lists.iter().map(|list| list.members.iter().map(size).max().unwrap_or(0)).collect()
+    let size = |m: &hawser_ir::OptKind| {
+        module
+            .structure(module.blueprints[m.blueprint.0 as usize].body)
+            .size
+    };
+    module
+        .opt_lists
+        .iter()
+        .map(|list| list.members.iter().map(size).max().unwrap_or(0))
+        .collect()
 }
 
 fn layout<'a>(module: &'a Module, member_size: &'a [u32]) -> Layout<'a> {
-    Layout { structs: &module.structs, member_size }
+    Layout {
+        structs: &module.structs,
+        member_size,
+    }
 }
 
 /// A number in native byte order.

@@ -21,8 +21,16 @@ use hawser_ir::buf::NET_ZERO;
 pub(crate) enum Step {
     Start,
     App(AppOp, Box<Op>),
-    Packet { net: Box<Net>, bytes: Vec<u8>, csum: Csum, icmp: Option<Icmp> },
-    Timer { context: String, timer: String },
+    Packet {
+        net: Box<Net>,
+        bytes: Vec<u8>,
+        csum: Csum,
+        icmp: Option<Icmp>,
+    },
+    Timer {
+        context: String,
+        timer: String,
+    },
     Now(u64),
 }
 
@@ -46,7 +54,10 @@ pub(crate) fn parse(line: &str) -> Result<Option<Step>, String> {
         "timer" => {
             let name = words.first().and_then(|word| word.split_once('.'));
             let (context, timer) = name.ok_or("a timer is named context.timer")?;
-            Step::Timer { context: context.into(), timer: timer.into() }
+            Step::Timer {
+                context: context.into(),
+                timer: timer.into(),
+            }
         }
         "now" => Step::Now(words.first().ok_or("now needs a time").and_then(|w| number(w))?),
         _ => return Err(format!("unknown step `{verb}`")),
@@ -60,8 +71,14 @@ fn number(text: &str) -> Result<u64, &'static str> {
 
 /// The bytes of a hexadecimal text.
 fn bytes(hex: &str) -> Result<Vec<u8>, String> {
-    let pair = |i: usize| hex.get(i..i + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-    (0..hex.len()).step_by(2).map(|i| pair(i).ok_or_else(|| format!("`{hex}` is not hexadecimal"))).collect()
+    let pair = |i: usize| {
+        hex.get(i..i + 2)
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
+    (0..hex.len())
+        .step_by(2)
+        .map(|i| pair(i).ok_or_else(|| format!("`{hex}` is not hexadecimal")))
+        .collect()
 }
 
 /// An address as the ABI holds it.
@@ -77,8 +94,14 @@ fn app(kind: AppOp, words: &[&str]) -> Result<Step, String> {
     let mut op: Op = bytemuck::Zeroable::zeroed();
     op.path_mtu = 1500;
     for word in words {
-        let (key, value) = word.split_once('=').ok_or_else(|| format!("expected key=value, not `{word}`"))?;
-        let socket = || value.parse::<SocketAddr>().map_err(|_| format!("`{value}` is no address and port"));
+        let (key, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("expected key=value, not `{word}`"))?;
+        let socket = || {
+            value
+                .parse::<SocketAddr>()
+                .map_err(|_| format!("`{value}` is no address and port"))
+        };
         match key {
             "local" => (op.local_ip, op.local_port) = (ip(&socket()?.ip().to_string())?, socket()?.port()),
             "remote" => (op.remote_ip, op.remote_port) = (ip(&socket()?.ip().to_string())?, socket()?.port()),
@@ -99,8 +122,19 @@ fn app(kind: AppOp, words: &[&str]) -> Result<Step, String> {
 }
 
 fn packet(quoted: bool, words: &[&str]) -> Result<Step, String> {
-    let mut net = Net { segs: 1, ttl: 64, version: 4, ..NET_ZERO };
-    let mut icmp = Icmp { kind: 0, mtu: 0, icmp_type: 0, icmp_code: 0, pad: [0; 6] };
+    let mut net = Net {
+        segs: 1,
+        ttl: 64,
+        version: 4,
+        ..NET_ZERO
+    };
+    let mut icmp = Icmp {
+        kind: 0,
+        mtu: 0,
+        icmp_type: 0,
+        icmp_code: 0,
+        pad: [0; 6],
+    };
     let mut csum = Csum::Complete;
     let mut data = Vec::new();
     for word in words {
@@ -116,5 +150,10 @@ fn packet(quoted: bool, words: &[&str]) -> Result<Step, String> {
             None => data.extend(bytes(word)?),
         }
     }
-    Ok(Step::Packet { net: Box::new(net), bytes: data, csum, icmp: quoted.then_some(icmp) })
+    Ok(Step::Packet {
+        net: Box::new(net),
+        bytes: data,
+        csum,
+        icmp: quoted.then_some(icmp),
+    })
 }

@@ -61,17 +61,32 @@ impl<'a> World<'a> {
         match step {
             Step::Start => self.input(Source::Start, Input::Start, None),
             Step::App(kind, op) => self.input(Source::App(kind), Input::App(kind, &op), Some(&op)),
-            Step::Packet { mut net, bytes, csum, icmp } => {
+            Step::Packet {
+                mut net,
+                bytes,
+                csum,
+                icmp,
+            } => {
                 let carries = |p: &&hawser_ir::Parser| matches!(p.source, Source::Ip(_) | Source::Udp(_));
                 let source = self.module.parsers.iter().find(carries).map(|p| p.source);
                 if let (Some(Source::Ip(number)), 0) = (source, net.protocol) {
                     net.protocol = number;
                 }
                 let addr = hawser_ir::abi::addr(0, 0);
-                let packet = Packet { net: &net, head: &bytes, tail: &[], addr, csum };
+                let packet = Packet {
+                    net: &net,
+                    head: &bytes,
+                    tail: &[],
+                    addr,
+                    csum,
+                };
                 match &icmp {
                     Some(icmp) => self.input(Source::IcmpError, Input::Icmp(packet, icmp), None),
-                    None => self.input(source.ok_or("no parser for packets")?, Input::Packet(packet), None),
+                    None => self.input(
+                        source.ok_or("no parser for packets")?,
+                        Input::Packet(packet),
+                        None,
+                    ),
                 }
             }
             Step::Timer { context, timer } => self.timer(&context, &timer),
@@ -84,7 +99,12 @@ impl<'a> World<'a> {
 
     /// All contexts, after the last step.
     pub(crate) fn finish(mut self) -> String {
-        let globals = self.module.contexts.iter().zip(&self.globals).filter(|(_, bytes)| !bytes.is_empty());
+        let globals = self
+            .module
+            .contexts
+            .iter()
+            .zip(&self.globals)
+            .filter(|(_, bytes)| !bytes.is_empty());
         for (context, bytes) in globals {
             let _ = writeln!(self.out, "{}", show::context(self.module, context, bytes));
         }
@@ -97,7 +117,10 @@ impl<'a> World<'a> {
 
     /// Parses an input and runs the chains of its events.
     fn input(&mut self, source: Source, input: Input<'_>, op: Option<&Op>) -> Result<(), String> {
-        let (parser, _) = self.module.parser(source).ok_or_else(|| format!("no parser for {source:?}"))?;
+        let (parser, _) = self
+            .module
+            .parser(source)
+            .ok_or_else(|| format!("no parser for {source:?}"))?;
         let mut events = EventBuf::default();
         if let Err(error) = self.program.parse(parser, input, &mut events) {
             let _ = writeln!(self.out, "  dropped: {}", drop_name(error));
@@ -119,14 +142,28 @@ impl<'a> World<'a> {
 
     fn timer(&mut self, context: &str, timer: &str) -> Result<(), String> {
         let kinds = &self.module.contexts;
-        let kind = kinds.iter().position(|c| c.name == context).ok_or("no such context type")?;
-        let index = self.contexts.iter().position(|c| c.as_ref().is_some_and(|c| c.kind.0 as usize == kind));
-        let timer = kinds[kind].timers.iter().find(|t| t.name == timer).ok_or("no such timer")?;
+        let kind = kinds
+            .iter()
+            .position(|c| c.name == context)
+            .ok_or("no such context type")?;
+        let index = self
+            .contexts
+            .iter()
+            .position(|c| c.as_ref().is_some_and(|c| c.kind.0 as usize == kind));
+        let timer = kinds[kind]
+            .timers
+            .iter()
+            .find(|t| t.name == timer)
+            .ok_or("no such timer")?;
         let mut event = vec![0; self.module.event_size(timer.event)];
-        let header = EventHeader { event: timer.event.0 as u16, ..event_header(&event) };
+        let header = EventHeader {
+            event: timer.event.0 as u16,
+            ..event_header(&event)
+        };
         set_event_header(&mut event, &header);
         self.scratch.fill(0);
-        self.event(&mut event, Some(index.ok_or("no such context")?)).map(|_| ())
+        self.event(&mut event, Some(index.ok_or("no such context")?))
+            .map(|_| ())
     }
 
     /// Runs one event's chain, then its records, then what it raised.
@@ -136,7 +173,10 @@ impl<'a> World<'a> {
         set_event_header(event, &header);
         let ids = &header.id[..usize::from(header.ids)];
         let found = carried.or_else(|| ids.iter().find_map(|id| self.ids.get(id).copied()));
-        let free = ids.iter().find(|id| !id.is_none() && !self.ids.contains_key(id)).copied();
+        let free = ids
+            .iter()
+            .find(|id| !id.is_none() && !self.ids.contains_key(id))
+            .copied();
 
         let creates = self.module.chains[usize::from(header.event)].creates;
         let mut fresh = creates.zip(free).map(|(kind, id)| {
@@ -181,7 +221,10 @@ impl<'a> World<'a> {
                     let bytes = fresh.take().ok_or("a second context in one chain")?;
                     created = Some(self.contexts.len());
                     self.ids.insert(made.id, self.contexts.len());
-                    self.contexts.push(Some(Context { kind: ContextId(made.context), bytes }));
+                    self.contexts.push(Some(Context {
+                        kind: ContextId(made.context),
+                        bytes,
+                    }));
                 }
                 RecordKind::DelContext => {
                     let gone = subject.ok_or("del_ctx without a context")?;
@@ -190,7 +233,8 @@ impl<'a> World<'a> {
                 }
                 RecordKind::AddId => {
                     let alias: ContextRec = record.fixed();
-                    self.ids.insert(alias.id, subject.ok_or("add_id without a context")?);
+                    self.ids
+                        .insert(alias.id, subject.ok_or("add_id without a context")?);
                 }
                 RecordKind::DropId => {
                     self.ids.remove(&record.fixed::<ContextRec>().id);
@@ -219,7 +263,11 @@ impl<'a> World<'a> {
             }
         }
         for (target, mut event) in raised {
-            let carried = if target.is_none() { None } else { self.ids.get(&target).copied() };
+            let carried = if target.is_none() {
+                None
+            } else {
+                self.ids.get(&target).copied()
+            };
             self.event(&mut event, carried)?;
         }
         Ok(())

@@ -27,7 +27,10 @@ impl Emitter<'_> {
         s.out.open(&head);
         self.apply_rules(&mut s, id, &rules);
         if let Some(at) = blueprint.data_at {
-            let place = hawser_ir::Place { ty: Ty::Data, ..self.wire_place(id, at) };
+            let place = hawser_ir::Place {
+                ty: Ty::Data,
+                ..self.wire_place(id, at)
+            };
             let data = self.target(&mut s, &place).at.member("len").lvalue();
             s.out.line(&format!("{data} = segment.len;"));
         }
@@ -35,19 +38,27 @@ impl Emitter<'_> {
         let facts = format!("const hw_facts facts = {{n + segment.len + {trailer}, n, segment.len}};");
         match self.options_write(&mut s, id) {
             Some((fixed, options)) => {
-                s.out.line("/* The options first: with them written, the header's length is known. */");
-                s.out.line(&format!("hw_writer *out = &(hw_writer){{header, room, {fixed}}};"));
+                s.out
+                    .line("/* The options first: with them written, the header's length is known. */");
+                s.out.line(&format!(
+                    "hw_writer *out = &(hw_writer){{header, room, {fixed}}};"
+                ));
                 options.iter().for_each(|line| s.out.line(line));
                 s.out.line("const uint64_t n = out->at;");
                 s.out.line(&facts);
                 s.out.line("hw_writer *first = &(hw_writer){header, room, 0};");
-                s.out.line(&format!("uint64_t sum HW_UNUSED = wire_fields_{name}(run, h, facts, first);"));
+                s.out.line(&format!(
+                    "uint64_t sum HW_UNUSED = wire_fields_{name}(run, h, facts, first);"
+                ));
             }
             None => {
-                s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
+                s.out
+                    .line(&format!("const uint64_t n = wire_measure_{name}(run, h);"));
                 s.out.line(&facts);
                 s.out.line("hw_writer *out = &(hw_writer){header, room, 0};");
-                s.out.line(&format!("uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"));
+                s.out.line(&format!(
+                    "uint64_t sum HW_UNUSED = wire_write_{name}(run, h, facts, out);"
+                ));
             }
         }
         s.out.line("hw_built built = {0, 0, 0};");
@@ -76,8 +87,11 @@ impl Emitter<'_> {
         self.write_groups(s, id, &blueprint.trailer);
         if let Some(field) = crc(blueprint) {
             self.declare_crc_field(s, id);
-            let covered =
-                if field.in_trailer { format!("end + {}", field.at / 8) } else { "out->at".to_owned() };
+            let covered = if field.in_trailer {
+                format!("end + {}", field.at / 8)
+            } else {
+                "out->at".to_owned()
+            };
             s.out.line(&format!("hw_put_crc(out, &crc, end, {covered});"));
         }
     }
@@ -85,7 +99,10 @@ impl Emitter<'_> {
     /// The rules of a blueprint.
     fn rules_of(&self, id: BlueprintId) -> Vec<RuleId> {
         let rules = self.module.seg_rules.iter().enumerate();
-        rules.filter(|(_, rule)| rule.blueprint == id).map(|(i, _)| RuleId(i as u32)).collect()
+        rules
+            .filter(|(_, rule)| rule.blueprint == id)
+            .map(|(i, _)| RuleId(i as u32))
+            .collect()
     }
 
     /// Applies the rules in order. All see the image as it was for the previous packet.
@@ -107,19 +124,25 @@ impl Emitter<'_> {
             let mut taken = 0;
             for rule in usual {
                 let call = self.rule_name(*rule);
-                s.out.line(&format!("{call}(run, h, &previous, packet->args + {taken}, segment);"));
+                s.out.line(&format!(
+                    "{call}(run, h, &previous, packet->args + {taken}, segment);"
+                ));
                 taken += self.module.seg_rules[rule.0 as usize].args;
             }
             s.out.otherwise();
         }
         s.out.line("hw_rule_args args = {{0}, 0};");
-        s.out.open("for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++)");
+        s.out
+            .open("for (unsigned i = 0; i < packet->rules && i < HW_MAX_RULES; i++)");
         s.out.open("switch (packet->rule[i])");
         for rule in rules {
             let args = self.module.seg_rules[rule.0 as usize].args;
             s.out.line(&format!("case {}:", rule.0));
             s.out.line(&format!("    hw_take_args(&args, packet, {args});"));
-            s.out.line(&format!("    {}(run, h, &previous, args.value, segment);", self.rule_name(*rule)));
+            s.out.line(&format!(
+                "    {}(run, h, &previous, args.value, segment);",
+                self.rule_name(*rule)
+            ));
             s.out.line("    break;");
         }
         s.out.line("default:");
@@ -135,10 +158,18 @@ impl Emitter<'_> {
     /// The rules that the program gives its packets of a blueprint, if they are always the same.
     fn usual_rules(&self, id: BlueprintId) -> Option<Vec<RuleId>> {
         let mut lists = Vec::new();
-        self.module.funcs.iter().for_each(|func| rule_lists(&func.body, id, &mut lists));
+        self.module
+            .funcs
+            .iter()
+            .for_each(|func| rule_lists(&func.body, id, &mut lists));
         let given: Vec<&Vec<RuleId>> = lists.iter().filter(|list| !list.is_empty()).collect();
-        let usual = given.first().filter(|usual| given.iter().all(|list| list == *usual))?;
-        let args: u32 = usual.iter().map(|rule| u32::from(self.module.seg_rules[rule.0 as usize].args)).sum();
+        let usual = given
+            .first()
+            .filter(|usual| given.iter().all(|list| list == *usual))?;
+        let args: u32 = usual
+            .iter()
+            .map(|rule| u32::from(self.module.seg_rules[rule.0 as usize].args))
+            .sum();
         (usual.len() <= 4 && args <= 4).then(|| usual.to_vec())
     }
 
@@ -156,11 +187,15 @@ impl Emitter<'_> {
             s.out.line(&format!("const {image} previous = *h;"));
             return;
         }
-        s.out.line(&format!("{image} previous HW_UNUSED; /* what rules read of it */"));
+        s.out.line(&format!(
+            "{image} previous HW_UNUSED; /* what rules read of it */"
+        ));
         let body = Ty::Struct(module.blueprints[id.0 as usize].body);
         for place in read.fields {
             let from = self.seen(s, &place).lvalue();
-            let image = s.blueprint.replace((At::Object("previous".to_owned()), body.clone()));
+            let image = s
+                .blueprint
+                .replace((At::Object("previous".to_owned()), body.clone()));
             let to = self.target(s, &place).at.lvalue();
             s.blueprint = image;
             s.out.line(&format!("{to} = {from};"));
@@ -185,9 +220,10 @@ impl Emitter<'_> {
         s.out.line("const hw_facts facts HW_UNUSED = {0, 0, 0};");
         s.out.open("if (segment.count <= 1)");
         self.set_by_rule(&mut s, id, &rule.only);
-        for (condition, value) in
-            [("segment.index == 0", &rule.first), ("segment.index + 1 == segment.count", &rule.last)]
-        {
+        for (condition, value) in [
+            ("segment.index == 0", &rule.first),
+            ("segment.index + 1 == segment.count", &rule.last),
+        ] {
             s.out.otherwise_if(condition);
             self.set_by_rule(&mut s, id, value);
         }
@@ -205,7 +241,10 @@ impl Emitter<'_> {
         s.blueprint = Some((At::Pointer("previous".to_owned()), Ty::Struct(body)));
         let value = self.expr(s, value);
         s.blueprint = Some((At::Pointer("h".to_owned()), Ty::Struct(body)));
-        let field = hawser_ir::Place { base: hawser_ir::Base::Blueprint, ..rule.field.clone() };
+        let field = hawser_ir::Place {
+            base: hawser_ir::Base::Blueprint,
+            ..rule.field.clone()
+        };
         self.store(s, &field, &wrap(&value, &rule.field.ty));
     }
 }

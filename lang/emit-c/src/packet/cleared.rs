@@ -25,12 +25,14 @@ impl Emitter<'_> {
         let (offset, size) = event;
         for (from, to) in gaps(&self.surely_set(s, offset, size), size) {
             if to - from >= LARGE {
-                s.out.line(&format!("hw_zero((uint8_t *){name} + {from}, {});", to - from));
+                s.out
+                    .line(&format!("hw_zero((uint8_t *){name} + {from}, {});", to - from));
                 continue;
             }
             for at in (from..to).step_by(PIECE as usize) {
                 let len = PIECE.min(to - at);
-                s.out.line(&format!("memset((uint8_t *){name} + {at}, 0, {len});"));
+                s.out
+                    .line(&format!("memset((uint8_t *){name} + {at}, 0, {len});"));
             }
         }
     }
@@ -42,12 +44,18 @@ impl Emitter<'_> {
         let event = offset..offset + size.max(1);
         let mut set = BTreeMap::new();
         for stmt in &self.func(body).body {
-            let mut reads = Reads { event: event.clone(), set: &set, found: false };
+            let mut reads = Reads {
+                event: event.clone(),
+                set: &set,
+                found: false,
+            };
             walk::whole(&mut reads, stmt);
             if reads.found {
                 break;
             }
-            let (StmtKind::Store(to, _) | StmtKind::Copy(to, _)) = &stmt.kind else { continue };
+            let (StmtKind::Store(to, _) | StmtKind::Copy(to, _)) = &stmt.kind else {
+                continue;
+            };
             if to.base == Base::Local && to.steps.is_empty() && event.contains(&to.offset) {
                 let from = to.offset - offset;
                 set.insert(from, from + self.layout().size(&to.ty));
@@ -111,7 +119,11 @@ mod tests {
         assert_eq!(gaps(&[], 24), [(0, 24)]);
         assert_eq!(gaps(&[(0, 24)], 24), []);
         assert_eq!(gaps(&[(8, 16)], 24), [(0, 8), (16, 24)]);
-        assert_eq!(gaps(&[(8, 10), (12, 20)], 24), [(0, 12), (20, 24)], "what is near is cleared as one");
+        assert_eq!(
+            gaps(&[(8, 10), (12, 20)], 24),
+            [(0, 12), (20, 24)],
+            "what is near is cleared as one"
+        );
         assert_eq!(gaps(&[(0, 16), (8, 12)], 24), [(16, 24)], "twice");
     }
 }

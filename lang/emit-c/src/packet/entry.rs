@@ -66,10 +66,20 @@ impl Emitter<'_> {
         let mut members: BTreeSet<(BlueprintId, Image)> = BTreeSet::new();
         for (list, cap, image) in lists {
             self.options_read_function(list, cap, image);
-            members.extend(self.module.opt_list(list).members.iter().map(|member| (member.blueprint, image)));
+            members.extend(
+                self.module
+                    .opt_list(list)
+                    .members
+                    .iter()
+                    .map(|member| (member.blueprint, image)),
+            );
         }
-        members.into_iter().for_each(|(id, image)| self.member_function(id, image));
-        extracted.iter().for_each(|(id, image)| self.extract_function(*id, *image));
+        members
+            .into_iter()
+            .for_each(|(id, image)| self.member_function(id, image));
+        extracted
+            .iter()
+            .for_each(|(id, image)| self.extract_function(*id, *image));
     }
 
     /// Functions that put blueprints together, and those inside them.
@@ -85,7 +95,9 @@ impl Emitter<'_> {
                 lists.insert((list, cap));
             }
         }
-        lists.into_iter().for_each(|(list, cap)| self.options_write_functions(list, cap));
+        lists
+            .into_iter()
+            .for_each(|(list, cap)| self.options_write_functions(list, cap));
         for id in sent {
             if options_behind(&self.module.blueprints[id.0 as usize]).is_some() {
                 self.fields_function(*id);
@@ -140,8 +152,16 @@ impl Emitter<'_> {
     /// Whether a function is a parser whose sources give it all that it takes.
     pub(crate) fn views_are_there(&self, func: FuncId) -> bool {
         let params = &self.func(func).params;
-        let refs = params.iter().filter(|param| matches!(param, FuncParam::Ref { .. })).count();
-        let mut uses = self.module.parsers.iter().filter(|parser| parser.func == func).peekable();
+        let refs = params
+            .iter()
+            .filter(|param| matches!(param, FuncParam::Ref { .. }))
+            .count();
+        let mut uses = self
+            .module
+            .parsers
+            .iter()
+            .filter(|parser| parser.func == func)
+            .peekable();
         uses.peek().is_some() && uses.all(|parser| views(parser.source).len() >= refs)
     }
 
@@ -150,12 +170,20 @@ impl Emitter<'_> {
         let params = self.func(func).params.clone();
         let summary = &self.summaries[func.0 as usize];
         let result = summary.halts && self.func(func).ret.is_some();
-        let refs = params.iter().filter(|param| matches!(param, FuncParam::Ref { .. })).count();
-        let instance =
-            Instance { func, refs: vec![Kind::View; refs], found: Found::Nothing, slot: Slot::Absent };
+        let refs = params
+            .iter()
+            .filter(|param| matches!(param, FuncParam::Ref { .. }))
+            .count();
+        let instance = Instance {
+            func,
+            refs: vec![Kind::View; refs],
+            found: Found::Nothing,
+            slot: Slot::Absent,
+        };
         let name = self.instance(instance);
-        let args: String =
-            (0..refs).map(|i| format!(", {}", views.get(i).unwrap_or(&"HW_NOTHING"))).collect();
+        let args: String = (0..refs)
+            .map(|i| format!(", {}", views.get(i).unwrap_or(&"HW_NOTHING")))
+            .collect();
         format!("{name}(run{args}{})", if result { ", &result" } else { "" })
     }
 

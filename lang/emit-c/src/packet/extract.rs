@@ -31,7 +31,9 @@ impl Emitter<'_> {
             }
             Image::There => {
                 s.out.line("hw_zero(h, sizeof *h);");
-                s.out.line(&format!("const uint32_t error = wire_take_{name}{suffix}(run, h);"));
+                s.out.line(&format!(
+                    "const uint32_t error = wire_take_{name}{suffix}(run, h);"
+                ));
                 s.out.line("if (error)");
                 s.out.line("    memset(h, 0, sizeof *h);");
                 s.out.line("return error;");
@@ -58,7 +60,8 @@ impl Emitter<'_> {
         s.out.line("const hw_packet *packet = cursor->packet;");
         fail(&mut s, "!packet", "HW_TRUNCATED");
         s.out.line("const uint64_t at = cursor->at, end = cursor->end;");
-        s.out.line("const uint64_t len = hw_least(end, packet->head_len);");
+        s.out
+            .line("const uint64_t len = hw_least(end, packet->head_len);");
         fail(&mut s, "at > len", "HW_TRUNCATED");
         s.out.line("uint64_t header = 0;");
         s.out.line(&format!(
@@ -67,7 +70,8 @@ impl Emitter<'_> {
         fail(&mut s, "error", "error");
         s.out.line("const uint64_t n = end - at;");
         fail(&mut s, &format!("n < header + {trailer}"), "HW_TRUNCATED");
-        s.out.line(&format!("const uint64_t data = n - header - {trailer};"));
+        s.out
+            .line(&format!("const uint64_t data = n - header - {trailer};"));
         self.take_trailer(&mut s, id, trailer);
         let verified = self.verify_call(id, image, "(hw_facts){n, header, data}");
         if let Some(call) = verified {
@@ -105,40 +109,72 @@ impl Emitter<'_> {
     }
 
     fn verify_crc(&mut self, s: &mut Scope, id: BlueprintId, trailer: u32) {
-        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else { return };
+        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else {
+            return;
+        };
         let behind = trailer - if field.in_trailer { field.at / 8 } else { 0 };
-        let end = if field.in_trailer { format!("end - {behind}") } else { "end".to_owned() };
-        let found = self.load(s, &Place { ty: Ty::uint(32), ..self.wire_place(id, field.offset) });
+        let end = if field.in_trailer {
+            format!("end - {behind}")
+        } else {
+            "end".to_owned()
+        };
+        let found = self.load(
+            s,
+            &Place {
+                ty: Ty::uint(32),
+                ..self.wire_place(id, field.offset)
+            },
+        );
         self.declare_crc_field(s, id);
-        fail(s, &format!("{found} != hw_packet_crc(packet, &crc, at, at + header, {end})"), "HW_CHECKSUM");
+        fail(
+            s,
+            &format!("{found} != hw_packet_crc(packet, &crc, at, at + header, {end})"),
+            "HW_CHECKSUM",
+        );
     }
 
     /// Declares `crc`: where the CRC-32 stands and what counts as ones.
     pub(super) fn declare_crc_field(&mut self, s: &mut Scope, id: BlueprintId) {
-        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else { return };
-        let spans: Vec<String> = field.masked.iter().map(|(at, bits)| format!("{{{at}, {bits}}}")).collect();
+        let Some(field) = crc(&self.module.blueprints[id.0 as usize]) else {
+            return;
+        };
+        let spans: Vec<String> = field
+            .masked
+            .iter()
+            .map(|(at, bits)| format!("{{{at}, {bits}}}"))
+            .collect();
         let (count, in_trailer) = (spans.len(), field.in_trailer);
         let (spans, pointer) = match count {
             0 => (None, "NULL"),
             _ => (Some(spans.join(", ")), "spans"),
         };
         if let Some(spans) = spans {
-            s.out.line(&format!("static const uint32_t spans[][2] = {{{spans}}};"));
+            s.out
+                .line(&format!("static const uint32_t spans[][2] = {{{spans}}};"));
         }
-        s.out.line(&format!("const hw_crc_field crc = {{{}, {in_trailer}, {count}, {pointer}}};", field.at));
+        s.out.line(&format!(
+            "const hw_crc_field crc = {{{}, {in_trailer}, {count}, {pointer}}};",
+            field.at
+        ));
     }
 
     /// Tells the program where the payload is.
     pub(super) fn set_data(&mut self, s: &mut Scope, id: BlueprintId, packet: &str, at: &str, len: &str) {
-        let Some(offset) = self.module.blueprints[id.0 as usize].data_at else { return };
-        let place = Place { ty: Ty::Data, ..self.wire_place(id, offset) };
+        let Some(offset) = self.module.blueprints[id.0 as usize].data_at else {
+            return;
+        };
+        let place = Place {
+            ty: Ty::Data,
+            ..self.wire_place(id, offset)
+        };
         let payload = format!("hw_payload({packet}, {at}, {len})");
         match self.sparse.of_payload(id, offset) {
             None => self.store(s, &place, &payload),
             Some(fields) => {
                 let data = self.target(s, &place).at;
                 for field in fields {
-                    s.out.line(&format!("{} = {payload}.{field};", data.member(field).lvalue()));
+                    s.out
+                        .line(&format!("{} = {payload}.{field};", data.member(field).lvalue()));
                 }
             }
         }

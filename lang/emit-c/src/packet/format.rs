@@ -77,7 +77,12 @@ pub(super) fn static_len(blueprint: &Blueprint) -> Option<u32> {
 
 /// Bytes after the payload. The checker lets only fields of fixed length in.
 pub(super) fn trailer_len(blueprint: &Blueprint) -> u32 {
-    blueprint.trailer.iter().filter_map(fixed_bits).sum::<u32>().div_ceil(8)
+    blueprint
+        .trailer
+        .iter()
+        .filter_map(fixed_bits)
+        .sum::<u32>()
+        .div_ceil(8)
 }
 
 /// The option list of a header: which, where in the image, how many entries it keeps.
@@ -112,9 +117,18 @@ pub(super) struct Bits<'a> {
 /// A field as one of fixed width, if it is.
 pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     match field {
-        WireField::Bits { offset, ty, bits, fill, .. } => {
-            Some(Bits { offset: *offset, ty, bits: *bits, fill: fill.as_ref() })
-        }
+        WireField::Bits {
+            offset,
+            ty,
+            bits,
+            fill,
+            ..
+        } => Some(Bits {
+            offset: *offset,
+            ty,
+            bits: *bits,
+            fill: fill.as_ref(),
+        }),
         WireField::Varint { .. }
         | WireField::Bytes { .. }
         | WireField::Nested { .. }
@@ -125,7 +139,11 @@ pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
 
 /// The field that tells the header's length in 4-byte words.
 pub(super) fn header_words(blueprint: &Blueprint) -> Option<Bits<'_>> {
-    blueprint.header.iter().filter_map(bits).find(|field| matches!(field.fill, Some(Fill::HeaderWords)))
+    blueprint
+        .header
+        .iter()
+        .filter_map(bits)
+        .find(|field| matches!(field.fill, Some(Fill::HeaderWords)))
 }
 
 /// The Internet checksums of a header, in order: whether each covers the pseudo-header.
@@ -134,7 +152,12 @@ pub(super) fn checksums(blueprint: &Blueprint) -> Vec<bool> {
         Some(Fill::Checksum16 { pseudo }) => Some(*pseudo),
         Some(Fill::Value(_) | Fill::HeaderWords | Fill::Crc32 { .. }) | None => None,
     };
-    blueprint.header.iter().filter_map(bits).filter_map(pseudo).collect()
+    blueprint
+        .header
+        .iter()
+        .filter_map(bits)
+        .filter_map(pseudo)
+        .collect()
 }
 
 /// Fields whose value is computed and compared, with the expression.
@@ -146,7 +169,12 @@ pub(super) fn computed(blueprint: &Blueprint) -> Vec<(Bits<'_>, &Expr)> {
             Some(Fill::HeaderWords | Fill::Checksum16 { .. } | Fill::Crc32 { .. }) | None => None,
         }
     }
-    blueprint.header.iter().chain(&blueprint.trailer).filter_map(computed).collect()
+    blueprint
+        .header
+        .iter()
+        .chain(&blueprint.trailer)
+        .filter_map(computed)
+        .collect()
 }
 
 /// A CRC-32 behind fields of fixed length.
@@ -162,16 +190,28 @@ pub(super) struct Crc<'a> {
 
 /// The CRC-32 of a blueprint, if it has one.
 pub(super) fn crc(blueprint: &Blueprint) -> Option<Crc<'_>> {
-    [(&blueprint.header, false), (&blueprint.trailer, true)].into_iter().find_map(|(fields, in_trailer)| {
-        let mut at = 0;
-        for field in fields {
-            if let WireField::Bits { fill: Some(Fill::Crc32 { masked }), offset, .. } = field {
-                return Some(Crc { at, in_trailer, masked, offset: *offset });
+    [(&blueprint.header, false), (&blueprint.trailer, true)]
+        .into_iter()
+        .find_map(|(fields, in_trailer)| {
+            let mut at = 0;
+            for field in fields {
+                if let WireField::Bits {
+                    fill: Some(Fill::Crc32 { masked }),
+                    offset,
+                    ..
+                } = field
+                {
+                    return Some(Crc {
+                        at,
+                        in_trailer,
+                        masked,
+                        offset: *offset,
+                    });
+                }
+                at += fixed_bits(field)?;
             }
-            at += fixed_bits(field)?;
-        }
-        None
-    })
+            None
+        })
 }
 
 /// A constant field of an option: what stands at its place on the wire.
@@ -187,10 +227,18 @@ pub(super) fn selectors(blueprint: &Blueprint) -> Vec<Selector> {
     let mut at = 0;
     let mut found = Vec::new();
     for field in &blueprint.header {
-        if let WireField::Bits { fill: Some(Fill::Value(e)), bits, .. } = field
+        if let WireField::Bits {
+            fill: Some(Fill::Value(e)),
+            bits,
+            ..
+        } = field
             && let ExprKind::Const(value) = e.kind
         {
-            found.push(Selector { at, bits: u32::from(*bits), value });
+            found.push(Selector {
+                at,
+                bits: u32::from(*bits),
+                value,
+            });
         }
         let Some(bits) = fixed_bits(field) else { break };
         at += bits;
@@ -219,7 +267,13 @@ pub(super) fn inner(module: &Module, id: BlueprintId) -> Vec<BlueprintId> {
                 inner.push(*blueprint)
             }
             WireField::Options { list, .. } => {
-                inner.extend(module.opt_list(*list).members.iter().map(|member| member.blueprint));
+                inner.extend(
+                    module
+                        .opt_list(*list)
+                        .members
+                        .iter()
+                        .map(|member| member.blueprint),
+                );
             }
             WireField::Bits { .. } | WireField::Varint { .. } | WireField::Bytes { .. } => {}
         }

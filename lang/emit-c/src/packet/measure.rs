@@ -52,7 +52,10 @@ impl Emitter<'_> {
             let room = words.map_or("UINT64_MAX".to_owned(), |limit| format!("hw_left(at, {limit})"));
             let list_at = self.wire_place(id, offset);
             let argument = self.inner_image(s, &list_at);
-            s.out.line(&format!("at += {}(run{argument}, {room});", self.options_measure(list, cap)));
+            s.out.line(&format!(
+                "at += {}(run{argument}, {room});",
+                self.options_measure(list, cap)
+            ));
         }
         match words {
             Some(_) => s.out.line(&format!("return hw_round_up(at, {WORD});")),
@@ -67,20 +70,38 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("at += hw_varint_bytes({value});"));
             }
-            WireField::Nested { blueprint, offset, when } => {
+            WireField::Nested {
+                blueprint,
+                offset,
+                when,
+            } => {
                 let condition = when.as_ref().map(|when| self.expr(s, when));
                 let place = self.wire_place(id, *offset);
                 let argument = self.inner_image(s, &place);
-                s.out.open(&condition.map_or(String::new(), |condition| format!("if ({condition})")));
-                s.out.line(&format!("at += wire_measure_{}(run{argument});", self.wire_name(*blueprint)));
+                s.out
+                    .open(&condition.map_or(String::new(), |condition| format!("if ({condition})")));
+                s.out.line(&format!(
+                    "at += wire_measure_{}(run{argument});",
+                    self.wire_name(*blueprint)
+                ));
                 s.out.close("");
             }
-            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
+            WireField::Repeat {
+                blueprint,
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();
                 s.out.open(&format!("for (uint64_t i = 0; i < {count}; i++)"));
-                s.out.line(&format!("at += wire_measure_{}(run, {element});", self.wire_name(*blueprint)));
+                s.out.line(&format!(
+                    "at += wire_measure_{}(run, {element});",
+                    self.wire_name(*blueprint)
+                ));
                 s.out.close("");
             }
             WireField::Bits { .. } | WireField::Bytes { .. } | WireField::Options { .. } => {}
@@ -96,9 +117,15 @@ impl Emitter<'_> {
         count_ty: &hawser_ir::Ty,
         cap: u32,
     ) -> String {
-        let place = Place { ty: count_ty.clone(), ..self.wire_place(id, count_at) };
+        let place = Place {
+            ty: count_ty.clone(),
+            ..self.wire_place(id, count_at)
+        };
         let count = self.load(s, &place);
-        s.keep("uint64_t", &format!("hw_least((uint64_t){}, {cap})", paren(&count)))
+        s.keep(
+            "uint64_t",
+            &format!("hw_least((uint64_t){}, {cap})", paren(&count)),
+        )
     }
 }
 

@@ -87,8 +87,16 @@ impl Emitter<'_> {
     fn wire_place(&self, id: BlueprintId, offset: u32) -> Place {
         let body = self.module.blueprints[id.0 as usize].body;
         let fields = &self.module.structure(body).fields;
-        let ty = fields.iter().find(|field| field.offset == offset).map_or(Ty::Bool, |f| f.ty.clone());
-        Place { base: Base::Blueprint, offset, steps: Vec::new(), ty }
+        let ty = fields
+            .iter()
+            .find(|field| field.offset == offset)
+            .map_or(Ty::Bool, |f| f.ty.clone());
+        Place {
+            base: Base::Blueprint,
+            offset,
+            steps: Vec::new(),
+            ty,
+        }
     }
 
     /// The parameter that an image is, with the comma before it; none for one that is not there.

@@ -19,7 +19,10 @@ impl Emitter<'_> {
     fn options_name(&self, list: OptListId, cap: u32) -> String {
         let mut names = Names::default();
         let earlier = self.module.opt_lists.iter().take(list.0 as usize + 1);
-        let name = earlier.map(|list| names.take(&list.name)).last().unwrap_or_default();
+        let name = earlier
+            .map(|list| names.take(&list.name))
+            .last()
+            .unwrap_or_default();
         format!("{name}_{cap}")
     }
 
@@ -46,7 +49,11 @@ impl Emitter<'_> {
         let head = format!(
             "static uint32_t {}(hw_run *run{}, const uint8_t *p, uint64_t n)",
             self.options_reader(id, cap, image),
-            if there { format!(", {list_type} *list") } else { String::new() }
+            if there {
+                format!(", {list_type} *list")
+            } else {
+                String::new()
+            }
         );
         s.out.open(&head);
         if let Some(len_at) = self.module.opt_list(id).unknown_len_at {
@@ -98,8 +105,10 @@ impl Emitter<'_> {
     fn select_member(&mut self, s: &mut Scope, id: OptListId) {
         let members = &self.module.opt_list(id).members;
         s.out.line(&format!("uint32_t tag = {};", members.len()));
-        let constants: Vec<Vec<Selector>> =
-            members.iter().map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize])).collect();
+        let constants: Vec<Vec<Selector>> = members
+            .iter()
+            .map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize]))
+            .collect();
         if let Some(kinds) = kinds(&constants) {
             s.out.open("switch (p[0])");
             for (tag, (kind, member)) in kinds.iter().zip(members).enumerate() {
@@ -118,7 +127,11 @@ impl Emitter<'_> {
         }
         for (tag, member) in members.iter().enumerate() {
             let constants = &constants[tag];
-            let condition = if constants.is_empty() { "true".to_owned() } else { condition(constants) };
+            let condition = if constants.is_empty() {
+                "true".to_owned()
+            } else {
+                condition(constants)
+            };
             let otherwise = if tag == 0 { "" } else { "else " };
             s.out.line(&format!("{otherwise}if ({condition})"));
             s.out.line(&format!("    tag = {tag}; /* {} */", member.name));
@@ -163,14 +176,18 @@ impl Emitter<'_> {
                 s.out.close("");
             }
         }
-        s.out.open(&format!("if (n <= {len_at} || p[{len_at}] <= {len_at} || p[{len_at}] > n)"));
+        s.out.open(&format!(
+            "if (n <= {len_at} || p[{len_at}] <= {len_at} || p[{len_at}] > n)"
+        ));
         s.out.line("break;");
         s.out.close("");
         s.out.line(&format!("const uint64_t len = p[{len_at}];"));
-        s.out.open(&format!("if (tag < {} && count < {cap})", members.len()));
+        s.out
+            .open(&format!("if (tag < {} && count < {cap})", members.len()));
         if image == Image::There {
             // What follows the last one need not be zero where nobody reads it.
-            s.out.line("memset(&list->items[count], 0, sizeof list->items[count]);");
+            s.out
+                .line("memset(&list->items[count], 0, sizeof list->items[count]);");
         }
         s.out.line("uint64_t used = 0;");
         self.read_members(s, id, image, "len");
@@ -181,7 +198,8 @@ impl Emitter<'_> {
         }
         if image == Image::There {
             s.out.otherwise();
-            s.out.line("memset(&list->items[count], 0, sizeof list->items[count]);");
+            s.out
+                .line("memset(&list->items[count], 0, sizeof list->items[count]);");
         }
         s.out.close("");
         s.out.close("");
@@ -198,7 +216,10 @@ impl Emitter<'_> {
         s.out.open("switch (tag)");
         let members = &self.module.opt_list(id).members;
         for (tag, member) in members.iter().enumerate().filter(|(_, member)| !member.ends_list) {
-            let entry = format!(", &list->items[count].member.{}", self.option_name(id, tag as u32));
+            let entry = format!(
+                ", &list->items[count].member.{}",
+                self.option_name(id, tag as u32)
+            );
             let entry = if image == Image::There { entry.as_str() } else { "" };
             let name = self.wire_name(member.blueprint);
             s.out.line(&format!("case {tag}:"));
@@ -222,7 +243,9 @@ impl Emitter<'_> {
         s.out.open(&head);
         let argument = if image == Image::There { ", h" } else { "" };
         s.out.line("uint64_t header = 0;");
-        s.out.line(&format!("uint32_t error = wire_read_{name}{suffix}(run{argument}, p, len, &header);"));
+        s.out.line(&format!(
+            "uint32_t error = wire_read_{name}{suffix}(run{argument}, p, len, &header);"
+        ));
         fail(&mut s, "error", "error");
         let data_at = self.module.blueprints[id.0 as usize].data_at;
         // A frame with a payload takes the rest of its packet.
@@ -237,7 +260,8 @@ impl Emitter<'_> {
         }
         if data_at.is_some() {
             s.out.line("const hw_cursor *cursor = &run->packet->cursor;");
-            s.out.line("const uint64_t end = hw_least(cursor->end, cursor->packet->head_len);");
+            s.out
+                .line("const uint64_t end = hw_least(cursor->end, cursor->packet->head_len);");
             self.set_data(&mut s, id, "cursor->packet", "hw_left(data, end)", "data");
         }
         s.out.line("*used = header + data;");
@@ -259,14 +283,18 @@ impl Emitter<'_> {
         );
         s.out.open(&head);
         s.out.line("const uint64_t start = out->at;");
-        s.out.line(&format!("const uint64_t most = room / {pad} * {pad};"));
+        s.out
+            .line(&format!("const uint64_t most = room / {pad} * {pad};"));
         self.write_rows(&mut s, id, cap);
         self.each_entry(&mut s, id, cap, |s, name, entry| {
-            s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
+            s.out
+                .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
             s.out.line("if (out->at - start + n <= most)");
             s.out.line(&format!("    wire_put_{name}(run, {entry}, n, out);"));
         });
-        s.out.line(&format!("hw_zeros_to(out, start + hw_round_up(out->at - start, {pad}));"));
+        s.out.line(&format!(
+            "hw_zeros_to(out, start + hw_round_up(out->at - start, {pad}));"
+        ));
         s.out.close("");
         self.wire_function(&head, s);
 
@@ -277,9 +305,11 @@ impl Emitter<'_> {
         );
         s.out.open(&head);
         s.out.line("uint64_t at = 0;");
-        s.out.line(&format!("const uint64_t most = room / {pad} * {pad};"));
+        s.out
+            .line(&format!("const uint64_t most = room / {pad} * {pad};"));
         self.each_entry(&mut s, id, cap, |s, name, entry| {
-            s.out.line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
+            s.out
+                .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
             s.out.line("if (at + n <= most)");
             s.out.line("    at += n;");
         });
@@ -290,7 +320,9 @@ impl Emitter<'_> {
 
     /// A loop over a list's entries, with a case for each member.
     fn each_entry(&mut self, s: &mut Scope, id: OptListId, cap: u32, print: impl Fn(&mut Scope, &str, &str)) {
-        s.out.line(&format!("const uint32_t count = (uint32_t)hw_least(list->len, {cap});"));
+        s.out.line(&format!(
+            "const uint32_t count = (uint32_t)hw_least(list->len, {cap});"
+        ));
         s.out.open("for (uint32_t i = 0; i < count; i++)");
         s.out.open("switch (list->items[i].tag)");
         let members = &self.module.opt_list(id).members;
@@ -311,11 +343,18 @@ impl Emitter<'_> {
 /// The first bytes of members that are told apart by them.
 pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
     let kind = |constants: &Vec<Selector>| match constants.first() {
-        Some(Selector { at: 0, bits: 8, value }) => Some(*value),
+        Some(Selector {
+            at: 0,
+            bits: 8,
+            value,
+        }) => Some(*value),
         Some(_) | None => None,
     };
     let kinds: Vec<u64> = members.iter().map(kind).collect::<Option<_>>()?;
-    let unlike = kinds.iter().enumerate().all(|(i, kind)| !kinds[..i].contains(kind));
+    let unlike = kinds
+        .iter()
+        .enumerate()
+        .all(|(i, kind)| !kinds[..i].contains(kind));
     unlike.then_some(kinds)
 }
 
@@ -323,11 +362,19 @@ pub(super) fn kinds(members: &[Vec<Selector>]) -> Option<Vec<u64>> {
 fn condition(constants: &[Selector]) -> String {
     let test = |c: &Selector| {
         let bytes = (c.at + c.bits).div_ceil(8);
-        format!("n >= {bytes} && {} == {}", bits_at("p", c.at, c.bits), number(c.value))
+        format!(
+            "n >= {bytes} && {} == {}",
+            bits_at("p", c.at, c.bits),
+            number(c.value)
+        )
     };
     constants.iter().map(test).collect::<Vec<_>>().join(" && ")
 }
 
 fn number(value: u64) -> String {
-    if value <= u64::from(u32::MAX >> 1) { value.to_string() } else { format!("UINT64_C({value})") }
+    if value <= u64::from(u32::MAX >> 1) {
+        value.to_string()
+    } else {
+        format!("UINT64_C({value})")
+    }
 }

@@ -22,18 +22,31 @@ impl Emitter<'_> {
         if !self.module.parsers.iter().any(|parser| is_parser(parser.func)) || self.pushes(&func.body) != 1 {
             return None;
         }
-        let pushed = func.body.iter().position(|stmt| matches!(stmt.kind, StmtKind::PushEvent { .. }))?;
-        let StmtKind::PushEvent { from, .. } = &func.body[pushed].kind else { return None };
+        let pushed = func
+            .body
+            .iter()
+            .position(|stmt| matches!(stmt.kind, StmtKind::PushEvent { .. }))?;
+        let StmtKind::PushEvent { from, .. } = &func.body[pushed].kind else {
+            return None;
+        };
         let index = s.locals.iter().position(|local| {
             from.base == Base::Local && from.steps.is_empty() && local.offset == from.offset
         })?;
         let local = &s.locals[index];
         // Its declaration, which makes it zero, is no part of a block inside.
         let declared = |stmt: &Stmt| {
-            let here = s.plan.before(stmt).iter().find(|declared| declared.local == index);
+            let here = s
+                .plan
+                .before(stmt)
+                .iter()
+                .find(|declared| declared.local == index);
             here.is_some_and(|here| !here.set_whole || matches!(stmt.kind, StmtKind::Init(_)))
         };
-        let mut later = Mentions { start: local.offset, end: local.offset + local.size.max(1), found: false };
+        let mut later = Mentions {
+            start: local.offset,
+            end: local.offset + local.size.max(1),
+            found: false,
+        };
         walk::block(&mut later, &func.body[pushed + 1..]);
         let whole = self.layout().size(&from.ty) == local.size
             && self.zero(&local.ty) == "{0}"
@@ -45,29 +58,46 @@ impl Emitter<'_> {
     /// that is itself put together in its place and ids that nothing else mentions. Gives how many
     /// statements that was.
     pub(crate) fn ids_in_place(&mut self, s: &mut Scope, stmts: &[Stmt]) -> usize {
-        let made = stmts.iter().take_while(|stmt| matches!(stmt.kind, StmtKind::MakeId(..))).count();
-        let (Some(index), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else { return 0 };
+        let made = stmts
+            .iter()
+            .take_while(|stmt| matches!(stmt.kind, StmtKind::MakeId(..)))
+            .count();
+        let (Some(index), Some(body), true) = (s.in_place, s.body, (1..=3).contains(&made)) else {
+            return 0;
+        };
         let Some(StmtKind::SetIds { event: of, ids }) = stmts.get(made).map(|stmt| &stmt.kind) else {
             return 0;
         };
         let event = &s.locals[index];
         let targets = stmts[..made].iter().filter_map(|stmt| {
-            let StmtKind::MakeId(to, _) = &stmt.kind else { return None };
+            let StmtKind::MakeId(to, _) = &stmt.kind else {
+                return None;
+            };
             Some(to)
         });
         let same = targets.eq(ids.iter()) && of.base == Base::Local && of.offset == event.offset;
         let module = self.module;
         let whole = &module.funcs[body.0 as usize].body;
         let twice = ids.iter().all(|id| {
-            let mut count = Count { place: id, mentions: 0 };
+            let mut count = Count {
+                place: id,
+                mentions: 0,
+            };
             walk::block(&mut count, whole);
             id.base == Base::Local && id.steps.is_empty() && count.mentions == 2
         });
-        let mut header = Mentions { start: event.offset, end: event.offset + event.size, found: false };
+        let mut header = Mentions {
+            start: event.offset,
+            end: event.offset + event.size,
+            found: false,
+        };
         walk::block(&mut header, &stmts[..made]);
         // The event itself may begin here; whatever else does is declared in the usual way.
-        let begun: Vec<usize> =
-            stmts[..=made].iter().flat_map(|stmt| s.plan.before(stmt)).map(|begun| begun.local).collect();
+        let begun: Vec<usize> = stmts[..=made]
+            .iter()
+            .flat_map(|stmt| s.plan.before(stmt))
+            .map(|begun| begun.local)
+            .collect();
         let is_id = |local: &usize| ids.iter().any(|id| id.offset == s.locals[*local].offset);
         let only_these = begun.iter().all(|local| *local == index || is_id(local));
         if !same || !twice || header.found || !only_these {
@@ -76,15 +106,22 @@ impl Emitter<'_> {
         if begun.contains(&index) {
             self.declare(s, index, "{0}");
         }
-        let head = Place { ty: Ty::Struct(hawser_ir::StructId(0)), ..of.clone() };
+        let head = Place {
+            ty: Ty::Struct(hawser_ir::StructId(0)),
+            ..of.clone()
+        };
         let head = self.target(s, &head).at.address();
         let name = s.names.take("header");
         s.out.line(&format!("hw_event *const {name} = {head};"));
         s.out.line(&format!("{name}->ids = {made};"));
         for (i, stmt) in stmts[..made].iter().enumerate() {
-            let StmtKind::MakeId(to, parts) = &stmt.kind else { continue };
+            let StmtKind::MakeId(to, parts) = &stmt.kind else {
+                continue;
+            };
             self.mark(s, stmt);
-            let id = s.local(to.offset).map_or_else(String::new, |local| local.name.clone());
+            let id = s
+                .local(to.offset)
+                .map_or_else(String::new, |local| local.name.clone());
             s.out.line(&format!("hw_id *const {id} = &{name}->id[{i}];"));
             s.out.line(&format!("*{id} = (hw_id){{{{0}}}};"));
             self.pack_id(s, &format!("{id}->"), parts);
@@ -99,7 +136,11 @@ impl Emitter<'_> {
     fn pushes(&self, body: &[Stmt]) -> usize {
         let mut callees = Callees(Vec::new());
         walk::block(&mut callees, body);
-        let called: usize = callees.0.iter().map(|callee| self.pushes(&self.func(*callee).body)).sum();
+        let called: usize = callees
+            .0
+            .iter()
+            .map(|callee| self.pushes(&self.func(*callee).body))
+            .sum();
         called + own_pushes(body)
     }
 
@@ -109,7 +150,9 @@ impl Emitter<'_> {
         else {
             return;
         };
-        let Some(local) = s.local(dst.offset).filter(|_| dst.base == Base::Local && dst.steps.is_empty())
+        let Some(local) = s
+            .local(dst.offset)
+            .filter(|_| dst.base == Base::Local && dst.steps.is_empty())
         else {
             return;
         };
@@ -123,16 +166,26 @@ impl Emitter<'_> {
             asked: Vec::new(),
         };
         walk::block(&mut uses, &self.module.funcs[body.0 as usize].body);
-        let OptionUses { written, mut asked, .. } = uses;
+        let OptionUses {
+            written, mut asked, ..
+        } = uses;
         asked.sort_unstable();
-        let often = asked.chunk_by(|a, b| a == b).filter(|same| same.len() > 1).map(|same| same[0]);
+        let often = asked
+            .chunk_by(|a, b| a == b)
+            .filter(|same| same.len() > 1)
+            .map(|same| same[0]);
         if written != 1 {
             return;
         }
         s.header = Some(image);
         let ty = Ty::Options { list, cap };
         for tag in often {
-            let place = Place { base: Base::Local, offset: list_at, steps: Vec::new(), ty: ty.clone() };
+            let place = Place {
+                base: Base::Local,
+                offset: list_at,
+                steps: Vec::new(),
+                ty: ty.clone(),
+            };
             let mut found = self.option_at(s, &place, list, cap, tag);
             if self.is_read_by_tag(list, cap) {
                 let tags = self.seen(s, &place).member("pad").lvalue();
@@ -249,7 +302,10 @@ impl OptionUses<'_> {
 impl Visitor for OptionUses<'_> {
     fn place(&mut self, place: &Place, how: Use) {
         self.written += usize::from(how == Use::Write && self.concerns(place));
-        if let Some(Step { index: Index::Tag(tag), .. }) = place.steps.first()
+        if let Some(Step {
+            index: Index::Tag(tag),
+            ..
+        }) = place.steps.first()
             && self.is_list(place)
         {
             self.asked.push(*tag);

@@ -56,19 +56,24 @@ impl Emitter<'_> {
         let words = header_words(blueprint).map(|field| field.offset);
         if let Some(offset) = words {
             let words = self.load(s, &self.wire_place(id, offset));
-            s.out.line(&format!("const uint64_t end = (uint64_t){} * 4;", paren(&words)));
+            s.out
+                .line(&format!("const uint64_t end = (uint64_t){} * 4;", paren(&words)));
             fail(s, "end < at || end > len", "HW_LENGTH");
         }
         let limit = if words.is_some() { "end" } else { "len" };
         let Some((list, offset, cap)) = options(blueprint) else {
-            s.out.line(&format!("*used = {};", if words.is_some() { "end" } else { "at" }));
+            s.out.line(&format!(
+                "*used = {};",
+                if words.is_some() { "end" } else { "at" }
+            ));
             return;
         };
         let area_end = match &self.module.opt_list(list).len {
             None => limit.to_owned(),
             Some(len) => {
                 let len = self.expr(s, len);
-                s.out.line(&format!("const uint64_t area = at + (uint64_t){};", paren(&len)));
+                s.out
+                    .line(&format!("const uint64_t area = at + (uint64_t){};", paren(&len)));
                 fail(s, &format!("area < at || area > {limit}"), "HW_LENGTH");
                 "area".to_owned()
             }
@@ -80,7 +85,10 @@ impl Emitter<'_> {
             self.options_reader(list, cap, image)
         ));
         fail(s, "error", "error");
-        s.out.line(&format!("*used = {};", if words.is_some() { "end" } else { area_end.as_str() }));
+        s.out.line(&format!(
+            "*used = {};",
+            if words.is_some() { "end" } else { area_end.as_str() }
+        ));
     }
 
     /// Reads fields of fixed length, which are there.
@@ -92,7 +100,8 @@ impl Emitter<'_> {
                 && s.blueprint.is_some()
             {
                 let first = self.target(s, &self.wire_place(id, offset)).at.address();
-                s.out.line(&format!("hw_set_flags({first}, ({from})[{}]);", at / 8));
+                s.out
+                    .line(&format!("hw_set_flags({first}, ({from})[{}]);", at / 8));
                 rest = &after[FLAGS - 1..];
                 continue;
             }
@@ -101,15 +110,21 @@ impl Emitter<'_> {
             }
             match field {
                 WireField::Bits { offset, ty, .. } => {
-                    let place = Place { ty: ty.clone(), ..self.wire_place(id, *offset) };
+                    let place = Place {
+                        ty: ty.clone(),
+                        ..self.wire_place(id, *offset)
+                    };
                     let value = wrap(&bits_at(from, *at, *bits), ty);
                     self.store(s, &place, &value);
                 }
                 WireField::Bytes { offset, len, .. } => {
                     let place = self.wire_place(id, *offset);
                     let target = self.target(s, &place);
-                    let line =
-                        format!("memcpy({}, {}, {len});", target.at.address(), byte_at(from, at.div_ceil(8)));
+                    let line = format!(
+                        "memcpy({}, {}, {len});",
+                        target.at.address(),
+                        byte_at(from, at.div_ceil(8))
+                    );
                     self.guarded(s, &target, |s| s.out.line(&line));
                 }
                 WireField::Varint { .. }
@@ -131,19 +146,38 @@ impl Emitter<'_> {
                 self.store(s, &place, "value");
                 s.out.close("");
             }
-            WireField::Nested { blueprint, offset, when } => {
+            WireField::Nested {
+                blueprint,
+                offset,
+                when,
+            } => {
                 let condition = when.as_ref().map_or(String::new(), |when| self.expr(s, when));
-                s.out.open(&if when.is_some() { format!("if ({condition})") } else { String::new() });
+                s.out.open(&if when.is_some() {
+                    format!("if ({condition})")
+                } else {
+                    String::new()
+                });
                 let place = self.wire_place(id, *offset);
                 let argument = self.inner_image(s, &place);
                 self.call_nested(s, *blueprint, image, &argument);
                 s.out.close("");
             }
-            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
-                let count_place = Place { ty: count_ty.clone(), ..self.wire_place(id, *count_at) };
+            WireField::Repeat {
+                blueprint,
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count_place = Place {
+                    ty: count_ty.clone(),
+                    ..self.wire_place(id, *count_at)
+                };
                 let count = self.load(s, &count_place);
                 s.out.open("");
-                s.out.line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
+                s.out
+                    .line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
                 fail(s, &format!("count > {cap}"), "HW_FRAME");
                 let list = self.wire_place(id, *offset);
                 let list = s.blueprint.is_some().then(|| self.target(s, &list).at);
@@ -153,7 +187,8 @@ impl Emitter<'_> {
                 self.call_nested(s, *blueprint, image, &argument);
                 s.out.close("");
                 if let Some(list) = list {
-                    s.out.line(&format!("{} = (uint32_t)count;", list.member("len").lvalue()));
+                    s.out
+                        .line(&format!("{} = (uint32_t)count;", list.member("len").lvalue()));
                 }
                 s.out.close("");
             }
@@ -164,7 +199,9 @@ impl Emitter<'_> {
     fn call_nested(&mut self, s: &mut Scope, id: BlueprintId, image: Image, argument: &str) {
         s.out.line("uint64_t n;");
         let name = format!("wire_nested_{}{}", self.wire_name(id), image.suffix());
-        s.out.line(&format!("const uint32_t error = {name}(run{argument}, p + at, len - at, &n);"));
+        s.out.line(&format!(
+            "const uint32_t error = {name}(run{argument}, p + at, len - at, &n);"
+        ));
         fail(s, "error", "error");
         s.out.line("at += n;");
     }
@@ -179,7 +216,9 @@ impl Emitter<'_> {
         );
         s.out.open(&head);
         let argument = if image == Image::There { ", h" } else { "" };
-        s.out.line(&format!("const uint32_t error = wire_read_{name}{suffix}(run{argument}, p, len, used);"));
+        s.out.line(&format!(
+            "const uint32_t error = wire_read_{name}{suffix}(run{argument}, p, len, used);"
+        ));
         fail(&mut s, "error", "error");
         if !checksums(&self.module.blueprints[id.0 as usize]).is_empty() {
             let verified = self.verify_call(id, image, "(hw_facts){*used, *used, 0}");
@@ -192,7 +231,8 @@ impl Emitter<'_> {
             s.out.line("return hw_sum_valid(sum) ? 0 : HW_CHECKSUM;");
         } else {
             let verified = self.verify_call(id, image, "(hw_facts){*used, *used, 0}");
-            s.out.line(&format!("return {};", verified.as_deref().unwrap_or("0")));
+            s.out
+                .line(&format!("return {};", verified.as_deref().unwrap_or("0")));
         }
         s.out.close("");
         self.wire_function(&head, s);
@@ -204,7 +244,11 @@ impl Emitter<'_> {
             return None;
         }
         let argument = if image == Image::There { ", h" } else { "" };
-        Some(format!("wire_verify_{}{}(run{argument}, {facts})", self.wire_name(id), image.suffix()))
+        Some(format!(
+            "wire_verify_{}{}(run{argument}, {facts})",
+            self.wire_name(id),
+            image.suffix()
+        ))
     }
 
     /// Prints `wire_verify_X`: compares every computed field with what it ought to be.
@@ -225,7 +269,10 @@ impl Emitter<'_> {
         s.out.open(&head);
         for (field, expected) in fields {
             let constant = matches!(expected.kind, hawser_ir::ExprKind::Const(_));
-            let place = Place { ty: field.ty.clone(), ..self.wire_place(id, field.offset) };
+            let place = Place {
+                ty: field.ty.clone(),
+                ..self.wire_place(id, field.offset)
+            };
             let found = self.load(&mut s, &place);
             let value = self.expr(&mut s, expected);
             let value = wrap(&value, field.ty);
@@ -240,7 +287,11 @@ impl Emitter<'_> {
 
 /// A pointer to a byte behind another.
 pub(super) fn byte_at(from: &str, at: u32) -> String {
-    if at == 0 { from.to_owned() } else { format!("{from} + {at}") }
+    if at == 0 {
+        from.to_owned()
+    } else {
+        format!("{from} + {at}")
+    }
 }
 
 /// The `bits` bits from bit `at` on, as a number.
@@ -254,13 +305,21 @@ pub(super) fn bits_at(from: &str, at: u32, bits: u32) -> String {
         }
         1 => {
             let mask = (1u32 << bits) - 1;
-            let shifted = if spare == 0 { byte(first) } else { format!("{} >> {spare}", byte(first)) };
+            let shifted = if spare == 0 {
+                byte(first)
+            } else {
+                format!("{} >> {spare}", byte(first))
+            };
             format!("({shifted} & {mask:#x})")
         }
         bytes @ 2..=8 => {
             let mask = (1u64 << bits.min(63)) - 1;
             let whole = format!("hw_wire_get({}, {bytes})", byte_at(from, first));
-            let shifted = if spare == 0 { whole } else { format!("{whole} >> {spare}") };
+            let shifted = if spare == 0 {
+                whole
+            } else {
+                format!("{whole} >> {spare}")
+            };
             format!("({shifted} & UINT64_C({mask:#x}))")
         }
         _ => format!("hw_wire_bits({}, {}, {bits})", byte_at(from, first), at % 8),

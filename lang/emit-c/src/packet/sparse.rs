@@ -28,13 +28,18 @@ impl Sparse {
                 *entry = entry.take().zip(read).map(|(all, read)| &all | &read);
             }
         }
-        let nested: BTreeSet<BlueprintId> =
-            (0..module.blueprints.len()).flat_map(|i| inner(module, BlueprintId(i as u32))).collect();
+        let nested: BTreeSet<BlueprintId> = (0..module.blueprints.len())
+            .flat_map(|i| inner(module, BlueprintId(i as u32)))
+            .collect();
         let fits = |id: &BlueprintId| {
             options_behind(&module.blueprints[id.0 as usize]).is_some() && !nested.contains(id)
         };
         let found = found.into_iter().filter(|(id, _)| fits(id));
-        Sparse(found.filter_map(|(id, read)| Some((id, &read? | &own(module, id)))).collect())
+        Sparse(
+            found
+                .filter_map(|(id, read)| Some((id, &read? | &own(module, id))))
+                .collect(),
+        )
     }
 
     /// Whether a blueprint is read in part.
@@ -45,14 +50,24 @@ impl Sparse {
     /// Which fields of the payload's reference at an offset have to be stored; nothing: all of it.
     pub(super) fn of_payload(&self, id: BlueprintId, at: u32) -> Option<Vec<&'static str>> {
         let size = size_of::<hawser_ir::abi::Data>() as u32;
-        let read: Vec<u32> = self.0.get(&id)?.range(at..at + size).map(|offset| offset - at).collect();
+        let read: Vec<u32> = self
+            .0
+            .get(&id)?
+            .range(at..at + size)
+            .map(|offset| offset - at)
+            .collect();
         let fields = [
             ("addr", std::mem::offset_of!(hawser_ir::abi::Data, addr) as u32),
             ("len", std::mem::offset_of!(hawser_ir::abi::Data, len) as u32),
         ];
         // What else there is is zero.
-        let known = read.iter().all(|offset| fields.iter().any(|(_, known)| known == offset));
-        let stored = fields.iter().filter(|(_, offset)| read.contains(offset)).map(|(name, _)| *name);
+        let known = read
+            .iter()
+            .all(|offset| fields.iter().any(|(_, known)| known == offset));
+        let stored = fields
+            .iter()
+            .filter(|(_, offset)| read.contains(offset))
+            .map(|(name, _)| *name);
         known.then(|| stored.collect())
     }
 
@@ -112,7 +127,12 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     let blueprint = &module.blueprints[id.0 as usize];
     let mut needs = Own(BTreeSet::new());
     for field in &blueprint.header {
-        if let WireField::Bits { offset, fill: Some(Fill::HeaderWords), .. } = field {
+        if let WireField::Bits {
+            offset,
+            fill: Some(Fill::HeaderWords),
+            ..
+        } = field
+        {
             needs.0.insert(*offset);
         }
     }
@@ -165,12 +185,18 @@ impl Reads<'_> {
 
 impl Visitor for Reads<'_> {
     fn place(&mut self, place: &Place, how: Use) {
-        let Some(offset) = self.offset(place).filter(|_| how == Use::Read) else { return };
+        let Some(offset) = self.offset(place).filter(|_| how == Use::Read) else {
+            return;
+        };
         let in_list = offset == self.list_at && !place.steps.is_empty();
         if in_list || self.asked == Some(std::ptr::from_ref(place) as usize) {
             return;
         }
-        if let Some(found) = self.found.as_mut().filter(|_| place.ty.is_scalar() && place.steps.is_empty()) {
+        if let Some(found) = self
+            .found
+            .as_mut()
+            .filter(|_| place.ty.is_scalar() && place.steps.is_empty())
+        {
             found.insert(offset);
         } else {
             self.found = None;
@@ -184,7 +210,9 @@ impl Visitor for Reads<'_> {
             Arg::Value(_) => None,
         });
         for (n, place) in refs.enumerate() {
-            let Some(offset) = self.offset(place) else { continue };
+            let Some(offset) = self.offset(place) else {
+                continue;
+            };
             if offset == self.list_at && !place.steps.is_empty() {
                 continue;
             }
@@ -192,8 +220,13 @@ impl Visitor for Reads<'_> {
                 self.found = None;
                 return;
             }
-            let mut inside =
-                Reads { base: Base::Ref(n as _), image: 0, asked: None, found: self.found.take(), ..*self };
+            let mut inside = Reads {
+                base: Base::Ref(n as _),
+                image: 0,
+                asked: None,
+                found: self.found.take(),
+                ..*self
+            };
             walk::block(&mut inside, &module.funcs[func.0 as usize].body);
             self.found = inside.found;
         }

@@ -34,10 +34,15 @@ pub(crate) fn push_event(e: &mut Emitter<'_>, s: &mut Scope, event: EventId, fro
     let target = e.target(s, from);
     if s.in_place.is_some() {
         let head = target.at.member("head").address();
-        s.out.line(&format!("hw_keep_event(run, {head}, {size}, {});", event.0));
+        s.out
+            .line(&format!("hw_keep_event(run, {head}, {size}, {});", event.0));
         return;
     }
-    let push = format!("!hw_push_event(run, {}, {size}, {})", target.at.address(), event.0);
+    let push = format!(
+        "!hw_push_event(run, {}, {size}, {})",
+        target.at.address(),
+        event.0
+    );
     let condition = match &target.guard {
         // It is counted before it is looked at whether there is anything to add.
         _ if target.nowhere => "hw_events_full(run)".to_owned(),

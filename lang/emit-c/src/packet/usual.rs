@@ -44,7 +44,10 @@ impl Emitter<'_> {
     fn rows(&self, id: OptListId, cap: u32) -> Vec<Row> {
         let list = self.module.opt_list(id);
         let len = |tag: &u32| {
-            let member = list.members.get(*tag as usize).filter(|member| !member.ends_list)?;
+            let member = list
+                .members
+                .get(*tag as usize)
+                .filter(|member| !member.ends_list)?;
             static_len(&self.module.blueprints[member.blueprint.0 as usize]).filter(|len| *len > 0)
         };
         let rows = added(self.module, id).into_iter().filter_map(|tags| {
@@ -61,7 +64,9 @@ impl Emitter<'_> {
     /// Reads the `n` bytes at `p` if they are a usual row: for a list whose options tell their length.
     pub(super) fn read_rows(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
         for row in self.rows(id, cap) {
-            let Some(looks) = self.looks_like(id, &row) else { continue };
+            let Some(looks) = self.looks_like(id, &row) else {
+                continue;
+            };
             let len = row.len();
             s.out.open(&format!("if (n == {len} && {looks})"));
             let (mut kept, mut tags) = (0, 0u32);
@@ -106,15 +111,23 @@ impl Emitter<'_> {
     pub(super) fn write_rows(&mut self, s: &mut Scope, id: OptListId, cap: u32) {
         for row in self.rows(id, cap) {
             let len = row.len();
-            let tags = row.0.iter().enumerate().map(|(i, (tag, _))| format!("list->items[{i}].tag == {tag}"));
+            let tags = row
+                .0
+                .iter()
+                .enumerate()
+                .map(|(i, (tag, _))| format!("list->items[{i}].tag == {tag}"));
             let tags = tags.collect::<Vec<_>>().join(" && ");
             let room = format!("{len} <= most && start <= out->room && out->room - start >= {len}");
-            s.out.open(&format!("if (list->len == {} && {tags} && {room})", row.0.len()));
-            s.out.line(&format!("hw_writer row = {{out->bytes + start, {len}, 0}};"));
+            s.out
+                .open(&format!("if (list->len == {} && {tags} && {room})", row.0.len()));
+            s.out
+                .line(&format!("hw_writer row = {{out->bytes + start, {len}, 0}};"));
             for (i, (tag, len)) in row.0.iter().enumerate() {
                 let name = self.wire_name(self.module.opt_list(id).members[*tag as usize].blueprint);
                 let member = self.option_name(id, *tag);
-                s.out.line(&format!("wire_put_{name}(run, &list->items[{i}].member.{member}, {len}, &row);"));
+                s.out.line(&format!(
+                    "wire_put_{name}(run, &list->items[{i}].member.{member}, {len}, &row);"
+                ));
             }
             s.out.line(&format!("out->at = start + {len};"));
             s.out.line("return;");
@@ -126,8 +139,10 @@ impl Emitter<'_> {
     /// apart by their first bytes.
     fn looks_like(&self, id: OptListId, row: &Row) -> Option<String> {
         let members = &self.module.opt_list(id).members;
-        let constants: Vec<_> =
-            members.iter().map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize])).collect();
+        let constants: Vec<_> = members
+            .iter()
+            .map(|m| selectors(&self.module.blueprints[m.blueprint.0 as usize]))
+            .collect();
         kinds(&constants)?;
         let mut bytes = Vec::new();
         for (tag, at, _) in row.placed() {
@@ -137,19 +152,32 @@ impl Emitter<'_> {
             }
             for constant in &constants[tag as usize] {
                 let count = constant.bits / 8;
-                bytes
-                    .extend((0..count).map(|i| {
-                        (at + constant.at / 8 + i, (constant.value >> (8 * (count - 1 - i))) as u8)
-                    }));
+                bytes.extend((0..count).map(|i| {
+                    (
+                        at + constant.at / 8 + i,
+                        (constant.value >> (8 * (count - 1 - i))) as u8,
+                    )
+                }));
             }
         }
         let mut tests = Vec::new();
         let mut rest = &bytes[..];
         while let Some((first, _)) = rest.first() {
-            let beside = rest.iter().enumerate().take_while(|(i, (at, _))| *at == first + *i as u32).count();
-            let taken = [8, 4, 2, 1].into_iter().find(|width| *width <= beside).unwrap_or(1);
-            let value = rest[..taken].iter().fold(0u64, |value, (_, byte)| value << 8 | u64::from(*byte));
-            tests.push(format!("hw_wire_get(p + {first}, {taken}) == UINT64_C({value:#x})"));
+            let beside = rest
+                .iter()
+                .enumerate()
+                .take_while(|(i, (at, _))| *at == first + *i as u32)
+                .count();
+            let taken = [8, 4, 2, 1]
+                .into_iter()
+                .find(|width| *width <= beside)
+                .unwrap_or(1);
+            let value = rest[..taken]
+                .iter()
+                .fold(0u64, |value, (_, byte)| value << 8 | u64::from(*byte));
+            tests.push(format!(
+                "hw_wire_get(p + {first}, {taken}) == UINT64_C({value:#x})"
+            ));
             rest = &rest[taken..];
         }
         Some(tests.join(" && "))
@@ -168,7 +196,10 @@ impl Emitter<'_> {
 /// The tags of two or more options that a function adds to a list one after another.
 fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
     let mut found = BTreeSet::new();
-    module.funcs.iter().for_each(|func| gather(&func.body, id, &mut found));
+    module
+        .funcs
+        .iter()
+        .for_each(|func| gather(&func.body, id, &mut found));
     found.retain(|tags| tags.len() > 1);
     found
 }
@@ -177,16 +208,25 @@ fn added(module: &Module, id: OptListId) -> BTreeSet<Vec<u32>> {
 fn gather(body: &[Stmt], id: OptListId, found: &mut BTreeSet<Vec<u32>>) {
     let mut tags = Vec::new();
     for stmt in body {
-        if let StmtKind::Container { op: ContainerOp::OptionAdd(list, member, _), .. } = &stmt.kind
+        if let StmtKind::Container {
+            op: ContainerOp::OptionAdd(list, member, _),
+            ..
+        } = &stmt.kind
             && matches!(list.ty, Ty::Options { list, .. } if list == id)
         {
             tags.push(member.0);
             continue;
         }
-        if !matches!(stmt.kind, StmtKind::Init(_) | StmtKind::Store(..) | StmtKind::Copy(..)) {
+        if !matches!(
+            stmt.kind,
+            StmtKind::Init(_) | StmtKind::Store(..) | StmtKind::Copy(..)
+        ) {
             found.insert(std::mem::take(&mut tags));
         }
-        stmt.kind.blocks().into_iter().for_each(|inside| gather(inside, id, found));
+        stmt.kind
+            .blocks()
+            .into_iter()
+            .for_each(|inside| gather(inside, id, found));
     }
     found.insert(tags);
 }

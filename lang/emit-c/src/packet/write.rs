@@ -63,15 +63,30 @@ impl Emitter<'_> {
         let words = header_words(blueprint).map(|field| words_limit(field.bits));
         let mut lines = Vec::new();
         if let Some((list, offset, cap)) = options(blueprint) {
-            let room = words.map_or("UINT64_MAX".to_owned(), |limit| format!("hw_left({done}, {limit})"));
+            let room = words.map_or("UINT64_MAX".to_owned(), |limit| {
+                format!("hw_left({done}, {limit})")
+            });
             let list_at = self.wire_place(id, offset);
             let argument = self.inner_image(s, &list_at);
-            lines.push(format!("{}(run{argument}, {room}, out);", self.options_writer(list, cap)));
+            lines.push(format!(
+                "{}(run{argument}, {room}, out);",
+                self.options_writer(list, cap)
+            ));
         }
         if words.is_some() {
-            let written = if start == "0" { "out->at".to_owned() } else { format!("out->at - {start}") };
-            let start = if start == "0" { String::new() } else { format!("{start} + ") };
-            lines.push(format!("hw_zeros_to(out, {start}hw_round_up({written}, {WORD}));"));
+            let written = if start == "0" {
+                "out->at".to_owned()
+            } else {
+                format!("out->at - {start}")
+            };
+            let start = if start == "0" {
+                String::new()
+            } else {
+                format!("{start} + ")
+            };
+            lines.push(format!(
+                "hw_zeros_to(out, {start}hw_round_up({written}, {WORD}));"
+            ));
         }
         lines
     }
@@ -118,13 +133,17 @@ impl Emitter<'_> {
         let [first, ..] = chunk else { return };
         if let Some(offset) = flags(chunk) {
             let from = self.seen_address(s, &self.wire_place(id, offset));
-            s.out.line(&format!("({})[0] = hw_flags({from});", byte_at("p", first.at / 8)));
+            s.out.line(&format!(
+                "({})[0] = hw_flags({from});",
+                byte_at("p", first.at / 8)
+            ));
             return;
         }
         if let WireField::Bytes { offset, len, .. } = first.field {
             let place = self.wire_place(id, *offset);
             let from = self.seen_address(s, &place);
-            s.out.line(&format!("memcpy({}, {from}, {len});", byte_at("p", first.at / 8)));
+            s.out
+                .line(&format!("memcpy({}, {from}, {len});", byte_at("p", first.at / 8)));
             return;
         }
         let bits: u32 = chunk.iter().map(|fixed| fixed.bits).sum();
@@ -132,7 +151,10 @@ impl Emitter<'_> {
         if whole > 64 {
             for fixed in chunk {
                 let value = self.wire_field_value(s, id, fixed.field);
-                s.out.line(&format!("hw_wire_put_bits(p, {}, {value}, {});", fixed.at, fixed.bits));
+                s.out.line(&format!(
+                    "hw_wire_put_bits(p, {}, {value}, {});",
+                    fixed.at, fixed.bits
+                ));
             }
             return;
         }
@@ -146,16 +168,30 @@ impl Emitter<'_> {
                 } else {
                     format!("hw_low({value}, {})", fixed.bits)
                 };
-                parts.push(if shift == 0 { low } else { format!("{low} << {shift}") });
+                parts.push(if shift == 0 {
+                    low
+                } else {
+                    format!("{low} << {shift}")
+                });
             }
         }
-        let value = if parts.is_empty() { "0".to_owned() } else { parts.join(" | ") };
-        s.out.line(&format!("hw_wire_put({}, {value}, {});", byte_at("p", first.at / 8), whole / 8));
+        let value = if parts.is_empty() {
+            "0".to_owned()
+        } else {
+            parts.join(" | ")
+        };
+        s.out.line(&format!(
+            "hw_wire_put({}, {value}, {});",
+            byte_at("p", first.at / 8),
+            whole / 8
+        ));
     }
 
     /// What is sent in a field of fixed width, as a 64-bit number.
     fn wire_field_value(&mut self, s: &mut Scope, id: BlueprintId, field: &WireField) -> String {
-        let Some(field) = bits(field) else { return "0".to_owned() };
+        let Some(field) = bits(field) else {
+            return "0".to_owned();
+        };
         match field.fill {
             fill if comes_later(fill) => "0".to_owned(),
             Some(Fill::Value(expr)) => {
@@ -164,7 +200,10 @@ impl Emitter<'_> {
             }
             Some(Fill::HeaderWords) => format!("(facts.header + {}) / {WORD}", WORD - 1),
             Some(Fill::Checksum16 { .. } | Fill::Crc32 { .. }) | None => {
-                let place = hawser_ir::Place { ty: field.ty.clone(), ..self.wire_place(id, field.offset) };
+                let place = hawser_ir::Place {
+                    ty: field.ty.clone(),
+                    ..self.wire_place(id, field.offset)
+                };
                 let value = self.load(s, &place);
                 format!("(uint64_t){}", paren(&value))
             }
@@ -178,18 +217,30 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("hw_varint_put(out, {value});"));
             }
-            WireField::Nested { blueprint, offset, when } => {
+            WireField::Nested {
+                blueprint,
+                offset,
+                when,
+            } => {
                 let condition = when.as_ref().map(|when| self.expr(s, when));
                 let place = self.wire_place(id, *offset);
                 let argument = self.inner_image(s, &place);
                 let name = self.wire_name(*blueprint);
-                s.out.open(&condition.map_or(String::new(), |condition| format!("if ({condition})")));
+                s.out
+                    .open(&condition.map_or(String::new(), |condition| format!("if ({condition})")));
                 s.out.line(&format!(
                     "wire_put_{name}(run{argument}, wire_measure_{name}(run{argument}), out);"
                 ));
                 s.out.close("");
             }
-            WireField::Repeat { blueprint, offset, cap, count_at, count_ty, .. } => {
+            WireField::Repeat {
+                blueprint,
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
                 let count = self.repeated(s, id, *count_at, count_ty, *cap);
                 let list = self.wire_place(id, *offset);
                 let element = self.target(s, &list).at.member("items[i]").address();
@@ -223,7 +274,8 @@ impl Emitter<'_> {
             s.out.line("hw_sum sum = {0, false};");
             s.out.line("const hw_piece written = hw_written(out, start);");
             s.out.line("hw_sum_add(&sum, written.bytes, written.len);");
-            s.out.line("const uint16_t value = (uint16_t)~hw_sum_fold(sum.total);");
+            s.out
+                .line("const uint16_t value = (uint16_t)~hw_sum_fold(sum.total);");
             s.out.line("hw_patch(out, at, &value, 2);");
         }
         s.out.close("");

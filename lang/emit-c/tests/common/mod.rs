@@ -46,7 +46,9 @@ pub(crate) fn programs() -> Vec<PathBuf> {
 /// A checked module.
 pub(crate) fn module(path: &Path) -> Module {
     let compilation = hawser_driver::compile(path);
-    compilation.module.unwrap_or_else(|| panic!("{} does not pass the checker", path.display()))
+    compilation
+        .module
+        .unwrap_or_else(|| panic!("{} does not pass the checker", path.display()))
 }
 
 /// Compiles a module's C with the given flags; panics with the compiler's words.
@@ -54,7 +56,13 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join(format!("{name}.c"));
     let object = folder.join(format!("{name}.so"));
-    let emitted = emit(module, &Options { marks: Marks::Comments, loadable: false });
+    let emitted = emit(
+        module,
+        &Options {
+            marks: Marks::Comments,
+            loadable: false,
+        },
+    );
     std::fs::write(&source, &emitted.c).expect("the folder can be written");
     let out = Command::new("cc")
         .args(["-std=c11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"])
@@ -63,7 +71,11 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
         .args([&object, &source])
         .output()
         .expect("a C compiler is installed");
-    assert!(out.status.success(), "{name}: {}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     // SAFETY: the library was built just now from our own text; it has no constructors.
     let library = unsafe { libloading::Library::new(&object) }.expect("what was linked can be loaded");
     // SAFETY: the symbol has this type: runtime/program.h.
@@ -72,8 +84,20 @@ pub(crate) fn compile(module: &Module, name: &str, flags: &[&str]) -> Compiled {
         function.expect("the table's function is exported")()
     };
     // SAFETY: the table is static data of the library, which lives as long as `Compiled`.
-    let abi::RawProgram { react, parse, build, coalesce, .. } = unsafe { &*table };
-    Compiled { react: *react, parse: *parse, build: *build, coalesce: *coalesce, _library: library }
+    let abi::RawProgram {
+        react,
+        parse,
+        build,
+        coalesce,
+        ..
+    } = unsafe { &*table };
+    Compiled {
+        react: *react,
+        parse: *parse,
+        build: *build,
+        coalesce: *coalesce,
+        _library: library,
+    }
 }
 
 impl Compiled {
@@ -93,8 +117,14 @@ impl Compiled {
         let mut globals: Vec<*mut u8> = world.globals.iter_mut().map(|g| g.as_mut_ptr().cast()).collect();
         globals.push(std::ptr::null_mut());
         let memory = Memory {
-            keyed: world.keyed.as_mut().map_or(std::ptr::null_mut(), |(_, b)| b.as_mut_ptr().cast()),
-            fresh: world.fresh.as_mut().map_or(std::ptr::null_mut(), |b| b.as_mut_ptr().cast()),
+            keyed: world
+                .keyed
+                .as_mut()
+                .map_or(std::ptr::null_mut(), |(_, b)| b.as_mut_ptr().cast()),
+            fresh: world
+                .fresh
+                .as_mut()
+                .map_or(std::ptr::null_mut(), |b| b.as_mut_ptr().cast()),
             globals: globals.as_ptr(),
             scratch: world.scratch.as_mut_ptr().cast(),
             keyed_type: world.keyed.as_ref().map_or(0, |(kind, _)| kind + 1),
@@ -103,12 +133,19 @@ impl Compiled {
         let mut out = vec![0xaa_aa_aa_aa_aa_aa_aa_aau64; room.div_ceil(8)];
         let start: *mut u8 = out.as_mut_ptr().cast();
         // SAFETY: `out` has `room` bytes.
-        let mut records = Records { at: start, end: unsafe { start.add(room) }, wanted };
+        let mut records = Records {
+            at: start,
+            end: unsafe { start.add(room) },
+            wanted,
+        };
         let event = world.event.as_mut_ptr().cast();
         // SAFETY: every region is as large as the module says, aligned, and alive during the call.
         let outcome = unsafe { (self.react)(params.as_ptr(), event, &memory, &mut records) };
         let len = records.at as usize - start as usize;
         let bytes: &[u8] = bytemuck::cast_slice(&out);
-        (abi::outcome(outcome).expect("a chain ends in one of four ways"), bytes[..len].to_vec())
+        (
+            abi::outcome(outcome).expect("a chain ends in one of four ways"),
+            bytes[..len].to_vec(),
+        )
     }
 }

@@ -16,7 +16,13 @@ impl Compiled {
         most: u32,
         room: usize,
     ) -> Result<(Vec<u8>, u32), ParseError> {
-        let no_packet = Packet { net: &NET_ZERO, head: &[], tail: &[], addr: 0, csum: Csum::Complete };
+        let no_packet = Packet {
+            net: &NET_ZERO,
+            head: &[],
+            tail: &[],
+            addr: 0,
+            csum: Csum::Complete,
+        };
         let (no_icmp, no_op): (Icmp, Op) = (bytemuck::Zeroable::zeroed(), bytemuck::Zeroable::zeroed());
         let (packet, icmp, op) = match input {
             Input::Packet(packet) => (packet, &no_icmp, &no_op),
@@ -27,7 +33,12 @@ impl Compiled {
         let packet = RawPacket::of(packet);
         let mut out = vec![0xaaaa_aaaa_aaaa_aaaa_u64; room.div_ceil(8)];
         let span = out.as_mut_ptr_range();
-        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most };
+        let mut events = Events {
+            at: span.start.cast(),
+            end: span.end.cast(),
+            count: 0,
+            most,
+        };
         // SAFETY: everything that is pointed to is alive during the call and as large as it says.
         let error = unsafe { (self.parse)(params.as_ptr(), parser as u32, &packet, icmp, op, &mut events) };
         let len = events.at as usize - span.start as usize;

@@ -47,7 +47,11 @@ impl<'p> Body<'p> {
     pub(super) fn new(plan: &'p Plan, dice: &'p mut Dice, rules: Rules) -> Body<'p> {
         let mut vars = Vec::new();
         if rules.function {
-            vars.extend(plan.constants.iter().map(|(name, ty)| Var::new(name.clone(), ty.clone(), false)));
+            vars.extend(
+                plan.constants
+                    .iter()
+                    .map(|(name, ty)| Var::new(name.clone(), ty.clone(), false)),
+            );
         }
         let names = 0;
         Body {
@@ -81,7 +85,8 @@ impl<'p> Body<'p> {
         self.know(Var::new(name, Type::Record(record), writable));
         self.know(Var::new(format!("{name}.self"), Type::Id, false));
         for timer in &self.plan.records[record].timers {
-            self.vars.push(Var::new(format!("{name}.{timer}.armed"), Type::Bool, false));
+            self.vars
+                .push(Var::new(format!("{name}.{timer}.armed"), Type::Bool, false));
             self.timers.push(format!("{name}.{timer}"));
         }
     }
@@ -94,7 +99,8 @@ impl<'p> Body<'p> {
 
     /// Adds a line.
     pub(super) fn line(&mut self, text: impl AsRef<str>) {
-        self.lines.push(format!("{}{}", "    ".repeat(self.indent), text.as_ref()));
+        self.lines
+            .push(format!("{}{}", "    ".repeat(self.indent), text.as_ref()));
     }
 
     /// Adds a block: a head, what `fill` adds, a closing brace. Variables of it are forgotten.
@@ -132,7 +138,9 @@ impl<'p> Body<'p> {
         let open = found.path.rfind('[')?;
         let close = found.path[open..].find(']')? + open;
         let inside = &found.path[open + 1..close];
-        let Some((ty, _)) = super::literal::typed(inside) else { return Some(found) };
+        let Some((ty, _)) = super::literal::typed(inside) else {
+            return Some(found);
+        };
         let index = self.expr(&ty, depth - 1);
         let path = format!("{}[{index}]{}", &found.path[..open], &found.path[close + 1..]);
         Some(Var { path, ..found })

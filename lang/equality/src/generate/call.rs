@@ -20,7 +20,11 @@ pub(super) struct Helper {
 impl Body<'_> {
     /// A call that gives a scalar of this type.
     pub(super) fn call_of(&mut self, ty: &Type, depth: u32) -> Option<String> {
-        let wanted = if *ty == Type::Varint { Type::Uint(64) } else { ty.clone() };
+        let wanted = if *ty == Type::Varint {
+            Type::Uint(64)
+        } else {
+            ty.clone()
+        };
         self.call(&|result| result.as_ref() == Some(&wanted), depth)
     }
 

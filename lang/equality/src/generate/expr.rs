@@ -112,21 +112,38 @@ impl Body<'_> {
 
     fn boolean(&mut self, depth: u32) -> String {
         match self.dice.below(14) {
-            0 => format!("({} && {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth)),
-            1 => format!("({} || {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth)),
+            0 => format!(
+                "({} && {})",
+                self.expr(&Type::Bool, depth),
+                self.expr(&Type::Bool, depth)
+            ),
+            1 => format!(
+                "({} || {})",
+                self.expr(&Type::Bool, depth),
+                self.expr(&Type::Bool, depth)
+            ),
             2 => format!("!({})", self.expr(&Type::Bool, depth)),
             3 => {
                 let op = *self.dice.pick(&["&", "|", "^"]);
-                format!("({} {op} {})", self.expr(&Type::Bool, depth), self.expr(&Type::Bool, depth))
+                format!(
+                    "({} {op} {})",
+                    self.expr(&Type::Bool, depth),
+                    self.expr(&Type::Bool, depth)
+                )
             }
             4 => {
                 let ty = Type::integer(self.dice);
                 format!("bool({})", self.expr(&ty, depth))
             }
             5 => self.same_bytes(),
-            6 | 7 => self.query(&Type::Bool, depth).unwrap_or_else(|| self.leaf(&Type::Bool)),
+            6 | 7 => self
+                .query(&Type::Bool, depth)
+                .unwrap_or_else(|| self.leaf(&Type::Bool)),
             8 => {
-                let (a, b) = (self.find(false, &|t| *t == Type::Addr), self.expr(&Type::Addr, depth));
+                let (a, b) = (
+                    self.find(false, &|t| *t == Type::Addr),
+                    self.expr(&Type::Addr, depth),
+                );
                 a.map_or_else(|| self.leaf(&Type::Bool), |a| format!("({} == {b})", a.path))
             }
             _ => self.comparison(depth),
@@ -150,12 +167,17 @@ impl Body<'_> {
     /// Ids, addresses and bytes are equal or not.
     fn same_bytes(&mut self) -> String {
         let comparable = |ty: &Type| matches!(ty, Type::Ip | Type::Id | Type::Bytes(_));
-        let Some(a) = self.find(false, &comparable) else { return self.leaf(&Type::Bool) };
+        let Some(a) = self.find(false, &comparable) else {
+            return self.leaf(&Type::Bool);
+        };
         let op = *self.dice.pick(&["==", "!="]);
         if a.ty == Type::Ip && self.rules.function && self.dice.one_in(3) {
             return format!("{}.is_v4", a.path);
         }
-        match self.find(false, &|ty| *ty == a.ty).filter(|_| self.dice.one_in(2)) {
+        match self
+            .find(false, &|ty| *ty == a.ty)
+            .filter(|_| self.dice.one_in(2))
+        {
             Some(b) => format!("({} {op} {})", a.path, b.path),
             None => format!("({} {op} NONE)", a.path),
         }
@@ -189,16 +211,26 @@ impl Body<'_> {
                 format!("({} - {})", self.expr(&circle, depth), self.expr(&circle, depth))
             }
             1 => {
-                let of = if bits > 1 && self.dice.one_in(2) { Type::Int(bits) } else { ty };
+                let of = if bits > 1 && self.dice.one_in(2) {
+                    Type::Int(bits)
+                } else {
+                    ty
+                };
                 format!("abs_diff({}, {})", self.expr(&of, depth), self.expr(&of, depth))
             }
             2 if bits > 1 => {
                 let circle = Type::Seq(bits);
-                format!("abs_diff({}, {})", self.expr(&circle, depth), self.expr(&circle, depth))
+                format!(
+                    "abs_diff({}, {})",
+                    self.expr(&circle, depth),
+                    self.expr(&circle, depth)
+                )
             }
             3 => format!("sat_sub({}, {})", self.expr(&ty, depth), self.operand(&ty, depth)),
             4 if bits == 32 => self.query(&ty, depth).unwrap_or_else(|| self.leaf(&ty)),
-            5 => self.query(&ty, depth).unwrap_or_else(|| self.integer(&ty, bits, depth)),
+            5 => self
+                .query(&ty, depth)
+                .unwrap_or_else(|| self.integer(&ty, bits, depth)),
             _ => self.integer(&ty, bits, depth),
         }
     }
@@ -214,13 +246,21 @@ impl Body<'_> {
                 format!("{name}({}, {})", self.expr(ty, depth), self.operand(ty, depth))
             }
             5 => {
-                let (a, b, c) = (self.expr(ty, depth), self.operand(ty, depth), self.operand(ty, depth));
+                let (a, b, c) = (
+                    self.expr(ty, depth),
+                    self.operand(ty, depth),
+                    self.operand(ty, depth),
+                );
                 format!("mul_div({a}, {b}, {c})")
             }
             6 => format!("clz({})", self.expr(ty, depth)),
             7 => {
                 let from = Type::scalar(self.dice);
-                let from = if from == Type::Varint { Type::Uint(64) } else { from };
+                let from = if from == Type::Varint {
+                    Type::Uint(64)
+                } else {
+                    from
+                };
                 let inner = self.expr(&from, depth);
                 self.cast(&from, ty, &inner)
             }
@@ -253,9 +293,17 @@ impl Body<'_> {
             2 => format!("varint_len({})", self.expr(&word, depth)),
             3 => {
                 let circle = Type::circular(self.dice);
-                format!("unwrap({}, {})", self.expr(&circle, depth), self.expr(&word, depth))
+                format!(
+                    "unwrap({}, {})",
+                    self.expr(&circle, depth),
+                    self.expr(&word, depth)
+                )
             }
-            4 => format!("({} / {})", self.expr(&Type::Duration, depth), self.expr(&Type::Duration, depth)),
+            4 => format!(
+                "({} / {})",
+                self.expr(&Type::Duration, depth),
+                self.expr(&Type::Duration, depth)
+            ),
             5 => {
                 let keys = [self.expr(&word, depth), self.expr(&word, 0)];
                 let tuple = self.tuple();
@@ -272,10 +320,12 @@ impl Body<'_> {
         for _ in 0..=self.dice.below(3) {
             let part = match self.dice.below(4) {
                 0 => self.find(false, &|t| *t == Type::Ip).map(|v| (v.path, 16)),
-                1 => self.find(false, &|t| matches!(t, Type::Bytes(_))).map(|v| match v.ty {
-                    Type::Bytes(len) => (v.path, len),
-                    _ => (v.path, 39),
-                }),
+                1 => self
+                    .find(false, &|t| matches!(t, Type::Bytes(_)))
+                    .map(|v| match v.ty {
+                        Type::Bytes(len) => (v.path, len),
+                        _ => (v.path, 39),
+                    }),
                 2 if parts.is_empty() => self.find(false, &|t| *t == Type::Id).map(|v| (v.path, 39)),
                 _ => {
                     let ty = Type::integer(self.dice);
@@ -287,7 +337,11 @@ impl Body<'_> {
                 parts.push(text);
             }
         }
-        if parts.is_empty() { literal(self.dice, &Type::Uint(16)) } else { parts.join(", ") }
+        if parts.is_empty() {
+            literal(self.dice, &Type::Uint(16))
+        } else {
+            parts.join(", ")
+        }
     }
 
     fn circular(&mut self, bits: u8, depth: u32) -> String {
@@ -322,14 +376,22 @@ impl Body<'_> {
                 let number = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
                 format!("({} {op} {})", self.expr(&ty, depth), self.expr(&number, depth))
             }
-            2 => format!("({} - {})", self.expr(&Type::Time, depth), self.expr(&Type::Time, depth)),
+            2 => format!(
+                "({} - {})",
+                self.expr(&Type::Time, depth),
+                self.expr(&Type::Time, depth)
+            ),
             3 => {
                 let name = *self.dice.pick(&["min", "max", "sat_sub", "abs_diff"]);
                 format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
             }
             4 => {
                 let name = *self.dice.pick(&["sat_sub", "abs_diff"]);
-                format!("{name}({}, {})", self.expr(&Type::Time, depth), self.expr(&Type::Time, depth))
+                format!(
+                    "{name}({}, {})",
+                    self.expr(&Type::Time, depth),
+                    self.expr(&Type::Time, depth)
+                )
             }
             5 => {
                 let word = Type::Uint(64);
@@ -341,7 +403,11 @@ impl Body<'_> {
             }
             6 => {
                 let op = *self.dice.pick(&["<<", ">>"]);
-                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&Type::Uint(8), 0))
+                format!(
+                    "({} {op} {})",
+                    self.expr(&ty, depth),
+                    self.expr(&Type::Uint(8), 0)
+                )
             }
             _ => {
                 let word = Type::integer(self.dice);
@@ -355,9 +421,17 @@ impl Body<'_> {
         match self.dice.below(5) {
             0 => {
                 let op = *self.dice.pick(&["+", "-"]);
-                format!("({} {op} {})", self.expr(&ty, depth), self.expr(&Type::Duration, depth))
+                format!(
+                    "({} {op} {})",
+                    self.expr(&ty, depth),
+                    self.expr(&Type::Duration, depth)
+                )
             }
-            1 => format!("({} + {})", self.expr(&Type::Duration, depth), self.expr(&ty, depth)),
+            1 => format!(
+                "({} + {})",
+                self.expr(&Type::Duration, depth),
+                self.expr(&ty, depth)
+            ),
             2 => {
                 let name = *self.dice.pick(&["min", "max"]);
                 format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
@@ -417,8 +491,10 @@ impl Body<'_> {
                         let many = 1 + self.dice.below(by.len());
                         // Evaluated once for each element: nothing with an effect.
                         let calls = std::mem::take(&mut self.calls_left);
-                        let values: Vec<String> =
-                            by[..many].iter().map(|f| self.expr(&fields[*f].ty, depth)).collect();
+                        let values: Vec<String> = by[..many]
+                            .iter()
+                            .map(|f| self.expr(&fields[*f].ty, depth))
+                            .collect();
                         self.calls_left = calls;
                         format!("{path}.first_from({})", values.join(", "))
                     }
@@ -448,6 +524,10 @@ impl Body<'_> {
 
     /// A position: a small literal, or anything.
     fn index(&mut self, ty: &Type, depth: u32) -> String {
-        if self.dice.one_in(2) { super::literal::index(self.dice, ty) } else { self.expr(ty, depth) }
+        if self.dice.one_in(2) {
+            super::literal::index(self.dice, ty)
+        } else {
+            self.expr(ty, depth)
+        }
     }
 }

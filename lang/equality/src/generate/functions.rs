@@ -30,9 +30,15 @@ fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bo
         1 => Some(dice.pick(&[Type::Ip, Type::Id]).clone()),
         2 => Some(dice.pick(&plan.locals).clone()),
         3 => Some(Type::Bool),
-        _ => Some(Type::scalar(dice)).filter(|ty| *ty != Type::Varint).or(Some(Type::Uint(32))),
+        _ => Some(Type::scalar(dice))
+            .filter(|ty| *ty != Type::Varint)
+            .or(Some(Type::Uint(32))),
     };
-    let result = if pure_ && result.is_none() { Some(Type::Uint(16)) } else { result };
+    let result = if pure_ && result.is_none() {
+        Some(Type::Uint(16))
+    } else {
+        result
+    };
     let light = level == 0 && (pure_ || dice.one_in(2));
     let rules = Rules {
         function: true,
@@ -45,8 +51,11 @@ fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bo
         may_return: true,
         listed: false,
     };
-    let written: Vec<String> =
-        params.iter().enumerate().map(|(i, ty)| format!("{} a{i}", plan.written(ty))).collect();
+    let written: Vec<String> = params
+        .iter()
+        .enumerate()
+        .map(|(i, ty)| format!("{} a{i}", plan.written(ty)))
+        .collect();
     let mut body = Body::new(plan, dice, rules);
     for (i, ty) in params.iter().enumerate() {
         body.know(Var::new(format!("a{i}"), ty.clone(), ty.is_scalar() || !pure_));
@@ -58,14 +67,25 @@ fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bo
     }
     body.statements(if light { 2 } else { 4 }, 1);
     if let Some(ty) = &result {
-        let value = if ty.is_scalar() { body.expr(ty, 3) } else { "made".to_owned() };
+        let value = if ty.is_scalar() {
+            body.expr(ty, 3)
+        } else {
+            "made".to_owned()
+        };
         body.line(format!("return {value};"));
     }
     let lines = body.lines.join("\n");
     let gives = result.as_ref().map_or("void".to_owned(), |ty| plan.written(ty));
     let name = format!("helper{number}");
     plan.line(format!("{gives} {name}({}) {{\n{lines}\n}}", written.join(", ")));
-    plan.helpers.push(Helper { name, params, result, level, pure_, light });
+    plan.helpers.push(Helper {
+        name,
+        params,
+        result,
+        level,
+        pure_,
+        light,
+    });
 }
 
 /// Which keyed context a processor asks for.
@@ -87,7 +107,14 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             let mut guards = 0;
             if kind == "APP_EVENT" {
                 guards = 2;
-                names.push(processor(plan, dice, event, Keyed::Found(plan.contexts[0]), true, false));
+                names.push(processor(
+                    plan,
+                    dice,
+                    event,
+                    Keyed::Found(plan.contexts[0]),
+                    true,
+                    false,
+                ));
                 names.push(processor(plan, dice, event, Keyed::Absent, true, false));
             }
             for keyed in wanted(plan, dice, kind) {
@@ -98,12 +125,23 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
             }
             plan.chains.push((event, names[guards..].to_vec()));
             if dice.one_in(2) {
-                names.push(if dice.one_in(2) { "tail".to_owned() } else { shared.clone() });
+                names.push(if dice.one_in(2) {
+                    "tail".to_owned()
+                } else {
+                    shared.clone()
+                });
             }
-            entries.push(format!("    {} -> {{{}}};", plan.records[event].name, names.join(", ")));
+            entries.push(format!(
+                "    {} -> {{{}}};",
+                plan.records[event].name,
+                names.join(", ")
+            ));
         }
     }
-    plan.line(format!("dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}", entries.join("\n")));
+    plan.line(format!(
+        "dispatch table {{\n    chain tail = {{{shared}}};\n{}\n}}",
+        entries.join("\n")
+    ));
 }
 
 /// Processors that are attached to chains, on either side of their own processors.
@@ -144,7 +182,10 @@ fn shared_tail(plan: &mut Plan, dice: &mut Dice) -> String {
     body.know(Var::new("part0", Type::Record(part), true));
     body.statements(3, 1);
     let lines = body.lines.join("\n");
-    plan.line(format!("void shared(event_t ev, {} part0) {{\n{lines}\n}}", plan.records[part].name));
+    plan.line(format!(
+        "void shared(event_t ev, {} part0) {{\n{lines}\n}}",
+        plan.records[part].name
+    ));
     "shared".to_owned()
 }
 
@@ -171,10 +212,15 @@ fn processor(
     guard: bool,
     makes: bool,
 ) -> String {
-    let name =
-        format!("proc{}", plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count());
+    let name = format!(
+        "proc{}",
+        plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count()
+    );
     let listed = !guard && dice.one_in(5);
-    let rules = Rules { listed, ..processor_rules(guard) };
+    let rules = Rules {
+        listed,
+        ..processor_rules(guard)
+    };
     let mut params = vec![format!("{} ev", plan.records[event].name)];
     let (contexts, scratch) = (plan.globals.clone(), plan.scratch);
     let with_global = !contexts.is_empty() && dice.one_in(2);
@@ -222,14 +268,20 @@ fn processor(
 /// `ctx c = new_ctx{…};`, sometimes after something else, sometimes under a condition.
 fn make_context(body: &mut Body<'_>, record: usize) {
     let literal = body.record_literal(record);
-    let fields = literal.split_once('{').map_or("}", |(_, fields)| fields).to_owned();
+    let fields = literal
+        .split_once('{')
+        .map_or("}", |(_, fields)| fields)
+        .to_owned();
     let name = body.plan.records[record].name.clone();
     if body.dice.one_in(3) {
         body.statements(1, 0);
     }
     if body.dice.one_in(3) {
         let condition = body.expr(&Type::Bool, 2);
-        body.line(format!("if ({condition}) return{};", if body.rules.listed { " out" } else { "" }));
+        body.line(format!(
+            "if ({condition}) return{};",
+            if body.rules.listed { " out" } else { "" }
+        ));
     }
     body.line(format!("{name} made = new_ctx{{{fields};"));
     body.know_context("made", record, true);

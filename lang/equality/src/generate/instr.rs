@@ -12,7 +12,9 @@ impl Body<'_> {
         if self.dice.one_in(3) {
             return self.packet();
         }
-        let Some(text) = self.instruction_text() else { return };
+        let Some(text) = self.instruction_text() else {
+            return;
+        };
         self.issue(&text);
     }
 
@@ -39,12 +41,20 @@ impl Body<'_> {
                 if self.dice.one_in(2) {
                     format!("new_tx_ordered_data({size}, {uid})")
                 } else {
-                    format!("new_tx_ordered_data({size}, {uid}, {})", self.expr(&Type::Addr, 1))
+                    format!(
+                        "new_tx_ordered_data({size}, {uid}, {})",
+                        self.expr(&Type::Addr, 1)
+                    )
                 }
             }
             1 => {
                 let name = *self.dice.pick(&["add_tx_data", "add_tx_data_seg"]);
-                format!("{name}({}, {}, {})", self.expr(&Type::Addr, 1), self.expr(&word, 2), id(self)?)
+                format!(
+                    "{name}({}, {}, {})",
+                    self.expr(&Type::Addr, 1),
+                    self.expr(&word, 2),
+                    id(self)?
+                )
             }
             2 => format!("tx_flush_and_notify({}, {})", id(self)?, self.expr(&word, 2)),
             3 => {
@@ -98,7 +108,11 @@ impl Body<'_> {
             19 => {
                 let ext = self.dice.pick(&self.plan.externs).clone();
                 let args: Vec<String> = ext.params.iter().map(|ty| self.expr(ty, 2)).collect();
-                let answer = if self.rules.listed { String::new() } else { format!(" -> {}", ext.answer) };
+                let answer = if self.rules.listed {
+                    String::new()
+                } else {
+                    format!(" -> {}", ext.answer)
+                };
                 format!("{}({}){answer}", ext.name, args.join(", "))
             }
             _ => self.notice()?,
@@ -119,7 +133,11 @@ impl Body<'_> {
     }
 
     fn size(&mut self) -> String {
-        if self.dice.one_in(2) { "INF".to_owned() } else { self.expr(&Type::Uint(64), 1) }
+        if self.dice.one_in(2) {
+            "INF".to_owned()
+        } else {
+            self.expr(&Type::Uint(64), 1)
+        }
     }
 
     fn timer(&mut self) -> Option<String> {
@@ -138,8 +156,9 @@ impl Body<'_> {
 
     /// A header, filled, and the instruction to send it.
     fn packet(&mut self) {
-        let sendable: Vec<usize> =
-            (0..self.plan.blueprints.len()).filter(|i| self.plan.blueprints[*i].sendable).collect();
+        let sendable: Vec<usize> = (0..self.plan.blueprints.len())
+            .filter(|i| self.plan.blueprints[*i].sendable)
+            .collect();
         if sendable.is_empty() {
             return;
         }
@@ -150,7 +169,8 @@ impl Body<'_> {
         self.line(format!("{name} {header};"));
         let outside = std::mem::take(&mut self.vars);
         self.vars.push(Var::new(net.clone(), Type::Record(NET), true));
-        self.vars.push(Var::new(header.clone(), Type::Record(blueprint.record), true));
+        self.vars
+            .push(Var::new(header.clone(), Type::Record(blueprint.record), true));
         let own = self.vars.len();
         self.vars.extend(outside);
         // Its own fields come first, so that it is they that are set.

@@ -33,7 +33,11 @@ pub(super) fn literal(dice: &mut Dice, ty: &Type) -> String {
 
 fn unsigned(dice: &mut Dice, bits: u8) -> String {
     let value = dice.edge(bits);
-    if dice.one_in(6) { format!("{value:#x}") } else { value.to_string() }
+    if dice.one_in(6) {
+        format!("{value:#x}")
+    } else {
+        value.to_string()
+    }
 }
 
 fn signed(dice: &mut Dice, bits: u8) -> String {

@@ -7,7 +7,12 @@ use super::types::{ICMP, NET, OP, Type};
 use crate::dice::Dice;
 
 fn rules() -> Rules {
-    Rules { function: true, no_effects: true, level: 3, ..Rules::default() }
+    Rules {
+        function: true,
+        no_effects: true,
+        level: 3,
+        ..Rules::default()
+    }
 }
 
 /// A parser for each source, and `deploy`.
@@ -15,12 +20,22 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
     let mut registered = Vec::new();
     let net = plan.events("NET_EVENT");
     let blueprints: Vec<usize> = plan.blueprints.iter().map(|b| b.record).collect();
-    for (i, source) in ["ip(253)", "udp(4791)", "ip(6)", "icmp_error"].into_iter().enumerate() {
+    for (i, source) in ["ip(253)", "udp(4791)", "ip(6)", "icmp_error"]
+        .into_iter()
+        .enumerate()
+    {
         let mut taken = vec![blueprints[i % blueprints.len()]];
         if dice.one_in(3) {
             taken.push(*dice.pick(&blueprints));
         }
-        let name = packet_parser(plan, dice, i, &taken, *dice.clone().pick(&net), source == "icmp_error");
+        let name = packet_parser(
+            plan,
+            dice,
+            i,
+            &taken,
+            *dice.clone().pick(&net),
+            source == "icmp_error",
+        );
         registered.push((name, source));
     }
     let app = plan.events("APP_EVENT");
@@ -86,7 +101,9 @@ fn packet_parser(
     let lines = body.lines.join("\n");
     let name = format!("parse{number}");
     let extra = if icmp { ", icmp_t x" } else { "" };
-    plan.line(format!("list<event_t> {name}(pkt_t p, IPheader i{extra}) {{\n{lines}\n}}"));
+    plan.line(format!(
+        "list<event_t> {name}(pkt_t p, IPheader i{extra}) {{\n{lines}\n}}"
+    ));
     name
 }
 
@@ -98,8 +115,11 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
         if body.dice.one_in(4) {
             continue;
         }
-        let value =
-            if field.ty.is_scalar() { Some(body.expr(&field.ty, 2)) } else { body.aggregate(&field.ty) };
+        let value = if field.ty.is_scalar() {
+            Some(body.expr(&field.ty, 2))
+        } else {
+            body.aggregate(&field.ty)
+        };
         if let Some(value) = value {
             body.line(format!("{name}.{} = {value};", field.name));
         }

@@ -105,7 +105,11 @@ impl Plan {
                 let row = &self.records[*row];
                 let by: Vec<&str> = by.iter().map(|f| row.fields[*f].name.as_str()).collect();
                 let key = &row.fields[*key].name;
-                format!("sorted_list<{}, {cap}, by ({}), key {key}>", row.name, by.join(", "))
+                format!(
+                    "sorted_list<{}, {cap}, by ({}), key {key}>",
+                    row.name,
+                    by.join(", ")
+                )
             }
             Type::Window(runs, elem) if **elem == Type::Uint(64) => format!("sliding_wnd<{runs}>"),
             Type::Window(runs, elem) => format!("sliding_wnd<{runs}, {}>", self.written(elem)),
@@ -133,6 +137,8 @@ impl Plan {
     /// All events of a kind, by index in [`Plan::records`].
     pub(super) fn events(&self, kind: &'static str) -> Vec<usize> {
         let all = self.records.iter().enumerate();
-        all.filter(|(_, r)| r.kind == Kind::Event(kind)).map(|(i, _)| i).collect()
+        all.filter(|(_, r)| r.kind == Kind::Event(kind))
+            .map(|(i, _)| i)
+            .collect()
     }
 }

@@ -11,7 +11,11 @@ use crate::dice::Dice;
 pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
     for i in 0..dice.below(3) {
         let ty = Type::integer(dice);
-        plan.line(format!("const {} C{i} = {};", plan.written(&ty), literal(dice, &ty)));
+        plan.line(format!(
+            "const {} C{i} = {};",
+            plan.written(&ty),
+            literal(dice, &ty)
+        ));
         plan.constants.push((format!("C{i}"), ty));
     }
     for i in 0..1 + dice.below(3) {
@@ -20,12 +24,19 @@ pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
             1 => Type::Bool,
             _ => Type::integer(dice),
         };
-        plan.line(format!("param {} P{i} = {};", plan.written(&ty), literal(dice, &ty)));
+        plan.line(format!(
+            "param {} P{i} = {};",
+            plan.written(&ty),
+            literal(dice, &ty)
+        ));
         plan.constants.push((format!("P{i}"), ty));
     }
     let bits = *dice.pick(&[3u8, 8, 16, 32]);
     plan.enum_bits = bits;
-    plan.line(format!("enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}", 2 + dice.below(5)));
+    plan.line(format!(
+        "enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}",
+        2 + dice.below(5)
+    ));
     plan.line(format!("param kinds PK = {};", literal(dice, &Type::Enum)));
     for name in ["RED", "GREEN", "kinds::BLUE", "PK"] {
         plan.constants.push((name.to_owned(), Type::Enum));
@@ -36,7 +47,11 @@ pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
 pub(super) fn structures(plan: &mut Plan, dice: &mut Dice) {
     for i in 0..2 {
         let fields = (0..2 + dice.below(3)).map(|f| {
-            let ty = if dice.one_in(3) { Type::circular(dice) } else { Type::integer(dice) };
+            let ty = if dice.one_in(3) {
+                Type::circular(dice)
+            } else {
+                Type::integer(dice)
+            };
             Field::new(format!("r{f}"), ty)
         });
         let fields = fields.collect();
@@ -46,7 +61,15 @@ pub(super) fn structures(plan: &mut Plan, dice: &mut Dice) {
     for i in 0..1 + dice.below(3) {
         let count = 3 + dice.below(5);
         let fields = fields(plan, dice, "s", &rows, count, 2);
-        declare(plan, dice, &format!("thing{i}"), Kind::Struct, fields, "struct", 4);
+        declare(
+            plan,
+            dice,
+            &format!("thing{i}"),
+            Kind::Struct,
+            fields,
+            "struct",
+            4,
+        );
     }
     let structs: Vec<usize> = (rows[0]..plan.records.len()).collect();
     plan.parts = vec![*dice.pick(&structs)];
@@ -58,11 +81,21 @@ pub(super) fn structures(plan: &mut Plan, dice: &mut Dice) {
         plan.locals.push(ty);
     }
     plan.locals.push(Type::Bytes(1 + dice.below(20) as u32));
-    let notice = (0..1 + dice.below(4)).map(|f| Field::new(format!("w{f}"), Type::scalar(dice))).collect();
+    let notice = (0..1 + dice.below(4))
+        .map(|f| Field::new(format!("w{f}"), Type::scalar(dice)))
+        .collect();
     plan.notice = declare(plan, dice, "told", Kind::Struct, notice, "struct", 6);
     for i in 0..1 + dice.below(2) {
         let fields = fields(plan, dice, "x", &rows, 2, 0);
-        declare(plan, dice, &format!("heard{i}"), Kind::Signal, fields, "signal", 5);
+        declare(
+            plan,
+            dice,
+            &format!("heard{i}"),
+            Kind::Signal,
+            fields,
+            "signal",
+            5,
+        );
     }
 }
 
@@ -107,8 +140,11 @@ fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
             Type::List(Box::new(elem), cap)
         }
         2 => {
-            let rows: Vec<usize> =
-                structs.iter().copied().filter(|r| plan.records[*r].name.starts_with("row")).collect();
+            let rows: Vec<usize> = structs
+                .iter()
+                .copied()
+                .filter(|r| plan.records[*r].name.starts_with("row"))
+                .collect();
             let row = *dice.pick(&rows);
             let count = plan.records[row].fields.len();
             let by = (0..count - 1).take(1 + dice.below(2)).collect();
@@ -138,13 +174,20 @@ fn declare(
         text += &format!("    {} {}{value};\n", plan.written(&field.ty), field.name);
     }
     plan.line(format!("{text}}}"));
-    plan.add(Record { name: name.to_owned(), kind, fields, timers: Vec::new() })
+    plan.add(Record {
+        name: name.to_owned(),
+        kind,
+        fields,
+        timers: Vec::new(),
+    })
 }
 
 /// All structures but that of notices.
 fn small_structures(plan: &Plan) -> Vec<usize> {
     let all = plan.records.iter().enumerate();
-    all.filter(|(i, r)| r.kind == Kind::Struct && *i != plan.notice).map(|(i, _)| i).collect()
+    all.filter(|(i, r)| r.kind == Kind::Struct && *i != plan.notice)
+        .map(|(i, _)| i)
+        .collect()
 }
 
 /// Events of every kind, and the externs that some of them answer.
@@ -157,8 +200,18 @@ pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
         if kind != "SYS_EVENT" {
             fields.push(Field::new("addr", Type::Addr));
         }
-        declare(plan, dice, &format!("ev{i}"), Kind::Event(kind), fields, &String::from("event"), usize::MAX);
-        plan.text = plan.text.replace(&format!("event ev{i} {{"), &format!("event ev{i} : {kind} {{"));
+        declare(
+            plan,
+            dice,
+            &format!("ev{i}"),
+            Kind::Event(kind),
+            fields,
+            &String::from("event"),
+            usize::MAX,
+        );
+        plan.text = plan
+            .text
+            .replace(&format!("event ev{i} {{"), &format!("event ev{i} : {kind} {{"));
     }
     for i in 0..2 {
         plan.line(format!("event late{i} : TIMER_EVENT {{ }}"));
@@ -170,10 +223,17 @@ pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
         });
     }
     let params: Vec<Type> = (0..1 + dice.below(3)).map(|_| Type::scalar(dice)).collect();
-    let written: Vec<String> =
-        params.iter().enumerate().map(|(i, ty)| format!("{} a{i}", plan.written(ty))).collect();
+    let written: Vec<String> = params
+        .iter()
+        .enumerate()
+        .map(|(i, ty)| format!("{} a{i}", plan.written(ty)))
+        .collect();
     plan.line(format!("extern instr_t outside({}) -> ev3;", written.join(", ")));
-    plan.externs.push(Extern { name: "outside".to_owned(), params, answer: "ev3".to_owned() });
+    plan.externs.push(Extern {
+        name: "outside".to_owned(),
+        params,
+        answer: "ev3".to_owned(),
+    });
 }
 
 /// Two keyed contexts, a global one, and the scratchpad.
@@ -194,7 +254,11 @@ pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
                 (ty, 1) if ty.is_scalar() => "observable ",
                 _ => "",
             };
-            text += &format!("    {access}{} {}{initial};\n", plan.written(&field.ty), field.name);
+            text += &format!(
+                "    {access}{} {}{initial};\n",
+                plan.written(&field.ty),
+                field.name
+            );
         }
         if i < 2 {
             text += &format!("    part {} part0;\n", plan.records[parts[0]].name);
@@ -207,16 +271,34 @@ pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
             text += &format!("    invariant {};\n", invariant(plan, dice, &declared));
         }
         plan.line(format!("{text}}}"));
-        let record =
-            plan.add(Record { name: format!("ctx{i}"), kind: Kind::Context, fields: declared, timers });
-        if global { plan.globals.push(record) } else { plan.contexts.push(record) }
+        let record = plan.add(Record {
+            name: format!("ctx{i}"),
+            kind: Kind::Context,
+            fields: declared,
+            timers,
+        });
+        if global {
+            plan.globals.push(record)
+        } else {
+            plan.contexts.push(record)
+        }
     }
     let mut declared = fields(plan, dice, "p", &rows, 3, 2);
-    let lines: Vec<String> =
-        declared.iter().map(|f| format!("    {} {};\n", plan.written(&f.ty), f.name)).collect();
-    plan.line(format!("scratchpad pad {{\n{}    addr_t kept;\n}}", lines.concat()));
+    let lines: Vec<String> = declared
+        .iter()
+        .map(|f| format!("    {} {};\n", plan.written(&f.ty), f.name))
+        .collect();
+    plan.line(format!(
+        "scratchpad pad {{\n{}    addr_t kept;\n}}",
+        lines.concat()
+    ));
     declared.push(Field::new("kept", Type::Addr));
-    let record = Record { name: "pad".to_owned(), kind: Kind::Scratch, fields: declared, timers: Vec::new() };
+    let record = Record {
+        name: "pad".to_owned(),
+        kind: Kind::Scratch,
+        fields: declared,
+        timers: Vec::new(),
+    };
     plan.scratch = Some(plan.add(record));
 }
 
@@ -237,7 +319,10 @@ fn initial_value(plan: &Plan, dice: &mut Dice, earlier: &[Field], ty: &Type, glo
     }
     let value = body.expr(ty, 2);
     // What names neither a field nor a param is a constant, and those are made of operators alone.
-    let computed = body.vars.iter().any(|var| !var.path.starts_with('C') && value.contains(&var.path));
+    let computed = body
+        .vars
+        .iter()
+        .any(|var| !var.path.starts_with('C') && value.contains(&var.path));
     let plain = !computed || value.contains("kinds") || value.contains("GREEN") || value.contains("RED");
     format!(" = {}", if plain { literal(dice, ty) } else { value })
 }

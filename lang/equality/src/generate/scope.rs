@@ -15,7 +15,11 @@ pub(super) struct Var {
 
 impl Var {
     pub(super) fn new(path: impl Into<String>, ty: Type, writable: bool) -> Var {
-        Var { path: path.into(), ty, writable }
+        Var {
+            path: path.into(),
+            ty,
+            writable,
+        }
     }
 }
 
@@ -37,7 +41,9 @@ pub(super) fn find(
             return None;
         }
         // Late ones are near: prefer them a little.
-        let mut at = dice.below(vars.len()).max(if dice.one_in(3) { dice.below(vars.len()) } else { 0 });
+        let mut at = dice
+            .below(vars.len())
+            .max(if dice.one_in(3) { dice.below(vars.len()) } else { 0 });
         for _ in 0..3 {
             // Memory is more interesting than constants and the clock.
             if vars[at].ty.is_scalar() && !vars[at].writable {
@@ -114,7 +120,11 @@ fn step(
         Type::Options(list, _) => {
             let member = *dice.pick(&plan.options[*list].members);
             let name = &plan.records[member].name;
-            Some(Var::new(format!("{}[{name}]", at.path), Type::Record(member), at.writable))
+            Some(Var::new(
+                format!("{}[{name}]", at.path),
+                Type::Record(member),
+                at.writable,
+            ))
         }
         Type::Bool
         | Type::Uint(_)

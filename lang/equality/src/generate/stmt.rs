@@ -47,7 +47,9 @@ impl Body<'_> {
                 self.know(Var::new(name, Type::Ip, true));
             }
             2 | 3 => {
-                let Some(aggregate) = self.local_type() else { return };
+                let Some(aggregate) = self.local_type() else {
+                    return;
+                };
                 let written = self.plan.written(&aggregate);
                 let value = self.aggregate(&aggregate).filter(|_| self.dice.one_in(2));
                 match value {
@@ -57,7 +59,11 @@ impl Body<'_> {
                 self.know(Var::new(name, aggregate, true));
             }
             _ => {
-                let ty = if self.dice.one_in(12) { Type::Addr } else { Type::scalar(self.dice) };
+                let ty = if self.dice.one_in(12) {
+                    Type::Addr
+                } else {
+                    Type::scalar(self.dice)
+                };
                 let written = self.plan.written(&ty);
                 let value = self.expr(&ty, DEPTH);
                 self.line(format!("{written} {name} = {value};"));
@@ -105,7 +111,9 @@ impl Body<'_> {
 
     fn assign(&mut self) {
         let depth = DEPTH;
-        let Some(place) = self.find_deep(true, 2, &Type::is_scalar) else { return };
+        let Some(place) = self.find_deep(true, 2, &Type::is_scalar) else {
+            return;
+        };
         if place.ty == Type::Addr && self.dice.one_in(4) {
             return self.line(format!("{} = NONE;", place.path));
         }
@@ -128,9 +136,10 @@ impl Body<'_> {
         let (ops, right): (&[&str], Type) = match &place.ty {
             Type::Bool => (&["&=", "|=", "^="], Type::Bool),
             Type::Uint(_) | Type::Int(_) if self.dice.one_in(4) => (&["<<=", ">>="], Type::Uint(8)),
-            Type::Uint(_) | Type::Int(_) => {
-                (&["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="], place.ty.clone())
-            }
+            Type::Uint(_) | Type::Int(_) => (
+                &["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="],
+                place.ty.clone(),
+            ),
             Type::Seq(bits) => (&["+=", "-="], Type::Uint(*bits)),
             Type::Duration if self.dice.one_in(2) => (&["*=", "/="], Type::Uint(64)),
             Type::Duration => (&["+=", "-=", "%="], Type::Duration),
@@ -160,9 +169,13 @@ impl Body<'_> {
             Type::Record(record) => plan.is_copied(*record),
             _ => !ty.is_scalar(),
         };
-        let Some(place) = self.find_deep(true, 1, &whole) else { return };
+        let Some(place) = self.find_deep(true, 1, &whole) else {
+            return;
+        };
         if place.ty == Type::Data {
-            let Some(uid) = self.find(false, &|ty| *ty == Type::Id) else { return };
+            let Some(uid) = self.find(false, &|ty| *ty == Type::Id) else {
+                return;
+            };
             let (off, len) = (self.expr(&Type::Uint(64), 1), self.expr(&Type::Uint(32), 1));
             let size = self.dice.below(2000);
             let data = if self.dice.one_in(3) {
@@ -180,10 +193,17 @@ impl Body<'_> {
     /// An operation on a container, its result kept, asked or left.
     fn container(&mut self) {
         let is_container = |ty: &Type| {
-            matches!(ty, Type::List(..) | Type::Sorted(..) | Type::Window(..) | Type::Options(..))
+            matches!(
+                ty,
+                Type::List(..) | Type::Sorted(..) | Type::Window(..) | Type::Options(..)
+            )
         };
-        let Some(place) = self.find(true, &is_container) else { return self.assign() };
-        let Some(operation) = self.operation(&place) else { return };
+        let Some(place) = self.find(true, &is_container) else {
+            return self.assign();
+        };
+        let Some(operation) = self.operation(&place) else {
+            return;
+        };
         let gives_element = operation.contains(".pop");
         match self.dice.below(5) {
             0 => {
@@ -252,7 +272,10 @@ impl Body<'_> {
                     ),
                     3 => format!("{path}.set({from}, {})", self.expr(elem, 1)),
                     _ => {
-                        format!("{path}.set({near}, ({near} + {}))", super::literal::index(self.dice, &step))
+                        format!(
+                            "{path}.set({near}, ({near} + {}))",
+                            super::literal::index(self.dice, &step)
+                        )
                     }
                 }
             }
@@ -272,7 +295,11 @@ impl Body<'_> {
         self.block(&format!("if ({condition})"), |body| body.statements(2, depth - 1));
         if self.dice.one_in(3) {
             let condition = self.expr(&Type::Bool, 1);
-            let head = if self.dice.one_in(3) { format!("else if ({condition})") } else { "else".to_owned() };
+            let head = if self.dice.one_in(3) {
+                format!("else if ({condition})")
+            } else {
+                "else".to_owned()
+            };
             self.block(&head, |body| body.statements(2, depth - 1));
         }
     }
@@ -293,13 +320,20 @@ impl Body<'_> {
                 body.know(var);
                 body.loop_body(depth - 1);
             });
-        } else if let Some(options) =
-            self.find(false, &|ty| matches!(ty, Type::Options(..))).filter(|_| self.dice.one_in(2))
+        } else if let Some(options) = self
+            .find(false, &|ty| matches!(ty, Type::Options(..)))
+            .filter(|_| self.dice.one_in(2))
         {
-            let Type::Options(list, _) = options.ty else { return };
+            let Type::Options(list, _) = options.ty else {
+                return;
+            };
             let member = *self.dice.pick(&self.plan.options[list].members);
             let member_name = self.plan.records[member].name.clone();
-            let entry = Var::new(format!("{name}[{member_name}]"), Type::Record(member), options.writable);
+            let entry = Var::new(
+                format!("{name}[{member_name}]"),
+                Type::Record(member),
+                options.writable,
+            );
             self.block(&format!("for ({name} in {}, {rounds})", options.path), |body| {
                 body.block(&format!("if ({name}[{member_name}].valid())"), |body| {
                     body.know(entry);
@@ -307,7 +341,11 @@ impl Body<'_> {
                 });
             });
         } else {
-            let ty = if self.dice.one_in(4) { Type::circular(self.dice) } else { Type::integer(self.dice) };
+            let ty = if self.dice.one_in(4) {
+                Type::circular(self.dice)
+            } else {
+                Type::integer(self.dice)
+            };
             let (from, to) = (self.expr(&ty, 1), self.expr(&ty, 1));
             self.block(&format!("for ({name} in {from}..{to}, {rounds})"), |body| {
                 body.know(Var::new(name.clone(), ty, true));

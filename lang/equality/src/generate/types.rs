@@ -30,8 +30,9 @@ pub(super) enum Type {
 }
 
 /// Widths that occur: all classes of storage, whole and odd.
-const WIDTHS: &[u8] =
-    &[1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64];
+const WIDTHS: &[u8] = &[
+    1, 2, 3, 5, 7, 8, 8, 9, 12, 15, 16, 16, 17, 24, 31, 32, 32, 32, 33, 40, 48, 63, 64, 64, 64,
+];
 
 impl Type {
     /// What fits in a register.
@@ -61,7 +62,11 @@ impl Type {
     /// An integer of any width.
     pub(super) fn integer(dice: &mut Dice) -> Type {
         let bits = *dice.pick(WIDTHS);
-        if bits > 1 && dice.one_in(3) { Type::Int(bits) } else { Type::Uint(bits) }
+        if bits > 1 && dice.one_in(3) {
+            Type::Int(bits)
+        } else {
+            Type::Uint(bits)
+        }
     }
 
     /// A circular number of any width.
@@ -126,7 +131,10 @@ pub(super) struct Field {
 
 impl Field {
     pub(super) fn new(name: impl Into<String>, ty: Type) -> Field {
-        Field { name: name.into(), ty }
+        Field {
+            name: name.into(),
+            ty,
+        }
     }
 }
 
@@ -175,8 +183,17 @@ pub(super) fn builtin_records() -> Vec<Record> {
         number("local_port", 16),
         number("remote_port", 16),
     ];
-    let icmp = vec![number("kind", 32), number("mtu", 32), number("icmp_type", 8), number("icmp_code", 8)];
-    vec![record("IPheader", net), record("op_t", op), record("icmp_t", icmp)]
+    let icmp = vec![
+        number("kind", 32),
+        number("mtu", 32),
+        number("icmp_type", 8),
+        number("icmp_code", 8),
+    ];
+    vec![
+        record("IPheader", net),
+        record("op_t", op),
+        record("icmp_t", icmp),
+    ]
 }
 
 /// The fields of a `data_t`.

@@ -115,12 +115,21 @@ impl Header {
         let value = body.expr(ty, 2);
         // What names no field is a constant, and those are literals here.
         let computed = body.vars.iter().any(|var| value.contains(&var.path));
-        if computed { value } else { super::literal::literal(dice, ty) }
+        if computed {
+            value
+        } else {
+            super::literal::literal(dice, ty)
+        }
     }
 
     fn finish(self, plan: &mut Plan, kind: Kind) -> usize {
         plan.line(format!("{}}}", self.text));
-        plan.add(Record { name: self.name, kind, fields: self.fields, timers: Vec::new() })
+        plan.add(Record {
+            name: self.name,
+            kind,
+            fields: self.fields,
+            timers: Vec::new(),
+        })
     }
 }
 
@@ -147,7 +156,9 @@ pub(super) fn headers(plan: &mut Plan, dice: &mut Dice) {
 fn queues(plan: &mut Plan, dice: &mut Dice) {
     let policies = ["FIFO", "RANK", "RATE", "RATE(PER_FLOW)"];
     let count = 1 + dice.below(4);
-    let declared: Vec<String> = (0..count).map(|i| format!("q{i}: {}", dice.pick(&policies))).collect();
+    let declared: Vec<String> = (0..count)
+        .map(|i| format!("q{i}: {}", dice.pick(&policies)))
+        .collect();
     plan.line(format!("sched nic = PRIO(8) {{ {} }};", declared.join(", ")));
     plan.queues = (0..count).map(|i| format!("q{i}")).collect();
 }
@@ -193,7 +204,11 @@ fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
     let fits = header.bytes <= 60;
     if fits {
         let record = header.finish(plan, Kind::Blueprint);
-        plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+        plan.blueprints.push(Blueprint {
+            record,
+            sendable: true,
+            rules: Vec::new(),
+        });
     } else {
         // Too long for its length field: a shorter one instead.
         let mut short = Header::new("pkt_bp", "seg");
@@ -202,14 +217,25 @@ fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
         short.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
         short.add("data", Type::Data, 0, "data_t data");
         short.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
-        plan.text = plan.text.replace(&format!("off * 4 - {}", header.bytes), "off * 4 - 4");
+        plan.text = plan
+            .text
+            .replace(&format!("off * 4 - {}", header.bytes), "off * 4 - 4");
         let record = short.finish(plan, Kind::Blueprint);
-        plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+        plan.blueprints.push(Blueprint {
+            record,
+            sendable: true,
+            rules: Vec::new(),
+        });
     }
 }
 
 fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
-    plan.add(Record { name: name.to_owned(), kind: Kind::Opt, fields, timers: Vec::new() })
+    plan.add(Record {
+        name: name.to_owned(),
+        kind: Kind::Opt,
+        fields,
+        timers: Vec::new(),
+    })
 }
 
 /// A header that is all frames: chosen by their type, of any length, with repetition.
@@ -218,7 +244,12 @@ fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
     let select = *dice.pick(&[8u8, 16]);
     for i in 0..3 {
         let mut header = Header::new("opt_t", &format!("frame{i}"));
-        header.add("kind", Type::Uint(select), u32::from(select), &format!("uint{select} kind = {}", i + 1));
+        header.add(
+            "kind",
+            Type::Uint(select),
+            u32::from(select),
+            &format!("uint{select} kind = {}", i + 1),
+        );
         let count = dice.below(3);
         header.body(plan, dice, count, false);
         if i == 2 {
@@ -235,12 +266,18 @@ fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
     plan.line(format!(
         "opt_list opts{list} {{ uint32 type_select = {select}; list<union{list}, {cap}> all; }}"
     ));
-    plan.options.push(Options { members: vec![members[2], members[0], members[1]] });
+    plan.options.push(Options {
+        members: vec![members[2], members[0], members[1]],
+    });
     let mut header = Header::new("pkt_bp", "quick");
     header.body(plan, dice, 2, false);
     header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+    plan.blueprints.push(Blueprint {
+        record,
+        sendable: true,
+        rules: Vec::new(),
+    });
 }
 
 /// A header with parts that are there or not, repetition, lengths, and payload.
@@ -255,15 +292,28 @@ fn datagram(plan: &mut Plan, dice: &mut Dice, nested: usize) {
         let pseudo = *dice.pick(&[" over (pseudo, this)", " over (this)"]);
         header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
     }
-    let when = if dice.one_in(2) { "n == 1".to_owned() } else { header.expression(plan, dice, &Type::Bool) };
-    header.add("maybe", Type::Record(nested), 0, &format!("{inner} maybe when ({when})"));
+    let when = if dice.one_in(2) {
+        "n == 1".to_owned()
+    } else {
+        header.expression(plan, dice, &Type::Bool)
+    };
+    header.add(
+        "maybe",
+        Type::Record(nested),
+        0,
+        &format!("{inner} maybe when ({when})"),
+    );
     header.add("always", Type::Record(nested), 0, &format!("{inner} always"));
     let cap = 1 + dice.below(3) as u32;
     let ty = Type::List(Box::new(Type::Record(nested)), cap);
     header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
     header.add("data", Type::Data, 0, "data_t data");
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint { record, sendable: true, rules: Vec::new() });
+    plan.blueprints.push(Blueprint {
+        record,
+        sendable: true,
+        rules: Vec::new(),
+    });
 }
 
 /// A header with a CRC and a trailer, with payload, or without, which can be sent.
@@ -287,14 +337,21 @@ fn trailed(plan: &mut Plan, dice: &mut Dice) {
         header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
     }
     let record = header.finish(plan, Kind::Blueprint);
-    plan.blueprints.push(Blueprint { record, sendable: !payload, rules: Vec::new() });
+    plan.blueprints.push(Blueprint {
+        record,
+        sendable: !payload,
+        rules: Vec::new(),
+    });
 }
 
 /// Segmentation rules of a blueprint, for different fields.
 fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
     let record = plan.blueprints[blueprint].record;
     let Record { name, fields, .. } = plan.records[record].clone();
-    let numbers: Vec<&Field> = fields.iter().filter(|f| f.ty.is_scalar() && f.ty != Type::Varint).collect();
+    let numbers: Vec<&Field> = fields
+        .iter()
+        .filter(|f| f.ty.is_scalar() && f.ty != Type::Varint)
+        .collect();
     for (i, field) in numbers.iter().enumerate().take(4) {
         if !dice.one_in(2) {
             continue;
@@ -320,13 +377,21 @@ fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
             field.name,
             values.join(", ")
         ));
-        plan.blueprints[blueprint].rules.push(Rule { name: rule, args, ty: field.ty.clone() });
+        plan.blueprints[blueprint].rules.push(Rule {
+            name: rule,
+            args,
+            ty: field.ty.clone(),
+        });
     }
 }
 
 /// Whether a later header replaces an earlier one.
 fn coalesce(plan: &mut Plan, dice: &mut Dice, blueprint: &Blueprint) {
-    let rules = Rules { function: true, no_effects: true, ..Rules::default() };
+    let rules = Rules {
+        function: true,
+        no_effects: true,
+        ..Rules::default()
+    };
     let mut body = Body::new(plan, dice, rules);
     for name in ["a", "b"] {
         body.know(Var::new(name, Type::Record(blueprint.record), false));
@@ -335,5 +400,8 @@ fn coalesce(plan: &mut Plan, dice: &mut Dice, blueprint: &Blueprint) {
     let answer = body.expr(&Type::Bool, 3);
     body.line(format!("return {answer};"));
     let lines = body.lines.join("\n");
-    plan.line(format!("coalesce {} (a, b) {{\n{lines}\n}}", plan.records[blueprint.record].name));
+    plan.line(format!(
+        "coalesce {} (a, b) {{\n{lines}\n}}",
+        plan.records[blueprint.record].name
+    ));
 }

@@ -13,7 +13,11 @@ use crate::coverage::Coverage;
 
 /// Counts a whole program's tables, and the functions that `ran` and what they call.
 pub fn count(module: &Module, ran: &BTreeSet<FuncId>, coverage: &mut Coverage) {
-    let mut walk = Walk { module, coverage, seen: BTreeSet::new() };
+    let mut walk = Walk {
+        module,
+        coverage,
+        seen: BTreeSet::new(),
+    };
     ran.iter().for_each(|func| walk.function(*func));
     walk.tables();
 }
@@ -28,24 +32,39 @@ impl Walk<'_> {
     fn tables(&mut self) {
         let module = self.module;
         let processors = module.chains.iter().flat_map(|chain| &chain.processors);
-        processors.flat_map(|processor| &processor.args).for_each(|place| self.place(place));
-        module.parsers.iter().for_each(|parser| self.function(parser.func));
+        processors
+            .flat_map(|processor| &processor.args)
+            .for_each(|place| self.place(place));
+        module
+            .parsers
+            .iter()
+            .for_each(|parser| self.function(parser.func));
         for rule in &module.coalesce {
             self.coverage.count("module coalesce");
             self.function(rule.func);
         }
         for rule in &module.seg_rules {
             self.coverage.count("module seg rule");
-            [&rule.first, &rule.mid, &rule.last, &rule.only].into_iter().for_each(|e| self.expr(e));
+            [&rule.first, &rule.mid, &rule.last, &rule.only]
+                .into_iter()
+                .for_each(|e| self.expr(e));
         }
         for (invariant, _) in module.contexts.iter().flat_map(|context| &context.invariants) {
             self.coverage.count("module invariant");
             self.expr(invariant);
         }
-        for field in module.blueprints.iter().flat_map(|b| b.header.iter().chain(&b.trailer)) {
+        for field in module
+            .blueprints
+            .iter()
+            .flat_map(|b| b.header.iter().chain(&b.trailer))
+        {
             self.wire_field(field);
         }
-        module.opt_lists.iter().filter_map(|list| list.len.as_ref()).for_each(|len| self.expr(len));
+        module
+            .opt_lists
+            .iter()
+            .filter_map(|list| list.len.as_ref())
+            .for_each(|len| self.expr(len));
     }
 
     fn wire_field(&mut self, field: &WireField) {
@@ -105,7 +124,13 @@ impl Walk<'_> {
                 self.parts(parts);
                 "MakeId"
             }
-            StmtKind::MakeData { dst, uid, off, len, seg_size } => {
+            StmtKind::MakeData {
+                dst,
+                uid,
+                off,
+                len,
+                seg_size,
+            } => {
                 [dst, uid].into_iter().for_each(|p| self.place(p));
                 [off, len, seg_size].into_iter().for_each(|e| self.expr(e));
                 "MakeData"
@@ -126,7 +151,9 @@ impl Walk<'_> {
                 self.block(otherwise);
                 "If"
             }
-            StmtKind::For { var, from, to, body, .. } => {
+            StmtKind::For {
+                var, from, to, body, ..
+            } => {
                 self.place(var);
                 self.expr(from);
                 self.expr(to);
@@ -439,7 +466,9 @@ impl Walk<'_> {
                 self.place(uid);
                 "DelRxOrderedData"
             }
-            Instr::PktGen { net, bp, rules, rank, .. } => {
+            Instr::PktGen {
+                net, bp, rules, rank, ..
+            } => {
                 self.place(net);
                 self.place(bp);
                 rules.iter().flat_map(|(_, args)| args).for_each(|e| self.expr(e));

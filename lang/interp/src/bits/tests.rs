@@ -3,7 +3,10 @@
 use super::*;
 
 const SAMPLES: [(&[u8], u64); 4] = [
-    (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c], 151_288_809_941_952_652),
+    (
+        &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c],
+        151_288_809_941_952_652,
+    ),
     (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
     (&[0x7b, 0xbd], 15_293),
     (&[0x25], 37),
@@ -17,7 +20,10 @@ fn variable_length_integers_both_ways() {
         let mut writer = BitWriter::new(&mut room);
         writer.varint(value);
         assert_eq!(writer.written(0), bytes);
-        assert_eq!(BitReader::new(&bytes[..bytes.len() - 1]).varint(), Err(ParseError::Truncated));
+        assert_eq!(
+            BitReader::new(&bytes[..bytes.len() - 1]).varint(),
+            Err(ParseError::Truncated)
+        );
     }
     // Two bytes for what fits in one are legal to receive.
     assert_eq!(BitReader::new(&[0x40, 0x25]).varint(), Ok(37));

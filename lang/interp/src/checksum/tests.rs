@@ -66,15 +66,28 @@ fn no_carry_is_lost_in_a_super_segment() {
 #[test]
 fn pseudo_headers() {
     let mapped = |a: [u8; 4]| std::net::Ipv4Addr::from(a).to_ipv6_mapped().octets();
-    let v4 =
-        hawser_ir::abi::Net { src_ip: mapped([192, 0, 2, 1]), dst_ip: mapped([198, 51, 100, 7]), ..NET_ZERO };
+    let v4 = hawser_ir::abi::Net {
+        src_ip: mapped([192, 0, 2, 1]),
+        dst_ip: mapped([198, 51, 100, 7]),
+        ..NET_ZERO
+    };
     let spelled = [192, 0, 2, 1, 198, 51, 100, 7, 0, 6, 0x12, 0x34];
-    assert_eq!(pseudo_header(&v4, 6, 0x1234).folded(), by_definition(&spelled).to_be_bytes());
+    assert_eq!(
+        pseudo_header(&v4, 6, 0x1234).folded(),
+        by_definition(&spelled).to_be_bytes()
+    );
 
     let (src_ip, dst_ip) = ([0x20; 16], [0xfe; 16]);
-    let v6 = hawser_ir::abi::Net { src_ip, dst_ip, ..NET_ZERO };
+    let v6 = hawser_ir::abi::Net {
+        src_ip,
+        dst_ip,
+        ..NET_ZERO
+    };
     let spelled = [&src_ip[..], &dst_ip, &[0, 1, 0x12, 0x34], &[0, 0, 0, 17]].concat();
-    assert_eq!(pseudo_header(&v6, 17, 0x1_1234).folded(), by_definition(&spelled).to_be_bytes());
+    assert_eq!(
+        pseudo_header(&v6, 17, 0x1_1234).folded(),
+        by_definition(&spelled).to_be_bytes()
+    );
 }
 
 /// The check value of CRC-32/ISO-HDLC.

@@ -17,12 +17,16 @@ impl List {
     /// The list of a type at a location; `None` for a type that is none.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
         match ty {
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => {
-                Some(List { at, cap: *cap, stride: layout.stride(elem) as usize })
-            }
-            Ty::Options { list, cap } => {
-                Some(List { at, cap: *cap, stride: layout.option_stride(*list) as usize })
-            }
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some(List {
+                at,
+                cap: *cap,
+                stride: layout.stride(elem) as usize,
+            }),
+            Ty::Options { list, cap } => Some(List {
+                at,
+                cap: *cap,
+                stride: layout.option_stride(*list) as usize,
+            }),
             Ty::Bool
             | Ty::Int { .. }
             | Ty::Enum { .. }
@@ -69,7 +73,11 @@ impl List {
     pub(crate) fn remove(&self, memory: &mut Memory<'_>, index: u64) {
         let len = self.len(memory);
         let slot = self.slot(index);
-        memory.copy(slot, slot.plus(self.stride), (len - 1 - index) as usize * self.stride);
+        memory.copy(
+            slot,
+            slot.plus(self.stride),
+            (len - 1 - index) as usize * self.stride,
+        );
         memory.zero(self.slot(len - 1), self.stride);
         memory.write(self.at, 4, len - 1);
     }

@@ -19,7 +19,9 @@ pub(crate) struct Sorted<'a> {
 impl<'a> Sorted<'a> {
     /// The sorted list of a type at a location; `None` for a type that is none.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &'a Ty) -> Option<Sorted<'a>> {
-        let Ty::Sorted { by, key, .. } = ty else { return None };
+        let Ty::Sorted { by, key, .. } = ty else {
+            return None;
+        };
         List::of(layout, at, ty).map(|list| Sorted { list, by, key })
     }
 

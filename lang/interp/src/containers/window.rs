@@ -23,8 +23,14 @@ pub(crate) struct Window {
 impl Window {
     /// The window of a type at a location; `None` for a type that is none.
     pub(crate) fn of(at: Loc, ty: &Ty) -> Option<Window> {
-        let Ty::Window { runs, elem } = ty else { return None };
-        Some(Window { at, cap: *runs as usize, shape: Shape::of(elem) })
+        let Ty::Window { runs, elem } = ty else {
+            return None;
+        };
+        Some(Window {
+            at,
+            cap: *runs as usize,
+            shape: Shape::of(elem),
+        })
     }
 
     /// The lowest position that exists.
@@ -41,7 +47,10 @@ impl Window {
     pub(crate) fn run(&self, memory: &Memory<'_>, index: u64) -> Option<(u64, u64)> {
         let i = usize::try_from(index).ok().filter(|i| *i < self.len(memory))?;
         let at = self.slot(i);
-        Some((self.shape.fit(memory.read(at, 8)), self.shape.fit(memory.read(at.plus(8), 8))))
+        Some((
+            self.shape.fit(memory.read(at, 8)),
+            self.shape.fit(memory.read(at.plus(8), 8)),
+        ))
     }
 
     /// Whether a position is set.
@@ -49,7 +58,10 @@ impl Window {
         let head = self.head(memory);
         let x_distance = self.distance(head, x);
         let below = self.shape.less(x, head);
-        !below && self.runs(memory).any(|(from, to)| from <= x_distance && x_distance < to)
+        !below
+            && self
+                .runs(memory)
+                .any(|(from, to)| from <= x_distance && x_distance < to)
     }
 
     /// The first set position not below `x`; the end of the last run where there is none, and the
@@ -57,7 +69,10 @@ impl Window {
     pub(crate) fn first_set(&self, memory: &Memory<'_>, x: u64) -> u64 {
         let head = self.head(memory);
         let x = self.distance(head, x);
-        let found = self.runs(memory).find(|(_, to)| x < *to).map(|(from, _)| from.max(x));
+        let found = self
+            .runs(memory)
+            .find(|(_, to)| x < *to)
+            .map(|(from, _)| from.max(x));
         let end = self.runs(memory).last().map_or(0, |(_, to)| to);
         self.position(head, found.unwrap_or(end))
     }
@@ -73,25 +88,45 @@ impl Window {
     /// Sets [a, b), merging with the runs that it meets or touches. False, and no change, when a
     /// run too many would be needed.
     pub(crate) fn set(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
-        let Some((a, b)) = self.span(memory, a, b) else { return true };
+        let Some((a, b)) = self.span(memory, a, b) else {
+            return true;
+        };
         let len = self.len(memory);
         let first = self.runs(memory).take_while(|(_, to)| *to < a).count();
-        let met = self.runs(memory).skip(first).take_while(|(from, _)| *from <= b).count();
+        let met = self
+            .runs(memory)
+            .skip(first)
+            .take_while(|(from, _)| *from <= b)
+            .count();
         if met == 0 && len == self.cap {
             return false;
         }
-        let low = if met == 0 { a } else { self.distances(memory, first).0.min(a) };
-        let high = if met == 0 { b } else { self.distances(memory, first + met - 1).1.max(b) };
+        let low = if met == 0 {
+            a
+        } else {
+            self.distances(memory, first).0.min(a)
+        };
+        let high = if met == 0 {
+            b
+        } else {
+            self.distances(memory, first + met - 1).1.max(b)
+        };
         self.splice(memory, first, met, &[(low, high)]);
         true
     }
 
     /// Unsets [a, b). False, and no change, when that would split a run and no other is free.
     pub(crate) fn unset(&self, memory: &mut Memory<'_>, a: u64, b: u64) -> bool {
-        let Some((a, b)) = self.span(memory, a, b) else { return true };
+        let Some((a, b)) = self.span(memory, a, b) else {
+            return true;
+        };
         let len = self.len(memory);
         let first = self.runs(memory).take_while(|(_, to)| *to <= a).count();
-        let met = self.runs(memory).skip(first).take_while(|(from, _)| *from < b).count();
+        let met = self
+            .runs(memory)
+            .skip(first)
+            .take_while(|(from, _)| *from < b)
+            .count();
         if met == 0 {
             return true;
         }
@@ -139,7 +174,11 @@ impl Window {
     /// How far a position is above the head; 0 for one below.
     fn distance(&self, head: u64, x: u64) -> u64 {
         let x = self.shape.fit(x);
-        if self.shape.less(x, head) { 0 } else { self.raw(x.wrapping_sub(head)) }
+        if self.shape.less(x, head) {
+            0
+        } else {
+            self.raw(x.wrapping_sub(head))
+        }
     }
 
     /// The position at a distance from the head.
@@ -148,7 +187,11 @@ impl Window {
     }
 
     fn raw(&self, value: u64) -> u64 {
-        Shape { signed: false, ..self.shape }.fit(value)
+        Shape {
+            signed: false,
+            ..self.shape
+        }
+        .fit(value)
     }
 
     /// A non-empty range as distances; `None` when nothing of it is at or above the head.

@@ -44,9 +44,21 @@ fn division_is_total() {
         (BinOp::Rem, signed(-7), 0, int(32), signed(-7)),
         (BinOp::Div, signed(-7), 2, int(32), signed(-3)),
         (BinOp::Rem, signed(-7), 2, int(32), signed(-1)),
-        (BinOp::Div, signed(i64::from(i32::MIN)), signed(-1), int(32), signed(i64::from(i32::MIN))),
+        (
+            BinOp::Div,
+            signed(i64::from(i32::MIN)),
+            signed(-1),
+            int(32),
+            signed(i64::from(i32::MIN)),
+        ),
         (BinOp::Rem, signed(i64::from(i32::MIN)), signed(-1), int(32), 0),
-        (BinOp::Div, signed(i64::MIN), signed(-1), int(64), signed(i64::MIN)),
+        (
+            BinOp::Div,
+            signed(i64::MIN),
+            signed(-1),
+            int(64),
+            signed(i64::MIN),
+        ),
         (BinOp::Rem, signed(i64::MIN), signed(-1), int(64), 0),
     ] {
         assert_eq!(binary(op, a, b, &ty), expected, "{a} {op:?} {b} as {ty:?}");
@@ -88,8 +100,14 @@ fn sequence_numbers_are_circular() {
     ] {
         assert!(compare(CmpOp::Gt, greater, less, &seq(8)), "{greater} > {less}");
         assert!(compare(CmpOp::Lt, less, greater, &seq(8)), "{less} < {greater}");
-        assert!(!compare(CmpOp::Lt, greater, less, &seq(8)), "not {greater} < {less}");
-        assert!(!compare(CmpOp::Ge, less, greater, &seq(8)), "not {less} >= {greater}");
+        assert!(
+            !compare(CmpOp::Lt, greater, less, &seq(8)),
+            "not {greater} < {less}"
+        );
+        assert!(
+            !compare(CmpOp::Ge, less, greater, &seq(8)),
+            "not {less} >= {greater}"
+        );
         assert_eq!(builtin(Builtin::Max, [less, greater, 0], &seq(8)), greater);
         assert_eq!(builtin(Builtin::Min, [less, greater, 0], &seq(8)), less);
     }
@@ -133,7 +151,11 @@ fn unwrapping_finds_the_nearest() {
         (64, 5, 99, 5),
     ] {
         let ty = seq(bits);
-        assert_eq!(builtin(Builtin::Unwrap, [value, near, 0], &ty), expected, "{value:#x} near {near:#x}");
+        assert_eq!(
+            builtin(Builtin::Unwrap, [value, near, 0], &ty),
+            expected,
+            "{value:#x} near {near:#x}"
+        );
     }
 }
 
@@ -157,7 +179,10 @@ fn roots_are_exact() {
     }
     // The cube root of 2^64 is 2^(64/3), a little above 2,642,245.
     assert_eq!(builtin(Builtin::Cbrt, [u64::MAX, 0, 0], &uint(64)), 2_642_245);
-    assert_eq!(builtin(Builtin::Sqrt, [u64::MAX, 0, 0], &uint(64)), u64::from(u32::MAX));
+    assert_eq!(
+        builtin(Builtin::Sqrt, [u64::MAX, 0, 0], &uint(64)),
+        u64::from(u32::MAX)
+    );
     assert_eq!(builtin(Builtin::Sqrt, [99, 0, 0], &uint(64)), 9);
 }
 
@@ -171,7 +196,18 @@ fn small_functions() {
     assert_eq!(builtin(Builtin::Clz, [1, 0, 0], &uint(24)), 23);
     assert_eq!(builtin(Builtin::Clz, [0, 0, 0], &uint(8)), 8);
     assert_eq!(builtin(Builtin::Clz, [signed(-1), 0, 0], &int(16)), 0);
-    for (value, len) in [(63, 1), (64, 2), (16_383, 2), (16_384, 4), ((1 << 30) - 1, 4), (1 << 30, 8)] {
-        assert_eq!(builtin(Builtin::VarintLen, [value, 0, 0], &Ty::Varint), len, "{value}");
+    for (value, len) in [
+        (63, 1),
+        (64, 2),
+        (16_383, 2),
+        (16_384, 4),
+        ((1 << 30) - 1, 4),
+        (1 << 30, 8),
+    ] {
+        assert_eq!(
+            builtin(Builtin::VarintLen, [value, 0, 0], &Ty::Varint),
+            len,
+            "{value}"
+        );
     }
 }

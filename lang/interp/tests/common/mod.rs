@@ -16,27 +16,47 @@ pub(crate) fn uint(bits: u8) -> Ty {
 }
 
 pub(crate) fn constant(value: u64, ty: Ty) -> Expr {
-    Expr { ty, kind: ExprKind::Const(value) }
+    Expr {
+        ty,
+        kind: ExprKind::Const(value),
+    }
 }
 
 pub(crate) fn place(base: Base, offset: u32, ty: Ty) -> Place {
-    Place { base, offset, steps: Vec::new(), ty }
+    Place {
+        base,
+        offset,
+        steps: Vec::new(),
+        ty,
+    }
 }
 
 pub(crate) fn load(place: Place) -> Expr {
-    Expr { ty: place.ty.clone(), kind: ExprKind::Load(place) }
+    Expr {
+        ty: place.ty.clone(),
+        kind: ExprKind::Load(place),
+    }
 }
 
 pub(crate) fn binary(op: BinOp, a: Expr, b: Expr) -> Expr {
-    Expr { ty: a.ty.clone(), kind: ExprKind::Binary(op, Box::new(a), Box::new(b)) }
+    Expr {
+        ty: a.ty.clone(),
+        kind: ExprKind::Binary(op, Box::new(a), Box::new(b)),
+    }
 }
 
 pub(crate) fn compare(op: CmpOp, a: Expr, b: Expr) -> Expr {
-    Expr { ty: Ty::Bool, kind: ExprKind::Compare(op, Box::new(a), Box::new(b)) }
+    Expr {
+        ty: Ty::Bool,
+        kind: ExprKind::Compare(op, Box::new(a), Box::new(b)),
+    }
 }
 
 pub(crate) fn stmt(kind: StmtKind) -> Stmt {
-    Stmt { span: Span::default(), kind }
+    Stmt {
+        span: Span::default(),
+        kind,
+    }
 }
 
 /// Lays a structure out and gives its index.
@@ -60,14 +80,27 @@ pub(crate) fn structure_with(
         access: Access::default(),
     };
     let mut fields: Vec<Field> = fields.iter().map(field).collect();
-    let size = Layout { structs: &module.structs, member_size }.place(header as u32, &mut fields);
-    module.structs.push(Struct { name: name.into(), fields, size });
+    let size = Layout {
+        structs: &module.structs,
+        member_size,
+    }
+    .place(header as u32, &mut fields);
+    module.structs.push(Struct {
+        name: name.into(),
+        fields,
+        size,
+    });
     StructId(module.structs.len() as u32 - 1)
 }
 
 /// The place of a structure's field behind a base.
 pub(crate) fn field(module: &Module, id: StructId, base: Base, name: &str) -> Place {
-    let field = module.structure(id).fields.iter().find(|f| f.name == name).expect("the field is declared");
+    let field = module
+        .structure(id)
+        .fields
+        .iter()
+        .find(|f| f.name == name)
+        .expect("the field is declared");
     place(base, field.offset, field.ty.clone())
 }
 
@@ -79,7 +112,13 @@ pub(crate) fn function(
     refs: &[Ty],
     body: Vec<StmtKind>,
 ) -> FuncId {
-    let params = refs.iter().map(|ty| FuncParam::Ref { name: "p".into(), ty: ty.clone() }).collect();
+    let params = refs
+        .iter()
+        .map(|ty| FuncParam::Ref {
+            name: "p".into(),
+            ty: ty.clone(),
+        })
+        .collect();
     module.funcs.push(Func {
         name: name.into(),
         params,
@@ -95,11 +134,20 @@ pub(crate) fn function(
 /// A field on the wire of the same name and type as in memory.
 pub(crate) fn wire(module: &Module, id: StructId, name: &str, bits: u8, fill: Option<Fill>) -> WireField {
     let Place { offset, ty, .. } = field(module, id, Base::Blueprint, name);
-    WireField::Bits { name: name.into(), offset, ty, bits, fill }
+    WireField::Bits {
+        name: name.into(),
+        offset,
+        ty,
+        bits,
+        fill,
+    }
 }
 
 fn option(module: &mut Module, name: &str, fields: &[(&str, u8, Option<u64>)]) -> OptKind {
-    let memory: Vec<(&str, Ty)> = fields.iter().map(|(name, bits, _)| (*name, uint(*bits))).collect();
+    let memory: Vec<(&str, Ty)> = fields
+        .iter()
+        .map(|(name, bits, _)| (*name, uint(*bits)))
+        .collect();
     let body = structure(module, name, 0, &memory);
     let fill = |value: &u64, bits: u8| Fill::Value(constant(*value, uint(bits)));
     let header: Vec<_> = fields
@@ -147,16 +195,32 @@ pub(crate) struct Tcp {
 /// RFC 9293's header and options, an event that holds the parsed image, and a context with a
 /// timer. Parser 0 takes packets of protocol 6; there is no chain yet.
 pub(crate) fn tcp() -> Tcp {
-    let mut module = Module { name: "tcp".into(), ..Module::default() };
+    let mut module = Module {
+        name: "tcp".into(),
+        ..Module::default()
+    };
     let members = vec![
         option(&mut module, "end", &[("kind", 8, Some(0))]),
         option(&mut module, "nop", &[("kind", 8, Some(1))]),
-        option(&mut module, "mss", &[("kind", 8, Some(2)), ("len", 8, Some(4)), ("value", 16, None)]),
-        option(&mut module, "wscale", &[("kind", 8, Some(3)), ("len", 8, Some(3)), ("value", 8, None)]),
+        option(
+            &mut module,
+            "mss",
+            &[("kind", 8, Some(2)), ("len", 8, Some(4)), ("value", 16, None)],
+        ),
+        option(
+            &mut module,
+            "wscale",
+            &[("kind", 8, Some(3)), ("len", 8, Some(3)), ("value", 8, None)],
+        ),
         option(
             &mut module,
             "timestamps",
-            &[("kind", 8, Some(8)), ("len", 8, Some(10)), ("value", 32, None), ("echo", 32, None)],
+            &[
+                ("kind", 8, Some(8)),
+                ("len", 8, Some(10)),
+                ("value", 32, None),
+                ("echo", 32, None),
+            ],
         ),
     ];
     let largest = module.structs.iter().map(|s| s.size).max().unwrap_or(0);
@@ -183,7 +247,10 @@ pub(crate) fn tcp() -> Tcp {
         &[largest],
     );
     let off = load(field(&module, header, Base::Blueprint, "off"));
-    let words = Expr { ty: uint(32), kind: ExprKind::Cast(Box::new(off)) };
+    let words = Expr {
+        ty: uint(32),
+        kind: ExprKind::Cast(Box::new(off)),
+    };
     let bytes = binary(BinOp::Mul, words, constant(4, uint(32)));
     module.opt_lists.push(OptList {
         name: "options".into(),
@@ -204,9 +271,19 @@ pub(crate) fn tcp() -> Tcp {
         plain("reserved", 4),
         plain("flags", 8),
         plain("window", 16),
-        wire(&module, header, "sum", 16, Some(Fill::Checksum16 { pseudo: true })),
+        wire(
+            &module,
+            header,
+            "sum",
+            16,
+            Some(Fill::Checksum16 { pseudo: true }),
+        ),
         plain("urgent", 16),
-        WireField::Options { list, offset: opts, cap: OPTIONS },
+        WireField::Options {
+            list,
+            offset: opts,
+            cap: OPTIONS,
+        },
     ];
     let blueprint = BlueprintId(module.blueprints.len() as u32);
     let data_at = Some(field(&module, header, Base::Blueprint, "data").offset);
@@ -227,7 +304,11 @@ pub(crate) fn tcp() -> Tcp {
         &[("header", Ty::Struct(header)), ("left", uint(32))],
         &[largest],
     );
-    module.events.push(Event { name: "tcp_seg".into(), kind: EventKind::Net, body: event });
+    module.events.push(Event {
+        name: "tcp_seg".into(),
+        kind: EventKind::Net,
+        body: event,
+    });
     module.chains.push(Chain {
         processors: Vec::new(),
         bounds: Bounds::default(),
@@ -235,23 +316,48 @@ pub(crate) fn tcp() -> Tcp {
         globals: Vec::new(),
     });
     let image = field(&module, event, Base::Local, "header");
-    let left = Expr { ty: uint(64), kind: ExprKind::Wire(WireFact::DataLen) };
+    let left = Expr {
+        ty: uint(64),
+        kind: ExprKind::Wire(WireFact::DataLen),
+    };
     let parse = vec![
-        StmtKind::Extract { blueprint, dst: image, ok: None },
+        StmtKind::Extract {
+            blueprint,
+            dst: image,
+            ok: None,
+        },
         StmtKind::Store(field(&module, event, Base::Local, "left"), left),
-        StmtKind::PushEvent { event: EventId(0), from: place(Base::Local, 0, Ty::Struct(event)) },
+        StmtKind::PushEvent {
+            event: EventId(0),
+            from: place(Base::Local, 0, Ty::Struct(event)),
+        },
     ];
     let frame = module.structure(event).size;
     let func = function(&mut module, "parse", frame, &[], parse);
-    module.parsers.push(Parser { source: Source::Ip(6), func, max_events: 1, steps: 0 });
+    module.parsers.push(Parser {
+        source: Source::Ip(6),
+        func,
+        max_events: 1,
+        steps: 0,
+    });
 
     let context = structure(
         &mut module,
         "conn",
         size_of::<ContextHeader>(),
-        &[("count", uint(32)), ("rtx", Ty::Timer), ("una", Ty::Seq { bits: 32 })],
+        &[
+            ("count", uint(32)),
+            ("rtx", Ty::Timer),
+            ("una", Ty::Seq { bits: 32 }),
+        ],
     );
-    Tcp { module, header, event, context, blueprint }
+    Tcp {
+        module,
+        header,
+        event,
+        context,
+        blueprint,
+    }
 }
 
 /// An interpreter of a module with the defaults of its params.
@@ -263,18 +369,33 @@ pub(crate) fn interpreter(module: Module) -> Interpreter {
 /// 192.0.2.1 to 198.51.100.7.
 pub(crate) fn net_v4() -> Net {
     let mapped = |a: [u8; 4]| std::net::Ipv4Addr::from(a).to_ipv6_mapped().octets();
-    Net { src_ip: mapped([192, 0, 2, 1]), dst_ip: mapped([198, 51, 100, 7]), protocol: 6, ..NET_ZERO }
+    Net {
+        src_ip: mapped([192, 0, 2, 1]),
+        dst_ip: mapped([198, 51, 100, 7]),
+        protocol: 6,
+        ..NET_ZERO
+    }
 }
 
 /// A packet that nobody has looked at.
 pub(crate) fn packet<'a>(net: &'a Net, head: &'a [u8], tail: &'a [u8]) -> Packet<'a> {
-    Packet { net, head, tail, addr: hawser_ir::abi::addr(7, 0), csum: Csum::Unverified }
+    Packet {
+        net,
+        head,
+        tail,
+        addr: hawser_ir::abi::addr(7, 0),
+        csum: Csum::Unverified,
+    }
 }
 
 /// A number of an image by its field's name.
 pub(crate) fn number(module: &Module, id: StructId, image: &[u8], name: &str) -> u64 {
     let Place { offset, ty, .. } = field(module, id, Base::Local, name);
-    let size = Layout { structs: &[], member_size: &[] }.size(&ty) as usize;
+    let size = Layout {
+        structs: &[],
+        member_size: &[],
+    }
+    .size(&ty) as usize;
     let mut bytes = [0; 8];
     bytes[..size].copy_from_slice(&image[offset as usize..offset as usize + size]);
     u64::from_ne_bytes(bytes)
@@ -283,7 +404,11 @@ pub(crate) fn number(module: &Module, id: StructId, image: &[u8], name: &str) ->
 /// Sets a number of an image by its field's name.
 pub(crate) fn set_number(module: &Module, id: StructId, image: &mut [u8], name: &str, value: u64) {
     let Place { offset, ty, .. } = field(module, id, Base::Local, name);
-    let size = Layout { structs: &[], member_size: &[] }.size(&ty) as usize;
+    let size = Layout {
+        structs: &[],
+        member_size: &[],
+    }
+    .size(&ty) as usize;
     image[offset as usize..offset as usize + size].copy_from_slice(&value.to_ne_bytes()[..size]);
 }
 
@@ -296,9 +421,15 @@ pub(crate) fn data(module: &Module, id: StructId, image: &[u8]) -> Data {
 /// The options of an image: tags, and members as bytes.
 pub(crate) fn options(module: &Module, id: StructId, image: &[u8]) -> Vec<(u32, Vec<u8>)> {
     let Place { offset, ty, .. } = field(module, id, Base::Local, "opts");
-    let Ty::Options { list, .. } = ty else { panic!("opts is an option list") };
+    let Ty::Options { list, .. } = ty else {
+        panic!("opts is an option list")
+    };
     let members = &module.opt_list(list).members;
-    let size = |m: &OptKind| module.structure(module.blueprints[m.blueprint.0 as usize].body).size as usize;
+    let size = |m: &OptKind| {
+        module
+            .structure(module.blueprints[m.blueprint.0 as usize].body)
+            .size as usize
+    };
     let largest = members.iter().map(size).max().unwrap_or(0);
     let at = offset as usize;
     let len = u32::from_ne_bytes(image[at..at + 4].try_into().expect("four bytes")) as usize;

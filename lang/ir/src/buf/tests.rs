@@ -8,7 +8,10 @@ use crate::abi::{Id, TimerRec};
 /// An event of `size` bytes whose bytes behind the header are `fill`.
 fn event(number: u16, size: usize, fill: u8) -> Vec<u8> {
     let mut bytes = vec![fill; size];
-    let header = EventHeader { event: number, ..EventHeader::zeroed() };
+    let header = EventHeader {
+        event: number,
+        ..EventHeader::zeroed()
+    };
     set_event_header(&mut bytes, &header);
     bytes
 }
@@ -26,7 +29,11 @@ fn sizes(number: u16) -> Option<usize> {
 
 #[test]
 fn events_written_in_place_are_the_events_pushed() {
-    let events = [event(1, HEADER + 8, 7), event(0, HEADER, 0), event(1, HEADER + 8, 9)];
+    let events = [
+        event(1, HEADER + 8, 7),
+        event(0, HEADER, 0),
+        event(1, HEADER + 8, 9),
+    ];
     let (mut pushed, mut written) = (EventBuf::default(), EventBuf::default());
     for _ in 0..2 {
         pushed.clear();
@@ -69,7 +76,11 @@ fn what_is_no_row_of_events_is_turned_down() {
 
 #[test]
 fn records_written_in_place_are_the_records_pushed() {
-    let timer = TimerRec { deadline: 5, timer: 2, ..TimerRec::zeroed() };
+    let timer = TimerRec {
+        deadline: 5,
+        timer: 2,
+        ..TimerRec::zeroed()
+    };
     let mut pushed = RecordBuf::default();
     pushed.push(RecordKind::TimerStart, 0, &timer, &[]);
     pushed.push(RecordKind::Signal, 1, &Id::NONE, &[1, 2, 3]);
@@ -91,7 +102,12 @@ fn what_stood_in_the_room_does_not_shine_through() {
 
 #[test]
 fn what_is_no_row_of_records_is_turned_down() {
-    let record = |kind, len| RecordHeader { kind, on: 0, pad: 0, len };
+    let record = |kind, len| RecordHeader {
+        kind,
+        on: 0,
+        pad: 0,
+        len,
+    };
     for (header, len) in [
         (record(0, 16), 16),  // no kind
         (record(99, 16), 16), // an unknown kind

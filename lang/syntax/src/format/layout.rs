@@ -12,7 +12,11 @@ const INDENT: usize = 4;
 pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
     let mut layout = Layout {
         pieces,
-        expanded: pieces.iter().enumerate().map(|(at, piece)| expands(pieces, at, piece)).collect(),
+        expanded: pieces
+            .iter()
+            .enumerate()
+            .map(|(at, piece)| expands(pieces, at, piece))
+            .collect(),
         forced: vec![false; pieces.len()],
         bodies: Vec::new(),
         brackets: Vec::new(),
@@ -42,7 +46,9 @@ fn expands(pieces: &[Piece<'_>], at: usize, piece: &Piece<'_>) -> bool {
     piece.is(TokenKind::LeftBrace)
         && piece.is_body()
         && piece.partner > at + 1
-        && pieces[at + 1..=piece.partner].iter().any(|inner| inner.newlines > 0 || inner.text.contains('\n'))
+        && pieces[at + 1..=piece.partner]
+            .iter()
+            .any(|inner| inner.newlines > 0 || inner.text.contains('\n'))
 }
 
 /// What is known about the body around the next piece.
@@ -63,7 +69,14 @@ struct Body {
 
 impl Body {
     fn at(inner: usize) -> Body {
-        Body { inner, at_start: true, heads: 0, ifs: Vec::new(), commas: false, brackets: 0 }
+        Body {
+            inner,
+            at_start: true,
+            heads: 0,
+            ifs: Vec::new(),
+            commas: false,
+            brackets: 0,
+        }
     }
 
     fn statement_indent(&self) -> usize {
@@ -114,7 +127,11 @@ impl Layout<'_, '_> {
             if at > first && piece.kind == PieceKind::LineComment {
                 comment = Some((piece.text.to_owned(), piece.column));
             } else {
-                let gap = if at > first { spaces(&self.pieces[at - 1], piece) } else { 0 };
+                let gap = if at > first {
+                    spaces(&self.pieces[at - 1], piece)
+                } else {
+                    0
+                };
                 code.extend(std::iter::repeat_n(' ', gap));
                 push_trimmed(&mut code, piece.text);
                 column = piece.end_column(column + gap);
@@ -132,7 +149,9 @@ impl Layout<'_, '_> {
             // Each piece has a column at least, so further ones cannot be on this line; without
             // this bound a text on one line would cost its length squared.
             let window = (first + 2 * MAX_COLUMNS).min(self.pieces.len());
-            let end = (first + 1..window).find(|at| self.breaks_before(*at)).unwrap_or(window);
+            let end = (first + 1..window)
+                .find(|at| self.breaks_before(*at))
+                .unwrap_or(window);
             if self.width(first, end, indent) <= MAX_COLUMNS {
                 return end;
             }
@@ -149,7 +168,9 @@ impl Layout<'_, '_> {
                     && piece.partner > at + 1
             });
             let Some(open) = inline else {
-                return self.wrap(first, end, indent).unwrap_or_else(|| self.next_break(first));
+                return self
+                    .wrap(first, end, indent)
+                    .unwrap_or_else(|| self.next_break(first));
             };
             self.expanded[open] = true;
             self.forced[open] = true;
@@ -231,7 +252,9 @@ impl Layout<'_, '_> {
 
     /// Where the line ends that cannot be broken.
     fn next_break(&self, first: usize) -> usize {
-        (first + 1..self.pieces.len()).find(|at| self.breaks_before(*at)).unwrap_or(self.pieces.len())
+        (first + 1..self.pieces.len())
+            .find(|at| self.breaks_before(*at))
+            .unwrap_or(self.pieces.len())
     }
 
     /// Whether a long line may be broken before this piece, and how well: 0 is best.
@@ -291,8 +314,10 @@ impl Layout<'_, '_> {
         let PieceKind::Token(kind) = piece.kind else {
             return false;
         };
-        if matches!(before.kind, PieceKind::Token(TokenKind::Dot | TokenKind::ColonColon | TokenKind::DotDot))
-            || before.role == Role::Unary
+        if matches!(
+            before.kind,
+            PieceKind::Token(TokenKind::Dot | TokenKind::ColonColon | TokenKind::DotDot)
+        ) || before.role == Role::Unary
             || before.role == Role::Access
         {
             return true;
@@ -390,7 +415,12 @@ impl Layout<'_, '_> {
             let head = at > 0
                 && (self.pieces[at - 1].is(TokenKind::Keyword(Keyword::If))
                     || self.pieces[at - 1].is(TokenKind::Keyword(Keyword::For)));
-            self.brackets.push(Bracket { hanging, indent: line_indent, column, head });
+            self.brackets.push(Bracket {
+                hanging,
+                indent: line_indent,
+                column,
+                head,
+            });
         } else if piece.closes() && self.brackets.pop().is_some_and(|bracket| bracket.head) {
             self.head_ended(at);
         }
@@ -416,9 +446,13 @@ impl Layout<'_, '_> {
     /// Past `if (…)`, `for (…)` or `else`: what follows without braces is indented on a line of
     /// its own.
     fn head_ended(&mut self, at: usize) {
-        let braced = self.next_token(at).is_some_and(|next| next.is(TokenKind::LeftBrace));
+        let braced = self
+            .next_token(at)
+            .is_some_and(|next| next.is(TokenKind::LeftBrace));
         let chained = self.pieces[at].is(TokenKind::Keyword(Keyword::Else))
-            && self.next_token(at).is_some_and(|next| next.is(TokenKind::Keyword(Keyword::If)));
+            && self
+                .next_token(at)
+                .is_some_and(|next| next.is(TokenKind::Keyword(Keyword::If)));
         if braced {
             return;
         }
@@ -429,7 +463,9 @@ impl Layout<'_, '_> {
 
     /// Past `;` or `}`: unless `else` follows, all heads are done.
     fn statement_ended(&mut self, at: usize) {
-        let otherwise = self.next_token(at).is_some_and(|next| next.is(TokenKind::Keyword(Keyword::Else)));
+        let otherwise = self
+            .next_token(at)
+            .is_some_and(|next| next.is(TokenKind::Keyword(Keyword::Else)));
         let body = self.body();
         body.at_start = true;
         if otherwise {
@@ -452,6 +488,10 @@ fn push_trimmed(code: &mut String, text: &str) {
         if number > 0 {
             code.push('\n');
         }
-        code.push_str(if text.contains('\n') { line.trim_end() } else { line });
+        code.push_str(if text.contains('\n') {
+            line.trim_end()
+        } else {
+            line
+        });
     }
 }

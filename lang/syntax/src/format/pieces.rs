@@ -76,10 +76,18 @@ impl Piece<'_> {
 /// The pieces of a text without errors, in order.
 pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Piece<'a>> {
     let mut row = Vec::with_capacity(lexed.tokens.len() + lexed.comments.len());
-    let tokens = lexed.tokens.iter().zip(roles).filter(|(token, _)| token.kind != TokenKind::End);
+    let tokens = lexed
+        .tokens
+        .iter()
+        .zip(roles)
+        .filter(|(token, _)| token.kind != TokenKind::End);
     row.extend(tokens.map(|(token, role)| (token.start, token.end, PieceKind::Token(token.kind), *role)));
     row.extend(lexed.comments.iter().map(|comment| {
-        let kind = if comment.block { PieceKind::BlockComment } else { PieceKind::LineComment };
+        let kind = if comment.block {
+            PieceKind::BlockComment
+        } else {
+            PieceKind::LineComment
+        };
         (comment.start, comment.end, kind, Role::Plain)
     }));
     row.sort_unstable_by_key(|(start, ..)| *start);
@@ -94,8 +102,16 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
             kind,
             role,
             newlines,
-            gap: if newlines > 0 { 0 } else { gap.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum() },
-            column: if kind == PieceKind::LineComment { column(text, start as usize) } else { 0 },
+            gap: if newlines > 0 {
+                0
+            } else {
+                gap.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum()
+            },
+            column: if kind == PieceKind::LineComment {
+                column(text, start as usize)
+            } else {
+                0
+            },
             partner: pieces.len(),
             parent: None,
         });
@@ -107,7 +123,10 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
 
 /// Characters before this byte on its line.
 fn column(text: &str, byte: usize) -> usize {
-    text[..byte].rsplit('\n').next().map_or(0, |line| line.chars().count())
+    text[..byte]
+        .rsplit('\n')
+        .next()
+        .map_or(0, |line| line.chars().count())
 }
 
 /// Sets `partner` and `parent`. In a text without errors brackets match.

@@ -8,8 +8,15 @@ pub(super) fn write(lines: &[Line]) -> String {
     let mut out = String::new();
     let mut first = 0;
     while first < lines.len() {
-        let more = lines[first + 1..].iter().take_while(|line| line.comment.is_some() && !line.blank).count();
-        let end = if lines[first].comment.is_some() { first + 1 + more } else { first + 1 };
+        let more = lines[first + 1..]
+            .iter()
+            .take_while(|line| line.comment.is_some() && !line.blank)
+            .count();
+        let end = if lines[first].comment.is_some() {
+            first + 1 + more
+        } else {
+            first + 1
+        };
         write_group(&lines[first..end], &mut out);
         first = end;
     }
@@ -38,14 +45,27 @@ const GAP: usize = 2;
 /// The column for the comments of neighbouring lines: the author's, if it is one, otherwise the
 /// first that is free in all; `None` when lines would become too long.
 fn column(lines: &[Line]) -> Option<usize> {
-    let free = lines.iter().map(|line| width_of_last_line(&line.code)).max().unwrap_or(0) + GAP;
-    let mut authors = lines.iter().filter_map(|line| line.comment.as_ref().map(|(_, column)| *column));
+    let free = lines
+        .iter()
+        .map(|line| width_of_last_line(&line.code))
+        .max()
+        .unwrap_or(0)
+        + GAP;
+    let mut authors = lines
+        .iter()
+        .filter_map(|line| line.comment.as_ref().map(|(_, column)| *column));
     let first = authors.next()?;
-    let wanted = if first >= free && authors.all(|column| column == first) { first } else { free };
+    let wanted = if first >= free && authors.all(|column| column == first) {
+        first
+    } else {
+        free
+    };
     [wanted, free].into_iter().find(|column| fits(lines, *column))
 }
 
 fn fits(lines: &[Line], column: usize) -> bool {
     let comments = lines.iter().filter_map(|line| line.comment.as_ref());
-    comments.into_iter().all(|(comment, _)| column + comment.chars().count() <= MAX_COLUMNS)
+    comments
+        .into_iter()
+        .all(|(comment, _)| column + comment.chars().count() <= MAX_COLUMNS)
 }

@@ -79,7 +79,13 @@ impl Parser<'_> {
         if parts >= MAX_HEIGHT {
             return Err(self.too_deep());
         }
-        Ok(Tree { expr: Expr { span: self.since(start), kind }, height: parts + 1 })
+        Ok(Tree {
+            expr: Expr {
+                span: self.since(start),
+                kind,
+            },
+            height: parts + 1,
+        })
     }
 
     /// Operators at least as strong as `weakest`, grouped to the left.
@@ -105,7 +111,14 @@ impl Parser<'_> {
     fn operator(&self) -> Option<Operator> {
         let token = self.token();
         let joined = |next: Token| next.start == token.end;
-        let plain = |op, strength| Some(Operator { op, strength, tokens: 1, slip: Slip::None });
+        let plain = |op, strength| {
+            Some(Operator {
+                op,
+                strength,
+                tokens: 1,
+                slip: Slip::None,
+            })
+        };
         match token.kind {
             TokenKind::OrOr => plain(BinOp::Or, OR),
             TokenKind::AndAnd => plain(BinOp::And, 2),
@@ -118,9 +131,12 @@ impl Parser<'_> {
             TokenKind::LessEq => plain(BinOp::Le, 7),
             TokenKind::GreaterEq => plain(BinOp::Ge, 7),
             TokenKind::Greater => match self.peek(1) {
-                next if next.kind == TokenKind::Greater && joined(next) => {
-                    Some(Operator { op: BinOp::Shr, strength: SHIFT, tokens: 2, slip: Slip::None })
-                }
+                next if next.kind == TokenKind::Greater && joined(next) => Some(Operator {
+                    op: BinOp::Shr,
+                    strength: SHIFT,
+                    tokens: 2,
+                    slip: Slip::None,
+                }),
                 next if next.kind == TokenKind::GreaterEq && joined(next) => None, // `>>=`
                 _ => plain(BinOp::Gt, 7),
             },
@@ -130,15 +146,24 @@ impl Parser<'_> {
             TokenKind::Star => plain(BinOp::Mul, 10),
             TokenKind::Slash => plain(BinOp::Div, 10),
             TokenKind::Percent => plain(BinOp::Rem, 10),
-            TokenKind::Assign if self.conditions > 0 => {
-                Some(Operator { op: BinOp::Eq, strength: EQUALITY, tokens: 1, slip: Slip::Assign })
-            }
-            TokenKind::Ident if self.text_of(token) == "and" => {
-                Some(Operator { op: BinOp::And, strength: 2, tokens: 1, slip: Slip::Word("&&") })
-            }
-            TokenKind::Ident if self.text_of(token) == "or" => {
-                Some(Operator { op: BinOp::Or, strength: OR, tokens: 1, slip: Slip::Word("||") })
-            }
+            TokenKind::Assign if self.conditions > 0 => Some(Operator {
+                op: BinOp::Eq,
+                strength: EQUALITY,
+                tokens: 1,
+                slip: Slip::Assign,
+            }),
+            TokenKind::Ident if self.text_of(token) == "and" => Some(Operator {
+                op: BinOp::And,
+                strength: 2,
+                tokens: 1,
+                slip: Slip::Word("&&"),
+            }),
+            TokenKind::Ident if self.text_of(token) == "or" => Some(Operator {
+                op: BinOp::Or,
+                strength: OR,
+                tokens: 1,
+                slip: Slip::Word("||"),
+            }),
             _ => None,
         }
     }
@@ -184,7 +209,11 @@ impl Parser<'_> {
         self.mark(Role::Unary);
         self.advance();
         let operand = self.nested(Self::unary)?;
-        self.tree(token.start, ExprKind::Unary(op, operand.expr.into()), operand.height)
+        self.tree(
+            token.start,
+            ExprKind::Unary(op, operand.expr.into()),
+            operand.height,
+        )
     }
 
     /// `e.f`, `e->f`, `e[i]`, `e(args)`, in any number.
@@ -208,7 +237,11 @@ impl Parser<'_> {
                     let index = self.in_brackets(Self::conditional)?;
                     self.expect_closing(TokenKind::RightBracket, open)?;
                     let height = tree.height.max(index.height);
-                    tree = self.tree(start, ExprKind::Index(tree.expr.into(), index.expr.into()), height)?;
+                    tree = self.tree(
+                        start,
+                        ExprKind::Index(tree.expr.into(), index.expr.into()),
+                        height,
+                    )?;
                 }
                 TokenKind::LeftParen if parenthesised => return self.missing_operator(start, tree),
                 TokenKind::LeftParen => tree = self.call(start, tree, Vec::new())?,
@@ -220,14 +253,22 @@ impl Parser<'_> {
 
     /// `(a) (b)`: the seed leaves out `||` between two conditions.
     fn missing_operator(&mut self, start: u32, left: Tree) -> Parse<Tree> {
-        let finding = Diagnostic::error("E0108", self.gap(), "an operator is missing between two conditions")
-            .label("expected `||` or `&&`")
-            .related(self.span_of(self.token()), "the second condition")
-            .hint("write `||` if one of them is enough, `&&` if both must hold");
+        let finding = Diagnostic::error(
+            "E0108",
+            self.gap(),
+            "an operator is missing between two conditions",
+        )
+        .label("expected `||` or `&&`")
+        .related(self.span_of(self.token()), "the second condition")
+        .hint("write `||` if one of them is enough, `&&` if both must hold");
         self.report(finding);
         let right = self.nested(Self::postfix)?;
         let height = left.height.max(right.height);
-        self.tree(start, ExprKind::Binary(BinOp::Or, left.expr.into(), right.expr.into()), height)
+        self.tree(
+            start,
+            ExprKind::Binary(BinOp::Or, left.expr.into(), right.expr.into()),
+            height,
+        )
     }
 
     fn call(&mut self, start: u32, callee: Tree, types: Vec<TypeArg>) -> Parse<Tree> {
@@ -243,10 +284,21 @@ impl Parser<'_> {
                 let label = p.argument_label(generates);
                 let value = p.conditional()?;
                 height = height.max(value.height);
-                Ok(CallArg { label, value: value.expr })
+                Ok(CallArg {
+                    label,
+                    value: value.expr,
+                })
             })
         })?;
-        self.tree(start, ExprKind::Call { callee: callee.expr.into(), types, args }, height)
+        self.tree(
+            start,
+            ExprKind::Call {
+                callee: callee.expr.into(),
+                types,
+                args,
+            },
+            height,
+        )
     }
 
     /// `queue nic.q0`, `rank e`. Both words are ordinary names when no value follows them.
@@ -269,7 +321,11 @@ impl Parser<'_> {
             }
             TokenKind::Duration => {
                 self.advance();
-                self.tree(token.start, ExprKind::Duration(duration_value(text).unwrap_or(0)), 0)
+                self.tree(
+                    token.start,
+                    ExprKind::Duration(duration_value(text).unwrap_or(0)),
+                    0,
+                )
             }
             TokenKind::Keyword(Keyword::True | Keyword::False) => {
                 self.advance();
@@ -337,8 +393,9 @@ impl Parser<'_> {
     fn word_not(&mut self) -> Parse<Tree> {
         let word = self.advance();
         let span = self.span_of(word);
-        let finding =
-            Diagnostic::error("E0111", span, "`not` is no operator").label("expected `!`").hint("write `!`");
+        let finding = Diagnostic::error("E0111", span, "`not` is no operator")
+            .label("expected `!`")
+            .hint("write `!`");
         self.report(finding);
         self.nested(Self::unary)
     }
@@ -354,10 +411,13 @@ impl Parser<'_> {
     }
 
     fn string_in_expression(&mut self) -> super::Reported {
-        let finding =
-            Diagnostic::error("E0115", self.span_of(self.token()), "strings stand in `import` only")
-                .label("expected an expression")
-                .hint("the language has no strings: use an enum or a number");
+        let finding = Diagnostic::error(
+            "E0115",
+            self.span_of(self.token()),
+            "strings stand in `import` only",
+        )
+        .label("expected an expression")
+        .hint("the language has no strings: use an enum or a number");
         self.report(finding)
     }
 

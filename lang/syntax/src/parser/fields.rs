@@ -136,7 +136,10 @@ impl Parser<'_> {
         let start = self.advance().start;
         let expr = self.expr()?;
         self.semicolon("the invariant")?;
-        members.push(Member::Invariant { expr, span: self.since(start) });
+        members.push(Member::Invariant {
+            expr,
+            span: self.since(start),
+        });
         Ok(())
     }
 
@@ -154,8 +157,16 @@ impl Parser<'_> {
         let start = self.advance().start;
         loop {
             let name = self.name("the timer's name")?;
-            let event = if self.eat_arrow() { Some(self.name("the timer's event")?) } else { None };
-            members.push(Member::Timer { name, event, span: self.since(start) });
+            let event = if self.eat_arrow() {
+                Some(self.name("the timer's event")?)
+            } else {
+                None
+            };
+            members.push(Member::Timer {
+                name,
+                event,
+                span: self.since(start),
+            });
             if !self.eat(TokenKind::Comma) {
                 return self.semicolon("the timer");
             }

@@ -20,7 +20,14 @@ impl Parser<'_> {
             .hint("a function without a result is `void name(…) { … }`");
         self.report(finding);
         let span = self.gap();
-        self.function_named(Type { span, name: Ident { name: "void".to_owned(), span }, args: Vec::new() })
+        self.function_named(Type {
+            span,
+            name: Ident {
+                name: "void".to_owned(),
+                span,
+            },
+            args: Vec::new(),
+        })
     }
 
     fn function_named(&mut self, ret: Type) -> Parse<ItemKind> {
@@ -36,7 +43,12 @@ impl Parser<'_> {
             }
         };
         let body = self.block()?;
-        Ok(ItemKind::Func { ret, name, params, body })
+        Ok(ItemKind::Func {
+            ret,
+            name,
+            params,
+            body,
+        })
     }
 
     /// The parameters, and a look whether the body follows.
@@ -59,9 +71,18 @@ impl Parser<'_> {
         let ret = self.type_()?;
         let name = self.name("the function's name")?;
         let params = self.params()?;
-        let answer = if self.eat_arrow() { Some(self.name("the answering event")?) } else { None };
+        let answer = if self.eat_arrow() {
+            Some(self.name("the answering event")?)
+        } else {
+            None
+        };
         self.semicolon("the extern")?;
-        Ok(ItemKind::Extern { ret, name, params, answer })
+        Ok(ItemKind::Extern {
+            ret,
+            name,
+            params,
+            answer,
+        })
     }
 
     fn params(&mut self) -> Parse<Vec<Param>> {
@@ -84,6 +105,11 @@ impl Parser<'_> {
         let b = self.name("a name for the later packet")?;
         self.expect_closing(TokenKind::RightParen, open)?;
         let body = self.block()?;
-        Ok(ItemKind::Coalesce { blueprint, a, b, body })
+        Ok(ItemKind::Coalesce {
+            blueprint,
+            a,
+            b,
+            body,
+        })
     }
 }

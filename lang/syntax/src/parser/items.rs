@@ -44,7 +44,10 @@ impl Parser<'_> {
             TokenKind::Keyword(_) => return Err(self.stray_statement()),
             _ => return Err(self.unexpected("a declaration")),
         };
-        Ok(Some(Item { span: self.since(start), kind }))
+        Ok(Some(Item {
+            span: self.since(start),
+            kind,
+        }))
     }
 
     /// The declaration that this word begins; the word itself is the next token.
@@ -61,7 +64,10 @@ impl Parser<'_> {
             Keyword::Event => self.event(),
             Keyword::Context => {
                 let name = self.name("the context's name")?;
-                Ok(ItemKind::Context { name, members: self.members()? })
+                Ok(ItemKind::Context {
+                    name,
+                    members: self.members()?,
+                })
             }
             Keyword::Scratchpad => self.scratchpad(),
             Keyword::Signal => self.with_fields("signal", |name, fields| ItemKind::Signal { name, fields }),
@@ -110,7 +116,10 @@ impl Parser<'_> {
         }
         let path = self.text_of(token).trim_matches('"').to_owned();
         self.semicolon("the import")?;
-        Ok(ItemKind::Import { path, path_span: self.span_of(token) })
+        Ok(ItemKind::Import {
+            path,
+            path_span: self.span_of(token),
+        })
     }
 
     /// `T NAME = e;`
@@ -136,14 +145,26 @@ impl Parser<'_> {
     fn enumeration(&mut self) -> Parse<ItemKind> {
         let name = self.name("the enum's name")?;
         self.mark(Role::Spaced);
-        let repr = if self.eat(TokenKind::Colon) { Some(self.type_()?) } else { None };
+        let repr = if self.eat(TokenKind::Colon) {
+            Some(self.type_()?)
+        } else {
+            None
+        };
         let variant = |p: &mut Self| {
             let variant = p.name("a variant's name")?;
-            let value = if p.eat(TokenKind::Assign) { Some(p.expr()?) } else { None };
+            let value = if p.eat(TokenKind::Assign) {
+                Some(p.expr()?)
+            } else {
+                None
+            };
             Ok((variant, value))
         };
-        let variants =
-            self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, variant)?;
+        let variants = self.marked_list(
+            Role::Variants,
+            TokenKind::LeftBrace,
+            TokenKind::RightBrace,
+            variant,
+        )?;
         Ok(ItemKind::Enum { name, repr, variants })
     }
 
@@ -168,9 +189,16 @@ impl Parser<'_> {
             let kind = if self.is(TokenKind::Ident) && self.peek(1).kind == TokenKind::LeftBrace {
                 self.ident()
             } else {
-                Ident { name: "EVENT".to_owned(), span: name.span }
+                Ident {
+                    name: "EVENT".to_owned(),
+                    span: name.span,
+                }
             };
-            return Ok(ItemKind::Event { name, kind, fields: self.fields()? });
+            return Ok(ItemKind::Event {
+                name,
+                kind,
+                fields: self.fields()?,
+            });
         }
         self.mark(Role::Spaced);
         self.advance();
@@ -179,14 +207,24 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::Event) => self.ident(),
             _ => self.name("the event's kind")?,
         };
-        Ok(ItemKind::Event { name, kind, fields: self.fields()? })
+        Ok(ItemKind::Event {
+            name,
+            kind,
+            fields: self.fields()?,
+        })
     }
 
     /// `scratchpad { … }`, `scratchpad_t name { … }`
     fn scratchpad(&mut self) -> Parse<ItemKind> {
-        let name =
-            if self.is(TokenKind::LeftBrace) { None } else { Some(self.name("the scratchpad's name")?) };
-        Ok(ItemKind::Scratchpad { name, members: self.members()? })
+        let name = if self.is(TokenKind::LeftBrace) {
+            None
+        } else {
+            Some(self.name("the scratchpad's name")?)
+        };
+        Ok(ItemKind::Scratchpad {
+            name,
+            members: self.members()?,
+        })
     }
 
     /// `opt_union name { a, b }`
@@ -201,7 +239,10 @@ impl Parser<'_> {
         let token = self.token();
         let word = self.text_of(token);
         if self.peek(1).kind == TokenKind::Ident
-            && matches!(self.peek(2).kind, TokenKind::Assign | TokenKind::Semicolon | TokenKind::Comma)
+            && matches!(
+                self.peek(2).kind,
+                TokenKind::Assign | TokenKind::Semicolon | TokenKind::Comma
+            )
         {
             let finding = Diagnostic::error("E0104", self.span_of(token), "there are no variables outside functions")
                 .label("expected a declaration")
@@ -209,9 +250,12 @@ impl Parser<'_> {
             return Err(self.report(finding));
         }
         let meant = nearest(word, ITEM_WORDS);
-        let mut finding =
-            Diagnostic::error("E0104", self.span_of(token), format!("`{word}` begins no declaration"))
-                .label("expected a declaration: event, context, dispatch, a function, …");
+        let mut finding = Diagnostic::error(
+            "E0104",
+            self.span_of(token),
+            format!("`{word}` begins no declaration"),
+        )
+        .label("expected a declaration: event, context, dispatch, a function, …");
         if let Some(meant) = meant {
             finding = finding.hint(format!("did you mean `{meant}`?"));
         }

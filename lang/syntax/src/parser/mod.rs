@@ -34,15 +34,29 @@ pub const MAX_HEIGHT: u32 = 256;
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     if text.len() > MAX_TEXT_BYTES {
-        let finding = Diagnostic::error("E0007", Span { file, start: 0, end: 0 }, "the file is too large")
-            .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
-            .hint("divide it, and join the parts by `import`");
+        let finding = Diagnostic::error(
+            "E0007",
+            Span {
+                file,
+                start: 0,
+                end: 0,
+            },
+            "the file is too large",
+        )
+        .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
+        .hint("divide it, and join the parts by `import`");
         return (File::default(), vec![finding]);
     }
     let mut lexed = lex(text, file);
     let lexical = std::mem::take(&mut lexed.diagnostics);
     let (items, _, diagnostics) = parse_tokens(text, file, &lexed, lexical);
-    (File { items, citations: citations(text, &lexed.comments, file) }, diagnostics)
+    (
+        File {
+            items,
+            citations: citations(text, &lexed.comments, file),
+        },
+        diagnostics,
+    )
 }
 
 /// The items, what each token is for, and the findings, to which the given ones are added.
@@ -94,8 +108,17 @@ pub(crate) enum Role {
 /// `//= RFC9293 3.10.7.4`
 fn citations(text: &str, comments: &[Comment], file: u32) -> Vec<(String, Span)> {
     let citation = |comment: &Comment| {
-        let cited = text.get(comment.start as usize..comment.end as usize)?.strip_prefix("//=")?;
-        Some((cited.trim().to_owned(), Span { file, start: comment.start, end: comment.end }))
+        let cited = text
+            .get(comment.start as usize..comment.end as usize)?
+            .strip_prefix("//=")?;
+        Some((
+            cited.trim().to_owned(),
+            Span {
+                file,
+                start: comment.start,
+                end: comment.end,
+            },
+        ))
     };
     comments.iter().filter_map(citation).collect()
 }
@@ -106,9 +129,17 @@ fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnos
     if diagnostics.len() > MAX_DIAGNOSTICS {
         diagnostics.truncate(MAX_DIAGNOSTICS);
         diagnostics.push(
-            Diagnostic::error("E0100", Span { file, start: end, end }, "too many errors in this file")
-                .label("the rest is not shown")
-                .hint("mend the first ones; is this an MTP program?"),
+            Diagnostic::error(
+                "E0100",
+                Span {
+                    file,
+                    start: end,
+                    end,
+                },
+                "too many errors in this file",
+            )
+            .label("the rest is not shown")
+            .hint("mend the first ones; is this an MTP program?"),
         );
     }
     diagnostics
@@ -204,12 +235,19 @@ impl<'a> Parser<'a> {
 
     /// `(a, b)` right behind a word.
     fn arguments<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
-        self.marked_list(Role::Attached, TokenKind::LeftParen, TokenKind::RightParen, element)
+        self.marked_list(
+            Role::Attached,
+            TokenKind::LeftParen,
+            TokenKind::RightParen,
+            element,
+        )
     }
 
     /// `{a, b}`
     fn names(&mut self, role: Role, what: &str) -> Parse<Vec<Ident>> {
-        self.marked_list(role, TokenKind::LeftBrace, TokenKind::RightBrace, |p| p.name(what))
+        self.marked_list(role, TokenKind::LeftBrace, TokenKind::RightBrace, |p| {
+            p.name(what)
+        })
     }
 
     fn eat(&mut self, kind: TokenKind) -> bool {
@@ -221,7 +259,11 @@ impl<'a> Parser<'a> {
     }
 
     fn span_of(&self, token: Token) -> Span {
-        Span { file: self.file, start: token.start, end: token.end }
+        Span {
+            file: self.file,
+            start: token.start,
+            end: token.end,
+        }
     }
 
     /// The end of the token before the next one.
@@ -231,12 +273,20 @@ impl<'a> Parser<'a> {
 
     /// From a first byte to the end of what was consumed.
     fn since(&self, start: u32) -> Span {
-        Span { file: self.file, start, end: self.end().max(start) }
+        Span {
+            file: self.file,
+            start,
+            end: self.end().max(start),
+        }
     }
 
     /// Where something is missing: right after what was consumed.
     fn gap(&self) -> Span {
-        Span { file: self.file, start: self.end(), end: self.end() }
+        Span {
+            file: self.file,
+            start: self.end(),
+            end: self.end(),
+        }
     }
 
     /// Whether a line ends between what was consumed and the next token.
@@ -275,15 +325,22 @@ impl<'a> Parser<'a> {
     }
 
     fn elided(&mut self) -> Reported {
-        let finding =
-            Diagnostic::error("E0008", self.span_of(self.token()), "`...` stands for code that was left out")
-                .label("expected the code itself")
-                .hint("printed snippets are shortened: write out what is missing, or delete the dots");
+        let finding = Diagnostic::error(
+            "E0008",
+            self.span_of(self.token()),
+            "`...` stands for code that was left out",
+        )
+        .label("expected the code itself")
+        .hint("printed snippets are shortened: write out what is missing, or delete the dots");
         self.report(finding)
     }
 
     fn expect(&mut self, kind: TokenKind) -> Parse<Token> {
-        if self.is(kind) { Ok(self.advance()) } else { Err(self.unexpected(kind.describe())) }
+        if self.is(kind) {
+            Ok(self.advance())
+        } else {
+            Err(self.unexpected(kind.describe()))
+        }
     }
 
     /// The closing one of a pair; says where the opening one stands.
@@ -298,13 +355,23 @@ impl<'a> Parser<'a> {
         if matches!(self.kind(), TokenKind::Unknown | TokenKind::Ellipsis) {
             return Err(self.unexpected(kind.describe()));
         }
-        let expected =
-            if in_list { format!("`,` or {}", kind.describe()) } else { kind.describe().to_owned() };
+        let expected = if in_list {
+            format!("`,` or {}", kind.describe())
+        } else {
+            kind.describe().to_owned()
+        };
         let message = format!("expected {expected}, found {}", self.found());
-        let span = if self.at_line_start() { self.gap() } else { self.span_of(self.token()) };
+        let span = if self.at_line_start() {
+            self.gap()
+        } else {
+            self.span_of(self.token())
+        };
         let finding = Diagnostic::error("E0103", span, message)
             .label(format!("expected {expected}"))
-            .related(self.span_of(open), format!("to close this {}", open.kind.describe()));
+            .related(
+                self.span_of(open),
+                format!("to close this {}", open.kind.describe()),
+            );
         Err(self.report(finding))
     }
 
@@ -369,7 +436,10 @@ impl<'a> Parser<'a> {
     /// The next token as a name, whatever it is.
     fn ident(&mut self) -> Ident {
         let token = self.advance();
-        Ident { name: self.text_of(token).to_owned(), span: self.span_of(token) }
+        Ident {
+            name: self.text_of(token).to_owned(),
+            span: self.span_of(token),
+        }
     }
 
     fn keyword_as_name(&mut self, word: Keyword) {
@@ -403,7 +473,9 @@ impl<'a> Parser<'a> {
 
     fn too_deep(&mut self) -> Reported {
         let finding = Diagnostic::error("E0110", self.span_of(self.token()), "this is nested too deeply")
-            .label(format!("the most is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"))
+            .label(format!(
+                "the most is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"
+            ))
             .hint("divide it into helper functions or several statements");
         self.report(finding)
     }

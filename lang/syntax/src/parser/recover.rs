@@ -102,10 +102,13 @@ impl Parser<'_> {
         }
         self.unclosed_at = Some(self.at);
         let found = self.found();
-        let finding =
-            Diagnostic::error("E0103", self.span_of(self.token()), format!("expected `}}`, found {found}"))
-                .label("expected `}` before this")
-                .related(self.span_of(open), "to close this `{`, or one around it");
+        let finding = Diagnostic::error(
+            "E0103",
+            self.span_of(self.token()),
+            format!("expected `}}`, found {found}"),
+        )
+        .label("expected `}` before this")
+        .related(self.span_of(open), "to close this `{`, or one around it");
         self.report(finding);
     }
 
@@ -141,11 +144,13 @@ impl Parser<'_> {
 
     /// How many of these brackets were opened since the token `before` and not closed.
     fn opened_since(&self, before: usize, open: TokenKind, close: TokenKind) -> usize {
-        self.tokens[before..self.at].iter().fold(0, |depth, token| match token.kind {
-            kind if kind == open => depth + 1,
-            kind if kind == close => depth.saturating_sub(1),
-            _ => depth,
-        })
+        self.tokens[before..self.at]
+            .iter()
+            .fold(0, |depth, token| match token.kind {
+                kind if kind == open => depth + 1,
+                kind if kind == close => depth.saturating_sub(1),
+                _ => depth,
+            })
     }
 
     /// Skips what stands between braces and failed, a statement or a member that began at the

@@ -14,7 +14,10 @@ impl Parser<'_> {
             stmts.push(self.statement());
         }
         self.close_braces(open);
-        Ok(Block { span: self.since(open.start), stmts })
+        Ok(Block {
+            span: self.since(open.start),
+            stmts,
+        })
     }
 
     /// A statement; one that fails is skipped and stands as [`StmtKind::Error`].
@@ -28,7 +31,10 @@ impl Parser<'_> {
                 StmtKind::Error
             }
         };
-        Stmt { span: self.since(start), kind }
+        Stmt {
+            span: self.since(start),
+            kind,
+        }
     }
 
     fn statement_kind(&mut self) -> Parse<StmtKind> {
@@ -97,7 +103,11 @@ impl Parser<'_> {
     fn emit(&mut self) -> Parse<StmtKind> {
         self.advance();
         let instr = self.expr()?;
-        let answer = if self.eat_arrow() { Some(self.name("the answering event")?) } else { None };
+        let answer = if self.eat_arrow() {
+            Some(self.name("the answering event")?)
+        } else {
+            None
+        };
         self.semicolon("the instruction")?;
         Ok(StmtKind::Emit { instr, answer })
     }
@@ -112,14 +122,25 @@ impl Parser<'_> {
                 if !self.skip_to_body(before) {
                     return Err(reported);
                 }
-                Expr { span: self.since(start), kind: ExprKind::Error }
+                Expr {
+                    span: self.since(start),
+                    kind: ExprKind::Error,
+                }
             }
         };
         let then = self.body();
         if !self.eat(TokenKind::Keyword(Keyword::Else)) {
-            return Ok(StmtKind::If { cond, then, otherwise: None });
+            return Ok(StmtKind::If {
+                cond,
+                then,
+                otherwise: None,
+            });
         }
-        Ok(StmtKind::If { cond, then, otherwise: Some(self.statement().into()) })
+        Ok(StmtKind::If {
+            cond,
+            then,
+            otherwise: Some(self.statement().into()),
+        })
     }
 
     /// A block, or a single statement as one. A block is no level of its own: its `if` is one.
@@ -130,7 +151,10 @@ impl Parser<'_> {
             return block;
         }
         let stmt = self.statement();
-        Block { span: stmt.span, stmts: vec![stmt] }
+        Block {
+            span: stmt.span,
+            stmts: vec![stmt],
+        }
     }
 
     fn for_(&mut self) -> Parse<StmtKind> {
@@ -149,8 +173,19 @@ impl Parser<'_> {
         let ForHeader { var, over, to, max } = header;
         let body = self.body();
         Ok(match to {
-            Some(to) => StmtKind::ForRange { var, from: over, to, max, body },
-            None => StmtKind::ForEach { var, list: over, max, body },
+            Some(to) => StmtKind::ForRange {
+                var,
+                from: over,
+                to,
+                max,
+                body,
+            },
+            None => StmtKind::ForEach {
+                var,
+                list: over,
+                max,
+                body,
+            },
         })
     }
 
@@ -172,8 +207,16 @@ impl Parser<'_> {
         }
         self.advance();
         let over = self.expr()?;
-        let to = if self.eat(TokenKind::DotDot) { Some(self.expr()?) } else { None };
-        let max = if self.eat(TokenKind::Comma) { Some(self.expr()?) } else { None };
+        let to = if self.eat(TokenKind::DotDot) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
+        let max = if self.eat(TokenKind::Comma) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
         self.expect_closing(TokenKind::RightParen, open)?;
         Ok(ForHeader { var, over, to, max })
     }
@@ -245,7 +288,10 @@ impl Parser<'_> {
     }
 
     fn check_place(&mut self, place: &Expr) {
-        if matches!(place.kind, ExprKind::Name(_) | ExprKind::Field(..) | ExprKind::Index(..)) {
+        if matches!(
+            place.kind,
+            ExprKind::Name(_) | ExprKind::Field(..) | ExprKind::Index(..)
+        ) {
             return;
         }
         self.report(
@@ -269,10 +315,13 @@ impl Parser<'_> {
     }
 
     fn else_without_if(&mut self) -> Reported {
-        let finding =
-            Diagnostic::error("E0112", self.span_of(self.token()), "this `else` belongs to no `if`")
-                .label("expected a statement")
-                .hint("several statements before `else` need braces");
+        let finding = Diagnostic::error(
+            "E0112",
+            self.span_of(self.token()),
+            "this `else` belongs to no `if`",
+        )
+        .label("expected a statement")
+        .hint("several statements before `else` need braces");
         let reported = self.report(finding);
         self.advance();
         if self.is(TokenKind::LeftBrace) {
@@ -301,9 +350,13 @@ impl Parser<'_> {
     fn foreign_statement(&mut self) -> Reported {
         let before = self.at;
         let word = self.text_of(self.token());
-        let finding = Diagnostic::error("E0111", self.span_of(self.token()), format!("there is no `{word}`"))
-            .label("expected a statement")
-            .hint(foreign_hint(word).unwrap_or_default());
+        let finding = Diagnostic::error(
+            "E0111",
+            self.span_of(self.token()),
+            format!("there is no `{word}`"),
+        )
+        .label("expected a statement")
+        .hint(foreign_hint(word).unwrap_or_default());
         let reported = self.report(finding);
         if self.skip_to_body(before) {
             self.body();

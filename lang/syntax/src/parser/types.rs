@@ -12,8 +12,16 @@ impl Parser<'_> {
     pub(super) fn type_(&mut self) -> Parse<Type> {
         let start = self.token().start;
         let name = self.name("a type")?;
-        let args = if self.is(TokenKind::Less) { self.nested(Self::type_args)? } else { Vec::new() };
-        Ok(Type { span: self.since(start), name, args })
+        let args = if self.is(TokenKind::Less) {
+            self.nested(Self::type_args)?
+        } else {
+            Vec::new()
+        };
+        Ok(Type {
+            span: self.since(start),
+            name,
+            args,
+        })
     }
 
     /// `<…>`
@@ -25,9 +33,11 @@ impl Parser<'_> {
         if self.is_word("by") && self.peek(1).kind == TokenKind::LeftParen {
             self.advance();
             let open = self.advance();
-            return Ok(TypeArg::By(
-                self.comma_list(TokenKind::RightParen, open, |p| p.name("a field's name"))?,
-            ));
+            return Ok(TypeArg::By(self.comma_list(
+                TokenKind::RightParen,
+                open,
+                |p| p.name("a field's name"),
+            )?));
         }
         if self.is_word("key") && self.peek(1).kind == TokenKind::Ident {
             self.advance();

@@ -31,7 +31,13 @@ impl Parser<'_> {
             self.report(finding);
         }
         self.semicolon("the rule")?;
-        Ok(ItemKind::SegRule { name, params, blueprint, field, values })
+        Ok(ItemKind::SegRule {
+            name,
+            params,
+            blueprint,
+            field,
+            values,
+        })
     }
 
     /// `sched nic = PRIO(8) { q0: RANK, q1: RATE(PER_FLOW) };`
@@ -48,11 +54,20 @@ impl Parser<'_> {
         };
         let queues = self.marked_list(Role::Variants, TokenKind::LeftBrace, TokenKind::RightBrace, queue)?;
         self.semicolon("the scheduler")?;
-        Ok(ItemKind::Sched { name, policy, args, queues })
+        Ok(ItemKind::Sched {
+            name,
+            policy,
+            args,
+            queues,
+        })
     }
 
     fn optional_args(&mut self) -> Parse<Vec<Expr>> {
-        if self.is(TokenKind::LeftParen) { self.arguments(Self::expr) } else { Ok(Vec::new()) }
+        if self.is(TokenKind::LeftParen) {
+            self.arguments(Self::expr)
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// `dispatch name { event -> {a, b}; chain tail = {c}; }`
@@ -70,13 +85,25 @@ impl Parser<'_> {
         if is_chain {
             self.advance();
         }
-        let name = self.name(if is_chain { "the chain's name" } else { "an event's name" })?;
-        let sign = if is_chain { TokenKind::Assign } else { TokenKind::Arrow };
+        let name = self.name(if is_chain {
+            "the chain's name"
+        } else {
+            "an event's name"
+        })?;
+        let sign = if is_chain {
+            TokenKind::Assign
+        } else {
+            TokenKind::Arrow
+        };
         if !self.eat(sign) {
             self.wrong_sign(sign)?;
         }
         let processors = self.names(Role::List, "a processor's or a chain's name")?;
-        Ok(DispatchEntry { is_chain, name, processors })
+        Ok(DispatchEntry {
+            is_chain,
+            name,
+            processors,
+        })
     }
 
     /// Whether `attach a …` begins here; elsewhere the word is an ordinary name.
@@ -98,7 +125,11 @@ impl Parser<'_> {
         self.advance();
         let anchor = self.name("a processor's name")?;
         self.semicolon("the attachment")?;
-        Ok(ItemKind::Attach { processor, side, anchor })
+        Ok(ItemKind::Attach {
+            processor,
+            side,
+            anchor,
+        })
     }
 
     /// `->` or `=` is missing, or another sign stands there; the list still follows.
@@ -141,6 +172,9 @@ impl Parser<'_> {
         }
         self.advance();
         let key = self.expr()?;
-        Ok(Expr { span: self.since(start), kind: ExprKind::Unary(UnOp::Select, key.into()) })
+        Ok(Expr {
+            span: self.since(start),
+            kind: ExprKind::Unary(UnOp::Select, key.into()),
+        })
     }
 }

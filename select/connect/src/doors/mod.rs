@@ -37,7 +37,13 @@ impl DoorWish {
     /// One without protection, for the kernel's TCP at all interfaces.
     #[must_use]
     pub fn plain(address: SocketAddr) -> DoorWish {
-        DoorWish { address, identity: None, protocols: Vec::new(), is_multipath: false, interface: None }
+        DoorWish {
+            address,
+            identity: None,
+            protocols: Vec::new(),
+            is_multipath: false,
+            interface: None,
+        }
     }
 }
 
@@ -71,7 +77,12 @@ impl Doorway {
             None => plain::open(wish, sender)?,
             Some(identity) => secure::open(wish, identity, sender)?,
         };
-        Ok(Doorway { guests, address, _tasks: tasks, is_secure: wish.identity.is_some() })
+        Ok(Doorway {
+            guests,
+            address,
+            _tasks: tasks,
+            is_secure: wish.identity.is_some(),
+        })
     }
 
     /// Opens one for SCTP at all these addresses, without protection. Within a runtime of tokio.
@@ -81,7 +92,12 @@ impl Doorway {
     pub fn sctp(addresses: &[IpAddr], port: u16) -> io::Result<Doorway> {
         let (sender, guests) = mpsc::channel(WAITING);
         let (address, tasks) = sctp::open(addresses, port, sender)?;
-        Ok(Doorway { guests, address, _tasks: tasks, is_secure: false })
+        Ok(Doorway {
+            guests,
+            address,
+            _tasks: tasks,
+            is_secure: false,
+        })
     }
 
     /// Where it is; of several addresses the first.
@@ -93,8 +109,15 @@ impl Doorway {
     /// What all who come in have at least.
     #[must_use]
     pub fn features(&self) -> Features {
-        let security = if self.is_secure { Security::Encrypted } else { Security::None };
-        Features { security, ..Features::STREAM }
+        let security = if self.is_secure {
+            Security::Encrypted
+        } else {
+            Security::None
+        };
+        Features {
+            security,
+            ..Features::STREAM
+        }
     }
 
     /// The next one who comes in.

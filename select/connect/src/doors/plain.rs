@@ -28,7 +28,9 @@ fn listen(wish: &DoorWish) -> io::Result<Socket> {
     let domain = Domain::for_address(wish.address);
     // Both kinds of peers are understood by a listener of MPTCP (RFC 8684, 3.1); a kernel without it
     // listens for the one.
-    let multipath = wish.is_multipath.then(|| Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).ok());
+    let multipath = wish
+        .is_multipath
+        .then(|| Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).ok());
     let socket = match multipath.flatten() {
         Some(socket) => socket,
         None => Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?,
@@ -52,7 +54,13 @@ async fn accept(listener: TcpListener, guests: mpsc::Sender<Guest>) {
             Ok((stream, _)) => {
                 // Without it small messages wait; a socket that refuses is served all the same.
                 let _ = stream.set_nodelay(true);
-                if guests.send(Guest { stream: Box::new(stream) }).await.is_err() {
+                if guests
+                    .send(Guest {
+                        stream: Box::new(stream),
+                    })
+                    .await
+                    .is_err()
+                {
                     return;
                 }
             }

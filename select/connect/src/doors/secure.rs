@@ -58,8 +58,16 @@ pub(super) fn open(
         quic: Vec::new(),
         tls: Some(tls),
     })?;
-    let (tcp_gate, quic_gate) = (Gate::new(Shares::new(STRANGERS)), Gate::new(Shares::new(STRANGERS)));
-    let house = Arc::new(House { sessions, tcp: tcp_gate, quic: quic_gate, guests });
+    let (tcp_gate, quic_gate) = (
+        Gate::new(Shares::new(STRANGERS)),
+        Gate::new(Shares::new(STRANGERS)),
+    );
+    let house = Arc::new(House {
+        sessions,
+        tcp: tcp_gate,
+        quic: quic_gate,
+        guests,
+    });
     let mut tasks = JoinSet::new();
     tasks.spawn(take_tcp(Arc::clone(&house), tcp));
     tasks.spawn(take_quic(Arc::clone(&house), quic));
@@ -77,8 +85,17 @@ fn listen(wish: &DoorWish, tls: &Arc<rustls::ServerConfig>) -> io::Result<(Door,
             interface: wish.interface.clone(),
             ..TcpOptions::default()
         };
-        let tcp = Door::open(wish.address, options, Some(TlsServer { config: Arc::clone(tls) }))?;
-        let options = QuicOptions { interface: wish.interface.clone(), ..QuicOptions::default() };
+        let tcp = Door::open(
+            wish.address,
+            options,
+            Some(TlsServer {
+                config: Arc::clone(tls),
+            }),
+        )?;
+        let options = QuicOptions {
+            interface: wish.interface.clone(),
+            ..QuicOptions::default()
+        };
         match QuicDoor::open(tcp.local()?, options, Arc::clone(tls)) {
             Ok(quic) => return Ok((tcp, quic)),
             Err(error) => last = Some(error),
@@ -109,7 +126,10 @@ async fn take_quic(house: Arc<House>, door: QuicDoor) {
 async fn take_sessions(house: Arc<House>) {
     let gate = Gate::new(Shares::new(STRANGERS));
     while let Ok(session) = house.sessions.accept().await {
-        let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
+        let peer = session
+            .paths()
+            .first()
+            .map(|(_, info)| info.description.peer.ip());
         // One that has lost its only carrier has no address, and is soon gone.
         let mut place = gate.enter(peer.unwrap_or(IpAddr::from([0; 4])));
         let guests = house.guests.clone();
@@ -125,7 +145,11 @@ async fn first_stream(guests: mpsc::Sender<Guest>, session: Session) {
     };
     if let Ok(Ok(stream)) = stream {
         // Who has closed the door wants nobody.
-        let _ = guests.send(Guest { stream: Box::new(SessionDuplex { stream, session }) }).await;
+        let _ = guests
+            .send(Guest {
+                stream: Box::new(SessionDuplex { stream, session }),
+            })
+            .await;
     }
 }
 
@@ -163,7 +187,8 @@ impl House {
     async fn meet_quic(self: Arc<Self>, stranger: QuicGuest) -> Option<Box<dyn Duplex>> {
         let connection = timeout(HANDSHAKE, stranger.shake()).await.ok()?.ok()?;
         if connection.describe().alpn.as_deref() == Some(ALPN) {
-            self.sessions.receive(timeout(HANDSHAKE, connection.into_carrier()).await.ok()?.ok()?);
+            self.sessions
+                .receive(timeout(HANDSHAKE, connection.into_carrier()).await.ok()?.ok()?);
             return None;
         }
         connection.admit(STREAMS);
@@ -190,12 +215,23 @@ mod tests {
         let (sender, mut guests) = mpsc::channel(1);
         let (tcp, quic) = (Gate::new(Shares::unshared(2)), Gate::new(Shares::unshared(2)));
         let sessions = sessions.expect("a server without doors");
-        let house = Arc::new(House { sessions, tcp, quic, guests: sender });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let house = Arc::new(House {
+            sessions,
+            tcp,
+            quic,
+            guests: sender,
+        });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
         let there = listener.local_addr().expect("its address");
         for _ in 0..8 {
-            let stream = tokio::net::TcpStream::connect(there).await.expect("the kernel takes it");
-            house.meet(&house.tcp, there.ip(), |_| async move { Some(Box::new(stream) as Box<dyn Duplex>) });
+            let stream = tokio::net::TcpStream::connect(there)
+                .await
+                .expect("the kernel takes it");
+            house.meet(&house.tcp, there.ip(), |_| async move {
+                Some(Box::new(stream) as Box<dyn Duplex>)
+            });
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let mut count = 0;

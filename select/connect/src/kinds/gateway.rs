@@ -25,14 +25,25 @@ impl Via {
     #[must_use]
     pub fn new(gateway: Gateway, priority: u16) -> Via {
         let name = gateway.name().into();
-        Via { gateway, name, priority }
+        Via {
+            gateway,
+            name,
+            priority,
+        }
     }
 }
 
 impl fmt::Debug for Via {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Via { name, priority, gateway: _ } = self;
-        f.debug_struct("Via").field("name", name).field("priority", priority).finish()
+        let Via {
+            name,
+            priority,
+            gateway: _,
+        } = self;
+        f.debug_struct("Via")
+            .field("name", name)
+            .field("priority", priority)
+            .finish()
     }
 }
 
@@ -81,7 +92,10 @@ impl From<ClientError> for AttemptError {
         let why = error.to_string();
         let (failure, is_network) = match error {
             ClientError::Unreachable(error) | ClientError::Broken(error) => {
-                return AttemptError { why, ..AttemptError::from(error) };
+                return AttemptError {
+                    why,
+                    ..AttemptError::from(error)
+                };
             }
             ClientError::Insecure
             | ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
@@ -93,6 +107,10 @@ impl From<ClientError> for AttemptError {
             ClientError::Denied(Reply::HostUnreachable) => (Failure::Unreachable, false),
             ClientError::Denied(Reply::TimedOut) => (Failure::Timeout, false),
         };
-        AttemptError { failure, is_network, why }
+        AttemptError {
+            failure,
+            is_network,
+            why,
+        }
     }
 }

@@ -87,7 +87,10 @@ impl Transports {
     /// The same, and sessions with this gateway.
     #[must_use]
     pub fn with_gateway(self, gateway: Gateway) -> Transports {
-        Transports { gateway: Some(gateway), ..self }
+        Transports {
+            gateway: Some(gateway),
+            ..self
+        }
     }
 
     /// The same, and what this stack runs, under the name of its transport: `mtp-tcp`.
@@ -99,7 +102,9 @@ impl Transports {
 
     /// The words that there are.
     pub fn words(&self) -> impl Iterator<Item = &'static str> {
-        self.rows().map(|row| row.0).chain(self.stacks.iter().map(MtpStack::transport))
+        self.rows()
+            .map(|row| row.0)
+            .chain(self.stacks.iter().map(MtpStack::transport))
     }
 
     /// The rows of the table that this process can go by.
@@ -121,8 +126,15 @@ impl Transports {
         let is_name = |name: &str| {
             (1..16).contains(&name.len()) && !name.contains(|c: char| c == '/' || c.is_whitespace())
         };
-        let place = Place { interface: interface.map(str::to_owned), family: None };
-        let named = if interface.is_none_or(is_name) { self.make(word, &place, priority) } else { None };
+        let place = Place {
+            interface: interface.map(str::to_owned),
+            family: None,
+        };
+        let named = if interface.is_none_or(is_name) {
+            self.make(word, &place, priority)
+        } else {
+            None
+        };
         named.ok_or_else(|| UnknownKind {
             word: text.chars().take(100).collect(),
             known: self.words().collect::<Vec<_>>().join(", "),
@@ -131,7 +143,9 @@ impl Transports {
 
     /// What policies call those that there are.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.rows().map(|row| row.1).chain(self.stacks.iter().map(MtpStack::transport))
+        self.rows()
+            .map(|row| row.1)
+            .chain(self.stacks.iter().map(MtpStack::transport))
     }
 
     /// What of a place a policy's `transport` can be kept to; none if there is no such transport.
@@ -139,10 +153,15 @@ impl Transports {
     pub fn place(&self, transport: &str, place: Place) -> Option<Place> {
         let row = TABLE.iter().find(|(_, name, _)| *name == transport);
         let runs = |stack: &MtpStack| stack.transport() == transport;
-        let keeps = row.map(|row| row.2).or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
+        let keeps = row
+            .map(|row| row.2)
+            .or(self.stacks.iter().any(runs).then_some(Keeps::Interface))?;
         Some(match keeps {
             Keeps::Interface => place,
-            Keeps::Family => Place { interface: None, ..place },
+            Keeps::Family => Place {
+                interface: None,
+                ..place
+            },
             Keeps::Nothing => Place::default(),
         })
     }
@@ -150,15 +169,25 @@ impl Transports {
     /// The kind of a policy's `transport`, if this process can go by it there.
     #[must_use]
     pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
-        let word = TABLE.iter().find(|(_, name, _)| *name == transport).map_or(transport, |row| row.0);
+        let word = TABLE
+            .iter()
+            .find(|(_, name, _)| *name == transport)
+            .map_or(transport, |row| row.0);
         self.make(word, &self.place(transport, place.clone())?, priority)
     }
 
     fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
         let interface = place.interface.clone();
         let kind: Arc<dyn Kind> = match (word, &interface) {
-            ("tcp" | "mptcp", _) => Arc::new(Tcp { is_multipath: word == "mptcp", interface, priority }),
-            ("sctp", None) => Arc::new(Sctp { priority, ..Sctp::default() }),
+            ("tcp" | "mptcp", _) => Arc::new(Tcp {
+                is_multipath: word == "mptcp",
+                interface,
+                priority,
+            }),
+            ("sctp", None) => Arc::new(Sctp {
+                priority,
+                ..Sctp::default()
+            }),
             ("gateway", None) => Arc::new(Via::new(self.gateway.clone()?, priority)),
             (word, interface) => {
                 let is_there = |stack: &&MtpStack| {
@@ -177,7 +206,9 @@ impl Transports {
 
 /// Whether one of these application protocols is HTTP over TLS or QUIC.
 fn has_https(protocols: &[Vec<u8>]) -> bool {
-    protocols.iter().any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
+    protocols
+        .iter()
+        .any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
 }
 
 /// The ways of a kind to addresses of one family.
@@ -200,7 +231,10 @@ impl Kind for Only {
     }
 
     fn datagrams(&self) -> Option<Place> {
-        Some(Place { family: Some(self.family), ..self.kind.datagrams()? })
+        Some(Place {
+            family: Some(self.family),
+            ..self.kind.datagrams()?
+        })
     }
 
     fn is_https(&self) -> bool {
@@ -225,12 +259,23 @@ mod tests {
     #[test]
     fn words_name_kinds() {
         let kind = Transports::new().parse("mptcp:wlan0", 3).expect("a kind");
-        assert_eq!(describe(&*kind, "[2001:db8::1]:443", None), ["mptcp to [2001:db8::1]:443 over wlan0"]);
+        assert_eq!(
+            describe(&*kind, "[2001:db8::1]:443", None),
+            ["mptcp to [2001:db8::1]:443 over wlan0"]
+        );
         let kind = Transports::new().parse("tcp", 0).expect("a kind");
         assert_eq!(describe(&*kind, "192.0.2.1:80", None), ["tcp to 192.0.2.1:80"]);
-        for wrong in
-            ["", "gateway", "sctp:eth0", "TCP", "udp", "tcp:", "tcp:a/b", "tcp:abcdefghijklmnop", "tcp:a b"]
-        {
+        for wrong in [
+            "",
+            "gateway",
+            "sctp:eth0",
+            "TCP",
+            "udp",
+            "tcp:",
+            "tcp:a/b",
+            "tcp:abcdefghijklmnop",
+            "tcp:a b",
+        ] {
             assert!(Transports::new().parse(wrong, 0).is_err(), "{wrong}");
         }
     }

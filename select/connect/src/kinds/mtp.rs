@@ -29,7 +29,11 @@ impl Mtp {
     /// By this stack, in this class: 0 is the best.
     #[must_use]
     pub fn new(stack: MtpStack, priority: u16) -> Mtp {
-        Mtp { stack, tls: None, priority }
+        Mtp {
+            stack,
+            tls: None,
+            priority,
+        }
     }
 
     /// With TLS, to peers that `trust` admits and that have this name, with one of these application
@@ -38,7 +42,10 @@ impl Mtp {
     /// # Errors
     /// The certificates to be trusted cannot be read, or the name is none.
     pub fn with_tls(self, trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Mtp> {
-        Ok(Mtp { tls: Some((client(trust, name, protocols)?, security_of(trust))), ..self })
+        Ok(Mtp {
+            tls: Some((client(trust, name, protocols)?, security_of(trust))),
+            ..self
+        })
     }
 
     async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
@@ -60,15 +67,28 @@ impl Kind for Mtp {
         };
         let connect = |kind: Arc<Mtp>, address| async move { kind.connect(address).await.map_err(secured) };
         let way = Way::to_address(self, address, &transport, Some(self.stack.interface()), connect);
-        vec![Way { priority: self.priority, security: self.features().security, handshake, ..way }]
+        vec![Way {
+            priority: self.priority,
+            security: self.features().security,
+            handshake,
+            ..way
+        }]
     }
 
     fn is_https(&self) -> bool {
-        self.tls.as_ref().is_some_and(|(tls, _)| has_https(&tls.config.alpn_protocols))
+        self.tls
+            .as_ref()
+            .is_some_and(|(tls, _)| has_https(&tls.config.alpn_protocols))
     }
 
     fn features(&self) -> Features {
-        let security = self.tls.as_ref().map_or(Security::None, |(_, security)| *security);
-        Features { security, ..Features::STREAM }
+        let security = self
+            .tls
+            .as_ref()
+            .map_or(Security::None, |(_, security)| *security);
+        Features {
+            security,
+            ..Features::STREAM
+        }
     }
 }

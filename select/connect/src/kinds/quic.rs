@@ -29,7 +29,9 @@ pub struct Quic {
 
 impl fmt::Debug for Quic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Quic").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Quic")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,7 +46,12 @@ impl Quic {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let tls = client_config(trust, protocols)?;
-        Ok(Quic { tls, name: name.into(), security: security_of(trust), interface: None })
+        Ok(Quic {
+            tls,
+            name: name.into(),
+            security: security_of(trust),
+            interface: None,
+        })
     }
 
     /// By this interface; any if there is none.
@@ -54,10 +61,15 @@ impl Quic {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<QuicDuplex, AttemptError> {
-        let options = QuicOptions { interface: self.interface.clone(), ..QuicOptions::default() };
+        let options = QuicOptions {
+            interface: self.interface.clone(),
+            ..QuicOptions::default()
+        };
         let endpoint = QuicEndpoint::open(address, None, options)
             .map_err(|error| AttemptError::local(&error, "opening a socket"))?;
-        let connection = endpoint.connect_streams(address, &self.name, Arc::clone(&self.tls), STREAMS).await;
+        let connection = endpoint
+            .connect_streams(address, &self.name, Arc::clone(&self.tls), STREAMS)
+            .await;
         let connection = connection.map_err(secured)?;
         let stream = connection.open().await?;
         Ok(QuicDuplex { stream })
@@ -76,7 +88,11 @@ impl Kind for Quic {
         }
         let connect = |kind: Arc<Quic>, address| async move { kind.connect(address).await };
         let way = Way::to_address(self, address, "quic", self.interface.as_deref(), connect);
-        vec![Way { security: self.security, handshake: Handshake::Secure, ..way }]
+        vec![Way {
+            security: self.security,
+            handshake: Handshake::Secure,
+            ..way
+        }]
     }
 
     fn is_https(&self) -> bool {
@@ -84,7 +100,10 @@ impl Kind for Quic {
     }
 
     fn features(&self) -> Features {
-        Features { security: self.security, ..FEATURES }
+        Features {
+            security: self.security,
+            ..FEATURES
+        }
     }
 }
 
@@ -123,7 +142,9 @@ impl Duplex for QuicDuplex {
     }
 
     fn streams(&self) -> Option<SharedStreams> {
-        Some(Arc::new(QuicStreams { connection: self.stream.connection().clone() }))
+        Some(Arc::new(QuicStreams {
+            connection: self.stream.connection().clone(),
+        }))
     }
 
     fn prioritize(&self, priority: u64) {
@@ -139,11 +160,19 @@ struct QuicStreams {
 impl Streams for QuicStreams {
     fn open(&self) -> Opening {
         let connection = self.connection.clone();
-        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.open().await? }) as _) })
+        Box::pin(async move {
+            Ok(Box::new(QuicDuplex {
+                stream: connection.open().await?,
+            }) as _)
+        })
     }
 
     fn accept(&self) -> Opening {
         let connection = self.connection.clone();
-        Box::pin(async move { Ok(Box::new(QuicDuplex { stream: connection.accept().await? }) as _) })
+        Box::pin(async move {
+            Ok(Box::new(QuicDuplex {
+                stream: connection.accept().await?,
+            }) as _)
+        })
     }
 }

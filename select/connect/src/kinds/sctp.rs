@@ -27,11 +27,17 @@ impl Kind for Sctp {
         }
         let connect = |kind: Arc<Sctp>, address| async move { connect(address, &kind.options).await };
         let way = Way::to_address(self, address, "sctp", None, connect);
-        vec![Way { priority: self.priority, ..way }]
+        vec![Way {
+            priority: self.priority,
+            ..way
+        }]
     }
 
     fn features(&self) -> Features {
-        Features { multipath: true, ..Features::STREAM }
+        Features {
+            multipath: true,
+            ..Features::STREAM
+        }
     }
 }
 
@@ -40,5 +46,7 @@ async fn connect(address: SocketAddr, options: &SctpOptions) -> Result<PlainStre
         let carrier = Stack::open(None)?.connect(&[address], &[], options).await?;
         Ok::<_, hawser_carrier_sctp::SctpError>(PlainStream::new(Box::new(carrier)))
     };
-    attempt.await.map_err(|error| AttemptError::from(std::io::Error::from(error)))
+    attempt
+        .await
+        .map_err(|error| AttemptError::from(std::io::Error::from(error)))
 }

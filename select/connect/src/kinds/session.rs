@@ -46,7 +46,10 @@ pub struct Session {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Session { name, interfaces, .. } = self;
-        f.debug_struct("Session").field("name", name).field("interfaces", interfaces).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("name", name)
+            .field("interfaces", interfaces)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,13 +82,20 @@ impl Session {
     #[must_use]
     pub fn over(self, interfaces: &[String], is_handover: bool) -> Session {
         let interfaces = interfaces.iter().take(MOST_PATHS).cloned().collect();
-        Session { interfaces, is_handover, ..self }
+        Session {
+            interfaces,
+            is_handover,
+            ..self
+        }
     }
 
     /// Where it has several paths, over these stacks as well.
     #[must_use]
     pub fn beside(self, stacks: &[MtpStack]) -> Session {
-        Session { stacks: stacks.iter().take(MOST_PATHS).cloned().collect(), ..self }
+        Session {
+            stacks: stacks.iter().take(MOST_PATHS).cloned().collect(),
+            ..self
+        }
     }
 
     fn has_several_paths(&self) -> bool {
@@ -100,16 +110,49 @@ impl Session {
         };
         let mut ways = Vec::new();
         for (path, interface) in interfaces.into_iter().enumerate() {
-            let candidate = Candidate { backup: self.is_handover && path > 0, ..Candidate::new(path as u32) };
-            let tcp = TcpOptions { interface: interface.clone(), ..TcpOptions::default() };
-            let quic = QuicOptions { interface, ..QuicOptions::default() };
-            ways.push((Way::Tcp { peer, local: None, options: tcp }, candidate.clone()));
-            ways.push((Way::Quic { peer, local: None, options: quic }, candidate));
+            let candidate = Candidate {
+                backup: self.is_handover && path > 0,
+                ..Candidate::new(path as u32)
+            };
+            let tcp = TcpOptions {
+                interface: interface.clone(),
+                ..TcpOptions::default()
+            };
+            let quic = QuicOptions {
+                interface,
+                ..QuicOptions::default()
+            };
+            ways.push((
+                Way::Tcp {
+                    peer,
+                    local: None,
+                    options: tcp,
+                },
+                candidate.clone(),
+            ));
+            ways.push((
+                Way::Quic {
+                    peer,
+                    local: None,
+                    options: quic,
+                },
+                candidate,
+            ));
         }
         let stacks = self.stacks.iter().filter(|_| self.has_several_paths());
         for (path, stack) in (ways.len()..).zip(stacks) {
-            let candidate = Candidate { backup: self.is_handover, ..Candidate::new(path as u32) };
-            ways.push((Way::Mtp { peer, stack: stack.clone(), options: MtpOptions::default() }, candidate));
+            let candidate = Candidate {
+                backup: self.is_handover,
+                ..Candidate::new(path as u32)
+            };
+            ways.push((
+                Way::Mtp {
+                    peer,
+                    stack: stack.clone(),
+                    options: MtpOptions::default(),
+                },
+                candidate,
+            ));
         }
         ways
     }
@@ -142,11 +185,19 @@ impl Kind for Session {
             false => self.interface.clone(),
         };
         let way = crate::Way::to_address(self, address, "session", interface.as_deref(), connect);
-        vec![crate::Way { security: self.security, handshake: Handshake::Secure, ..way }]
+        vec![crate::Way {
+            security: self.security,
+            handshake: Handshake::Secure,
+            ..way
+        }]
     }
 
     fn features(&self) -> Features {
-        Features { multipath: self.has_several_paths(), security: self.security, ..FEATURES }
+        Features {
+            multipath: self.has_several_paths(),
+            security: self.security,
+            ..FEATURES
+        }
     }
 }
 
@@ -174,7 +225,10 @@ impl Duplex for SessionDuplex {
 
     fn about(&self) -> About {
         let paths = self.session.paths();
-        let first = paths.iter().find(|(_, path)| path.report.is_some()).map(|(_, path)| &path.description);
+        let first = paths
+            .iter()
+            .find(|(_, path)| path.report.is_some())
+            .map(|(_, path)| &path.description);
         About {
             transport: "session",
             local: first.map(|description| description.local),
@@ -184,11 +238,16 @@ impl Duplex for SessionDuplex {
     }
 
     fn features(&self) -> Features {
-        Features { multipath: true, ..FEATURES }
+        Features {
+            multipath: true,
+            ..FEATURES
+        }
     }
 
     fn streams(&self) -> Option<SharedStreams> {
-        Some(Arc::new(SessionStreams { session: self.session.clone() }))
+        Some(Arc::new(SessionStreams {
+            session: self.session.clone(),
+        }))
     }
 
     fn unacknowledged(&mut self) -> Option<u64> {
@@ -197,9 +256,14 @@ impl Duplex for SessionDuplex {
 
     fn prioritize(&self, priority: u64) {
         // A session has eight levels, of which 3 is the usual one; here that is 100 (RFC 9622, 8.1.2).
-        let level = u8::try_from(priority.saturating_mul(3) / 100).unwrap_or(u8::MAX).min(7);
+        let level = u8::try_from(priority.saturating_mul(3) / 100)
+            .unwrap_or(u8::MAX)
+            .min(7);
         // One that is over has no priority.
-        let _ = self.stream.prioritize(Priority { level, incremental: true });
+        let _ = self.stream.prioritize(Priority {
+            level,
+            incremental: true,
+        });
     }
 
     fn poll_write_queue(

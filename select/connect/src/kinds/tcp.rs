@@ -32,15 +32,24 @@ impl Kind for Tcp {
         let transport = if self.is_multipath { "mptcp" } else { "tcp" };
         let connect = |kind: Arc<Tcp>, address| async move { kind.connect(address).await };
         let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
-        vec![Way { priority: self.priority, ..way }]
+        vec![Way {
+            priority: self.priority,
+            ..way
+        }]
     }
 
     fn features(&self) -> Features {
-        Features { multipath: self.is_multipath, ..Features::STREAM }
+        Features {
+            multipath: self.is_multipath,
+            ..Features::STREAM
+        }
     }
 
     fn datagrams(&self) -> Option<Place> {
-        Some(Place { interface: self.interface.clone(), family: None })
+        Some(Place {
+            interface: self.interface.clone(),
+            family: None,
+        })
     }
 }
 
@@ -58,7 +67,11 @@ impl Tcp {
     }
 
     fn socket(&self, address: SocketAddr) -> Result<Socket, AttemptError> {
-        let protocol = if self.is_multipath { Protocol::MPTCP } else { Protocol::TCP };
+        let protocol = if self.is_multipath {
+            Protocol::MPTCP
+        } else {
+            Protocol::TCP
+        };
         let local = |error| AttemptError::local(&error, "opening a socket");
         let socket =
             Socket::new(Domain::for_address(address), Type::STREAM, Some(protocol)).map_err(local)?;

@@ -34,13 +34,22 @@ impl Tls {
     /// The certificates to be trusted cannot be read, or the name is none.
     pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
         let client = client(trust, name, protocols)?;
-        Ok(Tls { client, security: security_of(trust), is_multipath: false, interface: None, priority: 0 })
+        Ok(Tls {
+            client,
+            security: security_of(trust),
+            is_multipath: false,
+            interface: None,
+            priority: 0,
+        })
     }
 
     /// Over Multipath TCP; a peer that does not know it makes TCP of it.
     #[must_use]
     pub fn over_several_paths(self) -> Tls {
-        Tls { is_multipath: true, ..self }
+        Tls {
+            is_multipath: true,
+            ..self
+        }
     }
 
     /// In this class: 0 is the best.
@@ -74,7 +83,12 @@ impl Kind for Tls {
         let transport = if self.is_multipath { "tls/mptcp" } else { "tls/tcp" };
         let connect = |kind: Arc<Tls>, address| async move { kind.connect(address).await.map_err(secured) };
         let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
-        vec![Way { priority: self.priority, security: self.security, handshake: Handshake::Secure, ..way }]
+        vec![Way {
+            priority: self.priority,
+            security: self.security,
+            handshake: Handshake::Secure,
+            ..way
+        }]
     }
 
     fn is_https(&self) -> bool {
@@ -82,7 +96,11 @@ impl Kind for Tls {
     }
 
     fn features(&self) -> Features {
-        Features { multipath: self.is_multipath, security: self.security, ..Features::STREAM }
+        Features {
+            multipath: self.is_multipath,
+            security: self.security,
+            ..Features::STREAM
+        }
     }
 }
 
@@ -109,7 +127,10 @@ pub(super) fn security_of(trust: &Trust) -> Security {
 }
 
 pub(super) fn not_a_name(name: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is no name of a server"))
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{name:?} is no name of a server"),
+    )
 }
 
 /// The error of an attempt that includes a handshake: what the peer's certificate or protocol was not
@@ -117,5 +138,12 @@ pub(super) fn not_a_name(name: &str) -> io::Error {
 pub(super) fn secured(error: io::Error) -> AttemptError {
     let is_security = error.kind() == io::ErrorKind::InvalidData;
     let told = AttemptError::from(error);
-    if is_security { AttemptError { failure: hawser_race::Failure::Security, ..told } } else { told }
+    if is_security {
+        AttemptError {
+            failure: hawser_race::Failure::Security,
+            ..told
+        }
+    } else {
+        told
+    }
 }

@@ -41,12 +41,26 @@ pub struct Wish {
 /// # Errors
 /// The certificates of those to be trusted cannot be read; the name is none.
 pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
-    let Wish { interface, name, protocols, .. } = wish;
+    let Wish {
+        interface,
+        name,
+        protocols,
+        ..
+    } = wish;
     let by = || interface.clone();
     let is_meant = |stack: &&MtpStack| interface.as_deref().is_none_or(|name| name == stack.interface());
-    let stacks = || wish.stacks.iter().filter(is_meant).map(|stack| Mtp::new(stack.clone(), 0));
+    let stacks = || {
+        wish.stacks
+            .iter()
+            .filter(is_meant)
+            .map(|stack| Mtp::new(stack.clone(), 0))
+    };
     let Some(trust) = &wish.trust else {
-        let tcp = |is_multipath| Tcp { is_multipath, interface: by(), ..Tcp::default() };
+        let tcp = |is_multipath| Tcp {
+            is_multipath,
+            interface: by(),
+            ..Tcp::default()
+        };
         let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
         if wish.is_multipath && interface.is_none() {
             kinds.push(Arc::new(Sctp::default()));
@@ -60,7 +74,9 @@ pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
         if wish.is_multipath {
             let own = by().map(|one| vec![one]);
             let interfaces = own.as_ref().unwrap_or(&wish.interfaces);
-            kinds.push(Arc::new(session.clone().over(interfaces, wish.policy == "Handover")));
+            kinds.push(Arc::new(
+                session.clone().over(interfaces, wish.policy == "Handover"),
+            ));
         }
         kinds.push(Arc::new(session));
     }

@@ -44,16 +44,22 @@ pub fn role_of(path: &Path) -> Option<Role> {
         _ => None,
     };
     match ending {
-        "json" | "toml" => {
-            Some(stem.rsplit_once('.').and_then(|(_, inner)| role(inner)).unwrap_or(Role::Policies(None)))
-        }
+        "json" | "toml" => Some(
+            stem.rsplit_once('.')
+                .and_then(|(_, inner)| role(inner))
+                .unwrap_or(Role::Policies(None)),
+        ),
         ending => role(ending),
     }
 }
 
 /// What a file is written in: TOML if it ends so, else JSON.
 pub fn format_of(path: &Path) -> Format {
-    if path.extension().is_some_and(|ending| ending == "toml") { Format::Toml } else { Format::Json }
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        Format::Toml
+    } else {
+        Format::Json
+    }
 }
 
 /// The name that stands for `uid`: the file's, up to its first dot.
@@ -73,8 +79,15 @@ pub struct FileError {
 
 impl FileError {
     fn new(file: &Path, message: impl Into<String>) -> Self {
-        let finding = Finding { path: String::new(), message: message.into(), hint: None };
-        Self { file: file.into(), finding }
+        let finding = Finding {
+            path: String::new(),
+            message: message.into(),
+            hint: None,
+        };
+        Self {
+            file: file.into(),
+            finding,
+        }
     }
 }
 
@@ -149,14 +162,25 @@ impl Folders {
             files.retain(|file| role_of(file).is_some_and(wanted));
             let texts = files.into_iter().map(|file| Ok((text(&file)?, file)));
             let texts: Vec<Result<(String, PathBuf), FileError>> = texts.collect();
-            let wrong: Vec<_> = texts.iter().filter_map(|text| text.as_ref().err().cloned()).collect();
+            let wrong: Vec<_> = texts
+                .iter()
+                .filter_map(|text| text.as_ref().err().cloned())
+                .collect();
             if !wrong.is_empty() {
                 return Err(wrong);
             }
-            Ok(texts.into_iter().flatten().map(|(text, file)| (file, text)).collect())
+            Ok(texts
+                .into_iter()
+                .flatten()
+                .map(|(text, file)| (file, text))
+                .collect())
         };
         Ok(Texts {
-            pib: self.pib.as_ref().map(|folder| read(folder, |role| role != Role::Nodes)).transpose()?,
+            pib: self
+                .pib
+                .as_ref()
+                .map(|folder| read(folder, |role| role != Role::Nodes))
+                .transpose()?,
             // A bare .json or .toml is what its folder is for.
             cib: match &self.cib {
                 Some(folder) => read(folder, |role| matches!(role, Role::Nodes | Role::Policies(None)))?,
@@ -184,13 +208,19 @@ impl Texts {
     ) -> Result<Base, Vec<FileError>> {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
         let take = |file: &Path, findings: Vec<Finding>, to: &mut Vec<FileError>| {
-            to.extend(findings.into_iter().map(|finding| FileError { file: file.into(), finding }));
+            to.extend(findings.into_iter().map(|finding| FileError {
+                file: file.into(),
+                finding,
+            }));
         };
         let mut pib = Pib::default();
         let mut seen: BTreeMap<(Option<Kind>, String), PathBuf> = BTreeMap::new();
         let mut is_new = |kind, uid: &str, file: &Path, errors: &mut Vec<FileError>| {
             if let Some(other) = seen.insert((kind, uid.to_owned()), file.into()) {
-                errors.push(FileError::new(file, format!("`{uid}` is also in {}", other.display())));
+                errors.push(FileError::new(
+                    file,
+                    format!("`{uid}` is also in {}", other.display()),
+                ));
             }
         };
         match &self.pib {
@@ -233,8 +263,19 @@ impl Texts {
                 }
             }
         }
-        learnt.0.retain(|file, _| self.cib.iter().any(|(held, _)| held == file));
-        if errors.is_empty() { Ok(Base { names, pib, nodes, warnings }) } else { Err(errors) }
+        learnt
+            .0
+            .retain(|file, _| self.cib.iter().any(|(held, _)| held == file));
+        if errors.is_empty() {
+            Ok(Base {
+                names,
+                pib,
+                nodes,
+                warnings,
+            })
+        } else {
+            Err(errors)
+        }
     }
 }
 
@@ -280,7 +321,10 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), 
             }
         } else if path.is_file() && role_of(&path).is_some() {
             if files.len() >= FILES {
-                return Err(FileError::new(folder, format!("there are more than {FILES} files")));
+                return Err(FileError::new(
+                    folder,
+                    format!("there are more than {FILES} files"),
+                ));
             }
             files.push(path);
         }
@@ -302,5 +346,7 @@ fn within(folder: &Path, depth: usize, all: &mut Vec<PathBuf>) {
 }
 
 fn is_plain(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+    folder
+        .file_name()
+        .is_some_and(|name| !name.to_string_lossy().starts_with('.'))
 }

@@ -122,7 +122,9 @@ impl Watch {
             Ok(texts) => texts,
             Err(errors) => return Event::Refused(errors.clone()),
         };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0.0, |since| since.as_secs_f64());
         // No call leaves the manager half changed, so that a panic elsewhere does it no harm.
         let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
         let base = match texts.understand(manager.names().clone(), &mut self.learnt, now) {
@@ -131,15 +133,27 @@ impl Watch {
         };
         let (policies, nodes) = (base.pib.iter().count(), base.nodes.len());
         match manager.replace(base.names, base.pib, base.nodes, now) {
-            Ok(()) => Event::Loaded { policies, nodes, warnings: base.warnings },
+            Ok(()) => Event::Loaded {
+                policies,
+                nodes,
+                warnings: base.warnings,
+            },
             Err(limit) => Event::Refused(vec![self.of_all(&limit)]),
         }
     }
 
     fn of_all(&self, limit: &Limit) -> FileError {
-        let file = self.folders.cib.clone().or_else(|| self.folders.pib.clone()).unwrap_or_default();
-        let finding =
-            super::document::Finding { path: String::new(), message: limit.to_string(), hint: None };
+        let file = self
+            .folders
+            .cib
+            .clone()
+            .or_else(|| self.folders.pib.clone())
+            .unwrap_or_default();
+        let finding = super::document::Finding {
+            path: String::new(),
+            message: limit.to_string(),
+            hint: None,
+        };
         FileError { file, finding }
     }
 

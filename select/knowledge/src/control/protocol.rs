@@ -43,7 +43,10 @@ impl Filter {
     /// Whether a node is among them.
     pub(in super::super) fn takes(&self, known: &Known) -> bool {
         self.takes_name(known.origin, &known.uid)
-            && self.interface.as_deref().is_none_or(|wanted| speaks_of(&known.node, wanted))
+            && self
+                .interface
+                .as_deref()
+                .is_none_or(|wanted| speaks_of(&known.node, wanted))
     }
 
     /// The same by name alone, for a node that is gone.
@@ -74,7 +77,11 @@ fn speaks_of(node: &Value, wanted: &str) -> bool {
 /// Understands a line.
 pub(in super::super) fn parse(line: &[u8]) -> Result<Command, Vec<Finding>> {
     let wrong = |message: String, hint: Option<&str>| {
-        vec![Finding { path: String::new(), message, hint: hint.map(Into::into) }]
+        vec![Finding {
+            path: String::new(),
+            message,
+            hint: hint.map(Into::into),
+        }]
     };
     let text = std::str::from_utf8(line).map_err(|_| wrong("the line is not UTF-8".into(), None))?;
     let Words(words) = serde_json::from_str(text).map_err(|error| wrong(error.to_string(), Some(HINT)))?;
@@ -83,13 +90,23 @@ pub(in super::super) fn parse(line: &[u8]) -> Result<Command, Vec<Finding>> {
         return Err(wrong("a line says one thing".into(), Some(HINT)));
     };
     let of_word = |error: serde_json::Error| {
-        vec![Finding { path: word.clone(), message: error.to_string(), hint: None }]
+        vec![Finding {
+            path: word.clone(),
+            message: error.to_string(),
+            hint: None,
+        }]
     };
     match word.as_str() {
         "put" => Ok(Command::Put(value.get().to_owned())),
-        "list" => serde_json::from_str(value.get()).map(Command::List).map_err(of_word),
-        "delete" => serde_json::from_str(value.get()).map(Command::Delete).map_err(of_word),
-        "watch" => serde_json::from_str(value.get()).map(Command::Watch).map_err(of_word),
+        "list" => serde_json::from_str(value.get())
+            .map(Command::List)
+            .map_err(of_word),
+        "delete" => serde_json::from_str(value.get())
+            .map(Command::Delete)
+            .map_err(of_word),
+        "watch" => serde_json::from_str(value.get())
+            .map(Command::Watch)
+            .map_err(of_word),
         other => {
             let other: String = other.chars().take(40).collect();
             Err(wrong(format!("there is no `{other}`"), Some(HINT)))
@@ -137,7 +154,13 @@ pub(in super::super) fn refusal(word: &str, findings: &[Finding]) -> Value {
     };
     let told: Vec<Value> = findings
         .iter()
-        .map(|Finding { path: at, message, hint }| json!({ "path": path(at), "message": message, "hint": hint }))
+        .map(
+            |Finding {
+                 path: at,
+                 message,
+                 hint,
+             }| json!({ "path": path(at), "message": message, "hint": hint }),
+        )
         .collect();
     json!({ "error": "refused", "findings": told })
 }
@@ -149,7 +172,10 @@ mod tests {
     #[test]
     fn lines_are_commands() {
         let cases = [
-            (r#"{"put": {"uid":"a", "uid":"b"}}"#, Command::Put(r#"{"uid":"a", "uid":"b"}"#.into())),
+            (
+                r#"{"put": {"uid":"a", "uid":"b"}}"#,
+                Command::Put(r#"{"uid":"a", "uid":"b"}"#.into()),
+            ),
             (r#" {"list":{}} "#, Command::List(Filter::default())),
             (r#"{"delete":"a/b"}"#, Command::Delete("a/b".into())),
             (
@@ -192,10 +218,19 @@ mod tests {
 
     #[test]
     fn paths_begin_with_the_command() {
-        let finding = |path: &str| Finding { path: path.into(), message: "m".into(), hint: None };
+        let finding = |path: &str| Finding {
+            path: path.into(),
+            message: "m".into(),
+            hint: None,
+        };
         let all = refusal(
             "put",
-            &[finding(""), finding("properties.rtt.score"), finding("[1].uid"), finding("put")],
+            &[
+                finding(""),
+                finding("properties.rtt.score"),
+                finding("[1].uid"),
+                finding("put"),
+            ],
         );
         let paths: Vec<&str> = all["findings"]
             .as_array()
@@ -214,7 +249,11 @@ mod tests {
             until: None,
             node: std::sync::Arc::new(node),
         };
-        let told = known("a/b", Origin::Race, json!({ "properties": { "interface": { "value": "eth0" } } }));
+        let told = known(
+            "a/b",
+            Origin::Race,
+            json!({ "properties": { "interface": { "value": "eth0" } } }),
+        );
         let link = known(
             "c",
             Origin::Controller,
@@ -229,7 +268,11 @@ mod tests {
             (r#"{"interface":"x"}"#, [false, true]),
             (r#"{"interface":"eth"}"#, [false, false]),
         ] {
-            assert_eq!([all(filter).takes(&told), all(filter).takes(&link)], takes, "{filter}");
+            assert_eq!(
+                [all(filter).takes(&told), all(filter).takes(&link)],
+                takes,
+                "{filter}"
+            );
         }
     }
 }

@@ -80,19 +80,31 @@ async fn converse(lines: &mut Lines, answers: &mut Answers, base: &Base) -> Resu
                         .map(|known| json!({ "uid": &*known.uid, "until": known.until }))
                         .collect();
                     let warnings: Vec<String> = put.warnings.iter().map(ToString::to_string).collect();
-                    answers.say(&json!({ "done": "put", "nodes": nodes, "warnings": warnings })).await?;
+                    answers
+                        .say(&json!({ "done": "put", "nodes": nodes, "warnings": warnings }))
+                        .await?;
                 }
                 Err(findings) => answers.say(&refusal("put", &findings)).await?,
             },
             Command::List(filter) => {
-                let all: Vec<_> = base.list(now()).into_iter().filter(|known| filter.takes(known)).collect();
+                let all: Vec<_> = base
+                    .list(now())
+                    .into_iter()
+                    .filter(|known| filter.takes(known))
+                    .collect();
                 for known in &all {
                     answers.say(&json!(known)).await?;
                 }
-                answers.say(&json!({ "done": "list", "nodes": all.len() })).await?;
+                answers
+                    .say(&json!({ "done": "list", "nodes": all.len() }))
+                    .await?;
             }
             Command::Delete(uid) => match base.delete(&uid, now()) {
-                Ok(origin) => answers.say(&json!({ "done": "delete", "uid": uid, "source": origin })).await?,
+                Ok(origin) => {
+                    answers
+                        .say(&json!({ "done": "delete", "uid": uid, "source": origin }))
+                        .await?
+                }
                 Err(finding) => answers.say(&refusal("delete", &[finding])).await?,
             },
             Command::Watch(filter) => return watch(lines, answers, base, &filter).await,
@@ -118,7 +130,9 @@ async fn watch(lines: &mut Lines, answers: &mut Answers, base: &Base, filter: &F
             Ok(event) if is_wanted(&event, filter) => answers.say(&event.to_json()).await?,
             Ok(_) => {}
             Err(RecvError::Lagged(missed)) => {
-                return Err(End::Told(format!("too slow: {missed} events were missed; list again")));
+                return Err(End::Told(format!(
+                    "too slow: {missed} events were missed; list again"
+                )));
             }
             Err(RecvError::Closed) => return Ok(()),
         }

@@ -33,7 +33,11 @@ impl Place {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o7777
+    fs::symlink_metadata(path)
+        .expect("it is there")
+        .permissions()
+        .mode()
+        & 0o7777
 }
 
 struct Peer {
@@ -44,11 +48,17 @@ struct Peer {
 impl Peer {
     async fn connect(path: &Path) -> Peer {
         let (reader, writer) = UnixStream::connect(path).await.expect("it listens").into_split();
-        Peer { lines: BufReader::new(reader).lines(), writer }
+        Peer {
+            lines: BufReader::new(reader).lines(),
+            writer,
+        }
     }
 
     async fn say(&mut self, line: &str) {
-        self.writer.write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
+        self.writer
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .expect("it reads");
     }
 
     async fn hear(&mut self) -> Option<Value> {
@@ -81,11 +91,17 @@ async fn nodes_are_put_listed_watched_and_deleted() {
     let mut watcher = Peer::connect(&place.socket()).await;
     assert_eq!(watcher.ask(r#"{"watch":{}}"#).await, json!({ "done": "watch" }));
     let put = peer.ask(NODE).await;
-    assert_eq!(put, json!({ "done": "put", "nodes": [{ "uid": "a", "until": null }], "warnings": [] }));
+    assert_eq!(
+        put,
+        json!({ "done": "put", "nodes": [{ "uid": "a", "until": null }], "warnings": [] })
+    );
     let node = json!({ "uid": "a", "root": true, "expire": -1,
         "properties": { "interface": { "value": "eth0" } } });
     let listed = peer.ask(r#"{"list":{}}"#).await;
-    assert_eq!(listed, json!({ "source": "controller", "until": null, "node": node }));
+    assert_eq!(
+        listed,
+        json!({ "source": "controller", "until": null, "node": node })
+    );
     assert_eq!(peer.hear().await, Some(json!({ "done": "list", "nodes": 1 })));
     assert_eq!(peer.ask(r#"{"list":{"interface":"wlan0"}}"#).await["nodes"], 0);
     let told = watcher.hear().await.expect("an event");
@@ -94,9 +110,15 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         (&"put".into(), &node, &"controller".into())
     );
     let gone = peer.ask(r#"{"delete":"a"}"#).await;
-    assert_eq!(gone, json!({ "done": "delete", "uid": "a", "source": "controller" }));
+    assert_eq!(
+        gone,
+        json!({ "done": "delete", "uid": "a", "source": "controller" })
+    );
     let told = watcher.hear().await.expect("an event");
-    assert_eq!(told, json!({ "event": "deleted", "source": "controller", "uid": "a" }));
+    assert_eq!(
+        told,
+        json!({ "event": "deleted", "source": "controller", "uid": "a" })
+    );
     let again = peer.ask(r#"{"delete":"a"}"#).await;
     assert_eq!(again["findings"][0]["message"], "there is no such node");
 }
@@ -122,7 +144,11 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
         (r#"{"put":{"uid":"a","uid":"b"}}"#, "put", "twice"),
         (r#"{"put":{"root":true}}"#, "put.uid", "no name"),
         (r#"{"put":[{"uid":"a"},{"root":true}]}"#, "put[1].uid", "no name"),
-        (r#"{"put":{"uid":"interface/eth0"}}"#, "put.uid", "a name of Hawser's own"),
+        (
+            r#"{"put":{"uid":"interface/eth0"}}"#,
+            "put.uid",
+            "a name of Hawser's own",
+        ),
         (r#"{"put":{"uid":"a","expire":5}}"#, "put.expire", "it ended at 5"),
         (r#"{"put":[]}"#, "put", "it is empty"),
         (r#"{"list":{"souce":"race"}}"#, "list", "unknown field"),
@@ -131,8 +157,17 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
     for (line, path, why) in cases {
         let told = peer.ask(line).await;
         let finding = &told["findings"][0];
-        assert_eq!((&told["error"], &finding["path"]), (&"refused".into(), &path.into()), "{told}");
-        assert!(finding["message"].as_str().is_some_and(|message| message.contains(why)), "{told}");
+        assert_eq!(
+            (&told["error"], &finding["path"]),
+            (&"refused".into(), &path.into()),
+            "{told}"
+        );
+        assert!(
+            finding["message"]
+                .as_str()
+                .is_some_and(|message| message.contains(why)),
+            "{told}"
+        );
     }
     assert_eq!(base.list(now()), [], "nothing has changed");
     let names = base.manager().names().clone();
@@ -150,7 +185,10 @@ async fn lines_and_connections_are_bounded() {
     // The peer may close before all is written.
     let _ = peer.writer.write_all(&vec![b' '; 4 * LINE]).await;
     let told = peer.hear().await.expect("why");
-    assert!(told["error"].as_str().is_some_and(|why| why.contains("at most")), "{told}");
+    assert!(
+        told["error"].as_str().is_some_and(|why| why.contains("at most")),
+        "{told}"
+    );
     assert_eq!(peer.hear().await, None);
     let mut all = Vec::new();
     for _ in 0..32 {
@@ -160,7 +198,12 @@ async fn lines_and_connections_are_bounded() {
     }
     let mut one_more = Peer::connect(&place.socket()).await;
     let told = one_more.hear().await.expect("why");
-    assert!(told["error"].as_str().is_some_and(|why| why.contains("connected already")), "{told}");
+    assert!(
+        told["error"]
+            .as_str()
+            .is_some_and(|why| why.contains("connected already")),
+        "{told}"
+    );
     drop(all);
     // Places come free as the others are seen to go.
     for _ in 0..100 {
@@ -199,12 +242,20 @@ async fn a_watcher_that_is_slow_is_told_and_dropped() {
         let node = format!(r#"{{"uid":"a","expire":-1,"properties":{{"rtt":{{"value":{n}}}}}}}"#);
         base.put(&node, now()).expect("it is right");
     }
-    assert!(begin.elapsed() < Duration::from_secs(5), "nobody waits for a watcher");
+    assert!(
+        begin.elapsed() < Duration::from_secs(5),
+        "nobody waits for a watcher"
+    );
     let mut last = Value::Null;
     while let Some(told) = watcher.hear().await {
         last = told;
     }
-    assert!(last["error"].as_str().is_some_and(|why| why.starts_with("too slow: ")), "{last}");
+    assert!(
+        last["error"]
+            .as_str()
+            .is_some_and(|why| why.starts_with("too slow: ")),
+        "{last}"
+    );
 }
 
 #[tokio::test]
@@ -230,7 +281,9 @@ async fn nobody_else_can_reach_the_socket_at_any_moment() {
     let seen = looking.join().expect("it looks");
     assert!(seen.iter().all(|mode| *mode == 0o600), "{seen:?}");
     assert_eq!(mode(path.parent().expect("a folder")), 0o700);
-    let left: Vec<_> = fs::read_dir(path.parent().expect("a folder")).expect("it is ours").collect();
+    let left: Vec<_> = fs::read_dir(path.parent().expect("a folder"))
+        .expect("it is ours")
+        .collect();
     assert!(left.is_empty(), "nothing is left behind: {left:?}");
 }
 
@@ -244,14 +297,18 @@ async fn the_dead_give_their_place_and_the_living_do_not() {
     assert!(path.exists());
     let socket = Socket::open(&path).expect("nobody listens there");
     assert!(matches!(Socket::open(&path), Err(SocketError::InUse(_))));
-    UnixStream::connect(&path).await.expect("the living is undisturbed");
+    UnixStream::connect(&path)
+        .await
+        .expect("the living is undisturbed");
     // What took its place is not its to remove.
     fs::remove_file(&path).expect("it is ours");
     fs::write(&path, "notes").expect("it is ours");
     drop(socket);
     assert!(matches!(Socket::open(&path), Err(SocketError::NoSocket(_))));
     assert_eq!(fs::read_to_string(&path).expect("it is left alone"), "notes");
-    let left = fs::read_dir(path.parent().expect("a folder")).expect("it is ours").count();
+    let left = fs::read_dir(path.parent().expect("a folder"))
+        .expect("it is ours")
+        .count();
     assert_eq!(left, 1, "nothing else is left behind");
     fs::remove_file(&path).expect("it is ours");
     // A link to a socket is no socket.
@@ -259,5 +316,10 @@ async fn the_dead_give_their_place_and_the_living_do_not() {
     let _living = Listener::bind(&elsewhere).expect("it is free");
     std::os::unix::fs::symlink(&elsewhere, &path).expect("it is ours");
     assert!(matches!(Socket::open(&path), Err(SocketError::NoSocket(_))));
-    assert!(fs::symlink_metadata(&elsewhere).expect("it is there").file_type().is_socket());
+    assert!(
+        fs::symlink_metadata(&elsewhere)
+            .expect("it is there")
+            .file_type()
+            .is_socket()
+    );
 }

@@ -12,16 +12,29 @@ use hawser_race::Failure;
 const NOW: f64 = 1_700_000_000.0;
 
 fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> Outcome {
-    let way = Description { transport: transport.into(), remote: remote.into(), interface: "eth0".into() };
-    Outcome { way, asked: asked.map(|name| (name.into(), 443)), won }
+    let way = Description {
+        transport: transport.into(),
+        remote: remote.into(),
+        interface: "eth0".into(),
+    };
+    Outcome {
+        way,
+        asked: asked.map(|name| (name.into(), 443)),
+        won,
+    }
 }
 
 /// What is shipped, and eth0 with an address.
 fn base() -> Arc<Base> {
-    let mut manager = Manager::new(Options { candidates: 32, ..Options::default() });
+    let mut manager = Manager::new(Options {
+        candidates: 32,
+        ..Options::default()
+    });
     let pib = shipped::pib(manager.names_mut()).expect("it is right");
     let names = manager.names().clone();
-    manager.replace(names, pib, Vec::new(), NOW).expect("there is room");
+    manager
+        .replace(names, pib, Vec::new(), NOW)
+        .expect("there is room");
     let base = Base::new(Arc::new(Mutex::new(manager)), None);
     let eth0 = r#"{ "uid": "eth0", "root": true, "expire": -1, "properties": { "transport": {}, "security": {},
         "remote_ip": {}, "remote_name": {}, "port": {}, "ip_version": { "value": 4 },
@@ -48,7 +61,10 @@ fn order(base: &Base, destination: &str) -> Vec<String> {
 }
 
 fn place(order: &[String], transport: &str) -> usize {
-    order.iter().position(|one| one == transport).unwrap_or(usize::MAX)
+    order
+        .iter()
+        .position(|one| one == transport)
+        .unwrap_or(usize::MAX)
 }
 
 #[test]
@@ -59,9 +75,18 @@ fn an_outcome_is_a_node_with_neats_properties() {
     assert_eq!(json["uid"], "race/eth0/QUIC/[2001:db8::1]:443");
     assert_eq!(json["expire"], NOW + 600.0, "NEAT: 600 s");
     let said = &json["properties"];
-    assert_eq!((&said["transport"]["value"], &said["interface"]["value"]), (&"QUIC".into(), &"eth0".into()));
-    assert_eq!((&said["remote_ip"]["value"], &said["port"]["value"]), (&"2001:db8::1".into(), &443.into()));
-    assert_eq!(said["__he_candidate_success"], serde_json::json!({ "value": false, "score": -5 }));
+    assert_eq!(
+        (&said["transport"]["value"], &said["interface"]["value"]),
+        (&"QUIC".into(), &"eth0".into())
+    );
+    assert_eq!(
+        (&said["remote_ip"]["value"], &said["port"]["value"]),
+        (&"2001:db8::1".into(), &443.into())
+    );
+    assert_eq!(
+        said["__he_candidate_success"],
+        serde_json::json!({ "value": false, "score": -5 })
+    );
     assert_eq!(said["__cached"]["value"], 1);
 }
 
@@ -89,15 +114,27 @@ fn a_name_is_known_by_any_of_its_addresses() {
     let base = base();
     let name = "www.example.org:443";
     let before = order(&base, name);
-    let failed = nodes(&outcome("quic", "[2001:db8::1]:443", Some("www.example.org"), false), "eth0", NOW);
+    let failed = nodes(
+        &outcome("quic", "[2001:db8::1]:443", Some("www.example.org"), false),
+        "eth0",
+        NOW,
+    );
     assert_eq!(failed.len(), 2);
     base.learn(Origin::Race, &[], failed.clone(), NOW);
     assert!(place(&order(&base, name), "QUIC") > place(&before, "QUIC"));
-    let won = nodes(&outcome("quic", "192.0.2.1:443", Some("www.example.org"), true), "eth0", NOW);
+    let won = nodes(
+        &outcome("quic", "192.0.2.1:443", Some("www.example.org"), true),
+        "eth0",
+        NOW,
+    );
     assert!(!is_outdone(&won[1], &failed[1]), "what connects counts more");
     assert!(is_outdone(&failed[1], &won[1]), "another address connects");
     assert!(!is_outdone(&failed[0], &won[0]), "addresses stand for themselves");
-    let same = nodes(&outcome("quic", "192.0.2.1:443", Some("www.example.org"), false), "eth0", NOW);
+    let same = nodes(
+        &outcome("quic", "192.0.2.1:443", Some("www.example.org"), false),
+        "eth0",
+        NOW,
+    );
     assert!(!is_outdone(&same[1], &won[1]), "it connects no more");
     base.learn(Origin::Race, &[], won, NOW);
     assert_eq!(order(&base, name)[0], "QUIC");
@@ -113,7 +150,9 @@ fn files_that_change_leave_what_was_learnt_in_force() {
         let mut manager = base.manager();
         let pib = shipped::pib(manager.names_mut()).expect("it is right");
         let names = manager.names().clone();
-        manager.replace(names, pib, Vec::new(), NOW).expect("there is room");
+        manager
+            .replace(names, pib, Vec::new(), NOW)
+            .expect("there is room");
     }
     base.reapply(NOW);
     assert_eq!(order(&base, "192.0.2.1:443")[0], "SCTP/UDP");
@@ -124,13 +163,23 @@ fn the_oldest_outcomes_leave() {
     let base = base();
     for n in 0..300 {
         let remote = format!("192.0.2.1:{}", n + 1);
-        base.learn(Origin::Race, &[], nodes(&outcome("tcp", &remote, None, true), "eth0", NOW), NOW);
+        base.learn(
+            Origin::Race,
+            &[],
+            nodes(&outcome("tcp", &remote, None, true), "eth0", NOW),
+            NOW,
+        );
     }
     let all = base.names_of(Origin::Race);
     assert_eq!(all.len(), Origin::Race.most());
     assert!(base.node("race/eth0/TCP/192.0.2.1:300", NOW).is_some());
     assert!(base.node("race/eth0/TCP/192.0.2.1:1", NOW).is_none());
-    let policies = base.manager().pib().iter().filter(|policy| policy.uid.starts_with("race/")).count();
+    let policies = base
+        .manager()
+        .pib()
+        .iter()
+        .filter(|policy| policy.uid.starts_with("race/"))
+        .count();
     assert_eq!(policies, Origin::Race.most(), "their policies leave with them");
 }
 
@@ -140,18 +189,39 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));
     let way = outcome("tcp", "192.0.2.1:443", None, true).way;
-    let report = |what| watcher(Report { after: Duration::ZERO, what });
-    let failed = |failure| What::Failed { way: way.clone(), failure, why: String::new() };
-    report(What::Started { way: way.clone(), known: "unknown" });
+    let report = |what| {
+        watcher(Report {
+            after: Duration::ZERO,
+            what,
+        })
+    };
+    let failed = |failure| What::Failed {
+        way: way.clone(),
+        failure,
+        why: String::new(),
+    };
+    report(What::Started {
+        way: way.clone(),
+        known: "unknown",
+    });
     report(What::Cancelled { way: way.clone() });
     report(failed(Failure::Local));
     report(failed(Failure::InterfaceGone));
     report(failed(Failure::Timeout));
-    report(What::Won { way: way.clone(), took: Duration::ZERO });
+    report(What::Won {
+        way: way.clone(),
+        took: Duration::ZERO,
+    });
     // The queue is full; this returns all the same.
     report(failed(Failure::Refused));
     let asked = Some(("www.example.org".into(), 443));
     let all: Vec<Outcome> = std::iter::from_fn(|| told.try_recv().ok()).collect();
-    assert_eq!(all.iter().map(|outcome| outcome.won).collect::<Vec<_>>(), [false, true]);
-    assert!(all.iter().all(|outcome| outcome.asked == asked && outcome.way == way));
+    assert_eq!(
+        all.iter().map(|outcome| outcome.won).collect::<Vec<_>>(),
+        [false, true]
+    );
+    assert!(
+        all.iter()
+            .all(|outcome| outcome.asked == asked && outcome.way == way)
+    );
 }

@@ -44,7 +44,10 @@ enum Bad {
 impl File {
     /// Opens a file, or begins one.
     pub(super) fn open(path: &Path, now: f64) -> Result<(File, Loaded), StoreError> {
-        let system = |error| StoreError::System { file: path.into(), error };
+        let system = |error| StoreError::System {
+            file: path.into(),
+            error,
+        };
         prepare(path)?;
         match File::read(path, now) {
             Ok(opened) => Ok(opened),
@@ -55,11 +58,15 @@ impl File {
                 prepare(path)?;
                 let (file, mut loaded) = File::read(path, now).map_err(|bad| match bad {
                     Bad::Other(error) => error,
-                    Bad::Content(why) => StoreError::Database { file: path.into(), why },
+                    Bad::Content(why) => StoreError::Database {
+                        file: path.into(),
+                        why,
+                    },
                 })?;
                 let (path, aside) = (path.display(), aside.display());
-                loaded.warning =
-                    Some(format!("{path} cannot be used ({why}): it is now {aside}, and a new one is begun"));
+                loaded.warning = Some(format!(
+                    "{path} cannot be used ({why}): it is now {aside}, and a new one is begun"
+                ));
                 Ok((file, loaded))
             }
         }
@@ -74,7 +81,12 @@ impl File {
         connection.execute_batch(settings).map_err(bad)?;
         let mark =
             |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-        let foreign = |why: &str| Bad::Other(StoreError::Foreign { file: path.into(), why: why.into() });
+        let foreign = |why: &str| {
+            Bad::Other(StoreError::Foreign {
+                file: path.into(),
+                why: why.into(),
+            })
+        };
         // Read from the header alone: whose file it is does not depend on what is wrong with the rest.
         let application = mark("application_id").map_err(bad)?;
         if application != APPLICATION && application != 0 {
@@ -82,10 +94,16 @@ impl File {
         }
         if fs::metadata(path).is_ok_and(|file| file.len() > BYTES) {
             let why = format!("it has more than {BYTES} bytes");
-            return Err(if application == 0 { foreign(&why) } else { Bad::Content(why) });
+            return Err(if application == 0 {
+                foreign(&why)
+            } else {
+                Bad::Content(why)
+            });
         }
         let tables = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| {
+                row.get::<_, i64>(0)
+            })
             .map_err(|error| match application {
                 0 => foreign(&error.to_string()),
                 _ => bad(error),
@@ -106,8 +124,9 @@ impl File {
                 "it is a store of version {version}, and this is version {VERSION}"
             )));
         }
-        let said: String =
-            connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(bad)?;
+        let said: String = connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(bad)?;
         if said != "ok" {
             return Err(Bad::Content(said));
         }
@@ -121,7 +140,9 @@ impl File {
 
     /// All rows; an error without a reason: what a row says is not what was written.
     fn load(&mut self, now: f64) -> Result<Loaded, Option<rusqlite::Error>> {
-        self.connection.execute("DELETE FROM entries WHERE until < ?1", params![now]).map_err(Some)?;
+        self.connection
+            .execute("DELETE FROM entries WHERE until < ?1", params![now])
+            .map_err(Some)?;
         let mut loaded = Loaded::default();
         let mut statement = self
             .connection
@@ -193,9 +214,10 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Bad::Other(StoreError::InUse(path.into()))
         }
-        Some(ErrorCode::NotADatabase) => {
-            Bad::Other(StoreError::Foreign { file: path.into(), why: "it is no database".into() })
-        }
+        Some(ErrorCode::NotADatabase) => Bad::Other(StoreError::Foreign {
+            file: path.into(),
+            why: "it is no database".into(),
+        }),
         Some(
             ErrorCode::PermissionDenied
             | ErrorCode::ReadOnly
@@ -203,7 +225,10 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
             | ErrorCode::DiskFull
             | ErrorCode::CannotOpen
             | ErrorCode::OutOfMemory,
-        ) => Bad::Other(StoreError::Database { file: path.into(), why: error.to_string() }),
+        ) => Bad::Other(StoreError::Database {
+            file: path.into(),
+            why: error.to_string(),
+        }),
         _ => Bad::Content(error.to_string()),
     }
 }
@@ -211,7 +236,10 @@ fn judge(path: &Path, error: &rusqlite::Error) -> Bad {
 /// Makes sure that there is a file; a new one is its owner's alone. One that is there is not opened:
 /// closing it would end the locks of whoever in this process has it open.
 fn prepare(path: &Path) -> Result<(), StoreError> {
-    let system = |error| StoreError::System { file: path.into(), error };
+    let system = |error| StoreError::System {
+        file: path.into(),
+        error,
+    };
     match fs::symlink_metadata(path) {
         Ok(file) if !file.is_file() => Err(StoreError::NoFile(path.into())),
         Ok(_) => Ok(()),
@@ -219,7 +247,12 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                 hawser_socket::local::folder(folder).map_err(system)?;
             }
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(system)?;
+            fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(path)
+                .map_err(system)?;
             Ok(())
         }
         Err(error) => Err(system(error)),
@@ -228,7 +261,10 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
 
 /// Makes a store its owner's alone.
 fn restrict(path: &Path) -> Result<(), StoreError> {
-    let system = |error| StoreError::System { file: path.into(), error };
+    let system = |error| StoreError::System {
+        file: path.into(),
+        error,
+    };
     let mode = fs::metadata(path).map_err(system)?.permissions().mode();
     match mode & 0o177 {
         0 => Ok(()),

@@ -156,7 +156,10 @@ impl Store {
         std::thread::Builder::new()
             .name("hawser-store".into())
             .spawn(move || writer.write(file))
-            .map_err(|error| StoreError::System { file: path.into(), error })?;
+            .map_err(|error| StoreError::System {
+                file: path.into(),
+                error,
+            })?;
         Ok((Store { queue }, loaded))
     }
 
@@ -291,7 +294,11 @@ impl Queue {
         }
         let is_idle =
             |pending: &mut Pending| pending.changes.is_empty() && !pending.is_over && !pending.is_urgent;
-        pending = self.0.wake.wait_while(pending, is_idle).unwrap_or_else(PoisonError::into_inner);
+        pending = self
+            .0
+            .wake
+            .wait_while(pending, is_idle)
+            .unwrap_or_else(PoisonError::into_inner);
         let may_gather = |pending: &mut Pending| !pending.is_over && !pending.is_urgent;
         pending = self
             .0
@@ -300,7 +307,11 @@ impl Queue {
             .unwrap_or_else(PoisonError::into_inner)
             .0;
         pending.is_urgent = false;
-        (std::mem::take(&mut pending.changes), pending.sequence, pending.is_over)
+        (
+            std::mem::take(&mut pending.changes),
+            pending.sequence,
+            pending.is_over,
+        )
     }
 }
 

@@ -12,7 +12,11 @@ const NOW: f64 = 1_700_000_000.0;
 
 fn record(number: u32) -> Record {
     let node = json!({ "uid": format!("n{number}"), "properties": { "rtt": { "value": number } } });
-    Record { origin: Origin::Controller, network: None, node }
+    Record {
+        origin: Origin::Controller,
+        network: None,
+        node,
+    }
 }
 
 /// Opens it when the last one's thread has let it go.
@@ -32,7 +36,10 @@ async fn what_was_kept_is_there_until_it_ends() {
     let path = folder.join("deeper/store");
     let (store, loaded) = open(&path, NOW).await;
     assert!(loaded.nodes.is_empty() && loaded.warning.is_none());
-    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&path).expect("it is there").permissions().mode() & 0o777,
+        0o600
+    );
     let queue = store.queue();
     queue.keep("n1", &record(1), None);
     queue.keep("n2", &record(2), Some(NOW + 10.0));
@@ -42,10 +49,17 @@ async fn what_was_kept_is_there_until_it_ends() {
     queue.forget("n5");
     queue.keep_outcomes("races", "{}".into());
     assert!(queue.flush().await);
-    assert!(matches!(Store::open(&path, NOW), Err(StoreError::InUse(_))), "one has it");
+    assert!(
+        matches!(Store::open(&path, NOW), Err(StoreError::InUse(_))),
+        "one has it"
+    );
     drop(store);
     let (store, loaded) = open(&path, NOW + 10.0).await;
-    assert_eq!(loaded.nodes, [record(1), record(2), record(4)], "the newest of each");
+    assert_eq!(
+        loaded.nodes,
+        [record(1), record(2), record(4)],
+        "the newest of each"
+    );
     assert_eq!(loaded.outcomes.get("races").map(String::as_str), Some("{}"));
     drop(store);
     let (_store, loaded) = open(&path, NOW + 10.5).await;
@@ -92,7 +106,10 @@ async fn a_damaged_file_is_put_aside() {
         let is_known = bad.is_empty() || is_a_store(&bad);
         if !is_known {
             // Its header does not say that it is ours.
-            assert!(matches!(Store::open(&path, NOW), Err(StoreError::Foreign { .. })), "round {round}");
+            assert!(
+                matches!(Store::open(&path, NOW), Err(StoreError::Foreign { .. })),
+                "round {round}"
+            );
             assert_eq!(fs::read(&path).expect("it is left"), bad);
             continue;
         }
@@ -105,15 +122,26 @@ async fn a_damaged_file_is_put_aside() {
             other => other.expect("it opens"),
         };
         if loaded.warning.is_none() && !bad.is_empty() {
-            assert_eq!(loaded.nodes, all, "round {round}: what is not noticed changes nothing");
+            assert_eq!(
+                loaded.nodes, all,
+                "round {round}: what is not noticed changes nothing"
+            );
             continue;
         }
         assert!(loaded.nodes.is_empty() && loaded.outcomes.is_empty());
-        assert_eq!(fs::metadata(&path).expect("a new one").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).expect("a new one").permissions().mode() & 0o777,
+            0o600
+        );
         if loaded.warning.is_some() {
             aside += 1;
-            let put = fs::read_dir(&folder).expect("it is ours").flatten().map(|file| file.path());
-            let put: Vec<PathBuf> = put.filter(|file| file.to_string_lossy().contains(".damaged-")).collect();
+            let put = fs::read_dir(&folder)
+                .expect("it is ours")
+                .flatten()
+                .map(|file| file.path());
+            let put: Vec<PathBuf> = put
+                .filter(|file| file.to_string_lossy().contains(".damaged-"))
+                .collect();
             assert_eq!(fs::read(&put[0]).expect("it is kept"), bad);
         }
         // The new one works.
@@ -145,9 +173,16 @@ fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
         assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
         assert!(error.to_string().contains("choose another path"), "{error}");
         assert_eq!(fs::read(path).expect("it is there"), before);
-        assert_eq!(fs::metadata(path).expect("it is there").permissions().mode() & 0o777, 0o644);
+        assert_eq!(
+            fs::metadata(path).expect("it is there").permissions().mode() & 0o777,
+            0o644
+        );
     }
-    assert_eq!(fs::read_dir(&folder).expect("it is ours").count(), 2, "nothing was renamed");
+    assert_eq!(
+        fs::read_dir(&folder).expect("it is ours").count(),
+        2,
+        "nothing was renamed"
+    );
 }
 
 #[tokio::test]

@@ -22,8 +22,14 @@ fn document(number: u64) -> String {
 /// The one that is killed: tells each number when it is kept, and goes on writing.
 #[tokio::test]
 async fn writer() {
-    let Some(path) = std::env::var_os(VARIABLE) else { return };
-    let knowledge = open(&Settings { store: Some(path.into()), ..Settings::default() }).await;
+    let Some(path) = std::env::var_os(VARIABLE) else {
+        return;
+    };
+    let knowledge = open(&Settings {
+        store: Some(path.into()),
+        ..Settings::default()
+    })
+    .await;
     let numbers = knowledge
         .list()
         .iter()
@@ -50,29 +56,43 @@ async fn what_was_flushed_survives_kill_9() {
             .spawn()
             .expect("it runs");
         let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-        let numbers =
-            lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ")?.parse::<u64>().ok());
+        let numbers = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.strip_prefix("kept ")?.parse::<u64>().ok());
         for number in numbers.take(15 + 4 * round) {
             kept.insert(number % 100, number);
         }
         // SIGKILL, wherever it is by now.
         process.kill().expect("it is ours");
         process.wait().expect("it is ours");
-        let knowledge = open(&Settings { store: Some(path.clone()), ..Settings::default() }).await;
+        let knowledge = open(&Settings {
+            store: Some(path.clone()),
+            ..Settings::default()
+        })
+        .await;
         let mut events = knowledge.events();
         let found: BTreeMap<String, u64> = knowledge
             .list()
             .iter()
             .filter_map(|known| {
-                Some((known.uid.to_string(), known.node["properties"]["own/number"]["value"].as_u64()?))
+                Some((
+                    known.uid.to_string(),
+                    known.node["properties"]["own/number"]["value"].as_u64()?,
+                ))
             })
             .collect();
         for (node, number) in &kept {
             let said = found.get(&format!("n{node}")).copied();
-            assert!(said >= Some(*number), "round {round}: n{node} says {said:?}, and {number} was kept");
+            assert!(
+                said >= Some(*number),
+                "round {round}: n{node} says {said:?}, and {number} was kept"
+            );
         }
         let heard = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;
-        assert!(!matches!(heard, Ok(Some(Event::Trouble(Trouble::Store(_))))), "{heard:?}");
+        assert!(
+            !matches!(heard, Ok(Some(Event::Trouble(Trouble::Store(_))))),
+            "{heard:?}"
+        );
     }
     assert!(kept.len() > 20, "{kept:?}");
 }

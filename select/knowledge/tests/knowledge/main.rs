@@ -46,6 +46,8 @@ async fn open(settings: &Settings) -> Knowledge {
 /// The test of this name in a process of its own, which does its work when it finds `variable`.
 fn child(test: &str, variable: &str, value: &std::path::Path) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::current_exe().expect("it runs"));
-    command.args(["--exact", test, "--nocapture"]).env(variable, value);
+    command
+        .args(["--exact", test, "--nocapture"])
+        .env(variable, value);
     command
 }

@@ -16,7 +16,9 @@ const NOBODY: u32 = 65_534;
 /// The other user: says what it met.
 #[test]
 fn stranger() {
-    let Some(path) = std::env::var_os(VARIABLE) else { return };
+    let Some(path) = std::env::var_os(VARIABLE) else {
+        return;
+    };
     match UnixStream::connect(PathBuf::from(path)) {
         Err(error) => println!("met {:?}", error.kind()),
         Ok(mut stream) => {
@@ -43,9 +45,20 @@ async fn another_user_is_refused_by_mode_and_by_credentials() {
         let mut command = child("others::stranger", VARIABLE, &socket);
         let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output().ok()?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        Some(said.lines().filter_map(|line| Some(line.split_once("met ")?.1.to_owned())).collect())
+        Some(
+            said.lines()
+                .filter_map(|line| Some(line.split_once("met ")?.1.to_owned()))
+                .collect(),
+        )
     };
-    assert_eq!(fs::symlink_metadata(&socket).expect("it is there").permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::symlink_metadata(&socket)
+            .expect("it is there")
+            .permissions()
+            .mode()
+            & 0o777,
+        0o600
+    );
     let Some(first) = met() else {
         println!("skipped: another user may not run this program where it lies");
         return;
@@ -54,6 +67,9 @@ async fn another_user_is_refused_by_mode_and_by_credentials() {
     // As if the mode did not hold.
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).expect("it is ours");
     let second = met().expect("it ran before");
-    assert_eq!(second, ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]);
+    assert_eq!(
+        second,
+        ["{\"error\":\"user 65534 is not served here: only 0 and root are\"}"]
+    );
     assert!(knowledge.list().iter().all(|known| &*known.uid != "strange"));
 }

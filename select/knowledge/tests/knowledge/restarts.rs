@@ -21,15 +21,21 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
     let settings = place.settings();
     let knowledge = open(&settings).await;
     knowledge.put(KEPT).expect("it is right");
-    let before: Vec<_> =
-        knowledge.list().into_iter().filter(|known| known.origin == Origin::Controller).collect();
+    let before: Vec<_> = knowledge
+        .list()
+        .into_iter()
+        .filter(|known| known.origin == Origin::Controller)
+        .collect();
     assert_eq!(before.len(), 2);
     assert!(before[1].until.is_some(), "ten minutes are written out");
     assert!(knowledge.flush().await);
     drop(knowledge);
     let knowledge = open(&settings).await;
-    let after: Vec<_> =
-        knowledge.list().into_iter().filter(|known| known.origin == Origin::Controller).collect();
+    let after: Vec<_> = knowledge
+        .list()
+        .into_iter()
+        .filter(|known| known.origin == Origin::Controller)
+        .collect();
     let names = |all: &[hawser_knowledge::Known]| {
         let mut all: Vec<_> = all.iter().map(|known| (known.uid.clone(), known.until)).collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -47,7 +53,9 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
 async fn what_races_remember_is_kept_across_restarts() {
     let place = Place::new();
     let settings = place.settings();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
     let key = |network: &str| Key {
         network: network.into(),
         remote: "192.0.2.1:443".into(),
@@ -56,7 +64,13 @@ async fn what_races_remember_is_kept_across_restarts() {
     };
     let mut cache = Cache::new(Limits::default());
     for network in ["home", "office"] {
-        cache.record(key(network), Outcome::Won { took: Duration::from_millis(20) }, now);
+        cache.record(
+            key(network),
+            Outcome::Won {
+                took: Duration::from_millis(20),
+            },
+            now,
+        );
     }
     let snapshot = cache.snapshot(now);
     let knowledge = open(&settings).await;
@@ -68,7 +82,11 @@ async fn what_races_remember_is_kept_across_restarts() {
     let knowledge = open(&settings).await;
     let racer = Racer::open().await.expect("names are configured");
     knowledge.remember(&racer);
-    assert_eq!(racer.snapshot(), snapshot, "of each network, with what is left of its time");
+    assert_eq!(
+        racer.snapshot(),
+        snapshot,
+        "of each network, with what is left of its time"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,12 +109,17 @@ async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut events = knowledge.events();
     let why = loop {
-        let told = tokio::time::timeout(Duration::from_secs(5), events.next()).await.expect("soon");
+        let told = tokio::time::timeout(Duration::from_secs(5), events.next())
+            .await
+            .expect("soon");
         if let Some(Event::Trouble(Trouble::Store(why))) = told {
             break why;
         }
     };
-    assert!(why.contains("cannot be used") && why.contains(".damaged-"), "{why}");
+    assert!(
+        why.contains("cannot be used") && why.contains(".damaged-"),
+        "{why}"
+    );
     knowledge.put(KEPT).expect("it works");
     assert!(knowledge.flush().await);
 }
@@ -106,11 +129,20 @@ async fn nodes_end_and_it_is_told() {
     let place = Place::new();
     let knowledge = open(&place.settings()).await;
     let mut events = knowledge.events();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
     let end = now.as_secs_f64() + 0.3;
-    knowledge.put(&format!(r#"{{ "uid": "short", "root": true, "expire": {end} }}"#)).expect("it is right");
-    let expired = Event::Expired { uid: Arc::from("short"), origin: Origin::Controller };
+    knowledge
+        .put(&format!(r#"{{ "uid": "short", "root": true, "expire": {end} }}"#))
+        .expect("it is right");
+    let expired = Event::Expired {
+        uid: Arc::from("short"),
+        origin: Origin::Controller,
+    };
     let wait = async { while events.next().await != Some(expired.clone()) {} };
-    tokio::time::timeout(Duration::from_secs(5), wait).await.expect("it ends");
+    tokio::time::timeout(Duration::from_secs(5), wait)
+        .await
+        .expect("it ends");
     assert!(knowledge.list().iter().all(|known| &*known.uid != "short"));
 }

@@ -53,7 +53,10 @@ pub(super) fn rows(nodes: &[&Node]) -> Result<Vec<Row>, Limit> {
             expand(nodes, &path, &mut rows.rows, &mut weight)?;
         }
         beside(nodes, begin, &mut rows.rows, &mut weight, &mut budget).map_err(|limit| match limit {
-            Limit { place, .. } if place.is_empty() => Limit { place: node.uid.to_string(), ..limit },
+            Limit { place, .. } if place.is_empty() => Limit {
+                place: node.uid.to_string(),
+                ..limit
+            },
             limit => limit,
         })?;
     }
@@ -82,7 +85,10 @@ fn tells(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
             let name = Value::One(Scalar::Text(node.uid.clone()));
             key == keys::UID && property.value.overlaps(&name)
         };
-        alternative.find(key).is_some_and(|told| told.value.overlaps(&property.value)) || named()
+        alternative
+            .find(key)
+            .is_some_and(|told| told.value.overlaps(&property.value))
+            || named()
     })
 }
 
@@ -91,14 +97,26 @@ fn paths(nodes: &[&Node], followers: &[Vec<usize>], root: usize) -> Result<Vec<V
     let (mut paths, mut open) = (Vec::new(), vec![vec![root]]);
     while let Some(path) = open.pop() {
         let last = *path.last().unwrap_or(&root);
-        let next: Vec<usize> = followers[last].iter().copied().filter(|node| !path.contains(node)).collect();
+        let next: Vec<usize> = followers[last]
+            .iter()
+            .copied()
+            .filter(|node| !path.contains(node))
+            .collect();
         if next.is_empty() {
             paths.push(path);
         } else if path.len() >= limits::PATH {
-            return Err(Limit::new("nodes in a chain of links", limits::PATH, &*nodes[root].uid));
+            return Err(Limit::new(
+                "nodes in a chain of links",
+                limits::PATH,
+                &*nodes[root].uid,
+            ));
         } else {
             // The last is gone on with first: what points at a node earlier makes its rows earlier.
-            open.extend(next.into_iter().rev().map(|node| path.iter().copied().chain([node]).collect()));
+            open.extend(
+                next.into_iter()
+                    .rev()
+                    .map(|node| path.iter().copied().chain([node]).collect()),
+            );
         }
         if paths.len() + open.len() > limits::ROWS {
             return Err(Limit::new("rows of the CIB", limits::ROWS, &*nodes[root].uid));
@@ -116,10 +134,19 @@ fn expand(nodes: &[&Node], path: &[usize], rows: &mut Vec<Row>, weight: &mut usi
         for (node, choice) in path.iter().zip(&choices).rev() {
             properties.overlay(&nodes[*node].alternatives[*choice]);
         }
-        push(rows, weight, Row { properties, path: uids.clone(), beside: None })?;
+        push(
+            rows,
+            weight,
+            Row {
+                properties,
+                path: uids.clone(),
+                beside: None,
+            },
+        )?;
         // The next choice, the last node's changing fastest.
-        let Some(turn) =
-            (0..path.len()).rev().find(|at| choices[*at] + 1 < nodes[path[*at]].alternatives.len())
+        let Some(turn) = (0..path.len())
+            .rev()
+            .find(|at| choices[*at] + 1 < nodes[path[*at]].alternatives.len())
         else {
             return Ok(());
         };
@@ -139,7 +166,11 @@ fn beside(
     for row in begin..rows.len() {
         for node in nodes.iter().filter(|node| !node.link) {
             budget.spend(1 + node.matches.len(), &node.uid)?;
-            if !node.matches.iter().any(|wanted| rows[row].properties.cover(wanted)) {
+            if !node
+                .matches
+                .iter()
+                .any(|wanted| rows[row].properties.cover(wanted))
+            {
                 continue;
             }
             for alternative in &*node.alternatives {
@@ -147,7 +178,15 @@ fn beside(
                 properties.overlay(alternative);
                 properties.remove(keys::UID);
                 let path = rows[row].path.clone();
-                push(rows, weight, Row { properties, path, beside: Some(node.uid.clone()) })?;
+                push(
+                    rows,
+                    weight,
+                    Row {
+                        properties,
+                        path,
+                        beside: Some(node.uid.clone()),
+                    },
+                )?;
             }
         }
     }
@@ -161,7 +200,11 @@ fn push(rows: &mut Vec<Row>, weight: &mut usize, row: Row) -> Result<(), Limit> 
         return Err(Limit::new("rows of the CIB", limits::ROWS, place()));
     }
     if *weight > limits::PROPERTIES {
-        return Err(Limit::new("properties in the CIB's rows", limits::PROPERTIES, place()));
+        return Err(Limit::new(
+            "properties in the CIB's rows",
+            limits::PROPERTIES,
+            place(),
+        ));
     }
     rows.push(row);
     Ok(())

@@ -49,7 +49,11 @@ pub struct Node {
 
 impl Node {
     fn weight(&self) -> usize {
-        self.matches.iter().chain(&*self.alternatives).map(Properties::len).sum()
+        self.matches
+            .iter()
+            .chain(&*self.alternatives)
+            .map(Properties::len)
+            .sum()
     }
 }
 
@@ -83,7 +87,11 @@ impl Cib {
         let place = self.place(&node.uid);
         let others = self.held.iter().filter(|held| held.node.uid != node.uid);
         if others.map(|held| held.node.weight()).sum::<usize>() + node.weight() > limits::PROPERTIES {
-            return Err(Limit::new("properties in the CIB", limits::PROPERTIES, &*node.uid));
+            return Err(Limit::new(
+                "properties in the CIB",
+                limits::PROPERTIES,
+                &*node.uid,
+            ));
         }
         if place.is_none() && self.held.len() >= limits::NODES {
             return Err(Limit::new("nodes in the CIB", limits::NODES, &*node.uid));
@@ -93,7 +101,10 @@ impl Cib {
             Expiry::At(time) => Some(time),
             Expiry::Unsaid => Some(now + LIFETIME),
         };
-        let new = Held { node: Arc::new(node), until };
+        let new = Held {
+            node: Arc::new(node),
+            until,
+        };
         match place {
             Some(place) => Ok(Some(std::mem::replace(&mut self.held[place], new).node)),
             None => {
@@ -115,7 +126,10 @@ impl Cib {
 
     /// The nodes that are true at `now`, each with when it ends.
     pub fn iter(&self, now: f64) -> impl Iterator<Item = (&Node, Option<f64>)> {
-        self.held.iter().filter(move |held| held.is_alive(now)).map(|held| (&*held.node, held.until))
+        self.held
+            .iter()
+            .filter(move |held| held.is_alive(now))
+            .map(|held| (&*held.node, held.until))
     }
 
     /// The rows at `now`.
@@ -126,7 +140,10 @@ impl Cib {
         let alive: Vec<&Held> = self.held.iter().filter(|held| held.is_alive(now)).collect();
         let until = alive.iter().filter_map(|held| held.until).min_by(f64::total_cmp);
         let nodes: Vec<&Node> = alive.iter().map(|held| &*held.node).collect();
-        Ok(Rows { rows: graph::rows(&nodes)?, until })
+        Ok(Rows {
+            rows: graph::rows(&nodes)?,
+            until,
+        })
     }
 
     fn place(&self, uid: &str) -> Option<usize> {

@@ -72,7 +72,9 @@ pub fn policies(
     names: &mut Names,
 ) -> Result<Vec<Policy>> {
     let mut reader = Reader::new(names);
-    let value = reader.document(text, format).map(|tree| reader.policies(&tree, name, kind));
+    let value = reader
+        .document(text, format)
+        .map(|tree| reader.policies(&tree, name, kind));
     reader.finish(value)
 }
 
@@ -82,7 +84,9 @@ pub fn policies(
 /// Everything that is wrong with it.
 pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Result<Vec<Node>> {
     let mut reader = Reader::new(names);
-    let value = reader.document(text, format).map(|tree| reader.nodes(&tree, name));
+    let value = reader
+        .document(text, format)
+        .map(|tree| reader.nodes(&tree, name));
     reader.finish(value)
 }
 
@@ -92,6 +96,8 @@ pub fn nodes(text: &str, format: Format, name: &str, names: &mut Names) -> Resul
 /// Everything that is wrong with it.
 pub fn request(text: &str, format: Format, names: &mut Names) -> Result<Request> {
     let mut reader = Reader::new(names);
-    let value = reader.document(text, format).and_then(|tree| reader.request(&tree));
+    let value = reader
+        .document(text, format)
+        .and_then(|tree| reader.request(&tree));
     reader.finish(value)
 }

@@ -17,7 +17,10 @@ impl<'t> Object<'t> {
     /// The value of a key that is one of the known.
     pub(super) fn value(&self, key: &'static str) -> Option<&'t Tree> {
         debug_assert!(self.known.contains(&key), "{key} is missing among the known keys");
-        self.entries.iter().find(|(name, _)| name == key).map(|(_, tree)| tree)
+        self.entries
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, tree)| tree)
     }
 
     /// The path of a key.
@@ -28,10 +31,18 @@ impl<'t> Object<'t> {
     /// Keys that are not among the known, each with the one that was probably meant.
     pub(super) fn unknown(&self) -> impl Iterator<Item = (&'t str, Option<&'static str>)> {
         let known = self.known;
-        let keys = self.entries.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
+        let keys = self
+            .entries
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| !known.contains(name));
         keys.map(move |key| {
-            let near = known.iter().map(|name| (strsim::damerau_levenshtein(key, name), *name));
-            let near = near.filter(|(distance, name)| *distance <= 2.max(name.len() / 3)).min();
+            let near = known
+                .iter()
+                .map(|name| (strsim::damerau_levenshtein(key, name), *name));
+            let near = near
+                .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+                .min();
             (key, near.map(|(_, name)| name))
         })
     }
@@ -39,5 +50,9 @@ impl<'t> Object<'t> {
 
 /// A path and one step more.
 pub(super) fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
 }

@@ -41,7 +41,14 @@ const NODE: &[&str] = &[
     "match",
     "properties",
 ];
-const PROPERTY: &[&str] = &["value", "precedence", "score", "evaluated", "banned", "description"];
+const PROPERTY: &[&str] = &[
+    "value",
+    "precedence",
+    "score",
+    "evaluated",
+    "banned",
+    "description",
+];
 const RANGE: [&str; 2] = ["start", "end"];
 
 /// A list of groups, of which one alternative each is chosen.
@@ -56,18 +63,27 @@ pub(super) struct Reader<'n> {
 
 impl<'n> Reader<'n> {
     pub(super) fn new(names: &'n mut Names) -> Self {
-        Self { names, errors: Vec::new(), warnings: Vec::new() }
+        Self {
+            names,
+            errors: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     pub(super) fn finish<T>(self, value: Option<T>) -> super::Result<T> {
         match value {
-            Some(value) if self.errors.is_empty() => Ok(Read { value, warnings: self.warnings }),
+            Some(value) if self.errors.is_empty() => Ok(Read {
+                value,
+                warnings: self.warnings,
+            }),
             _ => Err(self.errors),
         }
     }
 
     pub(super) fn document(&mut self, text: &str, format: Format) -> Option<Tree> {
-        parse(text, format).map_err(|message| self.error("", message, None)).ok()
+        parse(text, format)
+            .map_err(|message| self.error("", message, None))
+            .ok()
     }
 
     pub(super) fn policies(&mut self, tree: &Tree, name: &str, kind: Option<Kind>) -> Vec<Policy> {
@@ -77,7 +93,10 @@ impl<'n> Reader<'n> {
     }
 
     pub(super) fn nodes(&mut self, tree: &Tree, name: &str) -> Vec<Node> {
-        items(tree).into_iter().filter_map(|(path, item)| self.node(item, path, name)).collect()
+        items(tree)
+            .into_iter()
+            .filter_map(|(path, item)| self.node(item, path, name))
+            .collect()
     }
 
     fn policy(&mut self, tree: &Tree, path: String, name: &str, kind: Option<Kind>) -> Option<Policy> {
@@ -89,14 +108,22 @@ impl<'n> Reader<'n> {
             Some("policy") => Some(Kind::Policy),
             Some(other) => {
                 let message = format!("there is no type {other:?}");
-                self.error(&object.path_of("policy_type"), message, Some("`policy` or `profile`"));
+                self.error(
+                    &object.path_of("policy_type"),
+                    message,
+                    Some("`policy` or `profile`"),
+                );
                 None
             }
         };
         if let (Some(kind), Some(said)) = (kind, said)
             && kind != said
         {
-            let message = format!("it says {:?}, and its file that it is a {}", said.name(), kind.name());
+            let message = format!(
+                "it says {:?}, and its file that it is a {}",
+                said.name(),
+                kind.name()
+            );
             self.error(
                 &object.path_of("policy_type"),
                 message,
@@ -124,7 +151,11 @@ impl<'n> Reader<'n> {
     fn node(&mut self, tree: &Tree, path: String, name: &str) -> Option<Node> {
         let object = self.object(tree, path, NODE, "a node")?;
         let uid = self.uid(&object, name);
-        let key = if object.value("expire").is_some() { "expire" } else { "expires" };
+        let key = if object.value("expire").is_some() {
+            "expire"
+        } else {
+            "expires"
+        };
         let expire = match self.number(&object, key, f64::MAX) {
             None => Expiry::Unsaid,
             Some(-1.0) => Expiry::Never,
@@ -133,11 +164,19 @@ impl<'n> Reader<'n> {
         let link = self.truth(&object, "link");
         let matches = self.matches(&object);
         if link && matches.is_empty() {
-            self.warn(&object.path_of("link"), "it links to nothing without `match`", None);
+            self.warn(
+                &object.path_of("link"),
+                "it links to nothing without `match`",
+                None,
+            );
         }
         let root = self.truth(&object, "root");
         if !root && !link && matches.is_empty() {
-            self.warn(&object.path, "it is in no row: it is no root, and matches nothing", None);
+            self.warn(
+                &object.path,
+                "it is in no row: it is no root, and matches nothing",
+                None,
+            );
         }
         self.text(&object, "filename");
         Some(Node {
@@ -189,7 +228,11 @@ impl<'n> Reader<'n> {
             }
             all.extend(self.expand(&groups, &path));
             if all.len() > limits::ALTERNATIVES {
-                self.error(&path, format!("there are more than {} alternatives", limits::ALTERNATIVES), None);
+                self.error(
+                    &path,
+                    format!("there are more than {} alternatives", limits::ALTERNATIVES),
+                    None,
+                );
                 return None;
             }
         }
@@ -202,11 +245,15 @@ impl<'n> Reader<'n> {
 
     /// The properties of an object of a request: single ones together, lists as groups.
     fn wishes(&mut self, tree: &Tree, path: &str, groups: &mut Groups) {
-        let Some(named) = self.named(tree, path) else { return };
+        let Some(named) = self.named(tree, path) else {
+            return;
+        };
         let mut single = Properties::default();
         for (key, mut properties) in named {
             match properties.len() {
-                1 => properties.drain(..).for_each(|property| single.set(key, property)),
+                1 => properties
+                    .drain(..)
+                    .for_each(|property| single.set(key, property)),
                 _ => {
                     let alone = |property| Properties::from_iter([(key, property)]);
                     groups.push(properties.into_iter().map(alone).collect());
@@ -232,12 +279,22 @@ impl<'n> Reader<'n> {
 
     /// Alternatives: a list of objects, or one object.
     fn group(&mut self, tree: &Tree, path: &str) -> Vec<Properties> {
-        let Tree::List(list) = tree else { return vec![self.properties(tree, path)] };
+        let Tree::List(list) = tree else {
+            return vec![self.properties(tree, path)];
+        };
         if list.is_empty() {
-            self.error(path, "a choice among nothing", Some("leave the list out, or put objects into it"));
+            self.error(
+                path,
+                "a choice among nothing",
+                Some("leave the list out, or put objects into it"),
+            );
         }
         if list.len() > limits::ALTERNATIVES {
-            self.error(path, format!("there are more than {} alternatives", limits::ALTERNATIVES), None);
+            self.error(
+                path,
+                format!("there are more than {} alternatives", limits::ALTERNATIVES),
+                None,
+            );
             return Vec::new();
         }
         let one = |(n, tree)| self.properties(tree, &format!("{path}[{n}]"));
@@ -257,7 +314,10 @@ impl<'n> Reader<'n> {
                 return Vec::new();
             }
             let mut next = Vec::with_capacity(choices);
-            for (so_far, more) in all.iter().flat_map(|so_far| group.iter().map(move |more| (so_far, more))) {
+            for (so_far, more) in all
+                .iter()
+                .flat_map(|so_far| group.iter().map(move |more| (so_far, more)))
+            {
                 let mut merged = so_far.clone();
                 for (key, property) in more.iter() {
                     if merged.add(key, property).is_err() {
@@ -295,13 +355,19 @@ impl<'n> Reader<'n> {
             return None;
         };
         if entries.len() > limits::OBJECT {
-            self.error(path, format!("there are more than {} properties", limits::OBJECT), None);
+            self.error(
+                path,
+                format!("there are more than {} properties", limits::OBJECT),
+                None,
+            );
             return None;
         }
         let mut all: Vec<(Key, Vec<Property>)> = Vec::with_capacity(entries.len());
         for (name, tree) in entries {
             let path = join(path, name);
-            let Some(key) = self.name(name, &path) else { continue };
+            let Some(key) = self.name(name, &path) else {
+                continue;
+            };
             let mut properties = Vec::new();
             self.listed(tree, &path, &mut properties);
             if properties.is_empty() {
@@ -339,7 +405,11 @@ impl<'n> Reader<'n> {
         }
         match socket::form(name) {
             Form::Malformed => {
-                self.error(path, "a socket option has three parts", Some("`SO/SOL_SOCKET/SO_KEEPALIVE`"));
+                self.error(
+                    path,
+                    "a socket option has three parts",
+                    Some("`SO/SOL_SOCKET/SO_KEEPALIVE`"),
+                );
                 return None;
             }
             Form::Unknown => {
@@ -370,7 +440,11 @@ impl<'n> Reader<'n> {
             return None;
         }
         let hint = format!("`own/{name}`, with a `/`, says that it is meant");
-        self.warn(path, "nobody but these documents knows this property", Some(&hint));
+        self.warn(
+            path,
+            "nobody but these documents knows this property",
+            Some(&hint),
+        );
         Some(())
     }
 
@@ -392,7 +466,11 @@ impl<'n> Reader<'n> {
             Some(2.0) => Precedence::Immutable,
             Some(_) => {
                 let hint = "2: immutable, 1: optional, 0: base";
-                self.error(&object.path_of("precedence"), "there is no such precedence", Some(hint));
+                self.error(
+                    &object.path_of("precedence"),
+                    "there is no such precedence",
+                    Some(hint),
+                );
                 return None;
             }
         };
@@ -429,7 +507,11 @@ impl<'n> Reader<'n> {
         match tree {
             Tree::Null => Some(Value::Any),
             Tree::List(list) if list.is_empty() => {
-                self.error(path, "a set of nothing matches nothing", Some("`null` is any value"));
+                self.error(
+                    path,
+                    "a set of nothing matches nothing",
+                    Some("`null` is any value"),
+                );
                 None
             }
             Tree::List(list) if list.len() > limits::SET => {
@@ -471,7 +553,11 @@ impl<'n> Reader<'n> {
             Tree::Number(number) if number.is_finite() => Some(Scalar::Number(*number)),
             Tree::Text(text) if text.len() <= limits::TEXT_BYTES => Some(Scalar::Text(text.as_str().into())),
             Tree::Text(_) => {
-                self.error(path, format!("a text has at most {} bytes", limits::TEXT_BYTES), None);
+                self.error(
+                    path,
+                    format!("a text has at most {} bytes", limits::TEXT_BYTES),
+                    None,
+                );
                 None
             }
             Tree::Number(_) => {
@@ -500,7 +586,11 @@ impl<'n> Reader<'n> {
         let object = Object::new(entries, path, known);
         for (key, near) in object.unknown() {
             let hint = near.map(|near| format!("did you mean `{near}`?"));
-            self.error(&object.path_of(key), format!("{what} has no such key"), hint.as_deref());
+            self.error(
+                &object.path_of(key),
+                format!("{what} has no such key"),
+                hint.as_deref(),
+            );
         }
         Some(object)
     }
@@ -544,7 +634,11 @@ impl<'n> Reader<'n> {
                 None
             }
             Some(other) => {
-                self.error(&object.path_of(key), format!("{} is no number", other.kind()), None);
+                self.error(
+                    &object.path_of(key),
+                    format!("{} is no number", other.kind()),
+                    None,
+                );
                 None
             }
         }
@@ -573,14 +667,22 @@ impl<'n> Reader<'n> {
 
 fn note(findings: &mut Vec<Finding>, path: &str, message: impl Into<String>, hint: Option<&str>) {
     if findings.len() < limits::FINDINGS {
-        findings.push(Finding { path: path.into(), message: message.into(), hint: hint.map(Into::into) });
+        findings.push(Finding {
+            path: path.into(),
+            message: message.into(),
+            hint: hint.map(Into::into),
+        });
     }
 }
 
 /// The items of a list with their places, or the one thing that is no list.
 fn items(tree: &Tree) -> Vec<(String, &Tree)> {
     match tree {
-        Tree::List(list) => list.iter().enumerate().map(|(n, item)| (format!("[{n}]"), item)).collect(),
+        Tree::List(list) => list
+            .iter()
+            .enumerate()
+            .map(|(n, item)| (format!("[{n}]"), item))
+            .collect(),
         one => vec![(String::new(), one)],
     }
 }

@@ -51,12 +51,17 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Tree, String> {
     let tree: Tree = match format {
         Format::Json => serde_json::from_str(text).map_err(|wrong| wrong.to_string())?,
         Format::Toml => toml::from_str(text).map_err(|wrong| {
-            let line = wrong.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+            let line = wrong
+                .span()
+                .map_or(1, |span| text[..span.start].lines().count().max(1));
             format!("line {line}: {}", wrong.message())
         })?,
     };
     if tree.depth() > limits::DEPTH {
-        return Err(format!("it has more than {} levels of lists and objects", limits::DEPTH));
+        return Err(format!(
+            "it has more than {} levels of lists and objects",
+            limits::DEPTH
+        ));
     }
     Ok(tree)
 }
@@ -93,7 +98,11 @@ impl<'de> Visitor<'de> for Builder {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Tree, E> {
-        if number.is_nan() { Err(E::custom("NaN is no number")) } else { Ok(Tree::Number(number)) }
+        if number.is_nan() {
+            Err(E::custom("NaN is no number"))
+        } else {
+            Ok(Tree::Number(number))
+        }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Tree, E> {

@@ -53,11 +53,17 @@ pub fn node_json(node: &Node, names: &Names) -> Json {
         object.insert("description".into(), json!(&*node.description));
     }
     if !node.matches.is_empty() {
-        let all = node.matches.iter().map(|properties| properties_json(properties, names));
+        let all = node
+            .matches
+            .iter()
+            .map(|properties| properties_json(properties, names));
         object.insert("match".into(), all.collect());
     }
-    let all: Vec<Json> =
-        node.alternatives.iter().map(|properties| properties_json(properties, names)).collect();
+    let all: Vec<Json> = node
+        .alternatives
+        .iter()
+        .map(|properties| properties_json(properties, names))
+        .collect();
     let properties = match <[Json; 1]>::try_from(all) {
         Ok([one]) => one,
         // One group, of which each is a choice.
@@ -88,7 +94,9 @@ fn properties_json(properties: &Properties, names: &Names) -> Json {
         }
         Json::Object(object)
     };
-    let named = properties.iter().map(|(key, property)| (names.text(key).to_owned(), brief(property)));
+    let named = properties
+        .iter()
+        .map(|(key, property)| (names.text(key).to_owned(), brief(property)));
     Json::Object(named.collect())
 }
 
@@ -130,7 +138,9 @@ mod tests {
         let mut names = Names::default();
         let read = nodes(text, Format::Json, "n", &mut names).expect("nodes").value;
         let written: Json = read.iter().map(|node| node_json(node, &names)).collect();
-        let again = nodes(&written.to_string(), Format::Json, "n", &mut names).expect("nodes").value;
+        let again = nodes(&written.to_string(), Format::Json, "n", &mut names)
+            .expect("nodes")
+            .value;
         assert_eq!(again, read, "{written}");
     }
 }

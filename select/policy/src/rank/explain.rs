@@ -102,7 +102,10 @@ impl Trail {
             after: Some(property.clone()),
         };
         let changes = properties.iter().map(added).collect();
-        Self(Some(Arc::new(Link { before: Self(None), step: Step { source, changes } })))
+        Self(Some(Arc::new(Link {
+            before: Self(None),
+            step: Step { source, changes },
+        })))
     }
 
     /// One step further: what was merged is told, what is gone is seen.
@@ -114,14 +117,21 @@ impl Trail {
         merged: &[(Key, Option<Merge>)],
     ) -> Self {
         let removed = before.iter().filter(|(key, _)| after.find(*key).is_none());
-        let removed = removed.map(|(key, _)| Change { key, effect: Effect::Removed, after: None });
+        let removed = removed.map(|(key, _)| Change {
+            key,
+            effect: Effect::Removed,
+            after: None,
+        });
         let told = merged.iter().map(|(key, how)| Change {
             key: *key,
             effect: how.map_or(Effect::Added, Effect::Merged),
             after: after.find(*key).cloned(),
         });
         let changes = removed.chain(told).collect();
-        Self(Some(Arc::new(Link { before: self.clone(), step: Step { source, changes } })))
+        Self(Some(Arc::new(Link {
+            before: self.clone(),
+            step: Step { source, changes },
+        })))
     }
 
     /// From the first to the last.

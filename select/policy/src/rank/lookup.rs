@@ -25,7 +25,12 @@ pub(super) struct Lookup<'o> {
 
 impl<'o> Lookup<'o> {
     pub(super) fn new(options: &'o Options) -> Self {
-        Self { options, budget: Budget::new(), rejections: Vec::new(), unlisted: 0 }
+        Self {
+            options,
+            budget: Budget::new(),
+            rejections: Vec::new(),
+            unlisted: 0,
+        }
     }
 
     pub(super) fn is_explaining(&self) -> bool {
@@ -33,11 +38,19 @@ impl<'o> Lookup<'o> {
     }
 
     pub(super) fn begin(&self, source: Source, properties: &Properties) -> Trail {
-        if self.is_explaining() { Trail::begin(source, properties) } else { Trail::default() }
+        if self.is_explaining() {
+            Trail::begin(source, properties)
+        } else {
+            Trail::default()
+        }
     }
 
     pub(super) fn finish(self, candidates: Vec<Candidate>) -> Ranking {
-        Ranking { candidates, rejections: self.rejections, unlisted: self.unlisted }
+        Ranking {
+            candidates,
+            rejections: self.rejections,
+            unlisted: self.unlisted,
+        }
     }
 
     /// Applies what matches, in order; each alternative makes a candidate of its own.
@@ -48,7 +61,10 @@ impl<'o> Lookup<'o> {
     ) -> Result<Vec<Candidate>, Limit> {
         for policy in policies {
             self.budget.spend(candidates.len(), &policy.uid)?;
-            if !candidates.iter().any(|candidate| candidate.properties.cover(&policy.matches)) {
+            if !candidates
+                .iter()
+                .any(|candidate| candidate.properties.cover(&policy.matches))
+            {
                 continue;
             }
             if let [only] = &*policy.alternatives
@@ -69,7 +85,9 @@ impl<'o> Lookup<'o> {
             bounded(&after, &policy.uid)?;
             candidates = after;
         }
-        candidates.iter_mut().for_each(|candidate| candidate.score = candidate.properties.score());
+        candidates
+            .iter_mut()
+            .for_each(|candidate| candidate.score = candidate.properties.score());
         Ok(candidates)
     }
 
@@ -87,7 +105,10 @@ impl<'o> Lookup<'o> {
                 return true;
             }
             if policy.replace_matched {
-                policy.matches.iter().for_each(|(key, _)| drop(properties.remove(key)));
+                policy
+                    .matches
+                    .iter()
+                    .for_each(|(key, _)| drop(properties.remove(key)));
             }
             spent += properties.len() + alternative.len();
             properties.merge(alternative, |_, _| ()).is_ok()
@@ -112,8 +133,16 @@ impl<'o> Lookup<'o> {
         for (place, alternative) in policy.alternatives.iter().enumerate() {
             let last = place + 1 == policy.alternatives.len();
             let next = if last { candidate.take() } else { candidate.clone() };
-            let Some(Candidate { mut properties, trail, .. }) = next else { break };
-            self.budget.spend(properties.len() + alternative.len(), &policy.uid)?;
+            let Some(Candidate {
+                mut properties,
+                trail,
+                ..
+            }) = next
+            else {
+                break;
+            };
+            self.budget
+                .spend(properties.len() + alternative.len(), &policy.uid)?;
             let source = || match policy.kind {
                 Kind::Profile => Source::Profile(policy.uid.clone()),
                 Kind::Policy => Source::Policy(policy.uid.clone()),
@@ -153,13 +182,15 @@ impl<'o> Lookup<'o> {
                 self.reject(&wish.properties, source, || why);
                 continue;
             }
-            self.budget.spend(row.properties.len() + wish.properties.len(), place)?;
+            self.budget
+                .spend(row.properties.len() + wish.properties.len(), place)?;
             let mut properties = row.properties.clone();
             match self.merge(&mut properties, &wish.properties) {
                 Ok(merged) => {
                     let trail = match source() {
                         Some(source) if self.is_explaining() => {
-                            wish.trail.then(source, &wish.properties, &properties, &of_row(row, merged))
+                            wish.trail
+                                .then(source, &wish.properties, &properties, &of_row(row, merged))
                         }
                         _ => Trail::default(),
                     };
@@ -183,7 +214,10 @@ impl<'o> Lookup<'o> {
     pub(super) fn join(&mut self, to: &mut Vec<Candidate>, new: Vec<Candidate>) -> Result<(), Limit> {
         for candidate in new {
             self.budget.spend(to.len(), "duplicates")?;
-            if to.iter().any(|held| held.properties.same_values(&candidate.properties)) {
+            if to
+                .iter()
+                .any(|held| held.properties.same_values(&candidate.properties))
+            {
                 self.reject(&candidate.properties, || None, || Why::Duplicate);
             } else {
                 to.push(candidate);
@@ -196,9 +230,15 @@ impl<'o> Lookup<'o> {
     pub(super) fn single(&mut self, candidates: Vec<Candidate>) -> Result<Vec<Candidate>, Limit> {
         let mut all = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            let Some(candidate) = self.without_banned(candidate) else { continue };
+            let Some(candidate) = self.without_banned(candidate) else {
+                continue;
+            };
             let transport = candidate.properties.find(keys::TRANSPORT);
-            let Some(Property { value: Value::Set(transports), .. }) = transport else {
+            let Some(Property {
+                value: Value::Set(transports),
+                ..
+            }) = transport
+            else {
                 all.push(candidate);
                 continue;
             };
@@ -206,7 +246,13 @@ impl<'o> Lookup<'o> {
                 let mut properties = candidate.properties.clone();
                 if let Some(property) = candidate.properties.find(keys::TRANSPORT) {
                     let value = Value::One(transport.clone());
-                    properties.set(keys::TRANSPORT, Property { value, ..property.clone() });
+                    properties.set(
+                        keys::TRANSPORT,
+                        Property {
+                            value,
+                            ..property.clone()
+                        },
+                    );
                 }
                 let trail = self.follow(&candidate, Source::Transports, &properties, &[keys::TRANSPORT]);
                 all.push(Candidate::new(properties, trail));
@@ -218,7 +264,11 @@ impl<'o> Lookup<'o> {
 
     fn without_banned(&mut self, mut candidate: Candidate) -> Option<Candidate> {
         let mut changed = Vec::new();
-        for (key, property) in candidate.properties.iter().filter(|(_, one)| !one.banned.is_empty()) {
+        for (key, property) in candidate
+            .properties
+            .iter()
+            .filter(|(_, one)| !one.banned.is_empty())
+        {
             let left = property
                 .banned
                 .iter()
@@ -230,7 +280,13 @@ impl<'o> Lookup<'o> {
                     return None;
                 }
                 Some(value) if value != property.value => {
-                    changed.push((key, Property { value, ..property.clone() }));
+                    changed.push((
+                        key,
+                        Property {
+                            value,
+                            ..property.clone()
+                        },
+                    ));
                 }
                 Some(_) => {}
             }
@@ -238,7 +294,9 @@ impl<'o> Lookup<'o> {
         if !changed.is_empty() {
             let keys: Vec<Key> = changed.iter().map(|(key, _)| *key).collect();
             let mut properties = candidate.properties.clone();
-            changed.into_iter().for_each(|(key, property)| properties.set(key, property));
+            changed
+                .into_iter()
+                .for_each(|(key, property)| properties.set(key, property));
             let trail = self.follow(&candidate, Source::Banned, &properties, &keys);
             candidate = Candidate::new(properties, trail);
         }
@@ -288,25 +346,38 @@ impl<'o> Lookup<'o> {
             self.unlisted += 1;
             return;
         }
-        self.rejections.push(Rejection { candidate: candidate.clone(), by: by(), why: why() });
+        self.rejections.push(Rejection {
+            candidate: candidate.clone(),
+            by: by(),
+            why: why(),
+        });
     }
 }
 
 /// Why a row is none for what is demanded: it says nothing of it, or demands something else itself.
 fn lacks(row: &Row, demanded: &[(Key, &Property)]) -> Option<Why> {
-    demanded.iter().find_map(|(key, demand)| match row.properties.find(*key) {
-        None => Some(Why::Missing(*key)),
-        Some(said) if said.precedence == Precedence::Immutable && !said.value.overlaps(&demand.value) => {
-            let (mine, theirs) = (said.clone(), (*demand).clone());
-            Some(Why::Conflict(Box::new(Conflict { key: *key, mine, theirs })))
-        }
-        Some(_) => None,
-    })
+    demanded
+        .iter()
+        .find_map(|(key, demand)| match row.properties.find(*key) {
+            None => Some(Why::Missing(*key)),
+            Some(said) if said.precedence == Precedence::Immutable && !said.value.overlaps(&demand.value) => {
+                let (mine, theirs) = (said.clone(), (*demand).clone());
+                Some(Why::Conflict(Box::new(Conflict {
+                    key: *key,
+                    mine,
+                    theirs,
+                })))
+            }
+            Some(_) => None,
+        })
 }
 
 /// What a row brought: what the wish had not is new to the candidate, and the other way round nothing is.
 fn of_row(row: &Row, merged: Vec<(Key, Option<Merge>)>) -> Vec<(Key, Option<Merge>)> {
-    let brought = row.properties.iter().filter(|(key, _)| !merged.iter().any(|(of, _)| of == key));
+    let brought = row
+        .properties
+        .iter()
+        .filter(|(key, _)| !merged.iter().any(|(of, _)| of == key));
     let mut all: Vec<_> = brought.map(|(key, _)| (key, None)).collect();
     all.extend(merged.into_iter().filter(|(_, how)| how.is_some()));
     all
@@ -316,9 +387,16 @@ fn bounded(candidates: &[Candidate], place: &str) -> Result<(), Limit> {
     if candidates.len() > limits::CANDIDATES {
         return Err(Limit::new("candidates under way", limits::CANDIDATES, place));
     }
-    let weight: usize = candidates.iter().map(|candidate| candidate.properties.len()).sum();
+    let weight: usize = candidates
+        .iter()
+        .map(|candidate| candidate.properties.len())
+        .sum();
     if weight > limits::PROPERTIES {
-        return Err(Limit::new("properties of candidates under way", limits::PROPERTIES, place));
+        return Err(Limit::new(
+            "properties of candidates under way",
+            limits::PROPERTIES,
+            place,
+        ));
     }
     Ok(())
 }

@@ -40,7 +40,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rows: 5, candidates: 10, explain: false }
+        Self {
+            rows: 5,
+            candidates: 10,
+            explain: false,
+        }
     }
 }
 
@@ -57,7 +61,11 @@ pub struct Candidate {
 impl Candidate {
     fn new(properties: Properties, trail: Trail) -> Self {
         let score = properties.score();
-        Self { properties, score, trail }
+        Self {
+            properties,
+            score,
+            trail,
+        }
     }
 
     /// What made it what it is, in order; empty unless that was asked for.
@@ -119,7 +127,9 @@ pub fn rank(
     let mut candidates = lookup.single(candidates)?;
     sort(&mut candidates);
     lookup.cut(&mut candidates, options.candidates);
-    candidates.iter_mut().for_each(|candidate| lookup.clean(candidate, names));
+    candidates
+        .iter_mut()
+        .for_each(|candidate| lookup.clean(candidate, names));
     Ok(lookup.finish(candidates))
 }
 
@@ -140,12 +150,21 @@ fn is_pre_resolve(request: &Candidate) -> bool {
 /// What is of another form stays what it is.
 fn local_endpoint(request: &Properties) -> Properties {
     let mut properties = request.clone();
-    let Some(endpoint) = request.find(keys::LOCAL_ENDPOINT) else { return properties };
-    let Value::One(Scalar::Text(text)) = &endpoint.value else { return properties };
-    let Some((address, interface)) = text.split_once('@') else { return properties };
+    let Some(endpoint) = request.find(keys::LOCAL_ENDPOINT) else {
+        return properties;
+    };
+    let Value::One(Scalar::Text(text)) = &endpoint.value else {
+        return properties;
+    };
+    let Some((address, interface)) = text.split_once('@') else {
+        return properties;
+    };
     for (key, part) in [(keys::LOCAL_IP, address), (keys::INTERFACE, interface)] {
         let value = Value::One(Scalar::Text(part.into()));
-        let property = Property { value, ..endpoint.clone() };
+        let property = Property {
+            value,
+            ..endpoint.clone()
+        };
         if properties.add(key, &property).is_err() {
             // Said twice and differently: what was said by itself counts.
             continue;
@@ -160,8 +179,9 @@ impl Lookup<'_> {
     fn clean(&mut self, candidate: &mut Candidate, names: &Names) {
         let is_internal = |key| [keys::UID, keys::DEFAULT_PROFILE].contains(&key);
         let keys = candidate.properties.iter().map(|(key, _)| key);
-        let gone: Vec<_> =
-            keys.filter(|key| is_internal(*key) || socket::is_unknown(names.text(*key))).collect();
+        let gone: Vec<_> = keys
+            .filter(|key| is_internal(*key) || socket::is_unknown(names.text(*key)))
+            .collect();
         if gone.is_empty() {
             return;
         }
@@ -170,7 +190,9 @@ impl Lookup<'_> {
             candidate.properties.remove(key);
         }
         if let Some(before) = before {
-            candidate.trail = candidate.trail.then(Source::Cleaning, &before, &candidate.properties, &[]);
+            candidate.trail = candidate
+                .trail
+                .then(Source::Cleaning, &before, &candidate.properties, &[]);
         }
     }
 }

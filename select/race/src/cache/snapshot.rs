@@ -41,7 +41,10 @@ impl Cache {
     #[must_use]
     pub fn snapshot(&self, now: Duration) -> Snapshot {
         let fresh = self.entries.iter().filter(|(_, entry)| now < entry.until);
-        Snapshot { version: VERSION, entries: fresh.map(|(key, entry)| Record::new(key, entry)).collect() }
+        Snapshot {
+            version: VERSION,
+            entries: fresh.map(|(key, entry)| Record::new(key, entry)).collect(),
+        }
     }
 
     /// The cache of a snapshot. What has expired since, what comes from the future (a clock was set
@@ -53,7 +56,10 @@ impl Cache {
         if snapshot.version != VERSION {
             return cache;
         }
-        let longest = limits.outcome.max(limits.failure).saturating_add(limits.longest_retry);
+        let longest = limits
+            .outcome
+            .max(limits.failure)
+            .saturating_add(limits.longest_retry);
         let mut entries: Vec<(Key, Entry)> = snapshot.entries.into_iter().map(Record::into_entry).collect();
         entries.retain(|(key, entry)| {
             let is_fresh = entry.at <= now && now < entry.until;
@@ -76,9 +82,10 @@ impl Cache {
 
 impl Record {
     fn new(key: &Key, entry: &Entry) -> Record {
-        let retry = entry
-            .retry
-            .map(|retry| RetryRecord { at_ms: count(retry.at), interval_ms: count(retry.interval) });
+        let retry = entry.retry.map(|retry| RetryRecord {
+            at_ms: count(retry.at),
+            interval_ms: count(retry.interval),
+        });
         Record {
             key: key.clone(),
             outcome: entry.outcome,
@@ -90,9 +97,16 @@ impl Record {
 
     fn into_entry(self) -> (Key, Entry) {
         let time = Duration::from_millis;
-        let retry =
-            self.retry.map(|retry| Retry { at: time(retry.at_ms), interval: time(retry.interval_ms) });
-        let entry = Entry { outcome: self.outcome, at: time(self.at_ms), until: time(self.until_ms), retry };
+        let retry = self.retry.map(|retry| Retry {
+            at: time(retry.at_ms),
+            interval: time(retry.interval_ms),
+        });
+        let entry = Entry {
+            outcome: self.outcome,
+            at: time(self.at_ms),
+            until: time(self.until_ms),
+            retry,
+        };
         (self.key, entry)
     }
 }

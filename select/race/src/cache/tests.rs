@@ -17,23 +17,42 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-const WON: Outcome = Outcome::Won { took: Duration::from_millis(20) };
+const WON: Outcome = Outcome::Won {
+    took: Duration::from_millis(20),
+};
 const BLOCKED: Outcome = Outcome::Failed(Failure::Timeout);
 
 fn lost(had_a_head_start: bool) -> Outcome {
-    Outcome::Lost { had_a_head_start, after: Duration::ZERO }
+    Outcome::Lost {
+        had_a_head_start,
+        after: Duration::ZERO,
+    }
 }
 
 #[test]
 fn winning_losing_failing_and_blocked_are_four_things() {
     let mut cache = Cache::default();
     let outcomes = [
-        ("w", WON, Knowledge::Won { took: Duration::from_millis(20) }),
+        (
+            "w",
+            WON,
+            Knowledge::Won {
+                took: Duration::from_millis(20),
+            },
+        ),
         ("l", lost(false), Knowledge::Lost { probe: false }),
         ("r", Outcome::Failed(Failure::Refused), Knowledge::Failed),
         ("s", Outcome::Failed(Failure::Security), Knowledge::Failed),
-        ("t", Outcome::Failed(Failure::Timeout), Knowledge::Blocked { probe: false }),
-        ("p", Outcome::Failed(Failure::Prohibited), Knowledge::Blocked { probe: false }),
+        (
+            "t",
+            Outcome::Failed(Failure::Timeout),
+            Knowledge::Blocked { probe: false },
+        ),
+        (
+            "p",
+            Outcome::Failed(Failure::Prohibited),
+            Knowledge::Blocked { probe: false },
+        ),
         ("x", Outcome::Failed(Failure::Local), Knowledge::Unknown),
         ("y", Outcome::Failed(Failure::InterfaceGone), Knowledge::Unknown),
     ];
@@ -43,15 +62,25 @@ fn winning_losing_failing_and_blocked_are_four_things() {
     for (remote, _, known) in outcomes {
         assert_eq!(cache.consult(&key(remote, "tcp"), at(1)), known, "{remote}");
     }
-    assert_eq!(cache.consult(&key("w", "sctp"), at(1)), Knowledge::Unknown, "another transport");
+    assert_eq!(
+        cache.consult(&key("w", "sctp"), at(1)),
+        Knowledge::Unknown,
+        "another transport"
+    );
 }
 
 #[test]
 fn nothing_is_used_on_another_network_or_interface() {
     let mut cache = Cache::default();
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key { network: "office".into(), ..key("a", "tcp") };
-    let by_wire = Key { interface: "eth".into(), ..key("a", "tcp") };
+    let elsewhere = Key {
+        network: "office".into(),
+        ..key("a", "tcp")
+    };
+    let by_wire = Key {
+        interface: "eth".into(),
+        ..key("a", "tcp")
+    };
     assert_eq!(cache.consult(&elsewhere, at(1)), Knowledge::Unknown);
     assert_eq!(cache.consult(&by_wire, at(1)), Knowledge::Unknown);
 }
@@ -73,22 +102,52 @@ fn entries_expire() {
 #[test]
 fn a_losers_entry_never_outlives_the_winners() {
     let early = lost(true);
-    let late = Outcome::Lost { had_a_head_start: true, after: Duration::from_secs(30) };
+    let late = Outcome::Lost {
+        had_a_head_start: true,
+        after: Duration::from_secs(30),
+    };
     for (outcome, seen) in [(early, 0), (late, 30), (lost(false), 0)] {
         let mut cache = Cache::default();
         cache.record(key("w", "tcp"), WON, at(0));
         cache.record(key("l", "tcp"), outcome, at(seen));
-        assert_ne!(cache.consult(&key("w", "tcp"), at(599)), Knowledge::Unknown, "{outcome:?}");
-        assert_ne!(cache.consult(&key("l", "tcp"), at(599)), Knowledge::Unknown, "{outcome:?}");
-        assert_eq!(cache.consult(&key("w", "tcp"), at(600)), Knowledge::Unknown, "{outcome:?}");
-        assert_eq!(cache.consult(&key("l", "tcp"), at(600)), Knowledge::Unknown, "{outcome:?}");
+        assert_ne!(
+            cache.consult(&key("w", "tcp"), at(599)),
+            Knowledge::Unknown,
+            "{outcome:?}"
+        );
+        assert_ne!(
+            cache.consult(&key("l", "tcp"), at(599)),
+            Knowledge::Unknown,
+            "{outcome:?}"
+        );
+        assert_eq!(
+            cache.consult(&key("w", "tcp"), at(600)),
+            Knowledge::Unknown,
+            "{outcome:?}"
+        );
+        assert_eq!(
+            cache.consult(&key("l", "tcp"), at(600)),
+            Knowledge::Unknown,
+            "{outcome:?}"
+        );
     }
-    let mut full = Cache::new(Limits { entries: 2, ..Limits::default() });
+    let mut full = Cache::new(Limits {
+        entries: 2,
+        ..Limits::default()
+    });
     full.record(key("a", "tcp"), WON, at(0));
     full.record(key("b", "tcp"), early, at(0));
     full.record(key("c", "tcp"), WON, at(1));
-    assert_ne!(full.consult(&key("a", "tcp"), at(1)), Knowledge::Unknown, "the winner stays");
-    assert_eq!(full.consult(&key("b", "tcp"), at(1)), Knowledge::Unknown, "the loser makes room");
+    assert_ne!(
+        full.consult(&key("a", "tcp"), at(1)),
+        Knowledge::Unknown,
+        "the winner stays"
+    );
+    assert_eq!(
+        full.consult(&key("b", "tcp"), at(1)),
+        Knowledge::Unknown,
+        "the loser makes room"
+    );
 }
 
 /// Decision 28: after 10 s, then twice as long, with a bound; by one only.
@@ -100,9 +159,16 @@ fn blocked_is_tried_again_and_rests_longer_each_time() {
         cache.record(key.clone(), BLOCKED, now);
         let due = cache.next_due(NETWORK).expect("a time");
         assert_eq!((due - now).as_secs(), expected);
-        assert_eq!(cache.consult(&key, due - Duration::from_millis(1)), Knowledge::Blocked { probe: false });
+        assert_eq!(
+            cache.consult(&key, due - Duration::from_millis(1)),
+            Knowledge::Blocked { probe: false }
+        );
         assert_eq!(cache.consult(&key, due), Knowledge::Blocked { probe: true });
-        assert_eq!(cache.consult(&key, due), Knowledge::Blocked { probe: false }, "one is enough");
+        assert_eq!(
+            cache.consult(&key, due),
+            Knowledge::Blocked { probe: false },
+            "one is enough"
+        );
         now = due;
     }
     cache.record(key.clone(), WON, now);
@@ -120,7 +186,10 @@ fn those_that_are_due_are_given_out_once() {
     cache.record(key("d", "sctp"), lost(true), at(5));
     assert_eq!(cache.take_due(NETWORK, at(9), 9), []);
     assert_eq!(cache.take_due("office", at(10), 9), []);
-    assert_eq!(cache.take_due(NETWORK, at(10), 2), [key("a", "sctp"), key("b", "sctp")]);
+    assert_eq!(
+        cache.take_due(NETWORK, at(10), 2),
+        [key("a", "sctp"), key("b", "sctp")]
+    );
     assert_eq!(cache.take_due(NETWORK, at(10), 9), [key("c", "sctp")]);
     assert_eq!(cache.take_due(NETWORK, at(15), 9), [key("d", "sctp")]);
 }
@@ -133,15 +202,35 @@ fn a_transport_that_several_remotes_are_silent_by_is_blocked_on_the_network() {
         cache.record(key(&number.to_string(), "sctp"), outcome, at(0));
         cache.record(key(&number.to_string(), "tcp"), WON, at(0));
     }
-    assert_eq!(cache.consult(&key("new", "sctp"), at(1)), Knowledge::Unknown, "two say nothing yet");
+    assert_eq!(
+        cache.consult(&key("new", "sctp"), at(1)),
+        Knowledge::Unknown,
+        "two say nothing yet"
+    );
     cache.record(key("2", "sctp"), lost(true), at(1));
-    assert_eq!(cache.consult(&key("new", "sctp"), at(2)), Knowledge::Blocked { probe: false });
+    assert_eq!(
+        cache.consult(&key("new", "sctp"), at(2)),
+        Knowledge::Blocked { probe: false }
+    );
     assert_eq!(cache.consult(&key("new", "tcp"), at(2)), Knowledge::Unknown);
-    let elsewhere = Key { network: "office".into(), ..key("new", "sctp") };
-    assert_eq!(cache.consult(&elsewhere, at(2)), Knowledge::Unknown, "another network");
+    let elsewhere = Key {
+        network: "office".into(),
+        ..key("new", "sctp")
+    };
+    assert_eq!(
+        cache.consult(&elsewhere, at(2)),
+        Knowledge::Unknown,
+        "another network"
+    );
     // It is asked again later, by one.
-    assert_eq!(cache.consult(&key("new", "sctp"), at(11)), Knowledge::Blocked { probe: true });
-    assert_eq!(cache.consult(&key("other", "sctp"), at(11)), Knowledge::Blocked { probe: false });
+    assert_eq!(
+        cache.consult(&key("new", "sctp"), at(11)),
+        Knowledge::Blocked { probe: true }
+    );
+    assert_eq!(
+        cache.consult(&key("other", "sctp"), at(11)),
+        Knowledge::Blocked { probe: false }
+    );
     // One answer, and it is the remotes and not the network.
     cache.record(key("new", "sctp"), Outcome::Failed(Failure::Refused), at(12));
     assert_eq!(cache.consult(&key("other", "sctp"), at(13)), Knowledge::Unknown);
@@ -153,7 +242,10 @@ fn a_network_event_forgets_what_was_blocked() {
     let mut cache = Cache::default();
     cache.record(key("a", "sctp"), BLOCKED, at(0));
     cache.record(key("a", "tcp"), WON, at(0));
-    let elsewhere = Key { network: "office".into(), ..key("a", "sctp") };
+    let elsewhere = Key {
+        network: "office".into(),
+        ..key("a", "sctp")
+    };
     cache.record(elsewhere.clone(), BLOCKED, at(0));
     cache.network_changed(NETWORK);
     assert_eq!(cache.consult(&key("a", "sctp"), at(1)), Knowledge::Unknown);
@@ -163,7 +255,10 @@ fn a_network_event_forgets_what_was_blocked() {
 
 #[test]
 fn memory_is_bounded() {
-    let limits = Limits { entries: 10, ..Limits::default() };
+    let limits = Limits {
+        entries: 10,
+        ..Limits::default()
+    };
     let mut cache = Cache::new(limits);
     cache.record(key(&"x".repeat(257), "tcp"), WON, at(0));
     assert!(cache.is_empty(), "a text too long");
@@ -171,7 +266,11 @@ fn memory_is_bounded() {
         cache.record(key(&number.to_string(), "tcp"), WON, at(number));
         assert!(cache.len() <= 10);
     }
-    assert_ne!(cache.consult(&key("999", "tcp"), at(999)), Knowledge::Unknown, "the newest stay");
+    assert_ne!(
+        cache.consult(&key("999", "tcp"), at(999)),
+        Knowledge::Unknown,
+        "the newest stay"
+    );
     assert_eq!(cache.consult(&key("989", "tcp"), at(999)), Knowledge::Unknown);
     let mut none = Cache::new(Limits { entries: 0, ..limits });
     none.record(key("a", "tcp"), WON, at(0));
@@ -190,9 +289,20 @@ fn a_restart_forgets_nothing_that_is_valid() {
     let mut again = Cache::restore(Limits::default(), snapshot.clone(), at(10));
     assert_eq!(again.entries, cache.entries);
     let mut late = Cache::restore(Limits::default(), snapshot.clone(), at(100));
-    assert_eq!(late.consult(&key("c", "tcp"), at(100)), Knowledge::Unknown, "expired meanwhile");
-    assert_eq!(late.consult(&key("b", "sctp"), at(100)), Knowledge::Blocked { probe: true });
-    assert_eq!(again.consult(&key("b", "sctp"), at(21)), Knowledge::Blocked { probe: false }, "20 s at 22");
+    assert_eq!(
+        late.consult(&key("c", "tcp"), at(100)),
+        Knowledge::Unknown,
+        "expired meanwhile"
+    );
+    assert_eq!(
+        late.consult(&key("b", "sctp"), at(100)),
+        Knowledge::Blocked { probe: true }
+    );
+    assert_eq!(
+        again.consult(&key("b", "sctp"), at(21)),
+        Knowledge::Blocked { probe: false },
+        "20 s at 22"
+    );
     let back = Cache::restore(Limits::default(), snapshot, Duration::from_millis(1500));
     assert_eq!(back.len(), 1, "what comes from the future is left out");
 }
@@ -208,7 +318,11 @@ fn a_store_that_lies_does_no_harm() {
     let restore = |text: &str| {
         serde_json::from_str(text).map(|snapshot| Cache::restore(Limits::default(), snapshot, at(1)))
     };
-    assert_eq!(restore(&text(u64::MAX, "")).expect("a snapshot").len(), 0, "it lives for ever");
+    assert_eq!(
+        restore(&text(u64::MAX, "")).expect("a snapshot").len(),
+        0,
+        "it lives for ever"
+    );
     let retry = r#","retry":{"at_ms":18446744073709551615,"interval_ms":0}"#;
     let cache = restore(&text(600_000, retry)).expect("a snapshot");
     assert_eq!(cache.next_due(NETWORK), None, "never before it expires");

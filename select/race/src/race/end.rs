@@ -52,7 +52,8 @@ impl Race {
         }
         let is_over = self.profile.losers_are_cancelled;
         // What only a race without another hope would have started is not tried after a victory.
-        self.line.retain(|&index| !is_over && !self.entrants[index].candidate.is_last_resort);
+        self.line
+            .retain(|&index| !is_over && !self.entrants[index].candidate.is_last_resort);
     }
 
     /// One that was started and lost. What was blocked before stays so: it had no chance to show.
@@ -64,15 +65,22 @@ impl Race {
         if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
             let had_a_head_start = winner.is_some_and(|(start, _)| since < start);
             let after = winner.map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
-            let outcome = Outcome::Lost { had_a_head_start, after };
+            let outcome = Outcome::Lost {
+                had_a_head_start,
+                after,
+            };
             actions.push(Action::Record(entrant.candidate.id, outcome));
         }
     }
 
     /// When the winner was started, and when it won.
     fn victory(&self) -> Option<(Duration, Duration)> {
-        let Phase::Won(winner) = self.phase else { return None };
-        let State::Won { since, took } = self.entrants[winner].state else { return None };
+        let Phase::Won(winner) = self.phase else {
+            return None;
+        };
+        let State::Won { since, took } = self.entrants[winner].state else {
+            return None;
+        };
         Some((since, since.saturating_add(took)))
     }
 
@@ -99,19 +107,30 @@ impl Race {
             return Outcome::Won { took };
         };
         let winning = &self.entrants[winner];
-        let State::Won { took: best, .. } = winning.state else { return Outcome::Won { took } };
+        let State::Won { took: best, .. } = winning.state else {
+            return Outcome::Won { took };
+        };
         let spacing = self.profile.spacing;
         let delay = match candidate.priority <= winning.candidate.priority
             && candidate.rank <= winning.candidate.rank
         {
-            true => spacing.after(candidate.priority, candidate.round_trip, winning.candidate.priority),
+            true => spacing.after(
+                candidate.priority,
+                candidate.round_trip,
+                winning.candidate.priority,
+            ),
             false => Duration::ZERO,
         };
         match took <= best.saturating_add(delay) {
             true => Outcome::Won { took },
             false => {
-                let after = self.victory().map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
-                Outcome::Lost { had_a_head_start: false, after }
+                let after = self
+                    .victory()
+                    .map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
+                Outcome::Lost {
+                    had_a_head_start: false,
+                    after,
+                }
             }
         }
     }
@@ -131,7 +150,11 @@ impl Race {
             return self.lose(Why::Cancelled, actions);
         }
         self.line.clear();
-        for entrant in self.entrants.iter_mut().filter(|entrant| entrant.since().is_some()) {
+        for entrant in self
+            .entrants
+            .iter_mut()
+            .filter(|entrant| entrant.since().is_some())
+        {
             entrant.state = State::Out(Failure::NotStarted);
             actions.push(Action::Cancel(entrant.candidate.id));
         }
@@ -175,6 +198,10 @@ impl Race {
             candidates.push((id, reason));
         }
         let questions = std::mem::take(&mut self.unanswered);
-        actions.push(Action::AllFailed(Defeat { why, candidates, questions }));
+        actions.push(Action::AllFailed(Defeat {
+            why,
+            candidates,
+            questions,
+        }));
     }
 }

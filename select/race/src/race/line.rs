@@ -12,7 +12,12 @@ impl Race {
     /// Puts those that wait in order.
     pub(super) fn arrange(&mut self) {
         let entrants = &self.entrants;
-        order::arrange(&mut self.line, &self.starts, |index| &entrants[index].candidate, &self.profile);
+        order::arrange(
+            &mut self.line,
+            &self.starts,
+            |index| &entrants[index].candidate,
+            &self.profile,
+        );
     }
 
     /// Whether candidates are still to be started although the race is won.
@@ -54,7 +59,9 @@ impl Race {
             return Some(opens);
         }
         let planned = self.planned(next, opens);
-        let overtakes = self.overtakes(next).then(|| self.last_start.saturating_add(profile::LEAST_DELAY));
+        let overtakes = self
+            .overtakes(next)
+            .then(|| self.last_start.saturating_add(profile::LEAST_DELAY));
         Some(opens.max(overtakes.map_or(planned, |at| at.min(planned))))
     }
 
@@ -81,7 +88,9 @@ impl Race {
         let is_favourite = order::class(next, &self.profile) == Class::Favourite;
         let is_worse = !is_favourite && self.entrants.iter().any(is_better);
         let known_since = self.first_found.filter(|_| is_asked && is_worse);
-        known_since.map_or(Duration::ZERO, |found| found.saturating_add(self.profile.resolution_delay()))
+        known_since.map_or(Duration::ZERO, |found| {
+            found.saturating_add(self.profile.resolution_delay())
+        })
     }
 
     /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
@@ -93,13 +102,18 @@ impl Race {
         }
         let found = self.first_found?;
         let (awaited, questions) = (self.profile.awaited, self.questions);
-        let has_ipv6 = self.line.iter().any(|&index| self.entrants[index].candidate.family == Family::Ipv6);
+        let has_ipv6 = self
+            .line
+            .iter()
+            .any(|&index| self.entrants[index].candidate.family == Family::Ipv6);
         let is_missing = (awaited.ipv4 && questions.ipv4 > 0)
             || (awaited.ipv6 && questions.ipv6 > 0 && !has_ipv6)
             || (awaited.service && questions.service > 0);
         let first = &self.entrants[*self.line.first()?].candidate;
-        let is_doubted =
-            matches!(first.known, Knowledge::Lost { .. } | Knowledge::Failed | Knowledge::Blocked { .. });
+        let is_doubted = matches!(
+            first.known,
+            Knowledge::Lost { .. } | Knowledge::Failed | Knowledge::Blocked { .. }
+        );
         let is_missing = is_missing || (is_doubted && !questions.are_answered());
         if !is_missing || order::class(first, &self.profile) == Class::Favourite {
             return Some(self.now);
@@ -139,7 +153,9 @@ impl Race {
         let busy = self.entrants.iter().filter_map(|entrant| entrant.since());
         let expires = busy.map(|since| since.saturating_add(limit)).min();
         let is_racing = self.phase == Phase::Racing;
-        let next = (is_racing || self.starts_go_on()).then(|| self.next_start()).flatten();
+        let next = (is_racing || self.starts_go_on())
+            .then(|| self.next_start())
+            .flatten();
         let deadline = is_racing.then(|| self.deadline());
         let wake = [expires, next, deadline].into_iter().flatten().min();
         if wake != self.told {

@@ -160,7 +160,9 @@ impl Race {
     }
 
     fn find(&self, id: CandidateId) -> Option<usize> {
-        self.entrants.iter().position(|entrant| entrant.candidate.id == id)
+        self.entrants
+            .iter()
+            .position(|entrant| entrant.candidate.id == id)
     }
 
     fn found(&mut self, question: Option<Question>, candidates: Vec<Candidate>) {
@@ -219,7 +221,9 @@ impl Race {
 
     fn withdrawn(&mut self, ids: &[CandidateId]) {
         for &id in ids {
-            let index = self.find(id).filter(|&index| self.entrants[index].state == State::Waiting);
+            let index = self
+                .find(id)
+                .filter(|&index| self.entrants[index].state == State::Waiting);
             if let Some(index) = index {
                 self.entrants[index].state = State::Out(Failure::NotStarted);
                 self.line.retain(|&waiting| waiting != index);
@@ -280,7 +284,8 @@ impl Race {
                 State::Won { .. } | State::Failed(_) | State::Out(_) => {}
             }
         }
-        self.line.retain(|&index| self.entrants[index].state == State::Waiting);
+        self.line
+            .retain(|&index| self.entrants[index].state == State::Waiting);
         self.arrange();
     }
 
@@ -289,7 +294,9 @@ impl Race {
         let limit = self.profile.attempt_limit();
         for index in 0..self.entrants.len() {
             let entrant = &self.entrants[index];
-            let is_late = entrant.since().is_some_and(|since| since.saturating_add(limit) <= self.now);
+            let is_late = entrant
+                .since()
+                .is_some_and(|since| since.saturating_add(limit) <= self.now);
             if is_late {
                 let id = entrant.candidate.id;
                 actions.push(Action::Cancel(id));

@@ -211,7 +211,10 @@ impl Document {
             scheduler: "ecf".into(),
             session: Config::default(),
             tcp: TcpOptions::default(),
-            quic: QuicOptions { idle_timeout: Some(Duration::from_secs(30)), ..QuicOptions::default() },
+            quic: QuicOptions {
+                idle_timeout: Some(Duration::from_secs(30)),
+                ..QuicOptions::default()
+            },
             sctp: SctpOptions::default(),
             mtp: MtpOptions::default(),
             stacks: Vec::new(),
@@ -227,9 +230,17 @@ impl Document {
     /// # Errors
     /// A connection is QUIC, which has it always.
     pub fn without_tls(&mut self) -> Result<(), DocumentError> {
-        if let Some(index) = self.connections.iter().position(|one| one.transport == Transport::Quic) {
+        if let Some(index) = self
+            .connections
+            .iter()
+            .position(|one| one.transport == Transport::Quic)
+        {
             let path = format!("connection_priority[{index}]");
-            return Err(DocumentError { path, message: "QUIC has TLS always".into(), hint: None });
+            return Err(DocumentError {
+                path,
+                message: "QUIC has TLS always".into(),
+                hint: None,
+            });
         }
         self.session.security = Security::None;
         self.tls = Tls::default();

@@ -77,16 +77,25 @@ impl Document {
     /// No way is left.
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
         let warnings = self.unfulfilled.clone();
-        let mut plan = Plan { ways: Vec::new(), warnings, meters: Vec::new() };
+        let mut plan = Plan {
+            ways: Vec::new(),
+            warnings,
+            meters: Vec::new(),
+        };
         let mut paths = Paths::default();
         for (index, connection) in self.connections.iter().enumerate() {
             let place = format!("connection_priority[{index}]");
-            let warn = |message: String| Warning { path: place.clone(), message };
+            let warn = |message: String| Warning {
+                path: place.clone(),
+                message,
+            };
             if connection.transport == Transport::Mptcp && !machine.mptcp {
-                plan.warnings.push(warn("this kernel has no MPTCP: TCP is used".into()));
+                plan.warnings
+                    .push(warn("this kernel has no MPTCP: TCP is used".into()));
             }
             if connection.transport == Transport::Sctp && self.is_secure() {
-                plan.warnings.push(warn("SCTP has no security, and the session is to have it".into()));
+                plan.warnings
+                    .push(warn("SCTP has no security, and the session is to have it".into()));
                 continue;
             }
             if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
@@ -129,10 +138,20 @@ impl Document {
                 if let Some(quota) = connection.quota.filter(|_| !is_known) {
                     let key = interface.clone().unwrap_or_else(|| "any".into());
                     let place = format!("{place}.quota");
-                    plan.meters.push(Meter { path, key, quota, period: connection.period, place });
+                    plan.meters.push(Meter {
+                        path,
+                        key,
+                        quota,
+                        period: connection.period,
+                        place,
+                    });
                 }
                 // One association has all addresses of the server.
-                let each = if connection.transport == Transport::Sctp { peers.len() } else { 1 };
+                let each = if connection.transport == Transport::Sctp {
+                    peers.len()
+                } else {
+                    1
+                };
                 for peers in peers.chunks(each.max(1)) {
                     let candidate = Candidate {
                         path,
@@ -146,14 +165,21 @@ impl Document {
                     } else {
                         interface.clone()
                     };
-                    plan.ways.extend(self.way(connection, peers, bound, machine).map(|way| (way, candidate)));
+                    plan.ways.extend(
+                        self.way(connection, peers, bound, machine)
+                            .map(|way| (way, candidate)),
+                    );
                 }
             }
         }
         if plan.ways.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
             let message = format!("no way to {} is left: {}", self.host, why.join("; "));
-            return Err(DocumentError { path: "connection_priority".into(), message, hint: None });
+            return Err(DocumentError {
+                path: "connection_priority".into(),
+                message,
+                hint: None,
+            });
         }
         Ok(plan)
     }
@@ -171,18 +197,24 @@ impl Document {
                 (Some(name), _) => vec![name.clone()],
                 (None, _) if known(word) => vec![word.clone()],
                 (None, Some(kind)) => {
-                    let of_kind = machine.interfaces.iter().filter(|interface| interface.kind == kind);
+                    let of_kind = machine
+                        .interfaces
+                        .iter()
+                        .filter(|interface| interface.kind == kind);
                     of_kind.map(|interface| interface.name.clone()).collect()
                 }
                 (None, None) => vec![word.clone()],
             };
             if names.is_empty() {
-                missing
-                    .push(format!("there is no interface of the kind {word:?}; `interfaces` can name one"));
+                missing.push(format!(
+                    "there is no interface of the kind {word:?}; `interfaces` can name one"
+                ));
             }
             for name in names {
                 if !known(&name) {
-                    missing.push(format!("there is no interface {name:?} now; it is tried when it appears"));
+                    missing.push(format!(
+                        "there is no interface {name:?} now; it is tried when it appears"
+                    ));
                 }
                 if !found.contains(&Some(name.clone())) {
                     found.push(Some(name));
@@ -202,7 +234,10 @@ impl Document {
 
     /// Names whose addresses [`Machine::addresses`] should have.
     pub fn names(&self) -> BTreeSet<String> {
-        self.connections.iter().map(|connection| self.place(connection).0).collect()
+        self.connections
+            .iter()
+            .map(|connection| self.place(connection).0)
+            .collect()
     }
 
     /// `peers`: at least one, and just that one but for SCTP. None: there is no such stack.
@@ -215,22 +250,44 @@ impl Document {
     ) -> Option<Way> {
         let peer = peers[0];
         Some(match &connection.transport {
-            Transport::Sctp => Way::Sctp { peers: peers.into(), options: self.sctp.clone() },
+            Transport::Sctp => Way::Sctp {
+                peers: peers.into(),
+                options: self.sctp.clone(),
+            },
             Transport::Quic => {
-                let options = hawser_carrier_quic::QuicOptions { interface, ..self.quic.clone() };
-                Way::Quic { peer, local: None, options }
+                let options = hawser_carrier_quic::QuicOptions {
+                    interface,
+                    ..self.quic.clone()
+                };
+                Way::Quic {
+                    peer,
+                    local: None,
+                    options,
+                }
             }
             Transport::Mtp(program) => {
                 let fits = |stack: &&MtpStack| {
                     runs(stack, program) && Some(stack.interface()) == interface.as_deref()
                 };
                 let stack = machine.stacks.iter().find(fits)?.clone();
-                Way::Mtp { peer, stack, options: self.mtp.clone() }
+                Way::Mtp {
+                    peer,
+                    stack,
+                    options: self.mtp.clone(),
+                }
             }
             transport @ (Transport::Tcp | Transport::Mptcp) => {
                 let mptcp = *transport == Transport::Mptcp;
-                let options = hawser_carrier_tcp::TcpOptions { interface, mptcp, ..self.tcp.clone() };
-                Way::Tcp { peer, local: None, options }
+                let options = hawser_carrier_tcp::TcpOptions {
+                    interface,
+                    mptcp,
+                    ..self.tcp.clone()
+                };
+                Way::Tcp {
+                    peer,
+                    local: None,
+                    options,
+                }
             }
         })
     }
@@ -242,9 +299,15 @@ fn runs(stack: &MtpStack, program: &str) -> bool {
 
 /// The interfaces of the stacks that run a program, among those that are wanted. None stands for any.
 fn stacks(program: &str, wanted: &[Option<String>], machine: &Machine) -> Vec<Option<String>> {
-    let names =
-        machine.stacks.iter().filter(|stack| runs(stack, program)).map(|stack| stack.interface().to_owned());
-    names.map(Some).filter(|name| wanted.contains(&None) || wanted.contains(name)).collect()
+    let names = machine
+        .stacks
+        .iter()
+        .filter(|stack| runs(stack, program))
+        .map(|stack| stack.interface().to_owned());
+    names
+        .map(Some)
+        .filter(|name| wanted.contains(&None) || wanted.contains(name))
+        .collect()
 }
 
 fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<SocketAddr> {
@@ -254,7 +317,10 @@ fn peers(host: &str, port: u16, family: Family, machine: &Machine) -> Vec<Socket
         Family::V6 => address.is_ipv6(),
     };
     let known = machine.addresses.get(host).into_iter().flatten();
-    known.filter(fits).map(|address| SocketAddr::new(*address, port)).collect()
+    known
+        .filter(fits)
+        .map(|address| SocketAddr::new(*address, port))
+        .collect()
 }
 
 /// Which connections are alternatives: those of one number, else those that share an interface.

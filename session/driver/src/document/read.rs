@@ -22,7 +22,11 @@ static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
 });
 
 fn error(path: &str, message: impl Into<String>, hint: Option<&str>) -> DocumentError {
-    DocumentError { path: path.into(), message: message.into(), hint: hint.map(Into::into) }
+    DocumentError {
+        path: path.into(),
+        message: message.into(),
+        hint: hint.map(Into::into),
+    }
 }
 
 impl Document {
@@ -37,11 +41,16 @@ impl Document {
                 serde_json::from_str(text).map_err(|wrong| vec![error("", wrong.to_string(), None)])?
             }
             Format::Toml => toml::from_str(text).map_err(|wrong| {
-                let line = wrong.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+                let line = wrong
+                    .span()
+                    .map_or(1, |span| text[..span.start].lines().count().max(1));
                 vec![error("", format!("line {line}: {}", wrong.message()), None)]
             })?,
         };
-        let mut errors: Vec<_> = VALIDATOR.iter_errors(&value).flat_map(|wrong| explain(&wrong)).collect();
+        let mut errors: Vec<_> = VALIDATOR
+            .iter_errors(&value)
+            .flat_map(|wrong| explain(&wrong))
+            .collect();
         if !errors.is_empty() {
             errors.dedup();
             return Err(errors);
@@ -58,7 +67,11 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
         ValidationErrorKind::AdditionalProperties { unexpected } => unexpected
             .iter()
             .map(|key| {
-                let within = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let within = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
                 let like = nearest(key).map(|like| format!("did you mean `{like}`?"));
                 error(&within, "there is no such key", like.as_deref())
             })
@@ -73,7 +86,11 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
                 false => context.get(usize::from(text)),
             };
             let details: Vec<_> = branch.into_iter().flatten().flat_map(explain).collect();
-            if details.is_empty() { vec![error(&path, wrong.to_string(), None)] } else { details }
+            if details.is_empty() {
+                vec![error(&path, wrong.to_string(), None)]
+            } else {
+                details
+            }
         }
         ValidationErrorKind::Pattern { .. } if path.ends_with("scheduler") => vec![error(
             &path,
@@ -83,7 +100,11 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
             ),
         )],
         ValidationErrorKind::Pattern { .. } if path.ends_with("[0]") || path.ends_with("transport") => {
-            vec![error(&path, format!("{} is no transport", wrong.instance()), Some(Transport::NAMES))]
+            vec![error(
+                &path,
+                format!("{} is no transport", wrong.instance()),
+                Some(Transport::NAMES),
+            )]
         }
         ValidationErrorKind::Pattern { .. } => {
             let form = match path.rsplit('.').next().unwrap_or_default() {
@@ -92,14 +113,22 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
                 "quota" | "not_sent" | "pacing" => "bytes, or a number with B, KB, MB, GB, KiB, MiB or GiB",
                 _ => "seconds, or a number with ms, s or min",
             };
-            vec![error(&path, format!("{} is not understood", wrong.instance()), Some(form))]
+            vec![error(
+                &path,
+                format!("{} is not understood", wrong.instance()),
+                Some(form),
+            )]
         }
         // The library names no more than two of four or more.
         ValidationErrorKind::Enum { options } if options.as_array().is_some_and(|all| all.len() > 3) => {
             let all = options.as_array().into_iter().flatten().map(ToString::to_string);
             let all: Vec<String> = all.collect();
             let (last, others) = all.split_last().expect("more than three");
-            let message = format!("{} is not one of {} or {last}", wrong.instance(), others.join(", "));
+            let message = format!(
+                "{} is not one of {} or {last}",
+                wrong.instance(),
+                others.join(", ")
+            );
             vec![error(&path, message, None)]
         }
         _ => vec![error(&path, wrong.to_string(), None)],
@@ -108,11 +137,14 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
 
 /// `/connection_priority/1/quota` as people write it.
 fn dotted(pointer: &str) -> String {
-    pointer.split('/').skip(1).fold(String::new(), |path, part| match part.parse::<usize>() {
-        Ok(index) => format!("{path}[{index}]"),
-        Err(_) if path.is_empty() => part.to_owned(),
-        Err(_) => format!("{path}.{part}"),
-    })
+    pointer
+        .split('/')
+        .skip(1)
+        .fold(String::new(), |path, part| match part.parse::<usize>() {
+            Ok(index) => format!("{path}[{index}]"),
+            Err(_) if path.is_empty() => part.to_owned(),
+            Err(_) => format!("{path}.{part}"),
+        })
 }
 
 /// A key of the schema that looks like this one.
@@ -140,27 +172,39 @@ fn nearest(key: &str) -> Option<String> {
 fn fill(value: &Value) -> Result<Document, DocumentError> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let mut document = Document::new(value["remote_host"].as_str().unwrap_or_default())?;
-    document.session_id = value["session_id"].as_str().filter(|id| *id != "random").and_then(hex);
-    document.connections =
-        value["connection_priority"].as_array().into_iter().flatten().map(connection).collect();
+    document.session_id = value["session_id"]
+        .as_str()
+        .filter(|id| *id != "random")
+        .and_then(hex);
+    document.connections = value["connection_priority"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(connection)
+        .collect();
     if let Some(names) = value["interfaces"].as_object() {
-        document.interfaces =
-            names.iter().filter_map(|(word, name)| Some((word.clone(), text(name)?))).collect();
+        document.interfaces = names
+            .iter()
+            .filter_map(|(word, name)| Some((word.clone(), text(name)?)))
+            .collect();
     }
     fill_session(&mut document, &value["multi_config"]);
     let tcp = &value["tcp_config"];
     document.tcp.nagle = tcp["nagle"].as_bool().unwrap_or(document.tcp.nagle);
     document.tcp.idle_timeout = time(&tcp["idle_timeout"]).filter(|time| !time.is_zero());
     document.tcp.congestion = text(&tcp["congestion"]);
-    document.tcp.not_sent = size(&tcp["not_sent"])
-        .map_or(document.tcp.not_sent, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+    document.tcp.not_sent = size(&tcp["not_sent"]).map_or(document.tcp.not_sent, |bytes| {
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    });
     document.tcp.pacing = size(&tcp["pacing"]);
     let quic = &value["quic_config"];
     if let Some(idle) = time(&quic["idle_timeout"]) {
         document.quic.idle_timeout = (!idle.is_zero()).then_some(idle);
     }
-    document.quic.congestion =
-        quic["congestion"].as_str().and_then(Congestion::by_name).unwrap_or(document.quic.congestion);
+    document.quic.congestion = quic["congestion"]
+        .as_str()
+        .and_then(Congestion::by_name)
+        .unwrap_or(document.quic.congestion);
     document.quic.keep_alive = time(&quic["keep_alive"]).filter(|time| !time.is_zero());
     let sctp = &value["sctp_config"];
     document.sctp.idle_timeout = time(&sctp["idle_timeout"]).unwrap_or(document.sctp.idle_timeout);
@@ -183,7 +227,12 @@ fn fill(value: &Value) -> Result<Document, DocumentError> {
     if tls["tls"] == "none" {
         document.session.security = Security::None;
     }
-    document.fallback = value["fallback"].as_array().into_iter().flatten().filter_map(text).collect();
+    document.fallback = value["fallback"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(text)
+        .collect();
     document.state = match value["state"].as_str() {
         None => StatePlace::Usual,
         Some("none") => StatePlace::Nowhere,
@@ -215,15 +264,26 @@ fn connection(value: &Value) -> Connection {
         Value::Array(parts) => parts.get(index).cloned().unwrap_or_default(),
         _ => value[key].clone(),
     };
-    let number =
-        |key: &str| value.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let number = |key: &str| {
+        value
+            .get(key)
+            .and_then(Value::as_u64)
+            .and_then(|number| u32::try_from(number).ok())
+    };
     let interfaces = match part(2, "interfaces") {
         Value::String(one) => vec![one],
-        Value::Array(several) => several.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Array(several) => several
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => Vec::new(),
     };
     Connection {
-        transport: part(0, "transport").as_str().and_then(Transport::by_name).unwrap_or(Transport::Tcp),
+        transport: part(0, "transport")
+            .as_str()
+            .and_then(Transport::by_name)
+            .unwrap_or(Transport::Tcp),
         family: match part(1, "ip").as_str() {
             Some("ipv4") => Family::V4,
             Some("ipv6") => Family::V6,
@@ -249,17 +309,25 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     let wrong = |key: &str, why: String| error(&format!("mtp_config.stacks.{name}.{key}"), why, None);
     let texts = |key: &str| match &described[key] {
         Value::String(one) => vec![one.clone()],
-        several => {
-            several.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-        }
+        several => several
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
     };
     let addresses = |key: &str| {
-        let parsed = texts(key).into_iter().map(|text| parse_address(&text).map_err(|why| wrong(key, why)));
+        let parsed = texts(key)
+            .into_iter()
+            .map(|text| parse_address(&text).map_err(|why| wrong(key, why)));
         parsed.collect::<Result<Vec<_>, _>>()
     };
     let device = format!("{}:{name}", described["device"].as_str().unwrap_or("packet"));
-    let gateway =
-        |text: String| text.parse().map_err(|_| wrong("gateway", format!("{text:?} is no address")));
+    let gateway = |text: String| {
+        text.parse()
+            .map_err(|_| wrong("gateway", format!("{text:?} is no address")))
+    };
     Ok(Stack {
         program: described["program"].as_str().unwrap_or("tcp").to_owned(),
         params: texts("params"),
@@ -267,7 +335,10 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
         setup: Setup {
             device: device.parse().map_err(|why| wrong("device", why))?,
             addresses: addresses("address")?,
-            gateways: texts("gateway").into_iter().map(gateway).collect::<Result<_, _>>()?,
+            gateways: texts("gateway")
+                .into_iter()
+                .map(gateway)
+                .collect::<Result<_, _>>()?,
             kernel_addresses: addresses("kernel_address")?,
             offload: true,
             faults: None,
@@ -285,18 +356,30 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
         for (index, connection) in document.connections.iter().enumerate() {
             if connection.transport == Transport::Sctp {
                 let path = format!("connection_priority[{index}]");
-                wrong(&path, "SCTP has no security", "say `tls: none` in ssl_config, or leave SCTP out");
+                wrong(
+                    &path,
+                    "SCTP has no security",
+                    "say `tls: none` in ssl_config, or leave SCTP out",
+                );
             }
         }
     } else {
         for (index, connection) in document.connections.iter().enumerate() {
             if connection.transport == Transport::Quic {
                 let path = format!("connection_priority[{index}]");
-                wrong(&path, "QUIC has TLS, and ssl_config.tls is `none`", "leave one of the two out");
+                wrong(
+                    &path,
+                    "QUIC has TLS, and ssl_config.tls is `none`",
+                    "leave one of the two out",
+                );
             }
         }
         if tls.certificate.is_some() || tls.pin.is_some() || tls.name.is_some() {
-            wrong("ssl_config", "certificates are given, and tls is `none`", "leave one of the two out");
+            wrong(
+                "ssl_config",
+                "certificates are given, and tls is `none`",
+                "leave one of the two out",
+            );
         }
         if !document.fallback.is_empty() {
             wrong(
@@ -307,37 +390,69 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
         }
     }
     if tls.pin.is_some() && tls.certificate.is_some() {
-        wrong("ssl_config.pin", "a pinned certificate needs no `cert`", "leave one of the two out");
+        wrong(
+            "ssl_config.pin",
+            "a pinned certificate needs no `cert`",
+            "leave one of the two out",
+        );
     }
     let stagger = !value["multi_config"]["stagger"].is_null();
     if stagger && !matches!(document.session.opening, Opening::Staggered(_)) {
-        wrong("multi_config.stagger", "connect is not `stagger`", "leave one of the two out");
+        wrong(
+            "multi_config.stagger",
+            "connect is not `stagger`",
+            "leave one of the two out",
+        );
     }
     if document.connections.iter().all(|connection| connection.backup) {
-        wrong("connection_priority", "every connection is a backup", "at least one must not be");
+        wrong(
+            "connection_priority",
+            "every connection is a backup",
+            "at least one must not be",
+        );
     }
-    let used = |transport| document.connections.iter().any(|connection| connection.transport == transport);
+    let used = |transport| {
+        document
+            .connections
+            .iter()
+            .any(|connection| connection.transport == transport)
+    };
     for (key, is_used) in [
         ("quic_config", used(Transport::Quic)),
         ("mptcp_config", used(Transport::Mptcp)),
         ("sctp_config", used(Transport::Sctp)),
-        ("mtp_config", document.connections.iter().any(|one| matches!(one.transport, Transport::Mtp(_)))),
+        (
+            "mtp_config",
+            document
+                .connections
+                .iter()
+                .any(|one| matches!(one.transport, Transport::Mtp(_))),
+        ),
         ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
     ] {
         if !value[key].is_null() && !is_used {
             let path = key.to_owned();
-            document.unfulfilled.push(Warning { path, message: "no connection uses it".into() });
+            document.unfulfilled.push(Warning {
+                path,
+                message: "no connection uses it".into(),
+            });
         }
     }
     if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str()
         && scheduler != "default"
     {
         let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
-        document.unfulfilled.push(Warning { path: "mptcp_config.scheduler".into(), message });
+        document.unfulfilled.push(Warning {
+            path: "mptcp_config.scheduler".into(),
+            message,
+        });
     }
     if !value["wifi_config"]["power_savings"].is_null() {
         let message = "the power saving of WiFi is not set: that is the system's to do".into();
-        document.unfulfilled.push(Warning { path: "wifi_config.power_savings".into(), message });
+        document.unfulfilled.push(Warning {
+            path: "wifi_config.power_savings".into(),
+            message,
+        });
     }
     (!errors.is_empty()).then_some(errors)
 }
@@ -349,15 +464,28 @@ pub(super) fn host(text: &str, path: &str) -> Result<(String, u16), DocumentErro
     let (host, port) = if text.parse::<Ipv6Addr>().is_ok() {
         (text, None)
     } else if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or_else(|| bad("the bracket is not closed"))?;
-        address.parse::<Ipv6Addr>().map_err(|_| bad("no IPv6 address is in the brackets"))?;
-        (address, port.strip_prefix(':').or((!port.is_empty()).then_some(port)))
+        let (address, port) = rest
+            .split_once(']')
+            .ok_or_else(|| bad("the bracket is not closed"))?;
+        address
+            .parse::<Ipv6Addr>()
+            .map_err(|_| bad("no IPv6 address is in the brackets"))?;
+        (
+            address,
+            port.strip_prefix(':').or((!port.is_empty()).then_some(port)),
+        )
     } else {
-        text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)))
+        text.split_once(':')
+            .map_or((text, None), |(host, port)| (host, Some(port)))
     };
     if host.is_empty() || host.contains(char::is_whitespace) {
         return Err(bad("there is no name"));
     }
-    let port = port.map_or(Ok(PORT), |port| port.parse().ok().filter(|port| *port > 0).ok_or(()));
-    Ok((host.to_owned(), port.map_err(|()| bad("the port is no number from 1 to 65535"))?))
+    let port = port.map_or(Ok(PORT), |port| {
+        port.parse().ok().filter(|port| *port > 0).ok_or(())
+    });
+    Ok((
+        host.to_owned(),
+        port.map_err(|()| bad("the port is no number from 1 to 65535"))?,
+    ))
 }

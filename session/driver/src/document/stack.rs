@@ -56,7 +56,10 @@ impl Stack {
     /// The name of the program, without folder and ending.
     #[must_use]
     pub fn name(&self) -> &str {
-        Path::new(&self.program).file_stem().and_then(|stem| stem.to_str()).unwrap_or(&self.program)
+        Path::new(&self.program)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or(&self.program)
     }
 
     /// The interface that it is on.
@@ -83,13 +86,19 @@ impl Stack {
     pub fn start(&self) -> io::Result<MtpStack> {
         let named = |why: StackError| {
             let (transport, interface) = (self.transport(), self.interface().to_owned());
-            io::Error::other(StartError { transport, interface, why })
+            io::Error::other(StartError {
+                transport,
+                interface,
+                why,
+            })
         };
         let device = |why: String| named(StackError::Device(OpenError::Device(why)));
         let endpoint = self.open().map_err(named)?;
         let network = Network::start(endpoint).map_err(|error| device(error.to_string()))?;
         if let Some(bus) = process_bus() {
-            network.interact(&bus).map_err(|error| device(error.to_string()))?;
+            network
+                .interact(&bus)
+                .map_err(|error| device(error.to_string()))?;
         }
         Ok(MtpStack::new(network, self.name(), self.interface()))
     }

@@ -60,10 +60,19 @@ mod tests {
     fn numbers_have_units() {
         let times = [("250 ms", 0.25), ("1.5min", 90.0), ("2s", 2.0)];
         for (text, seconds) in times {
-            assert_eq!(time(&text.into()), Some(Duration::from_secs_f64(seconds)), "{text}");
+            assert_eq!(
+                time(&text.into()),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
         assert_eq!(time(&5.into()), Some(Duration::from_secs(5)));
-        let sizes = [("16 KiB", 16_384), ("1.5MB", 1_500_000), ("2GiB", 2 << 30), ("7 B", 7)];
+        let sizes = [
+            ("16 KiB", 16_384),
+            ("1.5MB", 1_500_000),
+            ("2GiB", 2 << 30),
+            ("7 B", 7),
+        ];
         for (text, bytes) in sizes {
             assert_eq!(size(&text.into()), Some(bytes), "{text}");
         }

@@ -65,13 +65,28 @@ async fn joins_led_astray_reach_the_right_server() {
     let first = serve(one, tls.clone(), door(1, one));
     let second = serve(two, tls, door(2, two));
     balance(balancer, [one, two]).await;
-    let tcp = || Way::Tcp { peer: balancer, local: None, options: TcpOptions::default() };
-    let quic = Way::Quic { peer: balancer, local: None, options: QuicOptions::default() };
+    let tcp = || Way::Tcp {
+        peer: balancer,
+        local: None,
+        options: TcpOptions::default(),
+    };
+    let quic = Way::Quic {
+        peer: balancer,
+        local: None,
+        options: QuicOptions::default(),
+    };
     let client = connect(ClientConfig {
-        session: Config { opening: Opening::Sequential, ..Config::default() },
+        session: Config {
+            opening: Opening::Sequential,
+            ..Config::default()
+        },
         name: None,
         scheduler: scheduler::by_name("rr").unwrap(),
-        ways: vec![(tcp(), Candidate::new(0)), (tcp(), Candidate::new(1)), (quic, Candidate::new(2))],
+        ways: vec![
+            (tcp(), Candidate::new(0)),
+            (tcp(), Candidate::new(1)),
+            (quic, Candidate::new(2)),
+        ],
         tls: Some((Trust::File(cert).client(&[]).unwrap(), "localhost".into())),
     })
     .unwrap();
@@ -79,8 +94,11 @@ async fn joins_led_astray_reach_the_right_server() {
     let live = || {
         let paths = client.paths();
         let is_live = |state| state == PathState::Live;
-        let live = paths.iter().filter(|(_, info)| info.report.is_some_and(|report| is_live(report.state)));
-        live.map(|(_, info)| (info.description.transport, info.description.peer)).collect::<Vec<_>>()
+        let live = paths
+            .iter()
+            .filter(|(_, info)| info.report.is_some_and(|report| is_live(report.state)));
+        live.map(|(_, info)| (info.description.transport, info.description.peer))
+            .collect::<Vec<_>>()
     };
     for _ in 0..500 {
         if live().len() == 3 {
@@ -90,7 +108,11 @@ async fn joins_led_astray_reach_the_right_server() {
     }
     assert_eq!(live(), [("tcp", balancer), ("tcp", one), ("quic", one)]);
     assert_eq!(client.counters().astray, 2);
-    assert_eq!(second.counts(), (2, 0), "refused and counted, and no session was made");
+    assert_eq!(
+        second.counts(),
+        (2, 0),
+        "refused and counted, and no session was made"
+    );
     assert_eq!(first.counts(), (0, 1));
 
     let data = vec![7; 4 << 20];
@@ -101,6 +123,12 @@ async fn joins_led_astray_reach_the_right_server() {
         stream.shutdown().await.unwrap();
     });
     let mut back = Vec::new();
-    server.accept().await.unwrap().read_to_end(&mut back).await.unwrap();
+    server
+        .accept()
+        .await
+        .unwrap()
+        .read_to_end(&mut back)
+        .await
+        .unwrap();
     assert!(back == data, "{} bytes", back.len());
 }

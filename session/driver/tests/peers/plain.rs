@@ -32,7 +32,16 @@ impl Drop for Peer {
 /// `openssl s_server`, which answers every request with a page about the connection.
 async fn openssl(folder: &Folder, address: SocketAddr) -> Peer {
     let child = Command::new("openssl")
-        .args(["s_server", "-www", "-quiet", "-tls1_3", "-alpn", HTTP, "-accept", &address.to_string()])
+        .args([
+            "s_server",
+            "-www",
+            "-quiet",
+            "-tls1_3",
+            "-alpn",
+            HTTP,
+            "-accept",
+            &address.to_string(),
+        ])
         .arg("-cert")
         .arg(folder.join("cert.pem"))
         .arg("-key")
@@ -65,19 +74,33 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
     let _peer = openssl(&folder, address).await;
     let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
-    wish.connections = vec![Wish::new(Transport::Tcp), Wish { path: Some(7), ..Wish::new(Transport::Tcp) }];
+    wish.connections = vec![
+        Wish::new(Transport::Tcp),
+        Wish {
+            path: Some(7),
+            ..Wish::new(Transport::Tcp)
+        },
+    ];
     let (connection, warnings) = open_any(&wish).await.unwrap();
     let mut stream = plain(connection);
-    assert_eq!((stream.protocol().as_str(), stream.description().transport), (HTTP, "tcp"));
+    assert_eq!(
+        (stream.protocol().as_str(), stream.description().transport),
+        (HTTP, "tcp")
+    );
     assert_eq!(
         warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        [format!("fallback: {address} speaks http/1.1 and not Hawser: one tcp connection, no other path")]
+        [format!(
+            "fallback: {address} speaks http/1.1 and not Hawser: one tcp connection, no other path"
+        )]
     );
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
     stream.flush().await.unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).await.unwrap();
-    assert!(page.starts_with("HTTP/1.0 200 ok") && page.contains("TLSv1.3"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.0 200 ok") && page.contains("TLSv1.3"),
+        "{page}"
+    );
     // OpenSSL serves the next one when this one is gone.
     drop(stream);
     // It is not remembered as one that speaks Hawser.
@@ -97,11 +120,16 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
     let address = free();
     let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
-    let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();
+    let tls = Identity::read(&cert, &key)
+        .unwrap()
+        .server(&[HTTP.to_owned()])
+        .unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
     let (connection, warnings) = open_any(&wish).await.unwrap();
     assert!(!connection.is_plain() && warnings.is_empty(), "{warnings:?}");
-    let Connection::Session(session) = connection else { return };
+    let Connection::Session(session) = connection else {
+        return;
+    };
     session.opened().await.unwrap();
     session.close(0).await.unwrap();
     drop(server);
@@ -113,7 +141,9 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
         }
     };
     let (connection, _) = open_any(&wish).await.unwrap();
-    let Connection::Session(session) = connection else { panic!("taken for less") };
+    let Connection::Session(session) = connection else {
+        panic!("taken for less")
+    };
     let error = session.opened().await.unwrap_err().to_string();
     assert!(error.contains("was seen to speak Hawser"), "{error}");
 }
@@ -141,7 +171,10 @@ async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
     wish.fallback = vec!["echo".into()];
     wish.connections = vec![Wish::new(Transport::Quic)];
     let mut stream = plain(open_any(&wish).await.unwrap().0);
-    assert_eq!((stream.protocol().as_str(), stream.description().transport), ("echo", "quic"));
+    assert_eq!(
+        (stream.protocol().as_str(), stream.description().transport),
+        ("echo", "quic")
+    );
     let data = vec![7; 300_000];
     stream.write_all(&data).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -158,11 +191,15 @@ async fn a_server_takes_plain_clients_beside_sessions() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
-    let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();
+    let tls = Identity::read(&cert, &key)
+        .unwrap()
+        .server(&[HTTP.to_owned()])
+        .unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
     let url = format!("https://localhost:{}/", address.port());
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--http1.1", "--resolve"]).arg(format!("localhost:{}:127.0.0.1", address.port()));
+    curl.args(["--silent", "--http1.1", "--resolve"])
+        .arg(format!("localhost:{}:127.0.0.1", address.port()));
     curl.arg("--cacert").arg(&cert).arg(&url).stdout(Stdio::piped());
     let curl = curl.spawn().expect("curl is installed");
     let mut stream = plain(server.accept_any().await.unwrap());
@@ -172,19 +209,33 @@ async fn a_server_takes_plain_clients_beside_sessions() {
         assert!(stream.read_buf(&mut request).await.unwrap() > 0);
     }
     assert!(request.starts_with(b"GET / HTTP/1.1\r\n"));
-    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nplain\n").await.unwrap();
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nplain\n")
+        .await
+        .unwrap();
     stream.shutdown().await.unwrap();
-    let output = tokio::task::spawn_blocking(|| curl.wait_with_output()).await.unwrap().unwrap();
+    let output = tokio::task::spawn_blocking(|| curl.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(output.stdout, b"plain\n");
 
     let mut wish = document(address, &cert, folder.join("state.json"));
     wish.fallback = vec![HTTP.into()];
     let (connection, _) = open_any(&wish).await.unwrap();
-    let Connection::Session(client) = connection else { panic!("it speaks Hawser") };
+    let Connection::Session(client) = connection else {
+        panic!("it speaks Hawser")
+    };
     let accepted = server.accept().await.unwrap();
     client.open().unwrap().write_all(b"session\n").await.unwrap();
     let mut text = String::new();
-    accepted.accept().await.unwrap().read_to_string(&mut text).await.unwrap();
+    accepted
+        .accept()
+        .await
+        .unwrap()
+        .read_to_string(&mut text)
+        .await
+        .unwrap();
     assert_eq!(text, "session\n");
 }
 
@@ -194,7 +245,10 @@ async fn a_plain_client_begins_no_session() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
-    let tls = Identity::read(&cert, &key).unwrap().server(&[HTTP.to_owned()]).unwrap();
+    let tls = Identity::read(&cert, &key)
+        .unwrap()
+        .server(&[HTTP.to_owned()])
+        .unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
     let mut offer = Arc::unwrap_or_clone(Trust::File(cert).client(&[]).unwrap());
     offer.alpn_protocols = vec![HTTP.into()];
@@ -203,7 +257,11 @@ async fn a_plain_client_begins_no_session() {
         name: None,
         scheduler: hawser_session_driver::scheduler::by_name("ecf").unwrap(),
         ways: vec![(
-            hawser_session_driver::Way::Tcp { peer: address, local: None, options: Default::default() },
+            hawser_session_driver::Way::Tcp {
+                peer: address,
+                local: None,
+                options: Default::default(),
+            },
             hawser_session_driver::Candidate::new(0),
         )],
         tls: Some((Arc::new(offer), "localhost".into())),
@@ -221,17 +279,26 @@ async fn a_plain_client_begins_no_session() {
 async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
-    let tls = TlsServer { config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap() };
+    let tls = TlsServer {
+        config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap(),
+    };
     let door = Door::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), Some(tls)).unwrap();
     let address = door.local().unwrap();
-    let tls =
-        TlsClient { config: Trust::File(cert).client(&[]).unwrap(), name: "localhost".try_into().unwrap() };
+    let tls = TlsClient {
+        config: Trust::File(cert).client(&[]).unwrap(),
+        name: "localhost".try_into().unwrap(),
+    };
     let serving = async { door.accept().await.unwrap().welcome().await.map(drop) };
     let options = TcpOptions::default();
-    let (served, client) =
-        tokio::join!(serving, hawser_carrier_tcp::connect(address, None, &options, Some(&tls)));
+    let (served, client) = tokio::join!(
+        serving,
+        hawser_carrier_tcp::connect(address, None, &options, Some(&tls))
+    );
     served.unwrap();
     let mut client = client.unwrap();
     let error = poll_fn(|cx| client.poll_read(cx)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the peer closed the connection without ending TLS");
+    assert_eq!(
+        error.to_string(),
+        "the peer closed the connection without ending TLS"
+    );
 }

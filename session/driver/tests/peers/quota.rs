@@ -23,8 +23,16 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
 /// A metered path that is preferred, and one that costs nothing.
 fn wish(address: SocketAddr, folder: &Folder) -> Document {
     let mut wish = document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
-    let metered = Wish { path: Some(0), quota: Some(QUOTA), ..Wish::new(Transport::Tcp) };
-    let free = Wish { path: Some(1), interfaces: vec!["lo".into()], ..Wish::new(Transport::Tcp) };
+    let metered = Wish {
+        path: Some(0),
+        quota: Some(QUOTA),
+        ..Wish::new(Transport::Tcp)
+    };
+    let free = Wish {
+        path: Some(1),
+        interfaces: vec!["lo".into()],
+        ..Wish::new(Transport::Tcp)
+    };
     wish.connections = vec![metered, free];
     wish.session.opening = Opening::Sequential;
     wish
@@ -38,7 +46,13 @@ async fn send(wish: &Document, server: &Server, length: usize) -> u64 {
     stream.shutdown().await.unwrap();
     let accepted = server.accept().await.unwrap();
     let mut all = Vec::new();
-    accepted.accept().await.unwrap().read_to_end(&mut all).await.unwrap();
+    accepted
+        .accept()
+        .await
+        .unwrap()
+        .read_to_end(&mut all)
+        .await
+        .unwrap();
     assert_eq!(all.len(), length);
     drop(stream);
     client.close(0).await.unwrap();
@@ -56,7 +70,10 @@ async fn left(wish: &Document) -> u64 {
 
 /// The first carrier's words of opening may have been counted already.
 fn is_about(left: u64, expected: u64) {
-    assert!((expected - 1_000..=expected).contains(&left), "{left}, not {expected}");
+    assert!(
+        (expected - 1_000..=expected).contains(&left),
+        "{left}, not {expected}"
+    );
 }
 
 fn used(file: &Path) -> u64 {
@@ -75,8 +92,15 @@ async fn what_is_used_stays_used() {
     let both = std::mem::take(&mut wish.connections);
     wish.connections = vec![both[0].clone()];
     let rest = send(&wish, &server, 100_000).await;
-    assert!((280_000..=300_000).contains(&rest), "100 kB, a sixteenth, and headers: {rest}");
-    assert_eq!(used(&file), QUOTA - rest, "written before the session's end is told");
+    assert!(
+        (280_000..=300_000).contains(&rest),
+        "100 kB, a sixteenth, and headers: {rest}"
+    );
+    assert_eq!(
+        used(&file),
+        QUOTA - rest,
+        "written before the session's end is told"
+    );
     is_about(left(&wish).await, rest);
     server.accept().await.unwrap();
 
@@ -86,7 +110,9 @@ async fn what_is_used_stays_used() {
     assert_eq!(used(&file), QUOTA);
     let (third, warnings) = open(&wish).await.unwrap();
     assert!(
-        warnings[0].to_string().starts_with("connection_priority[0].quota: 400000 bytes"),
+        warnings[0]
+            .to_string()
+            .starts_with("connection_priority[0].quota: 400000 bytes"),
         "{warnings:?}"
     );
     third.opened().await.unwrap();
@@ -115,11 +141,19 @@ async fn a_damaged_file_is_an_error() {
     let file = folder.join("state/state.json");
     std::fs::create_dir_all(folder.join("state")).unwrap();
     let later = json!({ "version": 9, "metered": {}, "peers": {} }).to_string();
-    for damaged in ["", "{\"version\": 1, \"metered\": {\"any\": {\"used\": -1", &later] {
+    for damaged in [
+        "",
+        "{\"version\": 1, \"metered\": {\"any\": {\"used\": -1",
+        &later,
+    ] {
         std::fs::write(&file, damaged).unwrap();
         let error = open(&wish).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert!(error.to_string().contains("state.json is damaged"), "{error}");
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), damaged, "it is left as it is");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            damaged,
+            "it is left as it is"
+        );
     }
 }

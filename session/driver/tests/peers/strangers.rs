@@ -19,7 +19,11 @@ use crate::{Folder, certificate, document, free, serve};
 fn server(folder: &Folder, acceptor: AcceptorConfig) -> (Server, SocketAddr, rustls::ClientConfig) {
     let (cert, key) = certificate(folder);
     let address = free();
-    let server = serve(address, Identity::read(&cert, &key).unwrap().server(&[]).unwrap(), acceptor);
+    let server = serve(
+        address,
+        Identity::read(&cert, &key).unwrap().server(&[]).unwrap(),
+        acceptor,
+    );
     let client = Trust::File(cert).client(&[]).unwrap();
     (server, address, Arc::unwrap_or_clone(client))
 }
@@ -39,9 +43,19 @@ async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::C
 async fn a_client_that_opens_no_stream_is_sent_away() {
     let folder = Folder::new().expect("a folder");
     let patience = Duration::from_millis(200);
-    let (_server, address, tls) = server(&folder, AcceptorConfig { patience, ..AcceptorConfig::default() });
+    let (_server, address, tls) = server(
+        &folder,
+        AcceptorConfig {
+            patience,
+            ..AcceptorConfig::default()
+        },
+    );
     let connection = dial(address, tls).await.unwrap();
-    assert_eq!(connection.max_datagram_size(), None, "no buffer is filled by datagrams");
+    assert_eq!(
+        connection.max_datagram_size(),
+        None,
+        "no buffer is filled by datagrams"
+    );
     let closed = tokio::time::timeout(Duration::from_secs(3), connection.closed()).await;
     closed.expect("a connection without a stream is closed");
 }
@@ -50,11 +64,19 @@ async fn a_client_that_opens_no_stream_is_sent_away() {
 async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() {
     let folder = Folder::new().expect("a folder");
     // Two of the eight places of each transport are for one address.
-    let (server, address, tls) =
-        server(&folder, AcceptorConfig { strangers: 8, ..AcceptorConfig::default() });
+    let (server, address, tls) = server(
+        &folder,
+        AcceptorConfig {
+            strangers: 8,
+            ..AcceptorConfig::default()
+        },
+    );
     let mut first = TcpStream::connect(address).await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let _more = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+    let _more = [
+        TcpStream::connect(address).await.unwrap(),
+        TcpStream::connect(address).await.unwrap(),
+    ];
     let read = tokio::time::timeout(Duration::from_secs(2), first.read(&mut [0; 1])).await;
     assert!(matches!(read.expect("it is closed at once"), Ok(0) | Err(_)));
     assert_eq!(server.counts(), (1, 0));
@@ -69,7 +91,12 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
     let mut idle = Vec::new();
     for _ in 0..1_100 {
         let connecting = TcpStream::connect(address);
-        idle.push(tokio::time::timeout(Duration::from_secs(5), connecting).await.unwrap().unwrap());
+        idle.push(
+            tokio::time::timeout(Duration::from_secs(5), connecting)
+                .await
+                .unwrap()
+                .unwrap(),
+        );
     }
     for transport in [Transport::Tcp, Transport::Quic] {
         let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
@@ -79,7 +106,9 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
             session.opened().await.map(drop)
         };
         let opened = tokio::time::timeout(Duration::from_secs(5), opened).await;
-        opened.expect("in time").unwrap_or_else(|error| panic!("by {transport:?}: {error}"));
+        opened
+            .expect("in time")
+            .unwrap_or_else(|error| panic!("by {transport:?}: {error}"));
     }
     assert!(server.counts().0 > 900, "{:?}", server.counts());
 }
@@ -90,8 +119,13 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
 async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     let folder = Folder::new().expect("a folder");
     // Four places of QUIC for one address; it is crowded when two are taken.
-    let (_server, address, tls) =
-        server(&folder, AcceptorConfig { strangers: 16, ..AcceptorConfig::default() });
+    let (_server, address, tls) = server(
+        &folder,
+        AcceptorConfig {
+            strangers: 16,
+            ..AcceptorConfig::default()
+        },
+    );
     let flights = |connection: &quinn::Connection| connection.stats().frame_tx.crypto;
     let calm = dial(address, tls.clone()).await.expect("a place");
     let without = flights(&calm);
@@ -105,9 +139,11 @@ async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
 async fn fill(carrier: &mut impl Carrier) -> usize {
     let mut queue = VecDeque::from([bytes::Bytes::from(vec![7; 1 << 20])]);
     let mut taken = 0;
-    while let Ok(Ok(more)) =
-        tokio::time::timeout(Duration::from_millis(300), poll_fn(|cx| carrier.poll_write(cx, &mut queue)))
-            .await
+    while let Ok(Ok(more)) = tokio::time::timeout(
+        Duration::from_millis(300),
+        poll_fn(|cx| carrier.poll_write(cx, &mut queue)),
+    )
+    .await
         && more > 0
     {
         taken += more;
@@ -145,12 +181,18 @@ async fn a_plain_client_has_the_whole_window() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
-    let tls = Identity::read(&cert, &key).unwrap().server(&["h3".to_owned()]).unwrap();
+    let tls = Identity::read(&cert, &key)
+        .unwrap()
+        .server(&["h3".to_owned()])
+        .unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
     let mut offer = Arc::unwrap_or_clone(Trust::File(cert).client(&[]).unwrap());
     offer.alpn_protocols = vec!["h3".into()];
     let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
-    let mut client = endpoint.connect(address, "localhost", Arc::new(offer)).await.unwrap();
+    let mut client = endpoint
+        .connect(address, "localhost", Arc::new(offer))
+        .await
+        .unwrap();
     fill(&mut client).await;
     let taken = server.accept_any().await.unwrap();
     assert!(taken.is_plain());

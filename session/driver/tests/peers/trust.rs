@@ -13,7 +13,10 @@ fn self_made(folder: &Folder, name: &str) -> Identity {
     let mut params = CertificateParams::new(vec!["localhost".into()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let made = params.self_signed(&key).unwrap();
-    let (certificate, secret) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    let (certificate, secret) = (
+        folder.join(format!("{name}.pem")),
+        folder.join(format!("{name}.key")),
+    );
     std::fs::write(&certificate, made.pem()).unwrap();
     std::fs::write(&secret, key.serialize_pem()).unwrap();
     Identity::read(&certificate, &secret).unwrap()
@@ -21,7 +24,11 @@ fn self_made(folder: &Folder, name: &str) -> Identity {
 
 async fn opens(wish: &Document) -> Result<(), String> {
     let (session, _) = open(wish).await.map_err(|error| error.to_string())?;
-    session.opened().await.map(drop).map_err(|error| error.to_string())
+    session
+        .opened()
+        .await
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 #[tokio::test]
@@ -34,7 +41,10 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
 
     assert_eq!(opens(&wish("own.pem")).await, Ok(()));
     let refused = opens(&wish("other.pem")).await.unwrap_err();
-    assert!(refused.contains("certificate"), "another of the same name: {refused}");
+    assert!(
+        refused.contains("certificate"),
+        "another of the same name: {refused}"
+    );
     let mut misnamed = wish("own.pem");
     misnamed.tls.name = Some("elsewhere".into());
     let refused = opens(&misnamed).await.unwrap_err();
@@ -45,7 +55,11 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
         (wish.tls.certificate, wish.tls.pin, wish.tls.name) = (None, Some(digest), Some("elsewhere".into()));
         wish
     };
-    assert_eq!(opens(&pinned(identity.digest())).await, Ok(()), "a pin is for whatever name");
+    assert_eq!(
+        opens(&pinned(identity.digest())).await,
+        Ok(()),
+        "a pin is for whatever name"
+    );
     let refused = opens(&pinned(other.digest())).await.unwrap_err();
     assert!(refused.contains("certificate"), "{refused}");
 }
@@ -61,8 +75,16 @@ async fn a_wrong_certificate_over_quic_is_told_as_one() {
     let serving = tokio::spawn(async move { door.accept().await.unwrap().welcome().await.map(drop) });
     let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
     let other = Trust::Pin([0; 32]).client(&[]).unwrap();
-    let refused = endpoint.connect(address, "localhost", other).await.map(drop).unwrap_err();
+    let refused = endpoint
+        .connect(address, "localhost", other)
+        .await
+        .map(drop)
+        .unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData, "{refused}");
     let heard = serving.await.unwrap().unwrap_err();
-    assert_eq!(heard.kind(), std::io::ErrorKind::InvalidData, "the server hears the alert: {heard}");
+    assert_eq!(
+        heard.kind(),
+        std::io::ErrorKind::InvalidData,
+        "the server hears the alert: {heard}"
+    );
 }

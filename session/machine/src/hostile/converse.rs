@@ -31,9 +31,15 @@ fn config() -> Config {
         resume: Duration::from_secs(30),
         keep_alive: Duration::from_secs(5),
         candidates: vec![
-            Candidate { quota: Some(20_000), ..Candidate::new(0) },
+            Candidate {
+                quota: Some(20_000),
+                ..Candidate::new(0)
+            },
             Candidate::new(1),
-            Candidate { backup: true, ..Candidate::new(2) },
+            Candidate {
+                backup: true,
+                ..Candidate::new(2)
+            },
         ],
         ..Config::default()
     }
@@ -70,7 +76,10 @@ impl Side {
                     let length = head.len() + body.len();
                     *beyond += length.saturating_sub(*room);
                     *room = room.saturating_sub(length);
-                    assert!(*beyond <= OVERDRAFT, "{beyond} bytes for a carrier that takes none");
+                    assert!(
+                        *beyond <= OVERDRAFT,
+                        "{beyond} bytes for a carrier that takes none"
+                    );
                     let said = self.said.entry(carrier).or_default();
                     said.push(joined(&head, &body));
                     if said.len() > 16 {
@@ -129,14 +138,33 @@ impl Talk {
         client.connected(CarrierId(0), exporter, now);
         let mut client = Side::new(client);
         client.settle();
-        let session = Config { candidates: Vec::new(), ..config() };
-        let mut door = Acceptor::new(AcceptorConfig { session, ..AcceptorConfig::default() });
+        let session = Config {
+            candidates: Vec::new(),
+            ..config()
+        };
+        let mut door = Acceptor::new(AcceptorConfig {
+            session,
+            ..AcceptorConfig::default()
+        });
         door.accepted(0, exporter, [1; 28], now).ok()?;
         let hello = client.said.remove(&CarrierId(0))?.concat().into();
         let verdict = door.received(0, hello, || scheduler(how >> 2), now);
-        let Verdict::Begin { mut session, carrier, answer, .. } = verdict else { return None };
+        let Verdict::Begin {
+            mut session,
+            carrier,
+            answer,
+            ..
+        } = verdict
+        else {
+            return None;
+        };
         session.admitted(carrier, false, now);
-        let mut talk = Self { sides: [client, Side::new(*session)], door, next: 1, now };
+        let mut talk = Self {
+            sides: [client, Side::new(*session)],
+            door,
+            next: 1,
+            now,
+        };
         if how & 16 == 0 {
             talk.sides[0].session.received(CarrierId(0), answer, now);
         }
@@ -145,7 +173,9 @@ impl Talk {
             side.session.room(CarrierId(0), room, now);
             side.beyond.insert(CarrierId(0), (room, 0));
             let stream = side.session.open().ok()?;
-            side.session.write(stream, Bytes::from_static(&[7; 3_000]), now).ok()?;
+            side.session
+                .write(stream, Bytes::from_static(&[7; 3_000]), now)
+                .ok()?;
         }
         talk.sides.iter_mut().for_each(Side::settle);
         Some(talk)
@@ -185,7 +215,9 @@ impl Talk {
             14 => self.knock(script),
             _ => {
                 if script.byte().is_multiple_of(8) {
-                    self.sides[side].session.close(u64::from(script.byte() % 2) * 300, now);
+                    self.sides[side]
+                        .session
+                        .close(u64::from(script.byte() % 2) * 300, now);
                 }
             }
         }
@@ -235,7 +267,14 @@ impl Talk {
                 session.release(id, now);
                 Ok(())
             }
-            _ => session.prioritize(id, Priority { level: what >> 5, incremental: what & 16 == 0 }, now),
+            _ => session.prioritize(
+                id,
+                Priority {
+                    level: what >> 5,
+                    incremental: what & 16 == 0,
+                },
+                now,
+            ),
         };
     }
 
@@ -243,7 +282,9 @@ impl Talk {
     fn change_carriers(&mut self, side: usize, carrier: CarrierId, script: &mut Script<'_>) {
         let (of, now) = (&mut self.sides[side], self.now);
         match script.byte() % 8 {
-            0 => of.session.lost(carrier, Loss::Transport("as the script says".into()), now),
+            0 => of
+                .session
+                .lost(carrier, Loss::Transport("as the script says".into()), now),
             1 => {
                 if let Some(asked) = of.asked.pop() {
                     of.session.connected(asked, Some([script.byte(); 32]), now);
@@ -262,7 +303,11 @@ impl Talk {
     fn knock(&mut self, script: &mut Script<'_>) {
         self.next += 1;
         let exporter = (script.byte().is_multiple_of(2)).then_some([script.byte(); 32]);
-        if self.door.accepted(self.next, exporter, [script.byte(); 28], self.now).is_err() {
+        if self
+            .door
+            .accepted(self.next, exporter, [script.byte(); 28], self.now)
+            .is_err()
+        {
             return;
         }
         let first = match script.byte() % 2 {
@@ -270,7 +315,10 @@ impl Talk {
             _ => script.bytes(99),
         };
         for piece in [first, script.bytes(9)] {
-            if !matches!(self.door.received(self.next, piece, || scheduler(0), self.now), Verdict::More) {
+            if !matches!(
+                self.door.received(self.next, piece, || scheduler(0), self.now),
+                Verdict::More
+            ) {
                 return;
             }
         }

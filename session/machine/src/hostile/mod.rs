@@ -24,9 +24,16 @@ pub fn decode(data: &[u8]) {
     let [cut, data @ ..] = data else { return };
     let (whole, end) = understand(data, data.len().max(1));
     let (pieces, also) = understand(data, 1 + usize::from(*cut));
-    assert_eq!((&whole, end), (&pieces, also), "cut in pieces of {}", 1 + usize::from(*cut));
+    assert_eq!(
+        (&whole, end),
+        (&pieces, also),
+        "cut in pieces of {}",
+        1 + usize::from(*cut)
+    );
     for incoming in whole {
-        let Incoming::Control(segment, _) = incoming else { continue };
+        let Incoming::Control(segment, _) = incoming else {
+            continue;
+        };
         let mut decoder = Decoder::new();
         decoder.feed(encode(&segment));
         match decoder.next() {
@@ -56,8 +63,18 @@ fn understand(data: &[u8], size: usize) -> (Vec<Incoming>, Option<Malformed>) {
 
 fn append(all: &mut Vec<Incoming>, new: Incoming) {
     if let (
-        Some(Incoming::Data { stream, offset, bytes, end }),
-        Incoming::Data { stream: same, offset: next, bytes: more, end: last },
+        Some(Incoming::Data {
+            stream,
+            offset,
+            bytes,
+            end,
+        }),
+        Incoming::Data {
+            stream: same,
+            offset: next,
+            bytes: more,
+            end: last,
+        },
     ) = (all.last_mut(), &new)
         && stream == same
         && *offset + bytes.len() as u64 == *next

@@ -24,7 +24,10 @@ pub struct Blest {
 
 impl Default for Blest {
     fn default() -> Self {
-        Self { lambda: LAMBDA, settled_until: Duration::ZERO }
+        Self {
+            lambda: LAMBDA,
+            settled_until: Duration::ZERO,
+        }
     }
 }
 
@@ -35,7 +38,9 @@ impl Scheduler for Blest {
 
     fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Duration) -> Choice {
         let fast = (0..paths.len()).min_by_key(|&index| paths[index].statistics.srtt);
-        let Some(fast) = fast else { return Choice::Wait(WHEN_SOMETHING_CHANGES) };
+        let Some(fast) = fast else {
+            return Choice::Wait(WHEN_SOMETHING_CHANGES);
+        };
         self.learn(&paths[fast], pending, now);
         if paths[fast].room > 0 {
             return Choice::Send(fast);

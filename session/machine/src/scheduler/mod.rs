@@ -74,7 +74,15 @@ pub struct PathView {
 impl PathView {
     /// A carrier with these figures, as a session would show it; for schedulers' tests.
     pub fn new(carrier: CarrierId, statistics: Statistics, room: usize) -> Self {
-        Self { carrier, statistics, room, weight: 1, cost: 0, slot: 0, segment: statistics.segment() }
+        Self {
+            carrier,
+            statistics,
+            room,
+            weight: 1,
+            cost: 0,
+            slot: 0,
+            segment: statistics.segment(),
+        }
     }
 
     /// When a segment of `length` bytes, cut for this carrier and handed over now, should be with the

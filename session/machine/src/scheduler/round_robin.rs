@@ -28,11 +28,14 @@ impl Scheduler for RoundRobin {
     }
 
     fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
-        self.left.retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
+        self.left
+            .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         loop {
             let turn = paths.iter().position(|path| Some(path.carrier) == self.turn);
             let Some(index) = turn.filter(|&index| self.left.get(&paths[index].carrier) > Some(&0)) else {
-                let Some(next) = self.next(paths) else { return Choice::Wait(WHEN_SOMETHING_CHANGES) };
+                let Some(next) = self.next(paths) else {
+                    return Choice::Wait(WHEN_SOMETHING_CHANGES);
+                };
                 self.turn = Some(next);
                 *self.left.entry(next).or_default() += TURN;
                 continue;
@@ -52,7 +55,11 @@ impl Scheduler for RoundRobin {
 impl RoundRobin {
     /// Who comes after whoever has the turn.
     fn next(&self, paths: &[PathView]) -> Option<CarrierId> {
-        let after = paths.iter().map(|path| path.carrier).filter(|carrier| Some(*carrier) > self.turn).min();
+        let after = paths
+            .iter()
+            .map(|path| path.carrier)
+            .filter(|carrier| Some(*carrier) > self.turn)
+            .min();
         after.or_else(|| paths.iter().map(|path| path.carrier).min())
     }
 }

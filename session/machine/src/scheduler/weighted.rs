@@ -23,7 +23,8 @@ impl Scheduler for Weighted {
     }
 
     fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
-        self.credit.retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
+        self.credit
+            .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         let ready = |path: &PathView| path.room > 0;
         if !paths.iter().any(ready) {
             return Choice::Wait(WHEN_SOMETHING_CHANGES);

@@ -20,7 +20,12 @@ pub(crate) enum Incoming {
     /// A whole control segment. HELLO and ACCEPT come with their bytes, which enter the secret.
     Control(Segment, Bytes),
     /// A piece of a DATA segment. `end` is set on its last piece alone.
-    Data { stream: u32, offset: u64, bytes: Bytes, end: bool },
+    Data {
+        stream: u32,
+        offset: u64,
+        bytes: Bytes,
+        end: bool,
+    },
 }
 
 /// The rest of a segment whose header was read.
@@ -29,7 +34,12 @@ enum Rest {
     /// A new segment begins.
     Header,
     /// Payload of a DATA.
-    Data { stream: u32, offset: u64, left: usize, end: bool },
+    Data {
+        stream: u32,
+        offset: u64,
+        left: usize,
+        end: bool,
+    },
     /// A segment to skip.
     Skip(usize),
 }
@@ -49,12 +59,19 @@ const LONGEST_CONTROL: usize = 24 + 12 * MAX_FINALS + 255;
 
 impl Decoder {
     pub(crate) fn new() -> Self {
-        Self { waiting: Bytes::new(), partial: BytesMut::new(), rest: Rest::Header }
+        Self {
+            waiting: Bytes::new(),
+            partial: BytesMut::new(),
+            rest: Rest::Header,
+        }
     }
 
     /// More of the carrier's bytes. What came before must have been taken out.
     pub(crate) fn feed(&mut self, bytes: Bytes) {
-        debug_assert!(self.waiting.is_empty(), "take everything out before more is put in");
+        debug_assert!(
+            self.waiting.is_empty(),
+            "take everything out before more is put in"
+        );
         self.waiting = bytes;
     }
 
@@ -85,7 +102,12 @@ impl Decoder {
                     }
                     self.rest = Rest::Header;
                 }
-                Rest::Data { stream, offset, left, end } => {
+                Rest::Data {
+                    stream,
+                    offset,
+                    left,
+                    end,
+                } => {
                     if left > 0 && self.waiting.is_empty() {
                         return Ok(None);
                     }
@@ -94,9 +116,19 @@ impl Decoder {
                     let next = offset.saturating_add(bytes.len() as u64);
                     self.rest = match left {
                         0 => Rest::Header,
-                        _ => Rest::Data { stream, offset: next, left, end },
+                        _ => Rest::Data {
+                            stream,
+                            offset: next,
+                            left,
+                            end,
+                        },
                     };
-                    return Ok(Some(Incoming::Data { stream, offset, bytes, end: end && left == 0 }));
+                    return Ok(Some(Incoming::Data {
+                        stream,
+                        offset,
+                        bytes,
+                        end: end && left == 0,
+                    }));
                 }
             }
         }
@@ -119,17 +151,28 @@ impl Decoder {
         let bytes = self.partial.split_to(whole).freeze();
         match common.kind {
             kind::DATA => {
-                let mut fields = Fields { kind: kind::DATA, bytes: &bytes[COMMON..] };
+                let mut fields = Fields {
+                    kind: kind::DATA,
+                    bytes: &bytes[COMMON..],
+                };
                 let (stream, offset) = (fields.stream()?, fields.u64());
                 let left = common.length - common.header;
                 let end = common.flags & 1 != 0;
                 if left == 0 && !end {
                     return Err(fields.wrong("segment length"));
                 }
-                if offset.checked_add(left as u64).is_none_or(|last| last > i64::MAX as u64) {
+                if offset
+                    .checked_add(left as u64)
+                    .is_none_or(|last| last > i64::MAX as u64)
+                {
                     return Err(fields.wrong("offset"));
                 }
-                self.rest = Rest::Data { stream, offset, left, end };
+                self.rest = Rest::Data {
+                    stream,
+                    offset,
+                    left,
+                    end,
+                };
                 Ok(None)
             }
             0x40..=0x7f => {
@@ -146,7 +189,9 @@ impl Decoder {
     /// Moves bytes into `partial` until there are `whole`; whether there are.
     fn gather(&mut self, whole: usize) -> bool {
         if self.partial.len() < whole {
-            let more = self.waiting.split_to((whole - self.partial.len()).min(self.waiting.len()));
+            let more = self
+                .waiting
+                .split_to((whole - self.partial.len()).min(self.waiting.len()));
             self.partial.extend_from_slice(&more);
         }
         self.partial.len() >= whole
@@ -164,7 +209,10 @@ struct Common {
 
 impl Common {
     fn read(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields { kind: bytes[0], bytes };
+        let mut fields = Fields {
+            kind: bytes[0],
+            bytes,
+        };
         let (kind, header, flags, length) = (fields.u8(), fields.u8(), fields.u16(), fields.u32());
         let least = match kind {
             kind::HELLO | kind::ACCEPT => 52,
@@ -179,13 +227,26 @@ impl Common {
             unknown => return Err(Malformed::Kind(unknown)),
         };
         if header < least || u32::from(header) > length {
-            return Err(Malformed::HeaderLength { kind, length: header, segment: length });
+            return Err(Malformed::HeaderLength {
+                kind,
+                length: header,
+                segment: length,
+            });
         }
-        let limit = if matches!(kind, kind::DATA | 0x40..=0x7f) { LONGEST } else { LONGEST_CONTROL };
+        let limit = if matches!(kind, kind::DATA | 0x40..=0x7f) {
+            LONGEST
+        } else {
+            LONGEST_CONTROL
+        };
         if length as usize > limit {
             return Err(Malformed::SegmentLength(length));
         }
-        Ok(Self { kind, flags, header: usize::from(header), length: length as usize })
+        Ok(Self {
+            kind,
+            flags,
+            header: usize::from(header),
+            length: length as usize,
+        })
     }
 }
 
@@ -215,17 +276,27 @@ impl Fields<'_> {
     }
     fn stream(&mut self) -> Result<u32, Malformed> {
         let stream = self.u32();
-        if stream >> 31 == 0 { Ok(stream) } else { Err(self.wrong("stream")) }
+        if stream >> 31 == 0 {
+            Ok(stream)
+        } else {
+            Err(self.wrong("stream"))
+        }
     }
     fn wrong(&self, field: &'static str) -> Malformed {
-        Malformed::Field { kind: self.kind, field }
+        Malformed::Field {
+            kind: self.kind,
+            field,
+        }
     }
 }
 
 /// A control segment from all of its bytes.
 fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
     let payload = &bytes[common.header..];
-    let mut fields = Fields { kind: common.kind, bytes: &bytes[COMMON..common.header] };
+    let mut fields = Fields {
+        kind: common.kind,
+        bytes: &bytes[COMMON..common.header],
+    };
     Ok(match common.kind {
         kind::HELLO => Segment::Hello(hello(fields, payload)?),
         kind::ACCEPT => Segment::Accept(hello(fields, payload)?),
@@ -240,13 +311,19 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
         kind::JOINED => {
             let number = fields.u32();
             fields.u32();
-            Segment::Joined { number, proof: fields.array() }
+            Segment::Joined {
+                number,
+                proof: fields.array(),
+            }
         }
         kind::REFUSED => {
             let refusal = Refusal::from_code(fields.u16());
             let text = String::from_utf8_lossy(&payload[..payload.len().min(MAX_TEXT)]);
             // Each byte that is no text became three.
-            Segment::Refused { refusal, text: cut(&text, MAX_TEXT).to_owned() }
+            Segment::Refused {
+                refusal,
+                text: cut(&text, MAX_TEXT).to_owned(),
+            }
         }
         kind::CHALLENGE => Segment::Challenge(fields.array()),
         kind::ACK => ack(common, fields, payload)?,
@@ -255,12 +332,26 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
             if level > 7 {
                 return Err(fields.wrong("level"));
             }
-            Segment::Priority { stream, level, incremental }
+            Segment::Priority {
+                stream,
+                level,
+                incremental,
+            }
         }
-        kind::RESET => Segment::Reset { stream: fields.stream()?, code: fields.u64(), end: fields.u64() },
-        kind::STOP => Segment::Stop { stream: fields.stream()?, code: fields.u64() },
+        kind::RESET => Segment::Reset {
+            stream: fields.stream()?,
+            code: fields.u64(),
+            end: fields.u64(),
+        },
+        kind::STOP => Segment::Stop {
+            stream: fields.stream()?,
+            code: fields.u64(),
+        },
         kind::PING => Segment::Ping { token: fields.u64() },
-        kind::PONG => Segment::Pong { token: fields.u64(), held: Duration::from_micros(fields.u64()) },
+        kind::PONG => Segment::Pong {
+            token: fields.u64(),
+            held: Duration::from_micros(fields.u64()),
+        },
         kind::PATH_STATUS => {
             let number = fields.u32();
             let status = match fields.u32() {
@@ -270,7 +361,11 @@ fn control(common: Common, bytes: &[u8]) -> Result<Segment, Malformed> {
                 3 => PathStatus::Closing,
                 _ => return Err(fields.wrong("status")),
             };
-            Segment::PathStatus { number, status, sequence: fields.u64() }
+            Segment::PathStatus {
+                number,
+                status,
+                sequence: fields.u64(),
+            }
         }
         kind::CLOSE => close(fields, payload)?,
         kind::CLOSED => Segment::Closed,
@@ -311,12 +406,17 @@ fn hello(mut fields: Fields<'_>, payload: &[u8]) -> Result<Hello, Malformed> {
     };
     let mut options = payload;
     while !options.is_empty() {
-        let wrong = Malformed::Field { kind: fields.kind, field: "option" };
+        let wrong = Malformed::Field {
+            kind: fields.kind,
+            field: "option",
+        };
         if options.len() < 4 {
             return Err(wrong);
         }
         let (number, length) = (options.get_u16(), usize::from(options.get_u16()));
-        let Some(value) = options.get(..length) else { return Err(wrong) };
+        let Some(value) = options.get(..length) else {
+            return Err(wrong);
+        };
         options.advance(length);
         take_option(&mut hello, number, value).ok_or(wrong)?;
     }
@@ -349,7 +449,12 @@ fn take_option(hello: &mut Hello, number: u16, mut value: &[u8]) -> Option<()> {
                 hello.addresses.push(SocketAddr::new(ip, port));
             }
         }
-        option::NAME => hello.name = std::str::from_utf8(value).ok().filter(|name| name.len() < 256)?.into(),
+        option::NAME => {
+            hello.name = std::str::from_utf8(value)
+                .ok()
+                .filter(|name| name.len() < 256)?
+                .into()
+        }
         _ => {}
     }
     Some(())
@@ -373,7 +478,16 @@ fn ack(common: Common, mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Seg
         ranges.push(range);
     }
     let (end, gone) = (common.flags & 1 != 0, common.flags & 2 != 0);
-    Ok(Segment::Ack(Ack { stream, delay, cumulative, stream_credit, session_credit, end, gone, ranges }))
+    Ok(Segment::Ack(Ack {
+        stream,
+        delay,
+        cumulative,
+        stream_credit,
+        session_credit,
+        end,
+        gone,
+        ranges,
+    }))
 }
 
 fn close(mut fields: Fields<'_>, mut payload: &[u8]) -> Result<Segment, Malformed> {

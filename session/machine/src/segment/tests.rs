@@ -19,7 +19,10 @@ fn decode(bytes: &[u8], size: usize) -> Result<Vec<Incoming>, Malformed> {
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 /// Segments and their bytes, after the tables of the protocol.
@@ -44,10 +47,12 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
     vec![
         (
             Segment::Hello(hello),
-            hex("01 34 0000 00000071  01 01 00 08  00000400  000102030405060708090a0b0c0d0e0f
+            hex(
+                "01 34 0000 00000071  01 01 00 08  00000400  000102030405060708090a0b0c0d0e0f
                  0000000000000000  0000000001000000  00000003
                  0001 0008 0000000000800000  0002 0004 0000012c  0005 0004 0000003c  0006 0004 00000002
-                 0003 0008 01bb 0400 c0000201  0004 0009 612e6578616d706c65"),
+                 0003 0008 01bb 0400 c0000201  0004 0009 612e6578616d706c65",
+            ),
         ),
         (
             Segment::Join(Join {
@@ -65,14 +70,26 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
             )),
         ),
         (
-            Segment::Joined { number: 2, proof: [0x33; 24] },
-            hex(&format!("04 28 0000 00000028 00000002 00000000 {}", "33".repeat(24))),
+            Segment::Joined {
+                number: 2,
+                proof: [0x33; 24],
+            },
+            hex(&format!(
+                "04 28 0000 00000028 00000002 00000000 {}",
+                "33".repeat(24)
+            )),
         ),
         (
-            Segment::Refused { refusal: Refusal::WrongServer, text: "no".into() },
+            Segment::Refused {
+                refusal: Refusal::WrongServer,
+                text: "no".into(),
+            },
             hex("05 0c 0000 0000000e 0003 0000 6e6f"),
         ),
-        (Segment::Challenge([0x44; 16]), hex(&format!("06 18 0000 00000018 {}", "44".repeat(16)))),
+        (
+            Segment::Challenge([0x44; 16]),
+            hex(&format!("06 18 0000 00000018 {}", "44".repeat(16))),
+        ),
         (
             Segment::Ack(Ack {
                 stream: 4,
@@ -82,31 +99,60 @@ fn examples() -> Vec<(Segment, Vec<u8>)> {
                 session_credit: 0x3000,
                 end: true,
                 gone: false,
-                ranges: Vec::from([std::ops::Range { start: 0x1001, end: 0x1002 }]),
+                ranges: Vec::from([std::ops::Range {
+                    start: 0x1001,
+                    end: 0x1002,
+                }]),
             }),
-            hex("11 28 0001 00000038 00000004 000061a8 0000000000001000 0000000000002000 0000000000003000
-                 0000000000001001 0000000000001002"),
+            hex(
+                "11 28 0001 00000038 00000004 000061a8 0000000000001000 0000000000002000 0000000000003000
+                 0000000000001001 0000000000001002",
+            ),
         ),
         (
-            Segment::Priority { stream: 4, level: 1, incremental: true },
+            Segment::Priority {
+                stream: 4,
+                level: 1,
+                incremental: true,
+            },
             hex("13 10 0000 00000010 00000004 01 01 0000"),
         ),
         (
-            Segment::Reset { stream: 4, code: 256, end: 9 },
+            Segment::Reset {
+                stream: 4,
+                code: 256,
+                end: 9,
+            },
             hex("14 1c 0000 0000001c 00000004 0000000000000100 0000000000000009"),
         ),
-        (Segment::Stop { stream: 4, code: 256 }, hex("15 14 0000 00000014 00000004 0000000000000100")),
-        (Segment::Ping { token: 5 }, hex("20 18 0000 00000018 0000000000000005 0000000000000000")),
         (
-            Segment::Pong { token: 5, held: Duration::from_micros(3) },
+            Segment::Stop { stream: 4, code: 256 },
+            hex("15 14 0000 00000014 00000004 0000000000000100"),
+        ),
+        (
+            Segment::Ping { token: 5 },
+            hex("20 18 0000 00000018 0000000000000005 0000000000000000"),
+        ),
+        (
+            Segment::Pong {
+                token: 5,
+                held: Duration::from_micros(3),
+            },
             hex("21 18 0000 00000018 0000000000000005 0000000000000003"),
         ),
         (
-            Segment::PathStatus { number: 2, status: PathStatus::Failing, sequence: 6 },
+            Segment::PathStatus {
+                number: 2,
+                status: PathStatus::Failing,
+                sequence: 6,
+            },
             hex("22 18 0000 00000018 00000002 00000002 0000000000000006"),
         ),
         (
-            Segment::Close(Close { code: 0, finals: vec![(4, 9)] }),
+            Segment::Close(Close {
+                code: 0,
+                finals: vec![(4, 9)],
+            }),
             hex("30 18 0000 00000024 0000000000000000 00000001 00000000 00000004 0000000000000009"),
         ),
         (Segment::Closed, hex("31 0c 0000 0000000c 00000000")),
@@ -122,7 +168,11 @@ fn segments_are_the_bytes_of_the_protocol() {
             let Ok([Incoming::Control(decoded, whole)]) = pieces.as_deref() else {
                 panic!("{segment:?} in pieces of {size}: {pieces:?}");
             };
-            assert_eq!((decoded, &whole[..]), (&segment, &bytes[..]), "in pieces of {size}");
+            assert_eq!(
+                (decoded, &whole[..]),
+                (&segment, &bytes[..]),
+                "in pieces of {size}"
+            );
         }
     }
 }
@@ -145,10 +195,15 @@ fn data_comes_as_it_comes() {
 #[test]
 fn a_longer_header_is_read_as_far_as_it_is_known() {
     let ping = hex("20 1c 0000 0000001c 0000000000000005 0000000000000000 deadbeef");
-    assert!(matches!(decode(&ping, 9).as_deref(), Ok([Incoming::Control(Segment::Ping { token: 5 }, _)])));
+    assert!(matches!(
+        decode(&ping, 9).as_deref(),
+        Ok([Incoming::Control(Segment::Ping { token: 5 }, _)])
+    ));
     let data = hex("10 16 0000 00000018 00000002 0000000000000000 ffff 6162");
     let pieces = decode(&data, 100);
-    let Ok([Incoming::Data { bytes, .. }]) = pieces.as_deref() else { panic!("{pieces:?}") };
+    let Ok([Incoming::Data { bytes, .. }]) = pieces.as_deref() else {
+        panic!("{pieces:?}")
+    };
     assert_eq!(&bytes[..], b"ab");
 }
 
@@ -157,7 +212,10 @@ fn types_of_later_versions_are_skipped() {
     let mut bytes = hex("40 08 0000 0000000c 01020304");
     bytes.extend(hex("31 0c 0000 0000000c 00000000"));
     for size in [1, 5, 100] {
-        assert!(matches!(decode(&bytes, size).as_deref(), Ok([Incoming::Control(Segment::Closed, _)])));
+        assert!(matches!(
+            decode(&bytes, size).as_deref(),
+            Ok([Incoming::Control(Segment::Closed, _)])
+        ));
     }
 }
 
@@ -168,7 +226,10 @@ fn a_header_of_every_wrong_length_is_refused() {
         for length in (0..right).chain((bytes.len() as u8).saturating_add(1)..=255) {
             let mut wrong = bytes.clone();
             wrong[1] = length;
-            assert!(decode(&wrong, 4_096).is_err(), "{segment:?} with a header of {length}");
+            assert!(
+                decode(&wrong, 4_096).is_err(),
+                "{segment:?} with a header of {length}"
+            );
         }
         for length in [0, 7, right as usize - 1, 65_536 + 256, u32::MAX as usize] {
             let mut wrong = bytes.clone();

@@ -14,14 +14,20 @@ const SHARE: u64 = 4;
 impl Session {
     /// `bytes` came on a stream and are to be acknowledged, at once if `now_please`.
     pub(super) fn owe_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         let ack = &mut stream.ack;
         if ack.due.is_none() {
             ack.since = now;
         }
         ack.bytes += bytes;
         let share = stream.window.size().min(self.window.size()) / SHARE;
-        let at = if now_please || ack.bytes >= share { now } else { now + DELAY };
+        let at = if now_please || ack.bytes >= share {
+            now
+        } else {
+            now + DELAY
+        };
         let at = ack.due.map_or(at, |due| due.min(at));
         if let Some(before) = ack.due.replace(at) {
             self.due.remove(&(before, id));
@@ -36,7 +42,9 @@ impl Session {
         self.window.read(self.read, longest, now);
         let window = self.window.size();
         let session_grows = self.read + window - self.given >= window / SHARE;
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         stream.window.read(stream.receive.read_to(), longest, now);
         let window = stream.window.size();
         let wanted = stream.receive.read_to() + window;
@@ -62,7 +70,9 @@ impl Session {
 
     fn say_ack(&mut self, slot: usize, id: u32, now: Duration) {
         self.given = self.given.max(self.read + self.window.size());
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         let wanted = stream.receive.read_to() + stream.window.size();
         stream.receive_credit = stream.receive_credit.max(wanted);
         let ack = Ack {
@@ -108,7 +118,15 @@ impl Session {
             .map(|(_, path)| (path.id.0, path.ours.0, path.ours.1))
             .collect();
         for (number, status, sequence) in statuses {
-            self.say(slot, &Segment::PathStatus { number, status, sequence }, now);
+            self.say(
+                slot,
+                &Segment::PathStatus {
+                    number,
+                    status,
+                    sequence,
+                },
+                now,
+            );
         }
         self.say_owed(now);
     }
@@ -120,11 +138,18 @@ impl Session {
         for (&stream, state) in &mut self.streams {
             if let Some(owed) = state.reset.as_mut().filter(|owed| owed.on == 0) {
                 owed.on = 1 << slot;
-                words.push(Segment::Reset { stream, code: owed.code, end: state.send.fresh() });
+                words.push(Segment::Reset {
+                    stream,
+                    code: owed.code,
+                    end: state.send.fresh(),
+                });
             }
             if let Some(owed) = state.stop.as_mut().filter(|owed| owed.on == 0) {
                 owed.on = 1 << slot;
-                words.push(Segment::Stop { stream, code: owed.code });
+                words.push(Segment::Stop {
+                    stream,
+                    code: owed.code,
+                });
             }
         }
         words.iter().for_each(|word| self.say(slot, word, now));
@@ -132,6 +157,9 @@ impl Session {
 
     /// The next moment at which an acknowledgement is due.
     pub(super) fn next_ack(&self) -> Option<Duration> {
-        self.due.first().map(|&(at, _)| at).filter(|_| self.quickest().is_some())
+        self.due
+            .first()
+            .map(|&(at, _)| at)
+            .filter(|_| self.quickest().is_some())
     }
 }

@@ -82,7 +82,9 @@ impl Session {
         if !matches!(self.phase, Phase::Opening | Phase::Open) {
             return Err(StreamError::Closed);
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Err(StreamError::Unknown(id));
+        };
         if stream.send.is_finished() {
             return Err(StreamError::Finished(id));
         }
@@ -101,7 +103,10 @@ impl Session {
 
     /// How many bytes [`Session::write`] would take now.
     pub fn capacity(&self, id: u32) -> usize {
-        let room = self.streams.get(&id).map_or(0, |stream| stream.room(self.config.send_buffer));
+        let room = self
+            .streams
+            .get(&id)
+            .map_or(0, |stream| stream.room(self.config.send_buffer));
         let of_all = self.config.send_memory.saturating_sub(self.kept);
         usize::try_from(room.min(of_all)).unwrap_or(usize::MAX)
     }
@@ -125,7 +130,9 @@ impl Session {
 
     /// Says that nothing more is written to a stream.
     pub fn finish(&mut self, id: u32, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Err(StreamError::Unknown(id));
+        };
         stream.send.finish();
         self.queue(id);
         self.pump(now);
@@ -135,7 +142,9 @@ impl Session {
 
     /// Gives a stream's sending half up: what the peer has not had, it need not get.
     pub fn reset(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Err(StreamError::Unknown(id));
+        };
         if stream.reset.is_none() && !stream.send.is_acked() {
             self.unsent -= stream.send.unsent();
             self.kept -= stream.send.kept();
@@ -149,7 +158,9 @@ impl Session {
 
     /// Asks the peer to give its half of a stream up.
     pub fn stop(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(StreamError::Unknown(id)) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Err(StreamError::Unknown(id));
+        };
         if !stream.receive.complete() && stream.was_reset.is_none() {
             stream.stop = Some(Self::owed(code));
         }
@@ -159,7 +170,9 @@ impl Session {
 
     /// Reads at most `most` bytes of a stream, in order. An empty answer is the stream's end, once.
     pub fn read(&mut self, id: u32, most: usize, now: Duration) -> Result<Bytes, ReadError> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Err(ReadError::Unknown(id)) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return Err(ReadError::Unknown(id));
+        };
         if let Some(code) = stream.was_reset {
             stream.read_out = true;
             self.forget_if_over(id);
@@ -180,7 +193,11 @@ impl Session {
             return Ok(Bytes::new());
         }
         stream.told_readable = false;
-        Err(if self.phase == Phase::Closed { ReadError::Closed } else { ReadError::Blocked })
+        Err(if self.phase == Phase::Closed {
+            ReadError::Closed
+        } else {
+            ReadError::Blocked
+        })
     }
 
     /// How urgent a stream is on this side; the peer is asked to send its half likewise.
@@ -191,7 +208,11 @@ impl Session {
         self.set_priority(id, priority);
         if let Some(slot) = self.quickest() {
             let Priority { level, incremental } = priority;
-            let word = crate::segment::Segment::Priority { stream: id, level: level.min(7), incremental };
+            let word = crate::segment::Segment::Priority {
+                stream: id,
+                level: level.min(7),
+                incremental,
+            };
             self.say(slot, &word, now);
         }
         Ok(())
@@ -199,7 +220,10 @@ impl Session {
 
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.priority = Priority { level: priority.level.min(7), ..priority };
+            stream.priority = Priority {
+                level: priority.level.min(7),
+                ..priority
+            };
             if stream.queued.is_some() {
                 self.queue(id);
             }
@@ -214,7 +238,9 @@ impl Session {
     /// The application holds the stream no longer: what was written is delivered, what comes is
     /// dropped.
     pub fn release(&mut self, id: u32, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         stream.send.finish();
         if !stream.read_out && !stream.receive.complete() && stream.was_reset.is_none() {
             stream.stop = Some(Self::owed(0));
@@ -229,7 +255,9 @@ impl Session {
 
     /// Reads what nobody else will, so that its credit returns.
     pub(super) fn drain_released(&mut self, id: u32, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.released) else { return };
+        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.released) else {
+            return;
+        };
         while let Some(bytes) = stream.receive.read(usize::MAX) {
             self.read += bytes.len() as u64;
         }

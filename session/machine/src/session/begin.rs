@@ -90,15 +90,27 @@ impl Session {
         }
         loop {
             match self.opener.step(now, self.may_open()) {
-                Some(Step::Open { carrier, candidate, small }) => {
-                    self.out.push_back(Instruction::Connect { carrier, candidate, small });
+                Some(Step::Open {
+                    carrier,
+                    candidate,
+                    small,
+                }) => {
+                    self.out.push_back(Instruction::Connect {
+                        carrier,
+                        candidate,
+                        small,
+                    });
                 }
                 Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
                     Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
                     None => {
                         self.out.push_back(Instruction::Close { carrier, abort: true });
                         let (reason, counts) = (Loss::Unanswered, PathCounts::default());
-                        self.notify(Notice::PathLost { carrier, reason, counts });
+                        self.notify(Notice::PathLost {
+                            carrier,
+                            reason,
+                            counts,
+                        });
                     }
                 },
                 None => return self.give_up_opening(now),
@@ -149,7 +161,11 @@ impl Session {
         path.cost = candidate.cost;
         path.way = candidate.path;
         path.quota = self.quotas.get(&candidate.path).copied();
-        path.ours.0 = if candidate.backup { PathStatus::Backup } else { PathStatus::Active };
+        path.ours.0 = if candidate.backup {
+            PathStatus::Backup
+        } else {
+            PathStatus::Active
+        };
         self.paths[slot] = Some(path);
         self.introduce(slot, now);
         self.settle(now);
@@ -159,7 +175,10 @@ impl Session {
     pub(super) fn introduce(&mut self, slot: usize, now: Duration) {
         let sound = |path: &Path| path.state == State::Greeting && path.doubt.is_none();
         let greeting = self.live().any(|(_, path)| sound(path));
-        let Some(path) = self.paths[slot].as_mut().filter(|path| path.state == State::Waiting) else {
+        let Some(path) = self.paths[slot]
+            .as_mut()
+            .filter(|path| path.state == State::Waiting)
+        else {
             return;
         };
         if self.config.security == Security::Tls && path.exporter.is_none() {
@@ -171,19 +190,32 @@ impl Session {
             }
         } else if !greeting {
             self.drop_greeting(now);
-            let Some(path) = self.paths[slot].as_mut() else { return };
+            let Some(path) = self.paths[slot].as_mut() else {
+                return;
+            };
             path.state = State::Greeting;
-            self.hello = encode(&Segment::Hello(self.config.hello(self.id, path.id, self.attempts)));
+            self.hello = encode(&Segment::Hello(self.config.hello(
+                self.id,
+                path.id,
+                self.attempts,
+            )));
             self.attempts += 1;
             path.spend(self.hello.len() as u64, now);
             let (carrier, head) = (path.id, self.hello.clone());
-            self.out.push_back(Instruction::Send { carrier, head, body: Bytes::new() });
+            self.out.push_back(Instruction::Send {
+                carrier,
+                head,
+                body: Bytes::new(),
+            });
         }
     }
 
     /// Only the last HELLO counts, for both sides: a carrier that was greeted before is closed.
     fn drop_greeting(&mut self, now: Duration) {
-        let before = self.live().find(|(_, path)| path.state == State::Greeting).map(|(slot, _)| slot);
+        let before = self
+            .live()
+            .find(|(_, path)| path.state == State::Greeting)
+            .map(|(slot, _)| slot);
         if let Some(slot) = before {
             self.drop_path(slot, Loss::Silent, true, now);
         }
@@ -191,19 +223,30 @@ impl Session {
 
     /// Asks that the carrier in `slot` belong to the session.
     fn join(&mut self, slot: usize, now: Duration) {
-        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else { return };
+        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
+            return;
+        };
         let backup = path.ours.0 == PathStatus::Backup;
         let proof = secret.join(path.binding(), self.id, backup, path.id.0);
         path.state = State::Joining;
         let (number, nonce) = (path.id.0, path.challenge.unwrap_or_default());
         let received = self.received;
-        let join = Join { number, backup, session: self.id, received, nonce, proof };
+        let join = Join {
+            number,
+            backup,
+            session: self.id,
+            received,
+            nonce,
+            proof,
+        };
         self.say(slot, &Segment::Join(join), now);
     }
 
     /// The server's random bytes, on a carrier without TLS.
     pub(super) fn take_challenge(&mut self, slot: usize, nonce: [u8; 16], now: Duration) {
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         if path.challenge.is_none() && path.exporter.is_none() {
             path.challenge = Some(nonce);
             self.introduce(slot, now);
@@ -212,7 +255,10 @@ impl Session {
 
     /// The server agrees to the session.
     pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Duration) {
-        let Some(path) = self.paths[slot].as_mut().filter(|path| path.state == State::Greeting) else {
+        let Some(path) = self.paths[slot]
+            .as_mut()
+            .filter(|path| path.state == State::Greeting)
+        else {
             return;
         };
         let agreed = accept.version == VERSION && accept.security == self.config.security;
@@ -229,7 +275,10 @@ impl Session {
         let is_place = |address: &&SocketAddr| {
             address.port() != 0 && !address.ip().is_unspecified() && !address.ip().is_multicast()
         };
-        self.home = (accept.addresses.iter().filter(is_place).copied().collect(), accept.name.clone());
+        self.home = (
+            accept.addresses.iter().filter(is_place).copied().collect(),
+            accept.name.clone(),
+        );
         if self.phase == Phase::Opening {
             self.phase = Phase::Open;
         }
@@ -244,17 +293,30 @@ impl Session {
 
     /// HELLO has no room for what this side wants of the carrier.
     fn tell_status(&mut self, slot: usize, now: Duration) {
-        let Some(path) = self.paths[slot].as_mut().filter(|path| path.ours.0 != PathStatus::Active) else {
+        let Some(path) = self.paths[slot]
+            .as_mut()
+            .filter(|path| path.ours.0 != PathStatus::Active)
+        else {
             return;
         };
         path.ours.1 += 1;
         let (number, (status, sequence)) = (path.id.0, path.ours);
-        self.say(slot, &Segment::PathStatus { number, status, sequence }, now);
+        self.say(
+            slot,
+            &Segment::PathStatus {
+                number,
+                status,
+                sequence,
+            },
+            now,
+        );
     }
 
     /// The server lets a carrier in.
     pub(super) fn take_joined(&mut self, slot: usize, number: u32, proof: &[u8; 24], now: Duration) {
-        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else { return };
+        let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
+            return;
+        };
         if path.state != State::Joining {
             return;
         }
@@ -297,7 +359,11 @@ impl Session {
             return;
         };
         let mut path = Path::new(carrier, State::Live, None, now);
-        path.theirs.0 = if backup { PathStatus::Backup } else { PathStatus::Active };
+        path.theirs.0 = if backup {
+            PathStatus::Backup
+        } else {
+            PathStatus::Active
+        };
         self.paths[slot] = Some(path);
         self.arrived(slot, now);
         self.settle(now);
@@ -306,7 +372,10 @@ impl Session {
     /// When every place is taken, a carrier in doubt gives way to a new one.
     fn make_place(&mut self, now: Duration) {
         if self.paths.iter().all(Option::is_some) {
-            let doubtful = self.live().find(|(_, path)| path.doubt.is_some()).map(|(slot, _)| slot);
+            let doubtful = self
+                .live()
+                .find(|(_, path)| path.doubt.is_some())
+                .map(|(slot, _)| slot);
             if let Some(slot) = doubtful {
                 self.drop_path(slot, Loss::Silent, true, now);
             }

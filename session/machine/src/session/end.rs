@@ -43,7 +43,12 @@ impl Session {
         self.queue_all();
         self.pump(now);
         let give_up_at = (code != code::DONE).then_some(now + PATIENCE);
-        self.phase = Phase::Closing(Closing { code, again_at: now, give_up_at, answered: false });
+        self.phase = Phase::Closing(Closing {
+            code,
+            again_at: now,
+            give_up_at,
+            answered: false,
+        });
         self.close_again(now);
         self.settle(now);
     }
@@ -92,7 +97,9 @@ impl Session {
 
     /// Repeats CLOSE when its time has come.
     pub(super) fn close_again(&mut self, now: Duration) {
-        let Phase::Closing(closing) = &self.phase else { return };
+        let Phase::Closing(closing) = &self.phase else {
+            return;
+        };
         let (code, again_at, give_up_at) = (closing.code, closing.again_at, closing.give_up_at);
         if give_up_at.is_some_and(|at| at <= now) {
             return self.end(code, false);
@@ -103,17 +110,21 @@ impl Session {
         self.say_close(code, now);
         let pause = self.live().map(|(_, path)| path.statistics.silence()).max();
         if let Phase::Closing(closing) = &mut self.phase {
-            closing.again_at =
-                now + pause.unwrap_or(Duration::from_millis(250)).max(Duration::from_millis(50));
+            closing.again_at = now
+                + pause
+                    .unwrap_or(Duration::from_millis(250))
+                    .max(Duration::from_millis(50));
         }
         self.check_closed(now);
     }
 
     pub(super) fn closes_again_at(&self) -> Option<Duration> {
         match &self.phase {
-            Phase::Closing(closing) => {
-                Some(closing.give_up_at.map_or(closing.again_at, |at| at.min(closing.again_at)))
-            }
+            Phase::Closing(closing) => Some(
+                closing
+                    .give_up_at
+                    .map_or(closing.again_at, |at| at.min(closing.again_at)),
+            ),
             _ => None,
         }
     }
@@ -171,7 +182,9 @@ impl Session {
             self.say_close(closing.code, now);
         }
         let joined: Vec<usize> = self.live().map(|(slot, _)| slot).collect();
-        joined.into_iter().for_each(|slot| self.say(slot, &Segment::Closed, now));
+        joined
+            .into_iter()
+            .for_each(|slot| self.say(slot, &Segment::Closed, now));
     }
 
     /// The peer has everything, and knows that this is the end.
@@ -192,9 +205,16 @@ impl Session {
             if let Some(left) = path.quota {
                 self.quotas.insert(path.way, left);
             }
-            self.out.push_back(Instruction::Close { carrier: path.id, abort: false });
+            self.out.push_back(Instruction::Close {
+                carrier: path.id,
+                abort: false,
+            });
             let (reason, counts) = (Loss::Closed, path.counts);
-            self.out.push_back(Instruction::Notify(Notice::PathLost { carrier: path.id, reason, counts }));
+            self.out.push_back(Instruction::Notify(Notice::PathLost {
+                carrier: path.id,
+                reason,
+                counts,
+            }));
         }
         self.sendable.clear();
         self.held_up.clear();
@@ -206,7 +226,9 @@ impl Session {
     /// not before what the peer promised is here. Everything acknowledged is as good as an answer to
     /// wait for.
     pub(super) fn check_closed(&mut self, now: Duration) {
-        let Phase::Closing(closing) = &self.phase else { return };
+        let Phase::Closing(closing) = &self.phase else {
+            return;
+        };
         let (code, answered, waits) = (closing.code, closing.answered, closing.give_up_at.is_none());
         if code != code::DONE {
             if answered {

@@ -17,7 +17,9 @@ impl Session {
     /// Bytes that came on a carrier, in whatever pieces.
     pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Duration) {
         let Some(slot) = self.slot_of(carrier) else { return };
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         path.counts.received += bytes.len() as u64;
         path.charge(bytes.len() as u64);
         path.heard_at = now;
@@ -42,7 +44,12 @@ impl Session {
     fn take(&mut self, slot: usize, incoming: Incoming, now: Duration) {
         let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
         match incoming {
-            Incoming::Data { stream, offset, bytes, end } if joined => {
+            Incoming::Data {
+                stream,
+                offset,
+                bytes,
+                end,
+            } if joined => {
                 self.take_data(slot, stream, offset, bytes, end, now);
             }
             Incoming::Control(segment, bytes) if joined || segment.is_opening() => {
@@ -68,7 +75,11 @@ impl Session {
                 self.drop_path(slot, Loss::Proof, true, now);
             }
             Segment::Ack(ack) => self.take_ack(&ack, now),
-            Segment::Priority { stream, level, incremental } => {
+            Segment::Priority {
+                stream,
+                level,
+                incremental,
+            } => {
                 self.set_priority(stream, Priority { level, incremental });
             }
             Segment::Reset { stream, code, end } => self.take_reset(stream, code, end, now),
@@ -78,7 +89,14 @@ impl Session {
                 }
             }
             Segment::Ping { token } if self.path(slot).is_some_and(|path| !path.is_choked()) => {
-                self.say(slot, &Segment::Pong { token, held: Duration::ZERO }, now);
+                self.say(
+                    slot,
+                    &Segment::Pong {
+                        token,
+                        held: Duration::ZERO,
+                    },
+                    now,
+                );
             }
             Segment::Ping { .. } => {}
             Segment::Pong { token, .. } => {
@@ -87,7 +105,11 @@ impl Session {
                     path.answered_at = now;
                 }
             }
-            Segment::PathStatus { number, status, sequence } => {
+            Segment::PathStatus {
+                number,
+                status,
+                sequence,
+            } => {
                 self.take_status(CarrierId(number), status, sequence, now);
             }
             Segment::Close(close) => self.take_close(close, now),
@@ -118,7 +140,13 @@ impl Session {
         let complete = stream.receive.complete();
         let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
         stream.told_readable |= readable;
-        if self.pieces > if self.accepted { MOST_PIECES } else { PIECES_BEFORE_ACCEPT } {
+        if self.pieces
+            > if self.accepted {
+                MOST_PIECES
+            } else {
+                PIECES_BEFORE_ACCEPT
+            }
+        {
             return self.fail(code::LIMIT, now);
         }
         self.counters.delivered += length - gain.again;
@@ -176,7 +204,9 @@ impl Session {
         // Streams that waited for the session's credit are found where they wait: an acknowledgement
         // costs the same, however many streams there are.
         self.credit = self.credit.max(ack.session_credit);
-        let Some(stream) = self.streams.get_mut(&ack.stream) else { return };
+        let Some(stream) = self.streams.get_mut(&ack.stream) else {
+            return;
+        };
         stream.send_credit = stream.send_credit.max(ack.stream_credit);
         let freed = if ack.gone {
             // Complete there: so it was finished and sent here.
@@ -185,7 +215,9 @@ impl Session {
         } else {
             stream.send.ack(ack.cumulative, &ack.ranges, ack.end)
         };
-        let Some(freed) = freed else { return self.fail(code::PROTOCOL, now) };
+        let Some(freed) = freed else {
+            return self.fail(code::PROTOCOL, now);
+        };
         if stream.send.pieces() > MOST_PIECES {
             return self.fail(code::LIMIT, now);
         }
@@ -210,7 +242,9 @@ impl Session {
         if !self.ensure(id, now) {
             return;
         }
-        let Some(stream) = self.streams.get_mut(&id) else { return self.acknowledge_gone(id, now) };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return self.acknowledge_gone(id, now);
+        };
         if end > stream.receive_credit || stream.receive.end_at(end).is_err() {
             return self.fail(code::FINAL_SIZE, now);
         }
@@ -230,7 +264,9 @@ impl Session {
 
     fn take_status(&mut self, carrier: CarrierId, status: PathStatus, sequence: u64, now: Duration) {
         let Some(slot) = self.slot_of(carrier) else { return };
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         if sequence <= path.theirs.1 {
             return;
         }

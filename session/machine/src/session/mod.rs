@@ -378,7 +378,9 @@ impl Session {
 
     /// The slot of a carrier.
     fn slot_of(&self, carrier: CarrierId) -> Option<usize> {
-        self.paths.iter().position(|path| path.as_ref().is_some_and(|path| path.id == carrier))
+        self.paths
+            .iter()
+            .position(|path| path.as_ref().is_some_and(|path| path.id == carrier))
     }
 
     fn path(&self, slot: usize) -> Option<&Path> {
@@ -387,7 +389,10 @@ impl Session {
 
     /// Carriers that there are, with their slots.
     fn live(&self) -> impl Iterator<Item = (usize, &Path)> {
-        self.paths.iter().enumerate().filter_map(|(slot, path)| Some((slot, path.as_ref()?)))
+        self.paths
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, path)| Some((slot, path.as_ref()?)))
     }
 
     /// Slots of the carriers that data may go on: active ones, or backups when there is no active
@@ -416,10 +421,16 @@ impl Session {
 
     /// Sends a control segment on the carrier in `slot`.
     fn say(&mut self, slot: usize, segment: &Segment, now: Duration) {
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         let head = encode(segment);
         path.spend(head.len() as u64, now);
-        self.out.push_back(Instruction::Send { carrier: path.id, head, body: Bytes::new() });
+        self.out.push_back(Instruction::Send {
+            carrier: path.id,
+            head,
+            body: Bytes::new(),
+        });
     }
 
     fn notify(&mut self, notice: Notice) {

@@ -64,7 +64,9 @@ impl Session {
     fn view(&mut self, usable: Slots) {
         self.views.clear();
         for (slot, path) in self.paths.iter().enumerate() {
-            let Some(path) = path.as_ref().filter(|_| usable & 1 << slot != 0) else { continue };
+            let Some(path) = path.as_ref().filter(|_| usable & 1 << slot != 0) else {
+                continue;
+            };
             self.views.push(PathView {
                 carrier: path.id,
                 statistics: path.statistics,
@@ -104,7 +106,9 @@ impl Session {
     fn send_next(&mut self, index: usize, id: u32, next: Next, now: Duration) {
         let view = &mut self.views[index];
         let (slot, most) = (view.slot, view.segment.min(next.length));
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         let fresh_before = stream.send.fresh();
         let (body, end) = stream.send.cut(next.offset, most, slot as u32);
         let fresh = stream.send.fresh() - fresh_before;
@@ -129,14 +133,25 @@ impl Session {
         }
         self.under_way.insert(id);
         self.scheduler.sent(carrier, body.len());
-        self.out.push_back(Instruction::Send { carrier, head: Bytes::copy_from_slice(&head), body });
+        self.out.push_back(Instruction::Send {
+            carrier,
+            head: Bytes::copy_from_slice(&head),
+            body,
+        });
         self.turn += 1;
         let turn = self.turn;
-        if let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.priority.incremental) {
+        if let Some(stream) = self
+            .streams
+            .get_mut(&id)
+            .filter(|stream| stream.priority.incremental)
+        {
             stream.turn = turn;
             self.queue(id);
         }
-        if self.paths[slot].as_ref().is_some_and(|path| path.quota == Some(0)) {
+        if self.paths[slot]
+            .as_ref()
+            .is_some_and(|path| path.quota == Some(0))
+        {
             self.views.retain(|view| view.slot != slot);
         }
     }
@@ -186,13 +201,19 @@ impl Session {
                 return;
             };
             let slot = self.views[index].slot as u32;
-            let Some((id, copy)) = self.lowest_under_way(slot) else { return };
-            let Some(stream) = self.streams.get(&id) else { return };
+            let Some((id, copy)) = self.lowest_under_way(slot) else {
+                return;
+            };
+            let Some(stream) = self.streams.get(&id) else {
+                return;
+            };
             let on = stream.send.carriers_of(copy.offset);
             if on.count_ones() != 1 {
                 return;
             }
-            let Some(holder) = self.path(on.trailing_zeros() as usize) else { return };
+            let Some(holder) = self.path(on.trailing_zeros() as usize) else {
+                return;
+            };
             let length = self.views[index].segment.min(copy.length);
             // A copy is not worth money: never on a dearer path, nor out of a quota.
             let copier = self.path(slot as usize);
@@ -230,7 +251,9 @@ impl Session {
 
     /// Puts a stream among those that have something to send, at its place.
     pub(super) fn queue(&mut self, id: u32) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.streams.get_mut(&id) else {
+            return;
+        };
         let rank = stream.rank(id);
         if let Some(before) = stream.queued.replace(rank) {
             self.held_up.remove(&before);

@@ -17,7 +17,11 @@ impl Session {
     /// Bytes left of each metered path's quota, by path.
     pub fn quotas(&self) -> BTreeMap<u32, u64> {
         let held = self.live().filter_map(|(_, path)| Some((path.way, path.quota?)));
-        self.quotas.iter().map(|(&way, &left)| (way, left)).chain(held).collect()
+        self.quotas
+            .iter()
+            .map(|(&way, &left)| (way, left))
+            .chain(held)
+            .collect()
     }
 
     /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its
@@ -35,7 +39,9 @@ impl Session {
     pub(super) fn retire_spent(&mut self, now: Duration) {
         for slot in 0..self.paths.len() {
             let spent = |path: &&mut Path| path.quota == Some(0) && path.ours.0 != PathStatus::Closing;
-            let Some(path) = self.paths[slot].as_mut().filter(spent) else { continue };
+            let Some(path) = self.paths[slot].as_mut().filter(spent) else {
+                continue;
+            };
             let way = path.way;
             self.quotas.insert(way, 0);
             self.opener.remove(way);
@@ -46,12 +52,22 @@ impl Session {
 
     /// Asks that the carrier in `slot` be closed when what was begun on it is finished.
     pub(super) fn retire(&mut self, slot: usize, now: Duration) {
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         path.ours = (PathStatus::Closing, path.ours.1 + 1);
         path.closing_since = Some(now);
         let (number, sequence) = (path.id.0, path.ours.1);
         if let Some(way) = self.quickest() {
-            self.say(way, &Segment::PathStatus { number, status: PathStatus::Closing, sequence }, now);
+            self.say(
+                way,
+                &Segment::PathStatus {
+                    number,
+                    status: PathStatus::Closing,
+                    sequence,
+                },
+                now,
+            );
         }
     }
 

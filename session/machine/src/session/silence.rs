@@ -27,7 +27,11 @@ impl Session {
     pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
         if self.opener.candidate_of(carrier).is_some() {
             self.opener.failed(carrier, now);
-            self.notify(Notice::PathLost { carrier, reason, counts: PathCounts::default() });
+            self.notify(Notice::PathLost {
+                carrier,
+                reason,
+                counts: PathCounts::default(),
+            });
         }
     }
 
@@ -42,14 +46,20 @@ impl Session {
 
     /// The link of a carrier went down, or came up again: known before any silence tells.
     pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Duration) {
-        let status = if is_up { PathStatus::Active } else { PathStatus::Failing };
+        let status = if is_up {
+            PathStatus::Active
+        } else {
+            PathStatus::Failing
+        };
         self.set_status(carrier, status, now);
     }
 
     /// What this side wants of a carrier from now on; the peer is told.
     pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Duration) {
         let Some(slot) = self.slot_of(carrier) else { return };
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         if path.ours.0 == status {
             return;
         }
@@ -57,11 +67,22 @@ impl Session {
         let sequence = path.ours.1;
         if status == PathStatus::Failing {
             self.doubt(slot, Doubt::Failing, now);
-        } else if self.path(slot).is_some_and(|path| path.doubt == Some(Doubt::Failing)) {
+        } else if self
+            .path(slot)
+            .is_some_and(|path| path.doubt == Some(Doubt::Failing))
+        {
             self.trust(slot, now);
         }
         if let Some(way) = self.quickest() {
-            self.say(way, &Segment::PathStatus { number: carrier.0, status, sequence }, now);
+            self.say(
+                way,
+                &Segment::PathStatus {
+                    number: carrier.0,
+                    status,
+                    sequence,
+                },
+                now,
+            );
         }
         self.settle(now);
     }
@@ -98,7 +119,8 @@ impl Session {
             self.quotas.entry(candidate.path).or_insert(quota);
         }
         self.config.candidates.push(candidate);
-        self.opener.add(&self.config.candidates, self.config.candidates.len() - 1);
+        self.opener
+            .add(&self.config.candidates, self.config.candidates.len() - 1);
         self.settle(now);
     }
 
@@ -123,9 +145,14 @@ impl Session {
 
     /// Forgets a carrier. What only it carried goes again on others.
     pub(super) fn drop_path(&mut self, slot: usize, reason: Loss, abort: bool, now: Duration) {
-        let Some(path) = self.paths[slot].take() else { return };
+        let Some(path) = self.paths[slot].take() else {
+            return;
+        };
         if abort || !matches!(reason, Loss::Transport(_)) {
-            self.out.push_back(Instruction::Close { carrier: path.id, abort });
+            self.out.push_back(Instruction::Close {
+                carrier: path.id,
+                abort,
+            });
         }
         if let Some(left) = path.quota {
             self.quotas.insert(path.way, left);
@@ -135,7 +162,11 @@ impl Session {
         }
         self.opener.failed(path.id, now);
         self.counters.lost += 1;
-        self.notify(Notice::PathLost { carrier: path.id, reason, counts: path.counts });
+        self.notify(Notice::PathLost {
+            carrier: path.id,
+            reason,
+            counts: path.counts,
+        });
         self.rescue(slot, now);
         if path.state == State::Greeting && path.doubt.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
@@ -164,7 +195,9 @@ impl Session {
 
     /// The carrier in `slot` may be dead.
     pub(super) fn doubt(&mut self, slot: usize, doubt: Doubt, now: Duration) {
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         if path.doubt == Some(doubt) || path.doubt == Some(Doubt::Failing) {
             return;
         }
@@ -185,7 +218,9 @@ impl Session {
 
     /// The carrier in `slot` lives after all.
     pub(super) fn trust(&mut self, slot: usize, now: Duration) {
-        let Some(path) = self.paths[slot].as_mut() else { return };
+        let Some(path) = self.paths[slot].as_mut() else {
+            return;
+        };
         path.doubt = None;
         path.progress_at = now;
         let carrier = path.id;
@@ -199,7 +234,9 @@ impl Session {
             return;
         }
         for slot in 0..self.paths.len() {
-            let Some(path) = self.paths[slot].as_mut() else { continue };
+            let Some(path) = self.paths[slot].as_mut() else {
+                continue;
+            };
             if path.doubt.is_some() && !path.rescued {
                 path.rescued = true;
                 self.rescue(slot, now);
@@ -296,7 +333,11 @@ impl Session {
         // once when a carrier has fallen quiet, and then as seldom as on any other.
         let has_fallen_quiet = path.heard_at > path.answered_at.max(asked_at);
         let asks = self.role == Role::Client && has_fallen_quiet;
-        let after = if asks { every.min(path.statistics.silence().max(QUIET)) } else { every };
+        let after = if asks {
+            every.min(path.statistics.silence().max(QUIET))
+        } else {
+            every
+        };
         (!every.is_zero()).then(|| path.heard_at.max(asked_at) + after)
     }
 
@@ -311,10 +352,18 @@ impl Session {
             Role::Server => self.config.resume,
         };
         // Nobody waits for what the application has not accepted, once its carriers are gone.
-        let keep = if self.accepted || self.live().next().is_some() { keep } else { Duration::ZERO };
+        let keep = if self.accepted || self.live().next().is_some() {
+            keep
+        } else {
+            Duration::ZERO
+        };
         let stalled = self.stalled_since.map(|since| since + keep);
         let idle = (!self.config.idle.is_zero()).then(|| self.heard_at + self.config.idle);
-        [stalled, idle].into_iter().flatten().min().filter(|_| self.phase != Phase::Closed)
+        [stalled, idle]
+            .into_iter()
+            .flatten()
+            .min()
+            .filter(|_| self.phase != Phase::Closed)
     }
 
     /// When [`Session::timeout`] is to be called next, at the latest.
@@ -325,19 +374,37 @@ impl Session {
         let of_slot = |slot: usize| {
             let path = self.path(slot)?;
             // Figures age: a carrier with data outstanding is looked at four times in a PTO.
-            let look = path.suspect_at().map(|at| at.min(now + path.statistics.silence() / 4));
+            let look = path
+                .suspect_at()
+                .map(|at| at.min(now + path.statistics.silence() / 4));
             let doubt =
                 matches!(path.doubt, Some(Doubt::Silent(_))).then(|| now + path.statistics.silence() / 4);
             let drained = self.drained_at(slot);
-            [look, doubt, drained, self.tires_at(slot), self.wants_ping_at(slot)].into_iter().flatten().min()
+            [
+                look,
+                doubt,
+                drained,
+                self.tires_at(slot),
+                self.wants_ping_at(slot),
+            ]
+            .into_iter()
+            .flatten()
+            .min()
         };
         let paths = (0..self.paths.len()).filter_map(of_slot).min();
         let opener = (self.role == Role::Client && self.wants_carriers())
             .then(|| self.opener.next_timeout(now, self.may_open()))
             .flatten();
-        [paths, opener, self.next_ack(), self.wait_until, self.forsaken_at(), self.closes_again_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            paths,
+            opener,
+            self.next_ack(),
+            self.wait_until,
+            self.forsaken_at(),
+            self.closes_again_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

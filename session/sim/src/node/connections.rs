@@ -15,12 +15,20 @@ use crate::segment::Segment;
 
 impl Host {
     pub(super) fn handles(&self, which: impl Fn(&Carrier) -> bool) -> Vec<Handle> {
-        self.carriers.values().filter(|carrier| which(carrier)).map(|carrier| carrier.handle).collect()
+        self.carriers
+            .values()
+            .filter(|carrier| which(carrier))
+            .map(|carrier| carrier.handle)
+            .collect()
     }
 
     pub(super) fn accept(&mut self, child: Handle) {
-        self.listener.into_iter().for_each(|listener| self.stack.accept(listener));
-        let Some(SocketAddr::V4(local)) = self.stack.local(child) else { return };
+        self.listener
+            .into_iter()
+            .for_each(|listener| self.stack.accept(listener));
+        let Some(SocketAddr::V4(local)) = self.stack.local(child) else {
+            return;
+        };
         let link = usize::from(local.ip().octets()[1]);
         let carrier = Carrier::new(child, None, link, self.handshake(link));
         self.carriers.insert(child, carrier);
@@ -45,13 +53,18 @@ impl Host {
 
     /// The handshake is over.
     pub(super) fn open(&mut self, handle: Handle) {
-        let Some(carrier) = self.carriers.get_mut(&handle) else { return };
+        let Some(carrier) = self.carriers.get_mut(&handle) else {
+            return;
+        };
         let exporter = Some(carrier.exporter);
         match (self.side, &mut self.session, carrier.id) {
             (Side::Client, Some(session), Some(id)) => session.connected(id, exporter, self.now),
             (Side::Client, ..) => self.attempt(handle, Event::Established),
             (Side::Server, ..) => {
-                match self.acceptor.accepted(handle, exporter, bits(&mut self.dice), self.now) {
+                match self
+                    .acceptor
+                    .accepted(handle, exporter, bits(&mut self.dice), self.now)
+                {
                     Ok(first) => first.into_iter().for_each(|first| carrier.push(first)),
                     Err(_) => carrier.finishing = true,
                 }
@@ -68,12 +81,17 @@ impl Host {
 
     pub(super) fn read(&mut self, handle: Handle) {
         loop {
-            let length = self.stack.recv(self.nanos(), handle, &mut self.buffer).unwrap_or(0);
+            let length = self
+                .stack
+                .recv(self.nanos(), handle, &mut self.buffer)
+                .unwrap_or(0);
             if length == 0 {
                 return;
             }
             let mut bytes = Bytes::copy_from_slice(&self.buffer[..length]);
-            let Some(carrier) = self.carriers.get_mut(&handle) else { continue };
+            let Some(carrier) = self.carriers.get_mut(&handle) else {
+                continue;
+            };
             if carrier.shake(&mut bytes) {
                 self.open(handle);
             }
@@ -86,10 +104,13 @@ impl Host {
 
     /// Bytes of the session.
     pub(super) fn received(&mut self, handle: Handle, bytes: Bytes) {
-        let Some(carrier) = self.carriers.get(&handle) else { return };
+        let Some(carrier) = self.carriers.get(&handle) else {
+            return;
+        };
         let tenth = self.now.as_millis() as u64 / 100;
-        *self.shared.borrow_mut().report.carried[carrier.link].entry(tenth).or_default() +=
-            bytes.len() as u64;
+        *self.shared.borrow_mut().report.carried[carrier.link]
+            .entry(tenth)
+            .or_default() += bytes.len() as u64;
         if carrier.finishing {
             return;
         }
@@ -102,9 +123,14 @@ impl Host {
 
     /// Bytes of a carrier that has not proved anything (server).
     pub(super) fn prove(&mut self, handle: Handle, bytes: Bytes) {
-        let Some(carrier) = self.carriers.get_mut(&handle) else { return };
+        let Some(carrier) = self.carriers.get_mut(&handle) else {
+            return;
+        };
         let (id, backup, rest) =
-            match self.acceptor.received(handle, bytes, || (self.make_scheduler)(), self.now) {
+            match self
+                .acceptor
+                .received(handle, bytes, || (self.make_scheduler)(), self.now)
+            {
                 Verdict::More => return,
                 Verdict::Refuse { answer, refusal } => {
                     carrier.push(answer);
@@ -115,13 +141,24 @@ impl Host {
                     }
                     return;
                 }
-                Verdict::Begin { mut session, carrier: id, answer, rest } => {
+                Verdict::Begin {
+                    mut session,
+                    carrier: id,
+                    answer,
+                    rest,
+                } => {
                     session.accept();
                     self.session = Some(*session);
                     carrier.push(answer);
                     (id, false, rest)
                 }
-                Verdict::Join { carrier: id, backup, answer, rest, .. } => {
+                Verdict::Join {
+                    carrier: id,
+                    backup,
+                    answer,
+                    rest,
+                    ..
+                } => {
                     carrier.push(answer);
                     (id, backup, rest)
                 }
@@ -145,7 +182,9 @@ impl Host {
     pub(super) fn lost(&mut self, handle: Handle, why: String) {
         self.acceptor.left(handle);
         self.attempt_failed(handle);
-        let Some(carrier) = self.carriers.get(&handle).filter(|carrier| !carrier.finishing) else { return };
+        let Some(carrier) = self.carriers.get(&handle).filter(|carrier| !carrier.finishing) else {
+            return;
+        };
         if let (Some(id), Some(session)) = (carrier.id, &mut self.session) {
             session.lost(id, Loss::Transport(why), self.now);
         }
@@ -154,7 +193,11 @@ impl Host {
     pub(super) fn connect(&mut self, id: CarrierId, candidate: usize, small: bool) {
         let link = self.shared.borrow().config.session.candidates[candidate].path as usize;
         let is_first = self.shared.borrow().report.connects.is_empty();
-        self.shared.borrow_mut().report.connects.push((self.now, id, candidate));
+        self.shared
+            .borrow_mut()
+            .report
+            .connects
+            .push((self.now, id, candidate));
         let profile = self.shared.borrow().config.race.clone().filter(|_| is_first);
         if let Some(profile) = profile {
             return self.begin_race(id, profile);
@@ -172,7 +215,9 @@ impl Host {
         small: bool,
     ) -> Result<Handle, RequestError> {
         let remote = SocketAddr::new(Side::Server.address(link), PORT);
-        let handle = self.stack.connect_with(self.nanos(), remote, None, &carrier::options(small))?;
+        let handle = self
+            .stack
+            .connect_with(self.nanos(), remote, None, &carrier::options(small))?;
         let mut carrier = Carrier::new(handle, id, link, self.handshake(link));
         carrier.exporter = bits(&mut self.dice);
         self.carriers.insert(handle, carrier);
@@ -188,16 +233,27 @@ impl Host {
 
     /// The carrier of this number, while the session has it.
     pub(super) fn handle_of(&self, id: CarrierId) -> Option<Handle> {
-        self.handles(|carrier| carrier.id == Some(id) && !carrier.finishing).pop()
+        self.handles(|carrier| carrier.id == Some(id) && !carrier.finishing)
+            .pop()
     }
 
     pub(super) fn send(&mut self, id: CarrierId, head: Bytes, body: Bytes, trace: &mut Trace) {
-        trace.event(self.nanos(), id.0 as usize, "segment", (head.len() + body.len()) as u64);
-        if let (false, Some(offset)) =
-            (body.is_empty(), head.get(12..20).and_then(|bytes| bytes.try_into().ok()))
-        {
+        trace.event(
+            self.nanos(),
+            id.0 as usize,
+            "segment",
+            (head.len() + body.len()) as u64,
+        );
+        if let (false, Some(offset)) = (
+            body.is_empty(),
+            head.get(12..20).and_then(|bytes| bytes.try_into().ok()),
+        ) {
             let offset = u64::from_be_bytes(offset);
-            self.shared.borrow_mut().report.sent.push((self.now, self.side, id, offset, body.len()));
+            self.shared
+                .borrow_mut()
+                .report
+                .sent
+                .push((self.now, self.side, id, offset, body.len()));
         }
         let Some(handle) = self.handle_of(id) else { return };
         if let Some(carrier) = self.carriers.get_mut(&handle) {
@@ -215,14 +271,22 @@ impl Host {
         if abort {
             return self.abort(handle);
         }
-        self.carriers.get_mut(&handle).into_iter().for_each(|carrier| carrier.finishing = true);
+        self.carriers
+            .get_mut(&handle)
+            .into_iter()
+            .for_each(|carrier| carrier.finishing = true);
         self.write(handle);
     }
 
     /// Notes the longest payload that came on a connection.
     pub(super) fn measure(&mut self, frame: &Frame) {
         let Some(segment) = Segment::of(frame) else { return };
-        let Segment { link, payload, ports: [from, to], .. } = segment;
+        let Segment {
+            link,
+            payload,
+            ports: [from, to],
+            ..
+        } = segment;
         let port = if self.side == Side::Client { to } else { from };
         let stack = &self.stack;
         let is_its = |carrier: &&mut Carrier| {
@@ -233,6 +297,9 @@ impl Host {
             };
             carrier.link == link && payload > carrier.longest && flow.is_some_and(|flow| flow.port() == port)
         };
-        self.carriers.values_mut().filter(is_its).for_each(|carrier| carrier.longest = payload);
+        self.carriers
+            .values_mut()
+            .filter(is_its)
+            .for_each(|carrier| carrier.longest = payload);
     }
 }

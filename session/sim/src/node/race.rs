@@ -23,13 +23,25 @@ impl Host {
     /// Races the links, in their order, for a carrier.
     pub(super) fn begin_race(&mut self, id: CarrierId, profile: Profile) {
         let race = Race::new(profile, Request::default(), Questions::default(), self.now);
-        self.racing = Some(Racing { id, race, wake: None, attempts: BTreeMap::new() });
+        self.racing = Some(Racing {
+            id,
+            race,
+            wake: None,
+            attempts: BTreeMap::new(),
+        });
         let links = self.shared.borrow().config.links.len() as u32;
         let candidates = (0..links).map(|link| Candidate {
             handshake: Handshake::Secure,
-            ..Candidate::new(CandidateId(link), "tcp", Side::Server.address(link as usize).to_string())
+            ..Candidate::new(
+                CandidateId(link),
+                "tcp",
+                Side::Server.address(link as usize).to_string(),
+            )
         });
-        self.race(Event::Found { question: None, candidates: candidates.collect() });
+        self.race(Event::Found {
+            question: None,
+            candidates: candidates.collect(),
+        });
     }
 
     pub(super) fn race_wakes_at(&self) -> Option<Duration> {
@@ -44,14 +56,20 @@ impl Host {
 
     /// Something has happened to a connection that may be an attempt of the race.
     pub(super) fn attempt(&mut self, handle: Handle, event: impl FnOnce(CandidateId) -> Event) {
-        let attempt = self.racing.as_ref().and_then(|racing| racing.attempts.get(&handle)).copied();
+        let attempt = self
+            .racing
+            .as_ref()
+            .and_then(|racing| racing.attempts.get(&handle))
+            .copied();
         if let Some(attempt) = attempt {
             self.race(event(attempt));
         }
     }
 
     fn race(&mut self, event: Event) {
-        let Some(mut racing) = self.racing.take() else { return };
+        let Some(mut racing) = self.racing.take() else {
+            return;
+        };
         for action in racing.race.on(event, self.now) {
             match action {
                 Action::Start(attempt) | Action::Probe(attempt) => {
@@ -65,7 +83,10 @@ impl Host {
                 }
                 Action::Cancel(attempt) => {
                     let cancelled = racing.attempts.iter().find(|(_, known)| **known == attempt);
-                    cancelled.map(|(handle, _)| *handle).into_iter().for_each(|handle| self.abort(handle));
+                    cancelled
+                        .map(|(handle, _)| *handle)
+                        .into_iter()
+                        .for_each(|handle| self.abort(handle));
                 }
                 Action::Won(attempt) => {
                     let won = racing.attempts.iter().find(|(_, known)| **known == attempt);
@@ -77,7 +98,11 @@ impl Host {
                 }
                 Action::AllFailed(_) => {
                     let lost = |session: &mut Session| {
-                        session.lost(racing.id, Loss::Transport("no attempt succeeded".into()), self.now);
+                        session.lost(
+                            racing.id,
+                            Loss::Transport("no attempt succeeded".into()),
+                            self.now,
+                        );
                     };
                     self.session.iter_mut().for_each(lost);
                 }
@@ -90,7 +115,11 @@ impl Host {
 
     /// The session no longer wants the carrier that is raced for.
     pub(super) fn end_race(&mut self) {
-        let attempts = self.racing.take().map(|racing| racing.attempts).unwrap_or_default();
+        let attempts = self
+            .racing
+            .take()
+            .map(|racing| racing.attempts)
+            .unwrap_or_default();
         attempts.into_keys().for_each(|handle| self.abort(handle));
     }
 

@@ -48,7 +48,12 @@ impl End {
             gso_max,
             rx_queue_bytes: (SLOTS * 1500) as u64,
         };
-        End { caps, outward: Rc::clone(outward), inward: Rc::clone(inward), batch: Vec::new() }
+        End {
+            caps,
+            outward: Rc::clone(outward),
+            inward: Rc::clone(inward),
+            batch: Vec::new(),
+        }
     }
 }
 
@@ -87,7 +92,11 @@ impl Wire for End {
                 Some(slot) => slot,
                 None if lane.made < SLOTS => {
                     lane.made += 1;
-                    Slot { bytes: vec![0; size].into_boxed_slice(), len: 0, seg_size: 0 }
+                    Slot {
+                        bytes: vec![0; size].into_boxed_slice(),
+                        len: 0,
+                        seg_size: 0,
+                    }
                 }
                 None => return Ok(i),
             };

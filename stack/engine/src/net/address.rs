@@ -68,7 +68,10 @@ impl Subnet {
     /// An address with its prefix length in its own family's terms; nothing when that is too long.
     pub(super) fn new(ip: IpAddr, prefix: u8) -> Option<Subnet> {
         let (width, offset) = if ip.is_ipv4() { (32, 96) } else { (128, 0) };
-        (prefix <= width).then(|| Subnet { own: to_bytes(ip), bits: u32::from(prefix) + offset })
+        (prefix <= width).then(|| Subnet {
+            own: to_bytes(ip),
+            bits: u32::from(prefix) + offset,
+        })
     }
 
     /// Whether `ip` is on this subnet.
@@ -120,7 +123,15 @@ mod tests {
 
     #[test]
     fn unicast_excludes_what_no_host_may_own() {
-        for bad in ["0.0.0.0", "127.0.0.1", "224.0.0.1", "255.255.255.255", "::", "::1", "ff02::1"] {
+        for bad in [
+            "0.0.0.0",
+            "127.0.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "ff02::1",
+        ] {
             assert!(!is_unicast(&ip(bad)), "{bad}");
         }
         for good in ["10.0.0.1", "223.255.255.255", "fe80::1", "2001:db8::1"] {

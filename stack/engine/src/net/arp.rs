@@ -39,9 +39,24 @@ pub(super) fn read(bytes: &[u8]) -> Result<Arp, DropReason> {
         [0, 2] => Operation::Reply,
         _ => return Err(DropReason::Ignored),
     };
-    let mac = |at: usize| [rest[at], rest[at + 1], rest[at + 2], rest[at + 3], rest[at + 4], rest[at + 5]];
+    let mac = |at: usize| {
+        [
+            rest[at],
+            rest[at + 1],
+            rest[at + 2],
+            rest[at + 3],
+            rest[at + 4],
+            rest[at + 5],
+        ]
+    };
     let ip = |at: usize| mapped([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
-    Ok(Arp { operation, sender_mac: mac(2), sender_ip: ip(8), target_mac: mac(12), target_ip: ip(18) })
+    Ok(Arp {
+        operation,
+        sender_mac: mac(2),
+        sender_ip: ip(8),
+        target_mac: mac(12),
+        target_ip: ip(18),
+    })
 }
 
 /// Appends a packet.

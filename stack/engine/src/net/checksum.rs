@@ -29,7 +29,9 @@ impl Sum {
         // Each addend is below 2^32, so that 4 GiB of input cannot overflow the total.
         let words = bytes.chunks_exact(4);
         let rest = words.remainder();
-        let sum: u64 = words.map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]]))).sum();
+        let sum: u64 = words
+            .map(|w| u64::from(u32::from_ne_bytes([w[0], w[1], w[2], w[3]])))
+            .sum();
         self.total += sum;
         let mut pairs = rest.chunks_exact(2);
         for pair in &mut pairs {
@@ -44,8 +46,11 @@ impl Sum {
 
     /// Adds the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
     pub(super) fn add_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
-        let addresses =
-            if is_ipv4(dst) { self.add(&octets(src)).add(&octets(dst)) } else { self.add(src).add(dst) };
+        let addresses = if is_ipv4(dst) {
+            self.add(&octets(src)).add(&octets(dst))
+        } else {
+            self.add(src).add(dst)
+        };
         addresses.add(&len.to_be_bytes()).add(&[0, 0, 0, protocol])
     }
 
@@ -85,7 +90,10 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
     if start > field || field + 2 > frame.head.len() {
         return false;
     }
-    let sum = frame.payload.iter().fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
+    let sum = frame
+        .payload
+        .iter()
+        .fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
     // Where the field is UDP's, zero means "none", and its other form the same sum (RFC 768). Elsewhere a
     // sum is never all ones but over zeros (RFC 1624, 3), and analysers call it wrong.
     let checksum = match sum.complement() {
@@ -114,14 +122,24 @@ mod tests {
     fn pieces_of_any_length_sum_alike() {
         let bytes: Vec<u8> = (0..600u32).map(|i| (i * 37 + 11) as u8).collect();
         // The definition, pair by pair in network order.
-        let mut plain = bytes.chunks(2).map(|c| u32::from(c[0]) << 8 | u32::from(c[1])).sum::<u32>();
+        let mut plain = bytes
+            .chunks(2)
+            .map(|c| u32::from(c[0]) << 8 | u32::from(c[1]))
+            .sum::<u32>();
         while plain >> 16 != 0 {
             plain = (plain & 0xffff) + (plain >> 16);
         }
         for cut in 0..40 {
             for second in cut..60 {
-                let sum = Sum::default().add(&bytes[..cut]).add(&bytes[cut..second]).add(&bytes[second..]);
-                assert_eq!(u32::from(u16::from_be_bytes(sum.folded())), plain, "cut at {cut} and {second}");
+                let sum = Sum::default()
+                    .add(&bytes[..cut])
+                    .add(&bytes[cut..second])
+                    .add(&bytes[second..]);
+                assert_eq!(
+                    u32::from(u16::from_be_bytes(sum.folded())),
+                    plain,
+                    "cut at {cut} and {second}"
+                );
             }
         }
     }
@@ -129,7 +147,11 @@ mod tests {
     #[test]
     fn completion_reaches_into_the_payload() {
         // The example's bytes behind a checksum field that holds a pseudo-header sum of zero.
-        let mut frame = TxFrame { head: vec![9, 9, 0, 0, 0, 1], csum: Some((2, 2)), ..TxFrame::default() };
+        let mut frame = TxFrame {
+            head: vec![9, 9, 0, 0, 0, 1],
+            csum: Some((2, 2)),
+            ..TxFrame::default()
+        };
         frame.payload.push(PayRef::from(RFC_1071[2..].to_vec()));
         assert!(complete(&mut frame));
         assert_eq!(frame.head, [9, 9, 0x22, 0x0d, 0, 1]);
@@ -140,7 +162,11 @@ mod tests {
     #[test]
     fn a_zero_checksum_is_replaced_in_the_field_of_udp_alone() {
         for (field, expected) in [(16, [0, 0]), (6, [0xff, 0xff]), (2, [0, 0])] {
-            let mut frame = TxFrame { head: vec![0; 20], csum: Some((0, field)), ..TxFrame::default() };
+            let mut frame = TxFrame {
+                head: vec![0; 20],
+                csum: Some((0, field)),
+                ..TxFrame::default()
+            };
             frame.payload.push(PayRef::from(vec![0xff, 0xff]));
             assert!(complete(&mut frame));
             let field = field as usize;
@@ -151,7 +177,11 @@ mod tests {
     #[test]
     fn offsets_outside_the_head_are_refused() {
         for csum in [(0, 5), (6, 4), (0, u16::MAX)] {
-            let mut frame = TxFrame { head: vec![0; 6], csum: Some(csum), ..TxFrame::default() };
+            let mut frame = TxFrame {
+                head: vec![0; 6],
+                csum: Some(csum),
+                ..TxFrame::default()
+            };
             assert!(!complete(&mut frame));
         }
     }

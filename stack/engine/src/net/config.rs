@@ -47,15 +47,24 @@ impl fmt::Display for ConfigError {
         match self {
             ConfigError::NoAddress => f.write_str("the interface needs at least one address"),
             ConfigError::TooManyAddresses(n) => {
-                write!(f, "{n} addresses are more than the {MAX_ADDRESSES} that an interface can have")
+                write!(
+                    f,
+                    "{n} addresses are more than the {MAX_ADDRESSES} that an interface can have"
+                )
             }
             ConfigError::Address(ip) => write!(f, "{ip} cannot be an interface's address"),
             ConfigError::PrefixLength(ip, bits) => write!(f, "/{bits} is too long a prefix for {ip}"),
             ConfigError::Gateway(ip) => {
-                write!(f, "the gateway {ip} is not a neighbour on any of the interface's subnets")
+                write!(
+                    f,
+                    "the gateway {ip} is not a neighbour on any of the interface's subnets"
+                )
             }
             ConfigError::Mtu { mtu, least } => {
-                write!(f, "an MTU of {mtu} bytes is below the {least} that the addresses need")
+                write!(
+                    f,
+                    "an MTU of {mtu} bytes is below the {least} that the addresses need"
+                )
             }
         }
     }

@@ -49,7 +49,11 @@ impl Interface {
                 self.send_arp(own, packet.sender_mac, &reply);
             }
             Operation::Reply => {
-                let answer = Answer { mac: Some(packet.sender_mac), solicited: true, overrides: true };
+                let answer = Answer {
+                    mac: Some(packet.sender_mac),
+                    solicited: true,
+                    overrides: true,
+                };
                 let released = self.neighbours.answered(now, packet.sender_ip, answer);
                 self.send_released(released);
             }
@@ -154,7 +158,13 @@ impl Interface {
             if message.mac.is_some() || packet.net.dst_ip != ndisc::solicited_node(&message.target) {
                 return Err(DropReason::Malformed);
             }
-            self.advertise(own, ndisc::group_mac(&ndisc::ALL_NODES), message.target, ndisc::ALL_NODES, false);
+            self.advertise(
+                own,
+                ndisc::group_mac(&ndisc::ALL_NODES),
+                message.target,
+                ndisc::ALL_NODES,
+                false,
+            );
             return Ok(Ingress::Done);
         }
         if !self.is_neighbour(&packet.net.src_ip) {
@@ -185,7 +195,11 @@ impl Interface {
         if !self.is_neighbour(&message.target) {
             return Err(DropReason::Source);
         }
-        let answer = Answer { mac: message.mac, solicited: message.solicited, overrides: message.overrides };
+        let answer = Answer {
+            mac: message.mac,
+            solicited: message.solicited,
+            overrides: message.overrides,
+        };
         let released = self.neighbours.answered(now, message.target, answer);
         self.send_released(released);
         Ok(Ingress::Done)
@@ -251,7 +265,12 @@ impl Interface {
         let most = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;
         let quote = &packet.whole[..packet.whole.len().min(most)];
         self.send_error(now, packet, |out| {
-            icmp::write(out, icmp::v6::PARAMETER_PROBLEM, problem.code, problem.pointer.to_be_bytes());
+            icmp::write(
+                out,
+                icmp::v6::PARAMETER_PROBLEM,
+                problem.code,
+                problem.pointer.to_be_bytes(),
+            );
             out.extend(quote);
         });
     }
@@ -285,13 +304,29 @@ impl Interface {
         if !self.may_reply() {
             return false;
         }
-        let mut net = Net { src_ip: from, dst_ip: to, ttl: hop_limit, ..NET_ZERO };
-        net.protocol = if is_ipv4(&to) { icmp::PROTOCOL_V4 } else { icmp::PROTOCOL_V6 };
+        let mut net = Net {
+            src_ip: from,
+            dst_ip: to,
+            ttl: hop_limit,
+            ..NET_ZERO
+        };
+        net.protocol = if is_ipv4(&to) {
+            icmp::PROTOCOL_V4
+        } else {
+            icmp::PROTOCOL_V6
+        };
         if self.route(&mut net).is_err() {
             return false;
         }
         let head = icmp_head(&net, self.header_room(&net), write);
-        self.send(now, &net, TxFrame { head, ..TxFrame::default() });
+        self.send(
+            now,
+            &net,
+            TxFrame {
+                head,
+                ..TxFrame::default()
+            },
+        );
         true
     }
 
@@ -312,7 +347,10 @@ impl Interface {
         let payload_len = (head.len() - ethernet::HEADER - ipv6::HEADER) as u16;
         ethernet::write(&mut head, mac, own, EtherType::Ipv6);
         ipv6::write(&mut head[ethernet::HEADER..], &net, payload_len);
-        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
+        self.outgoing.waiting.push(TxFrame {
+            head,
+            ..TxFrame::default()
+        });
     }
 
     fn send_arp(&mut self, own: Mac, to: Mac, packet: &Arp) {
@@ -322,7 +360,10 @@ impl Interface {
         let mut head = vec![0; ethernet::HEADER];
         ethernet::write(&mut head, to, own, EtherType::Arp);
         arp::write(&mut head, packet);
-        self.outgoing.waiting.push(TxFrame { head, ..TxFrame::default() });
+        self.outgoing.waiting.push(TxFrame {
+            head,
+            ..TxFrame::default()
+        });
     }
 
     /// Sends what waited for a neighbour.

@@ -30,8 +30,11 @@ impl Interface {
         } else if !self.owns(&net.src_ip) || is_ipv4(&net.src_ip) != is_ipv4(&net.dst_ip) {
             return Err(Unreachable::Source);
         }
-        (net.version, net.hdr_len) =
-            if is_ipv4(&net.dst_ip) { (4, ipv4::HEADER as u16) } else { (6, ipv6::HEADER as u16) };
+        (net.version, net.hdr_len) = if is_ipv4(&net.dst_ip) {
+            (4, ipv4::HEADER as u16)
+        } else {
+            (6, ipv6::HEADER as u16)
+        };
         if net.ttl == 0 {
             net.ttl = HOP_LIMIT;
         }
@@ -42,7 +45,12 @@ impl Interface {
     /// headers.
     #[must_use]
     pub fn header_room(&self, net: &Net) -> usize {
-        self.link_len() + if is_ipv4(&net.dst_ip) { ipv4::HEADER } else { ipv6::HEADER }
+        self.link_len()
+            + if is_ipv4(&net.dst_ip) {
+                ipv4::HEADER
+            } else {
+                ipv6::HEADER
+            }
     }
 
     /// An empty frame, in memory that was used before, behind those that wait for the wire. Once a
@@ -72,7 +80,9 @@ impl Interface {
     pub fn finish(&mut self, now: Nanos, net: &Net, number: u16) {
         let link = self.link_len();
         let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
-        let Some(frame) = self.outgoing.waiting.last_mut() else { return };
+        let Some(frame) = self.outgoing.waiting.last_mut() else {
+            return;
+        };
         frame.prio = net.prio;
         let written = write_network(net, frame, link, number, mtu, gso_max);
         let complete = written.is_ok() && (tx_csum || checksum::complete(frame));
@@ -92,7 +102,11 @@ impl Interface {
             self.counters.count(DropReason::Unresolved);
             return;
         };
-        let kind = if is_ipv4(&hop) { EtherType::Ipv4 } else { EtherType::Ipv6 };
+        let kind = if is_ipv4(&hop) {
+            EtherType::Ipv4
+        } else {
+            EtherType::Ipv6
+        };
         let resolved = self.neighbours.resolve(now, hop);
         let mac = match resolved {
             Resolved::Known(mac) => mac,
@@ -117,7 +131,9 @@ impl Interface {
 
     /// Lets the last frame wait for its neighbour.
     fn hold(&mut self, hop: &Ip) {
-        let Some(frame) = self.outgoing.waiting.pop() else { return };
+        let Some(frame) = self.outgoing.waiting.pop() else {
+            return;
+        };
         for _ in 0..self.neighbours.hold(hop, frame) {
             self.counters.count(DropReason::Unresolved);
         }

@@ -28,7 +28,9 @@ impl EtherType {
     }
 
     fn from_number(number: u16) -> Option<EtherType> {
-        [EtherType::Ipv4, EtherType::Arp, EtherType::Ipv6].into_iter().find(|t| t.number() == number)
+        [EtherType::Ipv4, EtherType::Arp, EtherType::Ipv6]
+            .into_iter()
+            .find(|t| t.number() == number)
     }
 }
 

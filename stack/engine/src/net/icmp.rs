@@ -49,14 +49,21 @@ pub(super) struct Header {
 /// Reads a message's first bytes.
 pub(super) fn read(message: &[u8]) -> Option<Header> {
     let header: &[u8; HEADER] = message.first_chunk()?;
-    Some(Header { kind: header[0], code: header[1], own: [header[4], header[5], header[6], header[7]] })
+    Some(Header {
+        kind: header[0],
+        code: header[1],
+        own: [header[4], header[5], header[6], header[7]],
+    })
 }
 
 /// What an ICMP error says; nothing for a message that is none. The MTU of a router that does not
 /// state one (RFC 1191, 5) is 0.
 pub(super) fn error_v4(header: Header) -> Option<Icmp> {
     let (kind, mtu) = match (header.kind, header.code) {
-        (v4::UNREACHABLE, 4) => (ICMP_TOO_BIG, u32::from(u16::from_be_bytes([header.own[2], header.own[3]]))),
+        (v4::UNREACHABLE, 4) => (
+            ICMP_TOO_BIG,
+            u32::from(u16::from_be_bytes([header.own[2], header.own[3]])),
+        ),
         // RFC 1122, 4.2.3.9, and the administrative ones of RFC 1812, 5.2.7.1.
         (v4::UNREACHABLE, 2 | 3 | 9 | 10 | 13) => (ICMP_REFUSED, 0),
         (v4::UNREACHABLE, _) => (ICMP_UNREACHABLE, 0),
@@ -82,7 +89,13 @@ pub(super) fn error_v6(header: Header) -> Option<Icmp> {
 }
 
 fn icmp(header: Header, kind: u32, mtu: u32) -> Icmp {
-    Icmp { kind, mtu, icmp_type: header.kind, icmp_code: header.code, pad: [0; 6] }
+    Icmp {
+        kind,
+        mtu,
+        icmp_type: header.kind,
+        icmp_code: header.code,
+        pad: [0; 6],
+    }
 }
 
 /// Appends the first bytes of a message, its checksum still zero.

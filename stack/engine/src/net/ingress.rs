@@ -80,7 +80,14 @@ impl Interface {
             (4, _) => self.report_protocol(now, &packet),
             (_, _) => {
                 let pointer = packet.protocol_at as u32;
-                self.report_problem(now, &packet, Problem { code: Problem::UNKNOWN_NEXT_HEADER, pointer });
+                self.report_problem(
+                    now,
+                    &packet,
+                    Problem {
+                        code: Problem::UNKNOWN_NEXT_HEADER,
+                        pointer,
+                    },
+                );
             }
         }
     }
@@ -104,7 +111,9 @@ impl Interface {
             EtherType::Ipv4 => self.open_v4(frame, offset).map(Content::Ip).map_err(alone),
             EtherType::Ipv6 => {
                 let packet = self.open_v6(frame, offset).map_err(alone)?;
-                walk(packet).map(Content::Ip).map_err(|refusal| (refusal, Some(packet)))
+                walk(packet)
+                    .map(Content::Ip)
+                    .map_err(|refusal| (refusal, Some(packet)))
             }
         }
     }
@@ -143,7 +152,11 @@ impl Interface {
 
     /// Whether `group` is one that neighbour discovery listens to.
     fn listens_to(&self, group: &[u8; 16]) -> bool {
-        *group == ndisc::ALL_NODES || self.subnets.iter().any(|s| *group == ndisc::solicited_node(&s.own))
+        *group == ndisc::ALL_NODES
+            || self
+                .subnets
+                .iter()
+                .any(|s| *group == ndisc::solicited_node(&s.own))
     }
 }
 
@@ -154,14 +167,24 @@ fn trim<'a>(frame: &RxFrame<'a>, net: Net, offset: usize) -> Result<Packet<'a>, 
     let whole = &frame.head[offset..];
     let whole = &whole[..whole.len().min(len)];
     let tail = frame.tail.get(..len - whole.len()).ok_or(DropReason::Truncated)?;
-    Ok(Packet { net, whole, tail, offset, protocol_at: 9 })
+    Ok(Packet {
+        net,
+        whole,
+        tail,
+        offset,
+        protocol_at: 9,
+    })
 }
 
 /// Passes over an IPv6 packet's extension headers.
 fn walk(packet: Packet<'_>) -> Result<Packet<'_>, Refusal> {
     let mut net = packet.net;
     let protocol_at = ipv6::walk(packet.whole, &mut net)?;
-    Ok(Packet { net, protocol_at, ..packet })
+    Ok(Packet {
+        net,
+        protocol_at,
+        ..packet
+    })
 }
 
 /// Hands a packet to the engine.
@@ -170,7 +193,13 @@ fn deliver<'a>(frame: &RxFrame<'a>, packet: &Packet<'a>) -> Ingress<'a> {
     let head = packet.transport();
     let mut net = packet.net;
     (net.segs, net.seg_size) = segments(frame.seg_size, net.protocol, head, packet.tail.len());
-    Ingress::Packet { net, head, tail: packet.tail, head_offset: packet.transport_offset(), csum: frame.csum }
+    Ingress::Packet {
+        net,
+        head,
+        tail: packet.tail,
+        head_offset: packet.transport_offset(),
+        csum: frame.csum,
+    }
 }
 
 /// How many packets a super-segment stands for, and their payload bytes.

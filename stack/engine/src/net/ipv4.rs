@@ -51,7 +51,11 @@ pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
         version: 4,
         ..NET_ZERO
     };
-    Ok(Header { net, is_fragment: flags & FRAGMENT != 0, dont_fragment: flags & DONT_FRAGMENT != 0 })
+    Ok(Header {
+        net,
+        is_fragment: flags & FRAGMENT != 0,
+        dont_fragment: flags & DONT_FRAGMENT != 0,
+    })
 }
 
 /// Whether the header that starts `packet` is intact; `header` was read from it.
@@ -59,7 +63,9 @@ pub(super) fn read(packet: &[u8]) -> Result<Header, DropReason> {
 pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
     match packet.first_chunk() {
         Some(fixed) if usize::from(header.net.hdr_len) == HEADER => sum(fixed).is_valid(),
-        _ => Sum::default().add(&packet[..usize::from(header.net.hdr_len)]).is_valid(),
+        _ => Sum::default()
+            .add(&packet[..usize::from(header.net.hdr_len)])
+            .is_valid(),
     }
 }
 

@@ -41,7 +41,10 @@ impl Problem {
 
 impl From<DropReason> for Refusal {
     fn from(reason: DropReason) -> Refusal {
-        Refusal { reason, problem: None }
+        Refusal {
+            reason,
+            problem: None,
+        }
     }
 }
 
@@ -106,7 +109,11 @@ pub(super) fn walk(packet: &[u8], net: &mut Net) -> Result<usize, Refusal> {
 fn extension_len(packet: &[u8], at: usize) -> Result<usize, DropReason> {
     let units = packet.get(at + 1).ok_or(DropReason::Truncated)?;
     let len = (usize::from(*units) + 1) * 8;
-    if packet.len() < at + len { Err(DropReason::Truncated) } else { Ok(len) }
+    if packet.len() < at + len {
+        Err(DropReason::Truncated)
+    } else {
+        Ok(len)
+    }
 }
 
 /// Passes over hop-by-hop or destination options. None is understood beyond what its type says
@@ -144,13 +151,26 @@ fn routing(packet: &[u8], at: usize) -> Result<usize, Refusal> {
 
 /// Passes over the fragment header of a packet that is whole (RFC 6946).
 fn fragment(packet: &[u8], at: usize) -> Result<usize, Refusal> {
-    let header: &[u8; 8] = packet.get(at..).and_then(<[u8]>::first_chunk).ok_or(DropReason::Truncated)?;
+    let header: &[u8; 8] = packet
+        .get(at..)
+        .and_then(<[u8]>::first_chunk)
+        .ok_or(DropReason::Truncated)?;
     let offset_and_more = u16::from_be_bytes([header[2], header[3]]) & 0xfff9;
-    if offset_and_more == 0 { Ok(8) } else { Err(DropReason::Fragment.into()) }
+    if offset_and_more == 0 {
+        Ok(8)
+    } else {
+        Err(DropReason::Fragment.into())
+    }
 }
 
 fn problem(code: u8, pointer: usize) -> Refusal {
-    Refusal { reason: DropReason::Extension, problem: Some(Problem { code, pointer: pointer as u32 }) }
+    Refusal {
+        reason: DropReason::Extension,
+        problem: Some(Problem {
+            code,
+            pointer: pointer as u32,
+        }),
+    }
 }
 
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet with `payload_len` bytes

@@ -86,11 +86,18 @@ impl Interface {
     /// When the configuration contradicts itself or the wire.
     pub fn new(config: InterfaceConfig, caps: &Caps) -> Result<Interface, ConfigError> {
         let mtu = config.mtu.min(caps.mtu);
-        let mut subnets = config.addresses.iter().map(subnet).collect::<Result<Vec<_>, _>>()?;
+        let mut subnets = config
+            .addresses
+            .iter()
+            .map(subnet)
+            .collect::<Result<Vec<_>, _>>()?;
         if let Medium::Ethernet(mac) = caps.medium
             && subnets.iter().any(|s| !is_ipv4(&s.own))
         {
-            subnets.push(Subnet { own: ndisc::link_local(mac), bits: 64 });
+            subnets.push(Subnet {
+                own: ndisc::link_local(mac),
+                bits: 64,
+            });
         }
         if subnets.is_empty() {
             return Err(ConfigError::NoAddress);
@@ -98,7 +105,11 @@ impl Interface {
         if subnets.len() > MAX_ADDRESSES {
             return Err(ConfigError::TooManyAddresses(subnets.len()));
         }
-        let least = if subnets.iter().all(|s| is_ipv4(&s.own)) { LEAST_IPV4 } else { LEAST_IPV6 };
+        let least = if subnets.iter().all(|s| is_ipv4(&s.own)) {
+            LEAST_IPV4
+        } else {
+            LEAST_IPV6
+        };
         if mtu < least {
             return Err(ConfigError::Mtu { mtu, least });
         }
@@ -117,7 +128,11 @@ impl Interface {
             counters: Counters::default(),
         };
         let needs_neighbours = caps.medium != Medium::Ip;
-        match interface.gateways.iter().find(|g| needs_neighbours && !interface.is_neighbour(g)) {
+        match interface
+            .gateways
+            .iter()
+            .find(|g| needs_neighbours && !interface.is_neighbour(g))
+        {
             Some(gateway) => Err(ConfigError::Gateway(from_bytes(*gateway))),
             None => Ok(interface),
         }

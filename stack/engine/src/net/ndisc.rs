@@ -17,7 +17,9 @@ const OVERRIDE: u8 = 0x20;
 
 /// The group that those listen to who may own `ip` (RFC 4291, 2.7.1).
 pub(super) fn solicited_node(ip: &Ip) -> Ip {
-    [0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ip[13], ip[14], ip[15]]
+    [
+        0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, ip[13], ip[14], ip[15],
+    ]
 }
 
 /// The Ethernet address of an IPv6 group (RFC 2464, 7).
@@ -48,8 +50,10 @@ pub(super) struct Message {
 /// checksum.
 pub(super) fn read(message: &[u8]) -> Result<Message, DropReason> {
     let header = icmp::read(message).ok_or(DropReason::Truncated)?;
-    let target: &[u8; 16] =
-        message.get(icmp::HEADER..).and_then(<[u8]>::first_chunk).ok_or(DropReason::Truncated)?;
+    let target: &[u8; 16] = message
+        .get(icmp::HEADER..)
+        .and_then(<[u8]>::first_chunk)
+        .ok_or(DropReason::Truncated)?;
     if header.code != 0 || !is_unicast(target) {
         return Err(DropReason::Malformed);
     }
@@ -79,7 +83,11 @@ fn link_address(options: &[u8], wanted: u8) -> Result<Option<Mac>, DropReason> {
         }
         rest = &rest[len..];
     }
-    if rest.is_empty() { Ok(found) } else { Err(DropReason::Malformed) }
+    if rest.is_empty() {
+        Ok(found)
+    } else {
+        Err(DropReason::Malformed)
+    }
 }
 
 /// Appends a solicitation for `target` by the owner of `own`.

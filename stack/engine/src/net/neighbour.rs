@@ -121,7 +121,13 @@ impl Neighbours {
         if !self.make_room(|state| state != State::Incomplete) {
             return Resolved::Full;
         }
-        self.insert(ip, State::Incomplete, [0; 6], now, now.saturating_add(RETRANS_TIMER));
+        self.insert(
+            ip,
+            State::Incomplete,
+            [0; 6],
+            now,
+            now.saturating_add(RETRANS_TIMER),
+        );
         Resolved::Unknown
     }
 
@@ -221,7 +227,14 @@ impl Neighbours {
     }
 
     fn insert(&mut self, ip: Ip, state: State, mac: Mac, now: Nanos, until: Nanos) {
-        let neighbour = Neighbour { state, mac, until, tries: 1, used: now, waiting: VecDeque::new() };
+        let neighbour = Neighbour {
+            state,
+            mac,
+            until,
+            tries: 1,
+            used: now,
+            waiting: VecDeque::new(),
+        };
         if let Some(deadline) = neighbour.deadline() {
             arm(&mut self.next, deadline);
         }
@@ -243,7 +256,11 @@ impl Neighbours {
     }
 
     fn release(&mut self, ip: &Ip) -> VecDeque<TxFrame> {
-        let released = self.table.get_mut(ip).map(|n| std::mem::take(&mut n.waiting)).unwrap_or_default();
+        let released = self
+            .table
+            .get_mut(ip)
+            .map(|n| std::mem::take(&mut n.waiting))
+            .unwrap_or_default();
         self.waiting -= released.len();
         released
     }
@@ -273,7 +290,10 @@ impl Neighbour {
             State::Reachable | State::Stale => return true,
         }
         self.until = now.saturating_add(RETRANS_TIMER);
-        questions.push(Solicit { ip, mac: (self.state == State::Probe).then_some(self.mac) });
+        questions.push(Solicit {
+            ip,
+            mac: (self.state == State::Probe).then_some(self.mac),
+        });
         true
     }
 }

@@ -18,7 +18,9 @@ pub(super) const LEAST_IPV4: u32 = 68;
 pub(super) const LEAST_IPV6: u32 = 1280;
 
 /// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not say.
-const PLATEAUS: [u32; 10] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, LEAST_IPV4];
+const PLATEAUS: [u32; 10] = [
+    32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, LEAST_IPV4,
+];
 
 /// The least MTU of the destination's family.
 pub(super) fn least(dst: &Ip) -> u32 {
@@ -27,7 +29,10 @@ pub(super) fn least(dst: &Ip) -> u32 {
 
 /// The largest plateau below the length of a packet that was too big.
 pub(super) fn plateau_below(total_len: u32) -> u32 {
-    PLATEAUS.into_iter().find(|p| *p < total_len).unwrap_or(LEAST_IPV4)
+    PLATEAUS
+        .into_iter()
+        .find(|p| *p < total_len)
+        .unwrap_or(LEAST_IPV4)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +58,11 @@ impl PathMtus {
     pub(super) fn lower(&mut self, now: Nanos, dst: Ip, mtu: u32) {
         if self.table.len() >= MAX_PATHS
             && !self.table.contains_key(&dst)
-            && let Some(oldest) = self.table.iter().min_by_key(|(_, p)| p.expires).map(|(ip, _)| *ip)
+            && let Some(oldest) = self
+                .table
+                .iter()
+                .min_by_key(|(_, p)| p.expires)
+                .map(|(ip, _)| *ip)
         {
             self.table.remove(&oldest);
         }

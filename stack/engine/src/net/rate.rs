@@ -13,7 +13,11 @@ pub(super) struct TokenBucket {
 
 impl TokenBucket {
     pub(super) fn new(burst: u64, interval: Nanos) -> TokenBucket {
-        TokenBucket { burst, interval, full_at: 0 }
+        TokenBucket {
+            burst,
+            interval,
+            full_at: 0,
+        }
     }
 
     /// Takes a token; false when there is none.

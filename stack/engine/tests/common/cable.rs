@@ -22,7 +22,13 @@ pub struct Cable {
 }
 
 pub fn caps() -> Caps {
-    Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 20 }
+    Caps {
+        medium: Medium::Ip,
+        mtu: 1500,
+        tx_csum: false,
+        gso_max: 0,
+        rx_queue_bytes: 1 << 20,
+    }
 }
 
 /// Both ends of a cable.
@@ -44,7 +50,10 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
 impl Cable {
     /// Knuth's MMIX generator; its upper bits are good enough to lose frames by.
     fn lost(&mut self) -> bool {
-        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.dice = self
+            .dice
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.dice >> 33) % 100 < self.loss_percent
     }
 }
@@ -63,8 +72,18 @@ impl Wire for Cable {
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
         // A device that completes checksums is one whose peer need not verify them.
-        let csum = if self.caps.tx_csum { Csum::Complete } else { Csum::Unverified };
-        RxFrame { head: &self.batch[i], tail: &[], csum, seg_size: 0, at: 0 }
+        let csum = if self.caps.tx_csum {
+            Csum::Complete
+        } else {
+            Csum::Unverified
+        };
+        RxFrame {
+            head: &self.batch[i],
+            tail: &[],
+            csum,
+            seg_size: 0,
+            at: 0,
+        }
     }
 
     fn release(&mut self) {
@@ -89,7 +108,11 @@ impl Wire for Cable {
 
 /// The packets that a frame stands for: of a super-segment of TCP over IPv4, what a device makes.
 fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
-    let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+    let payload: Vec<u8> = frame
+        .payload
+        .iter()
+        .flat_map(|piece| piece.bytes().to_vec())
+        .collect();
     if frame.gso_size == 0 {
         return vec![[frame.head.clone(), payload].concat()];
     }
@@ -107,11 +130,17 @@ fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
         head[36..38].copy_from_slice(&sum.to_be_bytes());
         head[2..4].copy_from_slice(&((frame.head.len() + bytes.len()) as u16).to_be_bytes());
         head[10..12].fill(0);
-        let words = head[..20].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let words = head[..20]
+            .chunks(2)
+            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
         let sum = words.sum::<u32>();
         let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
         head[10..12].copy_from_slice(&sum.to_be_bytes());
         [head, bytes.to_vec()].concat()
     };
-    payload.chunks(frame.gso_size.into()).enumerate().map(packet).collect()
+    payload
+        .chunks(frame.gso_size.into())
+        .enumerate()
+        .map(packet)
+        .collect()
 }

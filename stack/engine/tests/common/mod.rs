@@ -27,8 +27,11 @@ pub fn address(stack: usize, port: u16) -> SocketAddr {
 }
 
 pub fn config(stack: usize) -> StackConfig {
-    let interface =
-        InterfaceConfig { addresses: vec![(address(stack, 0).ip(), 24)], gateways: vec![], mtu: 1500 };
+    let interface = InterfaceConfig {
+        addresses: vec![(address(stack, 0).ip(), 24)],
+        gateways: vec![],
+        mtu: 1500,
+    };
     StackConfig::new(interface, 7 + stack as u64)
 }
 
@@ -39,7 +42,11 @@ pub fn stack(script: Script, config: StackConfig) -> Stack {
 impl Pair {
     pub fn new(script: [Script; 2], loss_percent: u64, seed: u64) -> Pair {
         let [a, b] = script;
-        Pair { now: 1, stacks: [stack(a, config(0)), stack(b, config(1))], ends: cable(loss_percent, seed) }
+        Pair {
+            now: 1,
+            stacks: [stack(a, config(0)), stack(b, config(1))],
+            ends: cable(loss_percent, seed),
+        }
     }
 
     /// Polls both stacks until neither has anything to do now.

@@ -93,7 +93,12 @@ pub fn flow_id(local_port: u64, remote_port: u64) -> Id {
 }
 
 const UNIT: UnitRec = UnitRec {
-    header: RecordHeader { kind: 0, on: 0, pad: 0, len: 0 },
+    header: RecordHeader {
+        kind: 0,
+        on: 0,
+        pad: 0,
+        len: 0,
+    },
     uid: Id::NONE,
     addr: 0,
     len: 0,
@@ -122,18 +127,39 @@ impl Step<'_> {
 
     pub fn new_context(&mut self, kind: ContextId) -> Id {
         let id = self.fresh.as_ref().expect("a fresh slot").header.id;
-        let rec = ContextRec { header: UNIT.header, id, context: kind.0, pad: 0 };
+        let rec = ContextRec {
+            header: UNIT.header,
+            id,
+            context: kind.0,
+            pad: 0,
+        };
         self.out.push(RecordKind::NewContext, ON_FRESH, &rec, &[]);
         id
     }
 
     pub fn del_context(&mut self) {
-        let rec = ContextRec { header: UNIT.header, id: Id::NONE, context: 0, pad: 0 };
+        let rec = ContextRec {
+            header: UNIT.header,
+            id: Id::NONE,
+            context: 0,
+            pad: 0,
+        };
         self.out.push(RecordKind::DelContext, self.on(), &rec, &[]);
     }
 
     pub fn unit(&mut self, kind: RecordKind, uid: Id, addr: Addr, len: u64, off: u64) {
-        self.out.push(kind, self.on(), &UnitRec { uid, addr, len, off, ..UNIT }, &[]);
+        self.out.push(
+            kind,
+            self.on(),
+            &UnitRec {
+                uid,
+                addr,
+                len,
+                off,
+                ..UNIT
+            },
+            &[],
+        );
     }
 
     /// Both units of a context, under its own id.
@@ -179,10 +205,23 @@ impl Step<'_> {
     ) {
         let own = self.own_id();
         let port = |at: usize| u64::from(u16::from_be_bytes([own.0[at], own.0[at + 1]]));
-        let data = Data { uid, off, addr: 0, len, seg_size };
+        let data = Data {
+            uid,
+            off,
+            addr: 0,
+            len,
+            seg_size,
+        };
         self.image(
             to,
-            Image { data, local_port: port(0), remote_port: port(2), event: event.into(), flag, seq },
+            Image {
+                data,
+                local_port: port(0),
+                remote_port: port(2),
+                event: event.into(),
+                flag,
+                seq,
+            },
         );
     }
 
@@ -190,7 +229,17 @@ impl Step<'_> {
     pub fn answer(&mut self, to: u8, event: u16, flag: u64, seq: u64) {
         let (local_port, remote_port) = (self.ev.local_port, self.ev.remote_port);
         let data = Data::zeroed();
-        self.image(to, Image { data, local_port, remote_port, event: event.into(), flag, seq });
+        self.image(
+            to,
+            Image {
+                data,
+                local_port,
+                remote_port,
+                event: event.into(),
+                flag,
+                seq,
+            },
+        );
     }
 
     fn image(&mut self, to: u8, image: Image) {
@@ -208,14 +257,20 @@ impl Step<'_> {
             data_at: 0,
             bytes: size_of::<Image>() as u32,
         };
-        self.out.push(RecordKind::Packet, self.on(), &rec, bytes_of(&image));
+        self.out
+            .push(RecordKind::Packet, self.on(), &rec, bytes_of(&image));
     }
 
     /// (Re)starts timer 0 or 1 of the keyed context.
     pub fn timer_start(&mut self, timer: u32, after: u64) {
         let deadline = self.ev.header.now + after;
         self.words()[14 + timer as usize] = deadline;
-        let rec = TimerRec { header: UNIT.header, deadline, timer, pad: 0 };
+        let rec = TimerRec {
+            header: UNIT.header,
+            deadline,
+            timer,
+            pad: 0,
+        };
         self.out.push(RecordKind::TimerStart, ON_KEYED, &rec, &[]);
     }
 
@@ -223,29 +278,55 @@ impl Step<'_> {
     pub fn timer_start_fresh(&mut self, timer: u32, after: u64) {
         let deadline = self.ev.header.now + after;
         self.fresh.as_mut().expect("a fresh slot").words[14 + timer as usize] = deadline;
-        let rec = TimerRec { header: UNIT.header, deadline, timer, pad: 0 };
+        let rec = TimerRec {
+            header: UNIT.header,
+            deadline,
+            timer,
+            pad: 0,
+        };
         self.out.push(RecordKind::TimerStart, ON_FRESH, &rec, &[]);
     }
 
     pub fn timer_stop(&mut self, timer: u32) {
         self.words()[14 + timer as usize] = 0;
-        let rec = TimerRec { header: UNIT.header, deadline: 0, timer, pad: 0 };
+        let rec = TimerRec {
+            header: UNIT.header,
+            deadline: 0,
+            timer,
+            pad: 0,
+        };
         self.out.push(RecordKind::TimerStop, ON_KEYED, &rec, &[]);
     }
 
     pub fn notify(&mut self, code: u32, id: Id, arg: u64) {
-        let rec = NotifyRec { header: UNIT.header, id, code, error: arg as u32, arg: [arg; 4] };
+        let rec = NotifyRec {
+            header: UNIT.header,
+            id,
+            code,
+            error: arg as u32,
+            arg: [arg; 4],
+        };
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
     }
 
     /// A record of a kind that speaks of an id.
     pub fn context_record(&mut self, kind: RecordKind, id: Id) {
-        let rec = ContextRec { header: UNIT.header, id, context: 0, pad: 0 };
+        let rec = ContextRec {
+            header: UNIT.header,
+            id,
+            context: 0,
+            pad: 0,
+        };
         self.out.push(kind, self.on(), &rec, &[]);
     }
 
     pub fn queue(&mut self, kind: RecordKind, queue: u32, value: u64) {
-        let rec = QueueRec { header: UNIT.header, value, queue, pad: 0 };
+        let rec = QueueRec {
+            header: UNIT.header,
+            value,
+            queue,
+            pad: 0,
+        };
         self.out.push(kind, ON_KEYED, &rec, &[]);
     }
 
@@ -253,7 +334,12 @@ impl Step<'_> {
         let mut ev = Ev::zeroed();
         ev.flag = flag;
         let bytes = size_of::<Ev>() as u32;
-        let rec = RaiseRec { header: UNIT.header, target, event: RAISED.into(), bytes };
+        let rec = RaiseRec {
+            header: UNIT.header,
+            target,
+            event: RAISED.into(),
+            bytes,
+        };
         self.out.push(RecordKind::Raise, self.on(), &rec, bytes_of(&ev));
     }
 }
@@ -261,7 +347,12 @@ impl Step<'_> {
 impl Script {
     /// A program that reacts to nothing.
     pub fn new() -> Script {
-        Script { module: module(), reactions: HashMap::new(), coalesces: false, tcp: false }
+        Script {
+            module: module(),
+            reactions: HashMap::new(),
+            coalesces: false,
+            tcp: false,
+        }
     }
 
     pub fn on(
@@ -276,7 +367,10 @@ impl Script {
     /// Later packets without data replace earlier ones of the same flag.
     pub fn coalescing(mut self) -> Script {
         self.coalesces = true;
-        self.module.coalesce.push(Coalesce { blueprint: BlueprintId(0), func: FuncId(0) });
+        self.module.coalesce.push(Coalesce {
+            blueprint: BlueprintId(0),
+            func: FuncId(0),
+        });
         self
     }
 
@@ -287,18 +381,33 @@ impl Script {
         self.module.blueprints[0].max_len = 20;
         self.with(|module| {
             module.parsers.retain(|p| p.source != Source::Ip(253));
-            module.parsers.push(Parser { source: Source::Ip(6), func: FuncId(0), max_events: 1, steps: 0 });
+            module.parsers.push(Parser {
+                source: Source::Ip(6),
+                func: FuncId(0),
+                max_events: 1,
+                steps: 0,
+            });
         })
     }
 
     /// Claims that devices can cut its packets, unless CWR is set.
     pub fn proven(self) -> Script {
         let names = (String::from("seq"), vec![String::from("psh")]);
-        let cut =
-            Cut { protocol: 6, clear: vec![104], grows: names.0, last_only: names.1, first_only: vec![] };
+        let cut = Cut {
+            protocol: 6,
+            clear: vec![104],
+            grows: names.0,
+            last_only: names.1,
+            first_only: vec![],
+        };
         let (rules, sites) = (vec![], vec![]);
         self.with(|module| {
-            module.offloads.push(Offload { blueprint: BlueprintId(0), rules, sites, proof: Ok(cut) });
+            module.offloads.push(Offload {
+                blueprint: BlueprintId(0),
+                rules,
+                sites,
+                proof: Ok(cut),
+            });
         })
     }
 
@@ -328,7 +437,11 @@ impl Program for Script {
                 (ev.flag, ev.seq) = (flag.into(), u32::from_be_bytes([a, b, c, d]).into());
                 (ev.addr, ev.len) = (packet.addr + 12, (payload.len() + packet.tail.len()) as u64);
                 event = kind.into();
-                ids = [id(&[ev.local_port, ev.remote_port]), id(&[ev.local_port]), Id::NONE];
+                ids = [
+                    id(&[ev.local_port, ev.remote_port]),
+                    id(&[ev.local_port]),
+                    Id::NONE,
+                ];
             }
             Input::App(op, view) => {
                 (ev.local_port, ev.remote_port) = (view.local_port.into(), view.remote_port.into());
@@ -338,7 +451,10 @@ impl Program for Script {
                 }
                 (event, ids) = match op {
                     AppOp::Listen => (LISTEN, [id(&[ev.local_port]), Id::NONE, Id::NONE]),
-                    AppOp::Connect => (CONNECT, [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE]),
+                    AppOp::Connect => (
+                        CONNECT,
+                        [flow_id(ev.local_port, ev.remote_port), Id::NONE, Id::NONE],
+                    ),
                     AppOp::Send => (SEND, ids),
                     AppOp::Recv => (RECV, ids),
                     AppOp::Close => (CLOSE, ids),
@@ -357,10 +473,15 @@ impl Program for Script {
 
     fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
         let ev: Ev = pod_read_unaligned(event);
-        let Some(reaction) = self.reactions.get(&ev.header.event) else { return Outcome::Done };
+        let Some(reaction) = self.reactions.get(&ev.header.event) else {
+            return Outcome::Done;
+        };
         let mut step = Step {
             ev,
-            keyed: memory.keyed.as_ref().map(|(kind, bytes)| (*kind, pod_read_unaligned(bytes))),
+            keyed: memory
+                .keyed
+                .as_ref()
+                .map(|(kind, bytes)| (*kind, pod_read_unaligned(bytes))),
             fresh: memory.fresh.as_ref().map(|bytes| pod_read_unaligned(bytes)),
             scratch: memory.scratch,
             out,
@@ -396,7 +517,10 @@ impl Program for Script {
         header[16..20].copy_from_slice(&[0; 4]);
         // The pseudo-header's sum, as far as it depends on the packet.
         header[16..18].copy_from_slice(&(segment.len as u16 + 20).to_be_bytes());
-        Built { len: 20, csum: Some((0, 16)) }
+        Built {
+            len: 20,
+            csum: Some((0, 16)),
+        }
     }
 
     fn coalesce(&self, _blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
@@ -412,10 +536,16 @@ fn module() -> Module {
         ty: Ty::uint(64),
         offset: offset as u32,
         default: None,
-        access: Access { observable, modifiable: None },
+        access: Access {
+            observable,
+            modifiable: None,
+        },
     };
-    let structure =
-        |name: &str, size: usize, fields: Vec<Field>| Struct { name: name.into(), fields, size: size as u32 };
+    let structure = |name: &str, size: usize, fields: Vec<Field>| Struct {
+        name: name.into(),
+        fields,
+        size: size as u32,
+    };
     let words = size_of::<ContextHeader>();
     let structs = vec![
         structure("ev", size_of::<Ev>(), vec![]),
@@ -427,7 +557,11 @@ fn module() -> Module {
         structure("scratch", 8, vec![]),
         structure("image", size_of::<Image>(), vec![]),
     ];
-    let event = |n| Event { name: format!("event{n}"), kind: EventKind::Internal, body: StructId(0) };
+    let event = |n| Event {
+        name: format!("event{n}"),
+        kind: EventKind::Internal,
+        body: StructId(0),
+    };
     let timer = |n: usize| Timer {
         name: format!("timer{n}"),
         offset: (words + 8 * (14 + n)) as u32,
@@ -447,11 +581,23 @@ fn module() -> Module {
     };
     let chain = |event| Chain {
         processors: vec![],
-        bounds: Bounds { records: 16, record_bytes: 4096, packets: 4, raises: 4, units: 2, steps: 0 },
+        bounds: Bounds {
+            records: 16,
+            record_bytes: 4096,
+            packets: 4,
+            raises: 4,
+            units: 2,
+            steps: 0,
+        },
         creates: creates(event),
         globals: vec![],
     };
-    let source = |source| Parser { source, func: FuncId(0), max_events: 1, steps: 0 };
+    let source = |source| Parser {
+        source,
+        func: FuncId(0),
+        max_events: 1,
+        steps: 0,
+    };
     let apps = [
         AppOp::Listen,
         AppOp::Connect,
@@ -462,14 +608,21 @@ fn module() -> Module {
         AppOp::Release,
         AppOp::Option,
     ];
-    let queue = |prio| Queue { name: format!("q{prio}"), policy: QueuePolicy::Fifo, prio };
+    let queue = |prio| Queue {
+        name: format!("q{prio}"),
+        policy: QueuePolicy::Fifo,
+        prio,
+    };
     Module {
         name: "script".into(),
         files: vec![],
         params: vec![],
         structs,
         events: (0..EVENTS).map(event).collect(),
-        contexts: vec![context("flow", vec![timer(0), timer(1)]), context("listener", vec![])],
+        contexts: vec![
+            context("flow", vec![timer(0), timer(1)]),
+            context("listener", vec![]),
+        ],
         signals: vec![],
         scratch: Some(StructId(2)),
         funcs: vec![],

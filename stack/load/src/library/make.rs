@@ -89,9 +89,15 @@ pub(super) fn emitted(module: &Module) -> Result<Emitted, String> {
 pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
     let Emitted { c, symbol, .. } = emitted(module).map_err(BuildError::Unsupported)?;
     let whole = format!("{c}{}", texts::exports(module, &symbol));
-    let io = |error| BuildError::Io { what: format!("cannot write {}", out.display()), error };
+    let io = |error| BuildError::Io {
+        what: format!("cannot write {}", out.display()),
+        error,
+    };
     // In the same folder, so that it can be renamed; nobody else can put a link in the linker's way.
-    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = out
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let folder = Folder::within(parent).map_err(io)?;
     let made = folder.join("made.so");
     toolchain::compile(&whole, &made)?;
@@ -101,7 +107,10 @@ pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
 
 /// Builds a module in a folder of its own, for use at once; gives the file, which goes with the folder.
 pub(crate) fn compile_in(module: &Module) -> Result<(Folder, PathBuf), BuildError> {
-    let io = |error| BuildError::Io { what: "cannot make a temporary folder".to_owned(), error };
+    let io = |error| BuildError::Io {
+        what: "cannot make a temporary folder".to_owned(),
+        error,
+    };
     let folder = Folder::new().map_err(io)?;
     let file = folder.join(format!("{}.so", module.name));
     build(module, &file)?;

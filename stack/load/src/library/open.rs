@@ -116,7 +116,10 @@ impl Library {
         // Before opening: opening a pipe would wait for its writer.
         let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
         if !found.is_file() {
-            return Err(LibraryError::NotOurs { path: path.to_owned(), why: NO_FILE });
+            return Err(LibraryError::NotOurs {
+                path: path.to_owned(),
+                why: NO_FILE,
+            });
         }
         checked_texts(path, &File::open(path).map_err(|error| unreadable(path, error))?)
     }
@@ -133,7 +136,12 @@ impl Library {
         // SAFETY: opening runs the library's initialisers. Nobody but this user or root could write
         // the file, and what they put there they could as well run themselves.
         let library = unsafe { libloading::Library::new(same) }.map_err(|error| {
-            unreadable(path, error.to_string().replace(&format!("/proc/self/fd/{}: ", file.as_raw_fd()), ""))
+            unreadable(
+                path,
+                error
+                    .to_string()
+                    .replace(&format!("/proc/self/fd/{}: ", file.as_raw_fd()), ""),
+            )
         })?;
         let mapped = Mapped { library, _file: file };
         let foreign = || LibraryError::Foreign(path.to_owned());
@@ -155,7 +163,10 @@ impl Library {
         }
         // SAFETY: the emitter ends the digest with a zero.
         let digest = unsafe { CStr::from_ptr(program.digest) };
-        if emitted(&module).ok().is_none_or(|c| digest.to_bytes() != c.digest.as_bytes()) {
+        if emitted(&module)
+            .ok()
+            .is_none_or(|c| digest.to_bytes() != c.digest.as_bytes())
+        {
             return Err(stale());
         }
         // SAFETY: the digest says that the code was made from the C that this emitter makes of this
@@ -179,21 +190,31 @@ impl Library {
 /// The program that the texts in a library make.
 fn checked_texts(path: &Path, file: &File) -> Result<Arc<Module>, LibraryError> {
     let mut bytes = Vec::new();
-    file.take(MAX_LIBRARY_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, error))?;
+    file.take(MAX_LIBRARY_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(path, error))?;
     if bytes.len() as u64 > MAX_LIBRARY_BYTES {
-        return Err(unreadable(path, format!("it has more than {MAX_LIBRARY_BYTES} bytes")));
+        return Err(unreadable(
+            path,
+            format!("it has more than {MAX_LIBRARY_BYTES} bytes"),
+        ));
     }
     let texts = texts_of(&bytes).map_err(|error| match error {
         TextsError::Foreign => LibraryError::Foreign(path.to_owned()),
         TextsError::Stale => LibraryError::Stale(path.to_owned()),
     })?;
-    let (main, _) = texts.first().ok_or_else(|| LibraryError::Foreign(path.to_owned()))?;
+    let (main, _) = texts
+        .first()
+        .ok_or_else(|| LibraryError::Foreign(path.to_owned()))?;
     let compilation = compile_with(&Memory::new(texts.iter().cloned()), Path::new(main));
     checked(compilation).map(Arc::new).map_err(LibraryError::Rejected)
 }
 
 fn unreadable(path: &Path, why: impl fmt::Display) -> LibraryError {
-    LibraryError::Unreadable { path: path.to_owned(), why: why.to_string() }
+    LibraryError::Unreadable {
+        path: path.to_owned(),
+        why: why.to_string(),
+    }
 }
 
 /// The user that this process acts as.
@@ -204,7 +225,10 @@ fn own_user() -> u32 {
 
 /// A file whose code may be run.
 fn trusted(path: &Path) -> Result<File, LibraryError> {
-    let not_ours = |why| LibraryError::NotOurs { path: path.to_owned(), why };
+    let not_ours = |why| LibraryError::NotOurs {
+        path: path.to_owned(),
+        why,
+    };
     // Before opening: opening a pipe would wait for its writer.
     let found = std::fs::metadata(path).map_err(|error| unreadable(path, error))?;
     mistrust(&found, own_user()).map_or(Ok(()), |why| Err(not_ours(why)))?;

@@ -104,7 +104,10 @@ fn files(rest: &[u8]) -> Option<Vec<(String, String)>> {
         let (text_len, after) = number(after)?;
         let (path, after) = after.split_at_checked(path_len as usize)?;
         let (text, after) = after.split_at_checked(text_len as usize)?;
-        out.push((String::from_utf8(path.to_vec()).ok()?, String::from_utf8(text.to_vec()).ok()?));
+        out.push((
+            String::from_utf8(path.to_vec()).ok()?,
+            String::from_utf8(text.to_vec()).ok()?,
+        ));
         rest = after;
     }
     Some(out)
@@ -160,7 +163,11 @@ mod tests {
 
     fn files() -> Vec<(String, String)> {
         let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
-        vec![file("a.mtp", "import \"b.mtp\";\n"), file("b.mtp", ""), file("\u{e9}.mtp", "// \u{1F600}")]
+        vec![
+            file("a.mtp", "import \"b.mtp\";\n"),
+            file("b.mtp", ""),
+            file("\u{e9}.mtp", "// \u{1F600}"),
+        ]
     }
 
     #[test]
@@ -196,7 +203,11 @@ mod tests {
     #[test]
     fn damaged_elf_files_are_refused() {
         let own = std::env::current_exe().and_then(std::fs::read).expect("it runs");
-        assert_eq!(texts_of(&own), Err(TextsError::Foreign), "it is no library of ours");
+        assert_eq!(
+            texts_of(&own),
+            Err(TextsError::Foreign),
+            "it is no library of ours"
+        );
         let mut head = own[..4096.min(own.len())].to_vec();
         for at in 0..64 {
             for change in [1, 0x40, 0xff] {

@@ -29,9 +29,16 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
     // A search of $PATH that met a folder or a file without the right to use it ends with EACCES (execvp(3)).
     let searched = Path::new(&compiler).components().count() == 1;
     let missing = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => BuildError::NoCompiler { compiler: display(&compiler) },
-        ErrorKind::PermissionDenied if searched => BuildError::NoCompiler { compiler: display(&compiler) },
-        _ => BuildError::Io { what: format!("cannot run {}", display(&compiler)), error },
+        ErrorKind::NotFound => BuildError::NoCompiler {
+            compiler: display(&compiler),
+        },
+        ErrorKind::PermissionDenied if searched => BuildError::NoCompiler {
+            compiler: display(&compiler),
+        },
+        _ => BuildError::Io {
+            what: format!("cannot run {}", display(&compiler)),
+            error,
+        },
     };
     let mut child = Command::new(&compiler)
         .args(arguments)
@@ -46,22 +53,33 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
         .map_err(missing)?;
     let mut stdin = child.stdin.take();
     // A compiler that turns its arguments down does not read: what it says then tells more.
-    let fed = stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
+    let fed = stdin
+        .as_mut()
+        .map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
     drop(stdin);
-    let output = child
-        .wait_with_output()
-        .map_err(|error| BuildError::Io { what: format!("cannot wait for {}", display(&compiler)), error })?;
+    let output = child.wait_with_output().map_err(|error| BuildError::Io {
+        what: format!("cannot wait for {}", display(&compiler)),
+        error,
+    })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(BuildError::Compiler { compiler: display(&compiler), said });
+        return Err(BuildError::Compiler {
+            compiler: display(&compiler),
+            said,
+        });
     }
-    fed.map_err(|error| BuildError::Io { what: format!("cannot feed {}", display(&compiler)), error })
+    fed.map_err(|error| BuildError::Io {
+        what: format!("cannot feed {}", display(&compiler)),
+        error,
+    })
 }
 
 /// `$CC` with its arguments, or `cc`.
 fn compiler() -> (OsString, Vec<OsString>) {
     let chosen = std::env::var_os("CC").filter(|chosen| !chosen.is_empty());
-    let Some(chosen) = chosen else { return ("cc".into(), Vec::new()) };
+    let Some(chosen) = chosen else {
+        return ("cc".into(), Vec::new());
+    };
     match chosen.to_str() {
         Some(text) => {
             let mut words = text.split_whitespace().map(OsString::from);

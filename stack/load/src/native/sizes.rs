@@ -65,19 +65,36 @@ impl Sizes {
             creates: chain.creates,
             globals: (0..=module.contexts.len())
                 .map(|keyed_type| touched(module, chain, keyed_type))
-                .map(|globals| globals.map(|id| (id.0 as usize, module.context_size(id))).collect())
+                .map(|globals| {
+                    globals
+                        .map(|id| (id.0 as usize, module.context_size(id)))
+                        .collect()
+                })
                 .collect(),
         };
-        let largest = module.events.iter().map(|event| structure(event.body)).max().unwrap_or(0);
+        let largest = module
+            .events
+            .iter()
+            .map(|event| structure(event.body))
+            .max()
+            .unwrap_or(0);
         let parser = |parser: &hawser_ir::Parser| Parser {
             events: parser.max_events,
             bytes: parser.max_events as usize * largest,
         };
         Ok(Sizes {
             events: module.events.iter().zip(&module.chains).map(event).collect(),
-            contexts: module.contexts.iter().map(|context| structure(context.body)).collect(),
+            contexts: module
+                .contexts
+                .iter()
+                .map(|context| structure(context.body))
+                .collect(),
             scratch: module.scratch.map_or(0, structure),
-            images: module.blueprints.iter().map(|blueprint| structure(blueprint.body)).collect(),
+            images: module
+                .blueprints
+                .iter()
+                .map(|blueprint| structure(blueprint.body))
+                .collect(),
             parsers: module.parsers.iter().map(parser).collect(),
         })
     }
@@ -96,7 +113,10 @@ impl Sizes {
     /// contexts and a scratchpad of their full sizes, where structures can lie.
     pub(super) fn chain(&self, number: u16, event: &[u8], memory: &Regions<'_>) -> Option<&Event> {
         let chain = self.events.get(usize::from(number))?;
-        let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, self.context(*id)));
+        let keyed = memory
+            .keyed
+            .as_ref()
+            .is_none_or(|(id, bytes)| holds(bytes, self.context(*id)));
         let fresh = match (&memory.fresh, chain.creates) {
             (Some(bytes), Some(id)) => holds(bytes, self.context(id)),
             _ => true,
@@ -107,7 +127,9 @@ impl Sizes {
 
     /// Whether a blueprint's image is whole.
     pub(super) fn image(&self, blueprint: u16, image: &[u8]) -> bool {
-        self.images.get(usize::from(blueprint)).is_some_and(|size| holds(image, *size))
+        self.images
+            .get(usize::from(blueprint))
+            .is_some_and(|size| holds(image, *size))
     }
 
     fn context(&self, id: ContextId) -> usize {
@@ -153,7 +175,11 @@ fn touched<'a>(
         When::NotFound => keyed_type == 0,
     };
     chain.globals.iter().copied().filter(move |id| {
-        let mut handed = chain.processors.iter().filter(|p| runs(p.when)).flat_map(|p| &p.args);
+        let mut handed = chain
+            .processors
+            .iter()
+            .filter(|p| runs(p.when))
+            .flat_map(|p| &p.args);
         handed.any(|place| place.base == Base::Global(*id))
             || !module.contexts[id.0 as usize].invariants.is_empty()
     })

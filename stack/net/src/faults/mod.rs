@@ -52,7 +52,9 @@ fn rules(text: &str) -> Result<Rules, String> {
     let line = |pair: &str| match pair.trim().split_once('=') {
         Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
         Some((key, value)) if !value.contains(['"', '\\']) => Ok(format!("{key} = \"{value}\"\n")),
-        _ => Err(format!("`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")),
+        _ => Err(format!(
+            "`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms"
+        )),
     };
     let table = text.split(',').map(line).collect::<Result<String, String>>()?;
     toml::from_str(&table).map_err(|error| error.message().to_owned())

@@ -12,7 +12,9 @@ use crate::stage::{PATIENCE, Stage, TestResult, hawser_v4, linux_listener, linux
 
 /// Runs a test on a runtime of one thread, for at most as long as patience lasts.
 pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await? })
 }
 
@@ -36,7 +38,10 @@ pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
         assert!(cwnd.is_some_and(|cwnd| cwnd > 0), "the window is {cwnd:?}");
         stream.write_all(b"question").await?;
         stream.shutdown().await?;
-        assert_eq!(stream.write(b"more").await.map_err(|e| e.kind()), Err(ErrorKind::BrokenPipe));
+        assert_eq!(
+            stream.write(b"more").await.map_err(|e| e.kind()),
+            Err(ErrorKind::BrokenPipe)
+        );
         let mut got = Vec::new();
         stream.read_to_end(&mut got).await?;
         assert!(got == data, "{} bytes came", got.len());
@@ -83,7 +88,10 @@ pub(crate) fn fifty_at_once(stage: &Stage) -> TestResult {
         while !clients.is_finished() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(clients.join().map_err(|_| "a client panicked")?, "an echo was not what was sent");
+        assert!(
+            clients.join().map_err(|_| "a client panicked")?,
+            "an echo was not what was sent"
+        );
         Ok(())
     })
 }
@@ -103,7 +111,10 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
         let mut stream = listener.accept().await?;
         // Nobody reads: the window closes, probes come, nothing piles up.
         tokio::time::sleep(Duration::from_millis(600)).await;
-        assert!(!linux.is_finished(), "Linux could send everything without a reader");
+        assert!(
+            !linux.is_finished(),
+            "Linux could send everything without a reader"
+        );
         let mut got = Vec::new();
         stream.read_to_end(&mut got).await?;
         assert!(got == data, "{} bytes came", got.len());

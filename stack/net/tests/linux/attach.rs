@@ -29,7 +29,11 @@ const WINDOW: usize = 128 << 10;
 /// Of a packet socket's ring: room for as much in small segments.
 const FRAMES: usize = 4096;
 /// Only what is reported missing is sent again: nobody here is in a hurry.
-const PARAMS: [(&str, u64); 3] = [("MIN_RTO", 2_000_000_000), ("PROBES", 0), ("RCV_BUF", WINDOW as u64)];
+const PARAMS: [(&str, u64); 3] = [
+    ("MIN_RTO", 2_000_000_000),
+    ("PROBES", 0),
+    ("RCV_BUF", WINDOW as u64),
+];
 
 /// Caps the window at so many bytes.
 fn cap(bytes: u64) -> String {
@@ -40,7 +44,10 @@ fn cap(bytes: u64) -> String {
 }
 
 pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestResult {
-    let times = std::env::var("HAWSER_ATTACH_TIMES").ok().and_then(|n| n.parse().ok()).unwrap_or(TIMES);
+    let times = std::env::var("HAWSER_ATTACH_TIMES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(TIMES);
     let listener = linux_listener(linux_v4())?;
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let linux = thread::spawn(move || -> std::io::Result<u64> {
@@ -54,7 +61,9 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     let bus = Bus::new();
     let source = endpoint.interact(&bus, None)?;
     let connection = endpoint.connect(to)?;
-    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    poll_until(&mut endpoint, "the connection", |e| {
+        Ok(e.connected(connection)?.then_some(()))
+    })?;
     let before = losses(stage, &endpoint, connection)?;
     let window = Arc::new(AtomicU64::new(0));
     let changer = {
@@ -62,7 +71,9 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
         thread::spawn(move || change(&bus, source, &window, times))
     };
     let bytes = echo_until(&mut endpoint, connection, &window, || changer.is_finished())?;
-    let memory = changer.join().map_err(|panic| format!("the changes: {}", why(&*panic)))??;
+    let memory = changer
+        .join()
+        .map_err(|panic| format!("the changes: {}", why(&*panic)))??;
     assert_eq!(losses(stage, &endpoint, connection)?, before, "no packet is lost");
     assert_eq!(linux.join().map_err(|_| "the peer panicked")??, bytes);
     assert!(bytes > 1_000_000, "there was a load: {bytes} bytes");
@@ -72,8 +83,17 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     assert_eq!(missed.load(Ordering::Acquire), 0, "no frame is missed");
     let (early, late) = memory.split_at(memory.len() / 2);
     let most = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
-    println!("{times} times, {bytes} bytes; memory {} KiB, then {} KiB", most(early) >> 10, most(late) >> 10);
-    assert!(most(late) <= most(early) + SLACK, "{} bytes, then {}", most(early), most(late));
+    println!(
+        "{times} times, {bytes} bytes; memory {} KiB, then {} KiB",
+        most(early) >> 10,
+        most(late) >> 10
+    );
+    assert!(
+        most(late) <= most(early) + SLACK,
+        "{} bytes, then {}",
+        most(early),
+        most(late)
+    );
     Ok(())
 }
 
@@ -90,15 +110,28 @@ pub(crate) fn what_the_application_attaches_is_in_the_log(stage: &Stage) -> Test
     endpoint.detach("mine")?;
     assert!(endpoint.detach("mine").is_err());
     drop(endpoint);
-    let log: Vec<_> = bus.audit().0.into_iter().map(|entry| (entry.who, entry.variable, entry.act)).collect();
-    let acts = [Act::attached(&cap(20_000)), Act::attached(&cap(30_000)), Act::Detached(String::new())];
-    assert_eq!(log, acts.map(|act| ("application".to_owned(), "mine".to_owned(), act)));
+    let log: Vec<_> = bus
+        .audit()
+        .0
+        .into_iter()
+        .map(|entry| (entry.who, entry.variable, entry.act))
+        .collect();
+    let acts = [
+        Act::attached(&cap(20_000)),
+        Act::attached(&cap(30_000)),
+        Act::Detached(String::new()),
+    ];
+    assert_eq!(
+        log,
+        acts.map(|act| ("application".to_owned(), "mine".to_owned(), act))
+    );
     Ok(())
 }
 
 fn why(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
-    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+        .unwrap_or_default()
 }
 
 /// Sends for as long as it is not over, and compares what comes back.
@@ -133,7 +166,10 @@ fn echo_until(
                 got += 1;
             }
         }
-        window.store(endpoint.observe(connection, "cc.cwnd").unwrap_or(0), Ordering::Relaxed);
+        window.store(
+            endpoint.observe(connection, "cc.cwnd").unwrap_or(0),
+            Ordering::Relaxed,
+        );
         if moved.elapsed() > PATIENCE {
             return Err(format!("nothing moves: {got} bytes of {sent} came back").into());
         }
@@ -155,7 +191,9 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
             fresh = 30_000 + (n as u64) % 20_000;
             put(&member, source, &cap(fresh))?;
             there = true;
-            until("the window is capped", || (1..=fresh).contains(&window.load(Ordering::Relaxed)))?;
+            until("the window is capped", || {
+                (1..=fresh).contains(&window.load(Ordering::Relaxed))
+            })?;
         } else if there {
             member.detach(source, "cap", "")?.wait(PATIENCE)??;
             there = false;
@@ -164,12 +202,16 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
             there = true;
         }
         let counter = count.clone();
-        let tware = bus.attach("counter", Rights::all(), 1, move || Box::new(Counter(counter.clone())))?;
+        let tware = bus.attach("counter", Rights::all(), 1, move || {
+            Box::new(Counter(counter.clone()))
+        })?;
         let (queue, mut signals) = Ring::new(16, None);
         let id = member.subscribe(Wish::new(["tcp.acked"]), &queue)?;
         if n % FRESH == 0 {
             let (before, mut words) = (count.load(Ordering::Relaxed), [0; hawser_bus::ring::SLOT - 1]);
-            until("both hear", || signals.pop(&mut words) && count.load(Ordering::Relaxed) > before)?;
+            until("both hear", || {
+                signals.pop(&mut words) && count.load(Ordering::Relaxed) > before
+            })?;
         }
         member.unsubscribe(id)?;
         drop(tware);
@@ -215,14 +257,25 @@ impl Tware for Counter {
 /// Bytes of this process in memory.
 fn resident() -> TestResult<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .ok_or("no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }
 
 /// What tells of lost packets: drops of the device and of our stack, what either TCP found missing.
 fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
-    let work = ["frames_received", "frames_sent", "inputs", "chains", "timers", "coalesced", "signals"];
+    let work = [
+        "frames_received",
+        "frames_sent",
+        "inputs",
+        "chains",
+        "timers",
+        "coalesced",
+        "signals",
+    ];
     let is_loss = |name: &str| !work.contains(&name) && !name.starts_with("contexts_");
     let rows = endpoint.counters().rows().filter(|(name, _)| is_loss(name));
     all.extend(rows.map(|(name, count)| (name.to_owned(), count)));
@@ -230,9 +283,16 @@ fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<
     all.insert("retransmissions".to_owned(), again);
     let devices = std::fs::read_to_string("/proc/thread-self/net/dev")?;
     for line in devices.lines().filter(|line| line.contains(DEVICE)) {
-        let numbers: Vec<u64> = line.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+        let numbers: Vec<u64> = line
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|n| n.parse().ok())
+            .collect();
         for (name, at) in [("device: received", 3), ("device: transmitted", 11)] {
-            all.insert(name.to_owned(), *numbers.get(at).ok_or("a line that is too short")?);
+            all.insert(
+                name.to_owned(),
+                *numbers.get(at).ok_or("a line that is too short")?,
+            );
         }
     }
     assert!(all.contains_key("device: received"), "no device in\n{devices}");
@@ -243,10 +303,22 @@ fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<
         return Ok(all);
     }
     let counts = std::fs::read_to_string("/proc/thread-self/net/netstat")?;
-    let lines: Vec<&str> = counts.lines().filter(|line| line.starts_with("TcpExt:")).collect();
-    let [names, values] = lines[..] else { return Err("Linux's counters have another form".into()) };
+    let lines: Vec<&str> = counts
+        .lines()
+        .filter(|line| line.starts_with("TcpExt:"))
+        .collect();
+    let [names, values] = lines[..] else {
+        return Err("Linux's counters have another form".into());
+    };
     for (name, value) in names.split(' ').zip(values.split(' ')) {
-        if ["TCPFastRetrans", "TCPSackRecovery", "TCPRenoRecovery", "TCPBacklogDrop"].contains(&name) {
+        if [
+            "TCPFastRetrans",
+            "TCPSackRecovery",
+            "TCPRenoRecovery",
+            "TCPBacklogDrop",
+        ]
+        .contains(&name)
+        {
             all.insert(format!("Linux: {name}"), value.parse()?);
         }
     }

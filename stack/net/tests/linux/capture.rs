@@ -16,8 +16,14 @@ const WRONG: &str = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.check
 /// Starts a capture and waits until it runs; nothing where there is no tshark.
 fn capture(to: &Path) -> TestResult<Option<Child>> {
     let mut command = Command::new("tshark");
-    command.args(["-q", "-n", "-i", DEVICE, "-w"]).arg(to).stdout(Stdio::null()).stderr(Stdio::piped());
-    let Ok(mut tshark) = command.spawn() else { return Ok(None) };
+    command
+        .args(["-q", "-n", "-i", DEVICE, "-w"])
+        .arg(to)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let Ok(mut tshark) = command.spawn() else {
+        return Ok(None);
+    };
     let mut said = Vec::new();
     let mut stderr = tshark.stderr.take().ok_or("no pipe")?;
     while !String::from_utf8_lossy(&said).contains("Capturing on") {
@@ -34,7 +40,15 @@ fn capture(to: &Path) -> TestResult<Option<Child>> {
 /// How many packets of a capture match a filter.
 fn count(capture: &Path, filter: &str) -> TestResult<usize> {
     let output = Command::new("tshark")
-        .args(["-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter])
+        .args([
+            "-n",
+            "-o",
+            "tcp.check_checksum:TRUE",
+            "-o",
+            "ip.check_checksum:TRUE",
+            "-Y",
+            filter,
+        ])
         .args(["-T", "fields", "-e", "frame.number", "-r"])
         .arg(capture)
         .output()?;
@@ -64,22 +78,29 @@ pub(crate) fn tshark_finds_nothing_wrong(stage: &Stage) -> TestResult {
             stream.write_all(&got)
         });
         let connection = endpoint.connect(to)?;
-        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        poll_until(&mut endpoint, "the connection", |e| {
+            Ok(e.connected(connection)?.then_some(()))
+        })?;
         let data = pattern(200_000);
         assert!(exchange(&mut endpoint, connection, &data)? == data);
         linux.join().map_err(|_| "the peer panicked")??;
     }
     thread::sleep(Duration::from_millis(500));
     // SIGINT lets it write what it has; `kill` is the shell's own.
-    Command::new("sh").arg("-c").arg(format!("kill -INT {}", tshark.id())).status()?;
+    Command::new("sh")
+        .arg("-c")
+        .arg(format!("kill -INT {}", tshark.id()))
+        .status()?;
     tshark.wait()?;
     let all = count(&file, "tcp")?;
     assert!(all > 400, "{all} packets were captured");
     assert_eq!(count(&file, WRONG)?, 0);
     // The judge does judge: the last packet, its last byte changed.
     let mut bytes = std::fs::read(&file)?;
-    let last =
-        bytes.windows(8).rposition(|w| w == &data_mark()[..]).ok_or("the data is not in the capture")?;
+    let last = bytes
+        .windows(8)
+        .rposition(|w| w == &data_mark()[..])
+        .ok_or("the data is not in the capture")?;
     bytes[last] ^= 1;
     let spoilt = file.with_file_name("tun-spoilt.pcap");
     std::fs::write(&spoilt, bytes)?;

@@ -98,7 +98,10 @@ pub(crate) fn a_thousand_opened_by_linux(stage: &Stage) -> TestResult {
         while !linux.is_finished() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(linux.join().map_err(|_| "a client panicked")??, "an echo was not what was sent");
+        assert!(
+            linux.join().map_err(|_| "a client panicked")??,
+            "an echo was not what was sent"
+        );
         all_gone(&network, 1).await
     })
 }
@@ -160,31 +163,38 @@ pub(crate) fn ten_thousand_opened_by_linux(stage: &Stage) -> TestResult {
         Ok(())
     });
     let mut open: Vec<Handle> = Vec::new();
-    poll_for(&mut endpoint, Duration::from_secs(60), "the last connection", |e| {
-        while let Some(connection) = ready(e.accept(listener))? {
-            open.push(connection);
-        }
-        let mut waiting = Vec::new();
-        for connection in open.drain(..) {
-            let mut byte = [0];
-            match ready(e.read(connection, &mut byte))? {
-                Some(_) => {
-                    e.write(connection, &byte)?;
-                    e.close(connection);
-                }
-                None => waiting.push(connection),
+    poll_for(
+        &mut endpoint,
+        Duration::from_secs(60),
+        "the last connection",
+        |e| {
+            while let Some(connection) = ready(e.accept(listener))? {
+                open.push(connection);
             }
-        }
-        open = waiting;
-        Ok(linux.is_finished().then_some(()))
-    })?;
+            let mut waiting = Vec::new();
+            for connection in open.drain(..) {
+                let mut byte = [0];
+                match ready(e.read(connection, &mut byte))? {
+                    Some(_) => {
+                        e.write(connection, &byte)?;
+                        e.close(connection);
+                    }
+                    None => waiting.push(connection),
+                }
+            }
+            open = waiting;
+            Ok(linux.is_finished().then_some(()))
+        },
+    )?;
     linux.join().map_err(|_| "the peer panicked")??;
     nothing_left(&mut endpoint, 1)
 }
 
 /// After 2·MSL nothing is left but `contexts` contexts.
 fn nothing_left(endpoint: &mut Endpoint, contexts: usize) -> TestResult {
-    poll_until(endpoint, "the last context's end", |e| Ok((e.contexts() == contexts).then_some(())))?;
+    poll_until(endpoint, "the last context's end", |e| {
+        Ok((e.contexts() == contexts).then_some(()))
+    })?;
     assert_eq!(endpoint.held_bytes(), (0, 0), "bytes are left");
     Ok(())
 }

@@ -46,7 +46,9 @@ pub(crate) fn linux_echoes_what_we_send(stage: &Stage) -> TestResult {
         });
         let mut endpoint = stage.endpoint(&[])?;
         let connection = endpoint.connect(to)?;
-        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        poll_until(&mut endpoint, "the connection", |e| {
+            Ok(e.connected(connection)?.then_some(()))
+        })?;
         assert_eq!(endpoint.peer(connection), Some(to));
         let data = pattern(3_000_000);
         let got = exchange(&mut endpoint, connection, &data)?;
@@ -72,10 +74,14 @@ pub(crate) fn we_echo_what_linux_sends(stage: &Stage) -> TestResult {
             });
             (&stream).write_all(&sent)?;
             stream.shutdown(Shutdown::Write)?;
-            reading.join().map_err(|_| std::io::Error::other("the reader panicked"))?
+            reading
+                .join()
+                .map_err(|_| std::io::Error::other("the reader panicked"))?
         });
         echo_one(&mut endpoint, listener)?;
-        poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
+        poll_until(&mut endpoint, "the peer's end", |_| {
+            Ok(linux.is_finished().then_some(()))
+        })?;
         let got = linux.join().map_err(|_| "the peer panicked")??;
         assert!(got == data, "{} bytes came back of {}", got.len(), data.len());
     }
@@ -86,15 +92,22 @@ pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     for address in [linux_v4(), linux_v6()] {
         let connection = endpoint.connect(SocketAddr::new(address, 9))?;
-        let error = poll_until(&mut endpoint, "the refusal", |e| Ok(e.connected(connection).err()))?;
+        let error = poll_until(&mut endpoint, "the refusal", |e| {
+            Ok(e.connected(connection).err())
+        })?;
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
         endpoint.close(connection);
     }
     // The other way around: a port of ours that nobody listens on.
     let at = SocketAddr::new(hawser_v4(), 9);
     let linux = thread::spawn(move || TcpStream::connect_timeout(&at, PATIENCE).err());
-    poll_until(&mut endpoint, "our refusal", |_| Ok(linux.is_finished().then_some(())))?;
-    let error = linux.join().map_err(|_| "the peer panicked")?.ok_or("it was accepted")?;
+    poll_until(&mut endpoint, "our refusal", |_| {
+        Ok(linux.is_finished().then_some(()))
+    })?;
+    let error = linux
+        .join()
+        .map_err(|_| "the peer panicked")?
+        .ok_or("it was accepted")?;
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
     Ok(())
 }
@@ -103,7 +116,10 @@ pub(crate) fn an_address_in_use_is_refused(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[])?;
     let at = SocketAddr::new(hawser_v4(), 80);
     let first = endpoint.listen(at, 1)?;
-    assert_eq!(endpoint.listen(at, 1).map_err(|e| e.kind()), Err(ErrorKind::AddrInUse));
+    assert_eq!(
+        endpoint.listen(at, 1).map_err(|e| e.kind()),
+        Err(ErrorKind::AddrInUse)
+    );
     endpoint.close(first);
     while endpoint.poll()? {}
     endpoint.listen(at, 1)?;
@@ -115,16 +131,22 @@ pub(crate) fn a_reset_is_an_error(stage: &Stage) -> TestResult {
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[])?;
     let connection = endpoint.connect(to)?;
-    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    poll_until(&mut endpoint, "the connection", |e| {
+        Ok(e.connected(connection)?.then_some(()))
+    })?;
     endpoint.write(connection, b"unread")?;
     // Linux resets a connection that is closed with unread data (RFC 1122, 4.2.2.13).
     let (stream, _) = listener.accept()?;
-    poll_until(&mut endpoint, "the data at the peer", |_| Ok((stream.peek(&mut [0])? == 1).then_some(())))?;
+    poll_until(&mut endpoint, "the data at the peer", |_| {
+        Ok((stream.peek(&mut [0])? == 1).then_some(()))
+    })?;
     drop(stream);
-    let error = poll_until(&mut endpoint, "the reset", |e| match ready(e.read(connection, &mut [0; 16])) {
-        Ok(Some(n)) => Err(format!("{n} bytes were read").into()),
-        Ok(None) => Ok(None),
-        Err(error) => Ok(Some(error)),
+    let error = poll_until(&mut endpoint, "the reset", |e| {
+        match ready(e.read(connection, &mut [0; 16])) {
+            Ok(Some(n)) => Err(format!("{n} bytes were read").into()),
+            Ok(None) => Ok(None),
+            Err(error) => Ok(Some(error)),
+        }
     })?;
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     assert_eq!(kind, Some(ErrorKind::ConnectionReset), "{error}");
@@ -136,11 +158,15 @@ pub(crate) fn our_reset_is_an_error_for_linux(stage: &Stage) -> TestResult {
     let to = SocketAddr::new(linux_v4(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[])?;
     let connection = endpoint.connect(to)?;
-    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    poll_until(&mut endpoint, "the connection", |e| {
+        Ok(e.connected(connection)?.then_some(()))
+    })?;
     let (mut stream, _) = listener.accept()?;
     let linux = thread::spawn(move || stream.read(&mut [0; 16]).map_err(|error| error.kind()));
     endpoint.abort(connection);
-    poll_until(&mut endpoint, "the reset", |_| Ok(linux.is_finished().then_some(())))?;
+    poll_until(&mut endpoint, "the reset", |_| {
+        Ok(linux.is_finished().then_some(()))
+    })?;
     let result = linux.join().map_err(|_| "the peer panicked")?;
     assert_eq!(result, Err(ErrorKind::ConnectionReset));
     assert_eq!(endpoint.contexts(), 0, "the connection is gone at once");
@@ -152,13 +178,17 @@ pub(crate) fn a_slow_linux_stops_us(stage: &Stage) -> TestResult {
     let to = SocketAddr::new(linux_v6(), listener.local_addr()?.port());
     let mut endpoint = stage.endpoint(&[("MIN_RTO", 20_000_000)])?;
     let connection = endpoint.connect(to)?;
-    poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    poll_until(&mut endpoint, "the connection", |e| {
+        Ok(e.connected(connection)?.then_some(()))
+    })?;
     let (mut stream, _) = listener.accept()?;
     let data = pattern(16_000_000);
     let mut sent = 0;
     let mut give = |e: &mut Endpoint| -> TestResult {
         while sent < data.len() {
-            let Some(n) = ready(e.write(connection, &data[sent..]))? else { break };
+            let Some(n) = ready(e.write(connection, &data[sent..]))? else {
+                break;
+            };
             sent += n;
             if sent == data.len() {
                 e.shutdown(connection);
@@ -188,7 +218,10 @@ pub(crate) fn a_slow_linux_stops_us(stage: &Stage) -> TestResult {
         give(e)?;
         Ok(linux.is_finished().then_some(()))
     })?;
-    assert!(linux.join().map_err(|_| "the peer panicked")??, "other bytes came");
+    assert!(
+        linux.join().map_err(|_| "the peer panicked")??,
+        "other bytes came"
+    );
     Ok(())
 }
 
@@ -206,7 +239,9 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
         Ok(got == expected)
     });
     let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
-    let end = poll_until(&mut endpoint, "the peer's end", |e| ready(e.read(connection, &mut [0; 16])))?;
+    let end = poll_until(&mut endpoint, "the peer's end", |e| {
+        ready(e.read(connection, &mut [0; 16]))
+    })?;
     assert_eq!(end, 0);
     let mut sent = 0;
     poll_until(&mut endpoint, "our text to be taken", |e| {
@@ -219,8 +254,13 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
         }
         Ok(None)
     })?;
-    poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
-    assert!(linux.join().map_err(|_| "the peer panicked")??, "other bytes came");
+    poll_until(&mut endpoint, "the peer's end", |_| {
+        Ok(linux.is_finished().then_some(()))
+    })?;
+    assert!(
+        linux.join().map_err(|_| "the peer panicked")??,
+        "other bytes came"
+    );
     Ok(())
 }
 
@@ -238,13 +278,19 @@ pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
     let mut endpoint = stage.endpoint(&[("MSL", 5_000_000)])?;
     for _ in 0..50 {
         let connection = endpoint.connect(to)?;
-        poll_until(&mut endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+        poll_until(&mut endpoint, "the connection", |e| {
+            Ok(e.connected(connection)?.then_some(()))
+        })?;
         endpoint.write(connection, b"hello")?;
         endpoint.shutdown(connection);
-        poll_until(&mut endpoint, "the peer's end", |e| ready(e.read(connection, &mut [0; 16])))?;
+        poll_until(&mut endpoint, "the peer's end", |e| {
+            ready(e.read(connection, &mut [0; 16]))
+        })?;
         endpoint.close(connection);
     }
-    poll_until(&mut endpoint, "the last context's end", |e| Ok((e.contexts() == 0).then_some(())))?;
+    poll_until(&mut endpoint, "the last context's end", |e| {
+        Ok((e.contexts() == 0).then_some(()))
+    })?;
     linux.join().map_err(|_| "the peer panicked")??;
     Ok(())
 }
@@ -263,7 +309,11 @@ pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
     poll_until(&mut endpoint, "half a second", |_| {
         Ok((begin.elapsed() > std::time::Duration::from_millis(500)).then_some(()))
     })?;
-    assert!(endpoint.contexts() <= 1 + 2 * BACKLOG as usize, "{} contexts", endpoint.contexts());
+    assert!(
+        endpoint.contexts() <= 1 + 2 * BACKLOG as usize,
+        "{} contexts",
+        endpoint.contexts()
+    );
     // As the application accepts, all the others come in.
     let mut accepted = Vec::new();
     poll_until(&mut endpoint, "twelve connections", |e| {
@@ -295,7 +345,9 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
         len.into_iter().for_each(|_| e.close(connection));
         Ok(len)
     })?;
-    poll_until(&mut endpoint, "the peer's end", |_| Ok(linux.is_finished().then_some(())))?;
+    poll_until(&mut endpoint, "the peer's end", |_| {
+        Ok(linux.is_finished().then_some(()))
+    })?;
     assert_eq!(linux.join().map_err(|_| "the peer panicked")??, 0);
     Ok(())
 }
@@ -304,11 +356,15 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
 /// streams among it, comes again.
 pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
     const VOICES: usize = 30;
-    let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else { return Ok(()) };
+    let Some((mut endpoint, missed)) = stage.endpoint_with_ring(1, &[])? else {
+        return Ok(());
+    };
     let at = SocketAddr::new(hawser_v4(), 7);
     let listener = endpoint.listen(at, VOICES as u32)?;
     let linux = thread::spawn(move || -> std::io::Result<Vec<TcpStream>> {
-        (0..VOICES).map(|_| TcpStream::connect_timeout(&at, PATIENCE)).collect()
+        (0..VOICES)
+            .map(|_| TcpStream::connect_timeout(&at, PATIENCE))
+            .collect()
     });
     let mut connections = Vec::new();
     poll_until(&mut endpoint, "all connections", |e| {
@@ -321,8 +377,12 @@ pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
         stream.shutdown(Shutdown::Write)?;
     }
     for connection in connections {
-        let text = poll_until(&mut endpoint, "the text", |e| ready(e.read(connection, &mut [0; 64])))?;
-        let end = poll_until(&mut endpoint, "the end", |e| ready(e.read(connection, &mut [0; 64])))?;
+        let text = poll_until(&mut endpoint, "the text", |e| {
+            ready(e.read(connection, &mut [0; 64]))
+        })?;
+        let end = poll_until(&mut endpoint, "the end", |e| {
+            ready(e.read(connection, &mut [0; 64]))
+        })?;
         assert_eq!((text, end), (10, 0));
         endpoint.write(connection, b"and half")?;
         endpoint.close(connection);
@@ -332,7 +392,9 @@ pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
         let ends = streams.iter_mut().map(|stream| stream.read_to_end(&mut got));
         Ok(ends.sum::<std::io::Result<usize>>()? == VOICES * 8)
     });
-    poll_until(&mut endpoint, "the peers' ends", |_| Ok(linux.is_finished().then_some(())))?;
+    poll_until(&mut endpoint, "the peers' ends", |_| {
+        Ok(linux.is_finished().then_some(()))
+    })?;
     assert!(linux.join().map_err(|_| "the peer panicked")??);
     drop(endpoint);
     assert!(missed.load(Ordering::Acquire) > 0, "the ring was never full");

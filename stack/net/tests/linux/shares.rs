@@ -45,7 +45,9 @@ fn keep_their_rate(stage: &Stage, greedy: u8, honest: u8) -> TestResult {
     let count = std::env::var("HAWSER_GREEDY").map_or(Ok(GREEDY), |text| text.parse())?;
     let stage = stage.with_faults(LINE, 1)?;
     let at = SocketAddr::new(hawser_v4(), 80);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let network = stage.network(&[])?;
@@ -67,7 +69,10 @@ fn keep_their_rate(stage: &Stage, greedy: u8, honest: u8) -> TestResult {
             "{count} that nobody reads hold {} MiB; ten others: {beside:.2?}, alone {alone:.2?}",
             (sending + receiving) >> 20
         );
-        assert!(alone.as_secs_f64() >= 0.9 * beside.as_secs_f64(), "{beside:?} beside them, {alone:?} alone");
+        assert!(
+            alone.as_secs_f64() >= 0.9 * beside.as_secs_f64(),
+            "{beside:?} beside them, {alone:?} alone"
+        );
         Ok(())
     })
 }

@@ -60,13 +60,23 @@ impl Stage {
 
     /// The same stage, on which every packet of a TUN device is whole.
     pub(crate) fn without_offload(&self) -> Stage {
-        Stage { setup: Setup { offload: false, ..self.setup.clone() } }
+        Stage {
+            setup: Setup {
+                offload: false,
+                ..self.setup.clone()
+            },
+        }
     }
 
     /// The same stage in bad weather: `loss=1%,reorder=1%,hold=1ms`.
     pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
         let faults: Faults = faults.parse()?;
-        Ok(Stage { setup: Setup { faults: Some(faults.with_seed(seed)), ..self.setup.clone() } })
+        Ok(Stage {
+            setup: Setup {
+                faults: Some(faults.with_seed(seed)),
+                ..self.setup.clone()
+            },
+        })
     }
 
     /// Whether the device carries bare IP and unfinished checksums can be switched off.
@@ -76,7 +86,10 @@ impl Stage {
 
     /// A polled endpoint that runs the built-in TCP, with params.
     pub(crate) fn endpoint(&self, params: &[(&str, u64)]) -> TestResult<Endpoint> {
-        Ok(host::open(hawser_load::programs::resolve("tcp", &named(params))?, &self.setup)?)
+        Ok(host::open(
+            hawser_load::programs::resolve("tcp", &named(params))?,
+            &self.setup,
+        )?)
     }
 
     /// The same on a packet socket with a receive ring of about so many frames, and what it will have
@@ -86,15 +99,31 @@ impl Stage {
         frames: usize,
         params: &[(&str, u64)],
     ) -> TestResult<Option<(Endpoint, Missed)>> {
-        let DeviceSpec::Packet(name) = &self.setup.device else { return Ok(None) };
-        let wire =
-            PacketWire::open(name, PacketOptions { frames: Some(frames), ..PacketOptions::default() })?;
+        let DeviceSpec::Packet(name) = &self.setup.device else {
+            return Ok(None);
+        };
+        let wire = PacketWire::open(
+            name,
+            PacketOptions {
+                frames: Some(frames),
+                ..PacketOptions::default()
+            },
+        )?;
         let missed = Missed::default();
-        let device = Box::new(Watched { wire, missed: missed.clone() });
-        let interface =
-            InterfaceConfig { addresses: self.setup.addresses.clone(), gateways: vec![], mtu: 1500 };
+        let device = Box::new(Watched {
+            wire,
+            missed: missed.clone(),
+        });
+        let interface = InterfaceConfig {
+            addresses: self.setup.addresses.clone(),
+            gateways: vec![],
+            mtu: 1500,
+        };
         let program = hawser_load::programs::resolve("tcp", &named(params))?;
-        Ok(Some((Endpoint::new(program, StackConfig::new(interface, 7), device)?, missed)))
+        Ok(Some((
+            Endpoint::new(program, StackConfig::new(interface, 7), device)?,
+            missed,
+        )))
     }
 
     /// The same on the running tokio runtime.
@@ -104,7 +133,10 @@ impl Stage {
 }
 
 fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
-    params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    params
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), *value))
+        .collect()
 }
 
 /// Frames that found no room in a ring, once its device is gone.
@@ -118,7 +150,8 @@ struct Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.missed.store(self.wire.missed().unwrap_or(0), Ordering::Release);
+        self.missed
+            .store(self.wire.missed().unwrap_or(0), Ordering::Release);
     }
 }
 
@@ -172,7 +205,11 @@ pub(crate) fn hawser_v6() -> IpAddr {
 
 /// Linux listens, on a free port of an address that may come later.
 pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> {
-    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    let any: IpAddr = if like.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0u16; 8].into()
+    };
     Ok(std::net::TcpListener::bind(SocketAddr::new(any, 0))?)
 }
 
@@ -180,10 +217,20 @@ pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> 
 /// a SYN cookie (RFC 4987) tells it nothing about the second segment of a connection whose first it
 /// has dropped.
 pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<std::net::TcpListener> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
     let _inside = runtime.enter();
-    let socket = if like.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    let any: IpAddr = if like.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+    let socket = if like.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    let any: IpAddr = if like.is_ipv4() {
+        [0; 4].into()
+    } else {
+        [0u16; 8].into()
+    };
     socket.bind(SocketAddr::new(any, 0))?;
     let listener = socket.listen(backlog)?.into_std()?;
     listener.set_nonblocking(false)?;
@@ -265,5 +312,7 @@ pub(crate) fn echo_one(endpoint: &mut Endpoint, listener: Handle) -> TestResult<
 
 /// Bytes that differ from their neighbours.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    (0..len as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+        .collect()
 }

@@ -35,7 +35,10 @@ pub(crate) fn duplication(stage: &Stage) -> TestResult {
 }
 
 pub(crate) fn everything_at_once(stage: &Stage) -> TestResult {
-    both_roles(stage, "delay=1ms,jitter=1ms,loss=1%,duplicate=1%,reorder=2%,hold=3ms,corrupt=1%")
+    both_roles(
+        stage,
+        "delay=1ms,jitter=1ms,loss=1%,duplicate=1%,reorder=2%,hold=3ms,corrupt=1%",
+    )
 }
 
 fn both_roles(stage: &Stage, faults: &str) -> TestResult {
@@ -55,12 +58,16 @@ fn opened_here(endpoint: &mut Endpoint, linux: IpAddr) -> TestResult {
         std::io::copy(&mut stream.try_clone()?, &mut &stream)
     });
     let connection = endpoint.connect(to)?;
-    poll_until(endpoint, "the connection", |e| Ok(e.connected(connection)?.then_some(())))?;
+    poll_until(endpoint, "the connection", |e| {
+        Ok(e.connected(connection)?.then_some(()))
+    })?;
     let data = pattern(BYTES);
     let got = exchange(endpoint, connection, &data)?;
     assert!(got == data, "{} bytes came back of {}", got.len(), data.len());
     endpoint.close(connection);
-    poll_until(endpoint, "the peer's end", |_| Ok(peer.is_finished().then_some(())))?;
+    poll_until(endpoint, "the peer's end", |_| {
+        Ok(peer.is_finished().then_some(()))
+    })?;
     assert_eq!(peer.join().map_err(|_| "the peer panicked")??, data.len() as u64);
     Ok(())
 }
@@ -79,10 +86,14 @@ fn opened_by_linux(endpoint: &mut Endpoint, ours: IpAddr) -> TestResult {
         });
         (&stream).write_all(&sent)?;
         stream.shutdown(Shutdown::Write)?;
-        reading.join().map_err(|_| std::io::Error::other("the reader panicked"))?
+        reading
+            .join()
+            .map_err(|_| std::io::Error::other("the reader panicked"))?
     });
     let connection = echo_one(endpoint, listener)?;
-    poll_until(endpoint, "the peer's end", |_| Ok(peer.is_finished().then_some(())))?;
+    poll_until(endpoint, "the peer's end", |_| {
+        Ok(peer.is_finished().then_some(()))
+    })?;
     endpoint.close(connection);
     endpoint.close(listener);
     let got = peer.join().map_err(|_| "the peer panicked")??;

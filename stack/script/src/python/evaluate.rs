@@ -68,7 +68,10 @@ pub(crate) fn execute(
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    block.0.iter().try_for_each(|statement| step(statement, names, variables, printed))
+    block
+        .0
+        .iter()
+        .try_for_each(|statement| step(statement, names, variables, printed))
 }
 
 fn step(
@@ -77,7 +80,11 @@ fn step(
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let wrong = |message| Failure { place: statement.place, assertion: None, message };
+    let wrong = |message| Failure {
+        place: statement.place,
+        assertion: None,
+        message,
+    };
     let scope = Scope { names, variables };
     match &statement.kind {
         Kind::Nothing => {}
@@ -89,7 +96,11 @@ fn step(
                 Some(message) => scope.value(message).map_err(wrong)?.to_string(),
                 None => scope.sides(test),
             };
-            return Err(Failure { place: statement.place, assertion: Some(source.clone()), message });
+            return Err(Failure {
+                place: statement.place,
+                assertion: Some(source.clone()),
+                message,
+            });
         }
         Kind::Assign(name, operator, node) => {
             let mut value = scope.value(node).map_err(wrong)?;
@@ -100,8 +111,10 @@ fn step(
             variables.insert(name.clone(), value);
         }
         Kind::Evaluate(Node::Call(name, arguments)) if name == "print" => {
-            let texts: Result<Vec<String>, String> =
-                arguments.iter().map(|node| scope.value(node).map(|value| value.to_string())).collect();
+            let texts: Result<Vec<String>, String> = arguments
+                .iter()
+                .map(|node| scope.value(node).map(|value| value.to_string()))
+                .collect();
             printed.push(texts.map_err(wrong)?.join(" "));
         }
         Kind::Evaluate(node) => {
@@ -113,7 +126,11 @@ fn step(
 
 /// Computes an expression.
 pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, String> {
-    Scope { names, variables: &BTreeMap::new() }.value(node)
+    Scope {
+        names,
+        variables: &BTreeMap::new(),
+    }
+    .value(node)
 }
 
 struct Scope<'a> {
@@ -123,16 +140,21 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn name(&self, name: &str) -> Result<Value, String> {
-        self.variables.get(name).cloned().map_or_else(|| self.names.value(name), Ok)
+        self.variables
+            .get(name)
+            .cloned()
+            .map_or_else(|| self.names.value(name), Ok)
     }
 
     fn value(&self, node: &Node) -> Result<Value, String> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
             Node::Name(name) => self.name(name),
-            Node::List(items) => {
-                items.iter().map(|item| self.value(item)).collect::<Result<_, _>>().map(Value::List)
-            }
+            Node::List(items) => items
+                .iter()
+                .map(|item| self.value(item))
+                .collect::<Result<_, _>>()
+                .map(Value::List),
             Node::Not(inner) => Ok(Value::Bool(!truth(&self.value(inner)?))),
             Node::Negate(inner) => binary(Operator::Subtract, Value::Integer(0), self.value(inner)?),
             Node::Invert(inner) => Ok(Value::Integer(!integer(&self.value(inner)?)?)),
@@ -146,9 +168,11 @@ impl Scope<'_> {
             },
             Node::Compare(first, rest) => self.comparisons(first, rest),
             Node::Binary(operator, left, right) => binary(*operator, self.value(left)?, self.value(right)?),
-            Node::Choose(test, then, otherwise) => {
-                self.value(if truth(&self.value(test)?) { then } else { otherwise })
-            }
+            Node::Choose(test, then, otherwise) => self.value(if truth(&self.value(test)?) {
+                then
+            } else {
+                otherwise
+            }),
             Node::Index(list, at) => index(&self.value(list)?, &self.value(at)?),
             Node::Call(name, arguments) => {
                 let arguments: Result<Vec<Value>, String> = arguments.iter().map(|a| self.value(a)).collect();
@@ -207,7 +231,9 @@ fn integer(value: &Value) -> Result<i128, String> {
 fn float(value: &Value) -> Result<f64, String> {
     match value {
         Value::Float(value) => Ok(*value),
-        value => integer(value).map(|value| value as f64).map_err(|_| format!("`{value}` is no number")),
+        value => integer(value)
+            .map(|value| value as f64)
+            .map_err(|_| format!("`{value}` is no number")),
     }
 }
 
@@ -261,19 +287,26 @@ fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String
         Operator::Subtract => a.checked_sub(b),
         Operator::Multiply => a.checked_mul(b),
         Operator::FloorDivide | Operator::Modulo if b == 0 => return Err("division by zero".into()),
-        Operator::FloorDivide => a.checked_div(b).map(|q| q - i128::from(a % b != 0 && (a < 0) != (b < 0))),
-        Operator::Modulo => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
+        Operator::FloorDivide => a
+            .checked_div(b)
+            .map(|q| q - i128::from(a % b != 0 && (a < 0) != (b < 0))),
+        Operator::Modulo => a
+            .checked_rem(b)
+            .map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
         Operator::Power => small(b).and_then(|b| a.checked_pow(b)),
         Operator::And => Some(a & b),
         Operator::Or => Some(a | b),
         Operator::Xor => Some(a ^ b),
-        Operator::ShiftLeft => {
-            small(b).filter(|b| *b < 120).and_then(|b| 2_i128.checked_pow(b)).and_then(|by| a.checked_mul(by))
-        }
+        Operator::ShiftLeft => small(b)
+            .filter(|b| *b < 120)
+            .and_then(|b| 2_i128.checked_pow(b))
+            .and_then(|by| a.checked_mul(by)),
         Operator::ShiftRight => small(b).map(|b| a >> b.min(127)),
         Operator::Divide => None,
     };
-    result.map(Value::Integer).ok_or_else(|| format!("{a} and {b} give no number of 128 bits"))
+    result
+        .map(Value::Integer)
+        .ok_or_else(|| format!("{a} and {b} give no number of 128 bits"))
 }
 
 fn float_binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, String> {
@@ -309,7 +342,10 @@ fn format_text(form: &str, values: Value) -> Result<String, String> {
             text.push(c);
             continue;
         }
-        while rest.next_if(|c| matches!(c, '0'..='9' | '.' | '-' | '+' | ' ' | 'l')).is_some() {}
+        while rest
+            .next_if(|c| matches!(c, '0'..='9' | '.' | '-' | '+' | ' ' | 'l'))
+            .is_some()
+        {}
         match rest.next() {
             Some('%') => text.push('%'),
             Some(kind @ ('d' | 'i' | 'u' | 's' | 'r' | 'x' | 'f' | 'g')) => {
@@ -329,11 +365,14 @@ fn format_text(form: &str, values: Value) -> Result<String, String> {
 }
 
 fn index(list: &Value, at: &Value) -> Result<Value, String> {
-    let Value::List(items) = list else { return Err(format!("`{list}` is no list")) };
+    let Value::List(items) = list else {
+        return Err(format!("`{list}` is no list"));
+    };
     let at = integer(at)?;
     let at = if at < 0 { at + items.len() as i128 } else { at };
     let item = usize::try_from(at).ok().and_then(|at| items.get(at));
-    item.cloned().ok_or_else(|| format!("there is no item {at} in a list of {}", items.len()))
+    item.cloned()
+        .ok_or_else(|| format!("there is no item {at} in a list of {}", items.len()))
 }
 
 fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
@@ -355,9 +394,10 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         ("min", _) => best(Comparison::Less),
         ("max", _) => best(Comparison::Greater),
         ("abs", [Value::Float(value)]) => Ok(Value::Float(value.abs())),
-        ("abs", [value]) => {
-            integer(value)?.checked_abs().map(Value::Integer).ok_or_else(|| "this is too large".into())
-        }
+        ("abs", [value]) => integer(value)?
+            .checked_abs()
+            .map(Value::Integer)
+            .ok_or_else(|| "this is too large".into()),
         ("len", [Value::List(items)]) => Ok(Value::Integer(items.len() as i128)),
         ("len", [Value::Text(text)]) => Ok(Value::Integer(text.chars().count() as i128)),
         ("int", [Value::Float(value)]) => Ok(Value::Integer(*value as i128)),
@@ -365,7 +405,10 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         ("float", [value]) => float(value).map(Value::Float),
         ("str", [value]) => Ok(Value::Text(value.to_string())),
         ("bool", [value]) => Ok(Value::Bool(truth(value))),
-        _ => Err(format!("`{name}()` with {} arguments is not understood", arguments.len())),
+        _ => Err(format!(
+            "`{name}()` with {} arguments is not understood",
+            arguments.len()
+        )),
     }
 }
 
@@ -408,7 +451,11 @@ mod tests {
             ("1.5 == 3 / 2", "True"),
         ] {
             let node = expression(text).expect(text);
-            assert_eq!(evaluate(&node, &Two).map(|v| v.to_string()), Ok(value.to_owned()), "{text}");
+            assert_eq!(
+                evaluate(&node, &Two).map(|v| v.to_string()),
+                Ok(value.to_owned()),
+                "{text}"
+            );
         }
     }
 
@@ -440,7 +487,10 @@ mod tests {
         assert_eq!(run(text), Ok(vec!["12".to_owned()]));
         let failure = run("\nassert two == 3, 'two=%d' % two").expect_err("it is false");
         assert_eq!(failure.place, Place { line: 11, column: 1 });
-        assert_eq!(failure.assertion.as_deref(), Some("assert two == 3, 'two=%d' % two"));
+        assert_eq!(
+            failure.assertion.as_deref(),
+            Some("assert two == 3, 'two=%d' % two")
+        );
         assert_eq!(failure.message, "two=2");
         assert_eq!(run("assert two == 3").expect_err("it is false").message, "2, 3");
     }
@@ -457,7 +507,12 @@ mod tests {
             let error = parse(text, Place { line: 1, column: 1 }).expect_err(text);
             assert!(error.to_string().contains(why), "{text}: {error}");
         }
-        for deep in ["(".repeat(100_000), "-".repeat(100_000), "not ".repeat(100_000), "1+".repeat(100_000)] {
+        for deep in [
+            "(".repeat(100_000),
+            "-".repeat(100_000),
+            "not ".repeat(100_000),
+            "1+".repeat(100_000),
+        ] {
             assert!(parse(&deep, Place { line: 1, column: 1 }).is_err());
         }
     }

@@ -28,7 +28,11 @@ pub(crate) fn parse(text: &str, start: Place) -> Read<Block> {
 pub(crate) fn expression(text: &str) -> Read<Node> {
     let mut reader = Reader::new(text, Place { line: 1, column: 1 })?;
     let node = reader.choice(0)?;
-    if reader.at + 1 < reader.tokens.len() { reader.expected("the end of the expression") } else { Ok(node) }
+    if reader.at + 1 < reader.tokens.len() {
+        reader.expected("the end of the expression")
+    } else {
+        Ok(node)
+    }
 }
 
 struct Reader {
@@ -38,7 +42,10 @@ struct Reader {
 
 impl Reader {
     fn new(text: &str, start: Place) -> Read<Reader> {
-        Ok(Reader { tokens: tokens(text, start)?, at: 0 })
+        Ok(Reader {
+            tokens: tokens(text, start)?,
+            at: 0,
+        })
     }
 
     fn peek(&self) -> &Token {
@@ -46,11 +53,19 @@ impl Reader {
     }
 
     fn place(&self) -> Place {
-        self.tokens.get(self.at).or(self.tokens.last()).map(|(place, _)| *place).unwrap_or_default()
+        self.tokens
+            .get(self.at)
+            .or(self.tokens.last())
+            .map(|(place, _)| *place)
+            .unwrap_or_default()
     }
 
     fn error<T>(&self, message: String, hint: &str) -> Read<T> {
-        Err(SyntaxError { place: self.place(), message, hint: hint.into() })
+        Err(SyntaxError {
+            place: self.place(),
+            message,
+            hint: hint.into(),
+        })
     }
 
     fn expected<T>(&self, wanted: &str) -> Read<T> {
@@ -89,7 +104,11 @@ impl Reader {
             Token::Name(name) if name == "assert" => {
                 self.at += 1;
                 let test = self.choice(0)?;
-                let message = if self.take(",") { Some(self.choice(0)?) } else { None };
+                let message = if self.take(",") {
+                    Some(self.choice(0)?)
+                } else {
+                    None
+                };
                 Kind::Assert(test, message, source(text, start, place))
             }
             Token::Name(name) if matches!(name.as_str(), "import" | "from" | "pass") => {
@@ -115,7 +134,9 @@ impl Reader {
 
     /// Reads `name =` or `name +=`, if it stands here: the operator.
     fn assignment(&mut self) -> Option<Option<Operator>> {
-        let Some((_, Token::Sign(sign))) = self.tokens.get(self.at + 1) else { return None };
+        let Some((_, Token::Sign(sign))) = self.tokens.get(self.at + 1) else {
+            return None;
+        };
         let operator = match *sign {
             "=" => None,
             "+=" => Some(Operator::Add),
@@ -148,7 +169,11 @@ impl Reader {
         if !self.take_name("else") {
             return self.expected("`else`");
         }
-        Ok(Node::Choose(Box::new(test), Box::new(then), Box::new(self.choice(depth + 1)?)))
+        Ok(Node::Choose(
+            Box::new(test),
+            Box::new(then),
+            Box::new(self.choice(depth + 1)?),
+        ))
     }
 
     fn either(&mut self, depth: usize) -> Read<Node> {
@@ -188,7 +213,11 @@ impl Reader {
         while let Some(comparison) = self.comparator() {
             rest.push((comparison, self.binary(0, depth)?));
         }
-        Ok(if rest.is_empty() { first } else { Node::Compare(Box::new(first), rest) })
+        Ok(if rest.is_empty() {
+            first
+        } else {
+            Node::Compare(Box::new(first), rest)
+        })
     }
 
     fn comparator(&mut self) -> Option<Comparison> {
@@ -199,7 +228,11 @@ impl Reader {
             return self.take_name("in").then_some(Comparison::NotIn);
         }
         if self.take_name("is") {
-            return Some(if self.take_name("not") { Comparison::Differs } else { Comparison::Equal });
+            return Some(if self.take_name("not") {
+                Comparison::Differs
+            } else {
+                Comparison::Equal
+            });
         }
         let found = COMPARISONS.iter().find(|(sign, _)| self.take(sign))?;
         Some(found.1)
@@ -207,7 +240,9 @@ impl Reader {
 
     /// Binary operators of this level of precedence and closer.
     fn binary(&mut self, level: usize, depth: usize) -> Read<Node> {
-        let Some(operators) = LEVELS.get(level) else { return self.unary(depth) };
+        let Some(operators) = LEVELS.get(level) else {
+            return self.unary(depth);
+        };
         let mut left = self.binary(level + 1, depth)?;
         while let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) {
             let right = self.binary(level + 1, depth)?;
@@ -232,7 +267,11 @@ impl Reader {
         }
         let base = self.postfix(depth)?;
         if self.take("**") {
-            return Ok(Node::Binary(Operator::Power, Box::new(base), Box::new(self.unary(depth + 1)?)));
+            return Ok(Node::Binary(
+                Operator::Power,
+                Box::new(base),
+                Box::new(self.unary(depth + 1)?),
+            ));
         }
         Ok(base)
     }
@@ -295,7 +334,11 @@ impl Reader {
     }
 
     fn close(&mut self, sign: &str) -> Read<()> {
-        if self.take(sign) { Ok(()) } else { self.expected(&format!("`{sign}`")) }
+        if self.take(sign) {
+            Ok(())
+        } else {
+            self.expected(&format!("`{sign}`"))
+        }
     }
 
     /// Chains of operators grow to the left: they are bounded, as nesting is.
@@ -308,7 +351,10 @@ impl Reader {
             node = left;
             length += 1;
             if length > DEEPEST {
-                return self.error("this expression is too long".into(), "48 operators in a row are allowed");
+                return self.error(
+                    "this expression is too long".into(),
+                    "48 operators in a row are allowed",
+                );
             }
         }
         Ok(())
@@ -317,8 +363,15 @@ impl Reader {
 
 /// The line of a statement, for messages.
 fn source(text: &str, start: Place, place: Place) -> String {
-    let line = text.lines().nth(place.line.saturating_sub(start.line) as usize).unwrap_or("");
-    let skip = if place.line == start.line { place.column - start.column } else { place.column - 1 };
+    let line = text
+        .lines()
+        .nth(place.line.saturating_sub(start.line) as usize)
+        .unwrap_or("");
+    let skip = if place.line == start.line {
+        place.column - start.column
+    } else {
+        place.column - 1
+    };
     line.chars()
         .skip(skip as usize)
         .collect::<String>()

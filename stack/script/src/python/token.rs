@@ -74,10 +74,18 @@ pub(super) fn tokens(text: &str, start: Place) -> Read<Vec<(Place, Token)>> {
 
 fn number(cursor: &mut Cursor<'_>) -> Read<Token> {
     let place = cursor.place();
-    let word = cursor.run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.').replace('_', "");
-    let wrong = || SyntaxError { place, message: format!("`{word}` is no number"), hint: String::new() };
+    let word = cursor
+        .run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.')
+        .replace('_', "");
+    let wrong = || SyntaxError {
+        place,
+        message: format!("`{word}` is no number"),
+        hint: String::new(),
+    };
     if let Some(hex) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        return i128::from_str_radix(hex, 16).map(Token::Integer).map_err(|_| wrong());
+        return i128::from_str_radix(hex, 16)
+            .map(Token::Integer)
+            .map_err(|_| wrong());
     }
     if word.contains('.') || word.contains(['e', 'E']) {
         return word.parse().map(Token::Float).map_err(|_| wrong());

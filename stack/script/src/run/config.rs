@@ -73,16 +73,31 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let said = script.options.iter().find(|o| o.name == "ip_version").map(ip_version).transpose()?;
+        let said = script
+            .options
+            .iter()
+            .find(|o| o.name == "ip_version")
+            .map(ip_version)
+            .transpose()?;
         let mut config = Config::defaults(said.unwrap_or(version));
         if said.is_some() {
             // A script that is about one version has that of devices, unless it says more.
             config.mtu = 1500;
         }
-        script.options.iter().try_for_each(|setting| config.option(setting))?;
+        script
+            .options
+            .iter()
+            .try_for_each(|setting| config.option(setting))?;
         if config.local.is_ipv4() != config.remote.is_ipv4() {
-            let place = script.options.first().map(|setting| setting.place).unwrap_or_default();
-            return Err(BadSetting::Wrong(place, "local and remote address differ in their family".into()));
+            let place = script
+                .options
+                .first()
+                .map(|setting| setting.place)
+                .unwrap_or_default();
+            return Err(BadSetting::Wrong(
+                place,
+                "local and remote address differ in their family".into(),
+            ));
         }
         let early = script.events.iter().map_while(|event| match &event.action {
             Action::Command(command) => Some(command),
@@ -108,7 +123,9 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<(), String> {
-        effects(text, folder, table, file).into_iter().try_for_each(|effect| self.apply(effect, table))
+        effects(text, folder, table, file)
+            .into_iter()
+            .try_for_each(|effect| self.apply(effect, table))
     }
 
     /// The value of a param of the program, raw.
@@ -144,10 +161,21 @@ impl Config {
 
     fn option(&mut self, setting: &Setting) -> Result<(), BadSetting> {
         let value = setting.value.as_deref().unwrap_or("");
-        let bad =
-            || BadSetting::Wrong(setting.place, format!("`{value}` is no value for --{}", setting.name));
+        let bad = || {
+            BadSetting::Wrong(
+                setting.place,
+                format!("`{value}` is no value for --{}", setting.name),
+            )
+        };
         let number = |most: u64| value.parse::<u64>().ok().filter(|v| *v <= most).ok_or_else(bad);
-        let address = || value.split('/').next().unwrap_or("").parse::<IpAddr>().map_err(|_| bad());
+        let address = || {
+            value
+                .split('/')
+                .next()
+                .unwrap_or("")
+                .parse::<IpAddr>()
+                .map_err(|_| bad())
+        };
         match setting.name.as_str() {
             "tolerance_usecs" => self.tolerance = number(1_000_000_000)? * 1000,
             "tcp_ts_tick_usecs" => self.tick = Some(number(1_000_000_000)?.max(1) * 1000),
@@ -189,13 +217,21 @@ impl Config {
         let field = text.split_whitespace().nth(rule.field).unwrap_or("");
         let value = rule.values.get(field).copied().or_else(|| number(field));
         let scaled = value.and_then(|value| value.checked_mul(rule.scale.unwrap_or(1)));
-        let sets = rule.sets.iter().filter_map(|(param, values)| Some((param, values.get(field)?)));
-        self.params.extend(sets.map(|(param, value)| (param.clone(), *value)));
+        let sets = rule
+            .sets
+            .iter()
+            .filter_map(|(param, values)| Some((param, values.get(field)?)));
+        self.params
+            .extend(sets.map(|(param, value)| (param.clone(), *value)));
         if rule.sets.values().any(|values| values.contains_key(field)) {
             return;
         }
         if let (false, Some(value)) = (rule.bits.is_empty(), number(field)) {
-            self.params.extend(rule.bits.iter().map(|(param, bit)| (param.clone(), bit.of(value))));
+            self.params.extend(
+                rule.bits
+                    .iter()
+                    .map(|(param, bit)| (param.clone(), bit.of(value))),
+            );
             return;
         }
         if let (Some(key), Some(words)) = (&rule.key, key_words(text)) {
@@ -228,8 +264,10 @@ fn ip_version(setting: &Setting) -> Result<IpVersion, BadSetting> {
 
 /// A key `a0a1a2a3-…` of four words as two numbers, the first words in their lower halves.
 fn key_words(text: &str) -> Option<[u64; 2]> {
-    let words: Option<Vec<u64>> =
-        text.split('-').map(|word| u32::from_str_radix(word, 16).ok().map(u64::from)).collect();
+    let words: Option<Vec<u64>> = text
+        .split('-')
+        .map(|word| u32::from_str_radix(word, 16).ok().map(u64::from))
+        .collect();
     match words?.as_slice() {
         [a, b, c, d] => Some([b << 32 | a, d << 32 | c]),
         _ => None,

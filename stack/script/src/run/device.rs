@@ -67,6 +67,10 @@ impl World for OnDevice {
 
     fn wait(&mut self, until: Nanos) -> io::Result<()> {
         let left = Duration::from_nanos(until.saturating_sub(self.now()));
-        if left.is_zero() { Ok(()) } else { self.wire.wait(Some(left.min(NAP))) }
+        if left.is_zero() {
+            Ok(())
+        } else {
+            self.wire.wait(Some(left.min(NAP)))
+        }
     }
 }

@@ -58,9 +58,15 @@ pub(crate) fn compare(
         let len = sent.tcp.payload.len() as u32;
         let left = u32::from(segment.len) - *done;
         let is_part = len > 0 && len < left && !config.strict_segments;
-        let part = Part { segment, first: *done, last: !is_part, leniency };
-        if let Err(why) =
-            part.compare(&sent, (flow, cookies), config).and_then(|()| ip(&packet.ip, &sent.tcp))
+        let part = Part {
+            segment,
+            first: *done,
+            last: !is_part,
+            leniency,
+        };
+        if let Err(why) = part
+            .compare(&sent, (flow, cookies), config)
+            .and_then(|()| ip(&packet.ip, &sent.tcp))
         {
             return Match::No(why);
         }
@@ -77,14 +83,23 @@ pub(crate) fn compare(
 pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segment, front: &Sent) -> bool {
     let pure = front.tcp.flags & !PSH == ACK
         && front.tcp.payload.is_empty()
-        && !front.tcp.options.iter().any(|option| matches!(option, TcpOption::Sack(_)));
+        && !front
+            .tcp
+            .options
+            .iter()
+            .any(|option| matches!(option, TcpOption::Sack(_)));
     let wanted = expected.flags & !PSH == ACK && expected.len == 0;
-    let of_flow: Vec<usize> =
-        (0..queue.len()).filter(|i| queue.get(*i).is_some_and(|sent| flow.sent(&sent.tcp))).take(2).collect();
-    let [first, second] = of_flow.as_slice() else { return false };
+    let of_flow: Vec<usize> = (0..queue.len())
+        .filter(|i| queue.get(*i).is_some_and(|sent| flow.sent(&sent.tcp)))
+        .take(2)
+        .collect();
+    let [first, second] = of_flow.as_slice() else {
+        return false;
+    };
     // It tells less than the one behind it: that one acknowledges as much.
-    let behind =
-        queue.get(*second).is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);
+    let behind = queue
+        .get(*second)
+        .is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);
     let extra = pure && !wanted && behind;
     if extra {
         queue.remove(*first);
@@ -120,14 +135,22 @@ impl Part<'_> {
             Numbering::Any => {}
         }
         if self.last {
-            equal("the length", u32::from(segment.len) - self.first, tcp.payload.len() as u32)?;
+            equal(
+                "the length",
+                u32::from(segment.len) - self.first,
+                tcp.payload.len() as u32,
+            )?;
         }
         if let (Some(ack), true) = (segment.ack, tcp.flags & ACK != 0) {
             equal("the acknowledgement", ack, tcp.ack.wrapping_sub(other))?;
         }
-        segment.window.map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
+        segment
+            .window
+            .map_or(Ok(()), |window| equal("the window", window, tcp.window))?;
         if tcp.flags & URG != 0 {
-            segment.urgent.map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
+            segment
+                .urgent
+                .map_or(Ok(()), |urgent| equal("the urgent pointer", urgent, tcp.urgent))?;
         }
         if let Options::List(options) = &segment.options {
             self.options(options, sent, (flow, cookies), config)?;
@@ -150,7 +173,11 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(format!("the flags are {}, not {}", show_flags(tcp.flags), show_flags(self.segment.flags)))
+        Err(format!(
+            "the flags are {}, not {}",
+            show_flags(tcp.flags),
+            show_flags(self.segment.flags)
+        ))
     }
 
     fn options(
@@ -207,7 +234,11 @@ impl Part<'_> {
     /// The options that are compared, in the order in which they are.
     fn significant(&self, options: &[TcpOption]) -> Vec<TcpOption> {
         // Ends of list pad a header; a script does not write them.
-        let mut list: Vec<TcpOption> = options.iter().filter(|o| **o != TcpOption::Eol).cloned().collect();
+        let mut list: Vec<TcpOption> = options
+            .iter()
+            .filter(|o| **o != TcpOption::Eol)
+            .cloned()
+            .collect();
         if self.leniency.option_order {
             list.retain(|option| *option != TcpOption::Nop);
             list.sort_by_key(show_option);
@@ -219,7 +250,9 @@ impl Part<'_> {
 /// The stack's cookies are its own: in `wanted` they stand where the script has others.
 fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cookies) {
     for option in wanted {
-        let TcpOption::FastOpen(script, old) = option else { continue };
+        let TcpOption::FastOpen(script, old) = option else {
+            continue;
+        };
         let live = found.iter().find_map(|option| match option {
             TcpOption::FastOpen(cookie, kind) if kind == old => Some(cookie),
             _ => None,
@@ -232,17 +265,30 @@ fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cook
 }
 
 fn equal<T: PartialEq + std::fmt::Display>(what: &str, wanted: T, found: T) -> Result<(), String> {
-    if wanted == found { Ok(()) } else { Err(format!("{what} is {found}, not {wanted}")) }
+    if wanted == found {
+        Ok(())
+    } else {
+        Err(format!("{what} is {found}, not {wanted}"))
+    }
 }
 
 /// The text is what the application wrote.
 fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), String> {
     let Some(isn) = flow.isn else { return Ok(()) };
-    let first = tcp.seq.wrapping_sub(isn).wrapping_add(u32::from(tcp.flags & SYN != 0));
-    let wrong = tcp.payload.iter().zip(0_u32..).find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)));
+    let first = tcp
+        .seq
+        .wrapping_sub(isn)
+        .wrapping_add(u32::from(tcp.flags & SYN != 0));
+    let wrong = tcp
+        .payload
+        .iter()
+        .zip(0_u32..)
+        .find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)));
     match wrong {
         None => Ok(()),
-        Some((_, i)) => Err(format!("byte {i} of the text is not what the application wrote there")),
+        Some((_, i)) => Err(format!(
+            "byte {i} of the text is not what the application wrote there"
+        )),
     }
 }
 
@@ -257,11 +303,20 @@ fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), String> {
         Some(Ecn::Ce) => ecn == 3,
     };
     if !fits {
-        return Err(format!("the ECN field is {}", ["noecn", "ect1", "ect0", "ce"][usize::from(ecn)]));
+        return Err(format!(
+            "the ECN field is {}",
+            ["noecn", "ect1", "ect0", "ce"][usize::from(ecn)]
+        ));
     }
-    wanted.tos.map_or(Ok(()), |tos| equal("the TOS byte", tos, tcp.tos))?;
-    wanted.ttl.map_or(Ok(()), |ttl| equal("the time to live", ttl, tcp.ttl))?;
-    wanted.flow_label.map_or(Ok(()), |label| equal("the flow label", label, tcp.flow_label))
+    wanted
+        .tos
+        .map_or(Ok(()), |tos| equal("the TOS byte", tos, tcp.tos))?;
+    wanted
+        .ttl
+        .map_or(Ok(()), |ttl| equal("the time to live", ttl, tcp.ttl))?;
+    wanted
+        .flow_label
+        .map_or(Ok(()), |label| equal("the flow label", label, tcp.flow_label))
 }
 
 impl std::fmt::Debug for Match {

@@ -92,12 +92,20 @@ impl Flow {
     pub(crate) fn own_base(&self, flags: u16) -> u32 {
         let isn = self.isn.unwrap_or(0);
         // Before the script has told its first number it is taken to count from 0.
-        if flags & SYN != 0 { isn.wrapping_sub(self.script_isn.unwrap_or(0)) } else { isn }
+        if flags & SYN != 0 {
+            isn.wrapping_sub(self.script_isn.unwrap_or(0))
+        } else {
+            isn
+        }
     }
 
     /// The same for the peer's bytes.
     pub(crate) fn peer_base(&self, flags: u16) -> u32 {
-        if flags & SYN != 0 { 0 } else { self.peer_isn.unwrap_or(0) }
+        if flags & SYN != 0 {
+            0
+        } else {
+            self.peer_isn.unwrap_or(0)
+        }
     }
 
     /// A packet of the peer as it is on the wire.
@@ -122,9 +130,15 @@ impl Flow {
         };
         let options = options.iter().map(|option| match option {
             TcpOption::Sack(blocks) => TcpOption::Sack(
-                blocks.iter().map(|(from, to)| (from.wrapping_add(base), to.wrapping_add(base))).collect(),
+                blocks
+                    .iter()
+                    .map(|(from, to)| (from.wrapping_add(base), to.wrapping_add(base)))
+                    .collect(),
             ),
-            TcpOption::Timestamp { val, ecr } => TcpOption::Timestamp { val: *val, ecr: self.echo(*ecr) },
+            TcpOption::Timestamp { val, ecr } => TcpOption::Timestamp {
+                val: *val,
+                ecr: self.echo(*ecr),
+            },
             TcpOption::FastOpen(cookie, old) if shows => TcpOption::FastOpen(cookies.live(cookie), *old),
             option => option.clone(),
         });
@@ -137,11 +151,17 @@ impl Flow {
             flow_label: 0,
             flags: segment.flags,
             seq,
-            ack: if segment.flags & ACK != 0 { segment.ack.unwrap_or(0).wrapping_add(base) } else { 0 },
+            ack: if segment.flags & ACK != 0 {
+                segment.ack.unwrap_or(0).wrapping_add(base)
+            } else {
+                0
+            },
             window: segment.window.unwrap_or(0),
             urgent: segment.urgent.unwrap_or(0),
             options: options.collect(),
-            payload: (0..u32::from(segment.len)).map(|i| pattern(first.wrapping_add(i))).collect(),
+            payload: (0..u32::from(segment.len))
+                .map(|i| pattern(first.wrapping_add(i)))
+                .collect(),
         }
     }
 
@@ -179,8 +199,9 @@ pub(crate) struct Cookies(BTreeMap<Vec<u8>, Vec<u8>>);
 impl Cookies {
     /// Those that scripts know before the stack has given any, in hexadecimal.
     pub(crate) fn from_table(table: &BTreeMap<String, String>) -> Cookies {
-        let pairs =
-            table.iter().filter_map(|(script, live)| Some((hexadecimal(script)?, hexadecimal(live)?)));
+        let pairs = table
+            .iter()
+            .filter_map(|(script, live)| Some((hexadecimal(script)?, hexadecimal(live)?)));
         Cookies(pairs.collect())
     }
 
@@ -198,7 +219,9 @@ impl Cookies {
 }
 
 fn hexadecimal(text: &str) -> Option<Vec<u8>> {
-    let bytes = (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok());
+    let bytes = (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok());
     bytes.collect()
 }
 
@@ -218,7 +241,10 @@ const MOST: usize = 4096;
 impl Flows {
     /// None so far.
     pub(crate) fn new(cookies: Cookies) -> Flows {
-        Flows { cookies, ..Flows::default() }
+        Flows {
+            cookies,
+            ..Flows::default()
+        }
     }
 
     /// A new connection, which becomes the current one.
@@ -246,7 +272,10 @@ impl Flows {
 
     /// Makes the connection between these ends, the newest of them, the current one.
     pub(crate) fn select(&mut self, local: SocketAddr, remote: SocketAddr) -> bool {
-        let found = self.list.iter().rposition(|flow| (flow.local, flow.remote) == (local, remote));
+        let found = self
+            .list
+            .iter()
+            .rposition(|flow| (flow.local, flow.remote) == (local, remote));
         self.current = found.or(self.current);
         found.is_some()
     }

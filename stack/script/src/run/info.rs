@@ -39,8 +39,13 @@ impl Info<'_> {
     /// The connection is over: its context is gone, and what is known of it is from before.
     fn is_over(&self) -> bool {
         let (handle, values) = self.last;
-        let Some(current) = self.handle.filter(|current| *handle == Some(*current)) else { return false };
-        !values.is_empty() && values.keys().all(|name| self.stack.observe(current, name).is_none())
+        let Some(current) = self.handle.filter(|current| *handle == Some(*current)) else {
+            return false;
+        };
+        !values.is_empty()
+            && values
+                .keys()
+                .all(|name| self.stack.observe(current, name).is_none())
     }
 
     fn constant(&self, name: &str) -> Option<Value> {

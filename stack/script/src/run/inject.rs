@@ -83,15 +83,28 @@ pub(super) fn segment(
             "an inbound packet has its sequence number: ...(0) is for outbound ones".into(),
         ));
     }
-    if options.iter().any(|option| matches!(option, TcpOption::Md5(digest) if digest.is_empty())) {
-        return Err(Impossible::Unsupported("an MD5 signature without its digest".into()));
+    if options
+        .iter()
+        .any(|option| matches!(option, TcpOption::Md5(digest) if digest.is_empty()))
+    {
+        return Err(Impossible::Unsupported(
+            "an MD5 signature without its digest".into(),
+        ));
     }
     let tcp = flow.inbound(segment, (tos(ip), ip.ttl.unwrap_or(255)), options, cookies);
     let bytes = tcp_frame(&tcp).ok_or_else(|| Impossible::Wrong(TOO_LONG.into()))?;
     // A packet longer than the stack's MSS is one that was merged from several on the way.
-    let merged = if config.merged > 0 { config.merged } else { flow.announced.unwrap_or(0) };
+    let merged = if config.merged > 0 {
+        config.merged
+    } else {
+        flow.announced.unwrap_or(0)
+    };
     let merges = merged > 0 && segment.len > merged && segment.flags & (SYN | RST) == 0;
-    Ok(Inbound { bytes, seg_size: if merges { merged } else { 0 }, tcp: Some(tcp) })
+    Ok(Inbound {
+        bytes,
+        seg_size: if merges { merged } else { 0 },
+        tcp: Some(tcp),
+    })
 }
 
 /// The packets that a segment was merged from, each of `size` bytes of text; 0: the segment.
@@ -101,11 +114,24 @@ pub(super) fn parts(tcp: &Tcp, size: u16) -> Vec<Vec<u8>> {
     }
     let last = tcp.payload.len().div_ceil(usize::from(size)).saturating_sub(1);
     let part = |(i, text): (usize, &[u8])| {
-        let flags = if i == last { tcp.flags } else { tcp.flags & !(FIN | PSH) };
+        let flags = if i == last {
+            tcp.flags
+        } else {
+            tcp.flags & !(FIN | PSH)
+        };
         let seq = tcp.seq.wrapping_add(i as u32 * u32::from(size));
-        tcp_frame(&Tcp { flags, seq, payload: text.to_vec(), ..tcp.clone() })
+        tcp_frame(&Tcp {
+            flags,
+            seq,
+            payload: text.to_vec(),
+            ..tcp.clone()
+        })
     };
-    tcp.payload.chunks(usize::from(size)).enumerate().filter_map(part).collect()
+    tcp.payload
+        .chunks(usize::from(size))
+        .enumerate()
+        .filter_map(part)
+        .collect()
 }
 
 fn tos(ip: &IpFields) -> u8 {
@@ -115,7 +141,12 @@ fn tos(ip: &IpFields) -> u8 {
         Some(Ecn::Ect1) => 1,
         Some(Ecn::Ce) => 3,
     };
-    ip.tos.unwrap_or(0) & !3 | if ip.ecn.is_some() { ecn } else { ip.tos.unwrap_or(0) & 3 }
+    ip.tos.unwrap_or(0) & !3
+        | if ip.ecn.is_some() {
+            ecn
+        } else {
+            ip.tos.unwrap_or(0) & 3
+        }
 }
 
 /// Type and code, in a family that has the message.
@@ -164,17 +195,28 @@ const KINDS: &[(&str, &str, Kind, Kind)] = &[
 pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     let code = icmp.code.as_deref().unwrap_or("");
     let v4 = flow.local.is_ipv4();
-    let number = code.strip_prefix("code_").and_then(|number| number.parse::<u8>().ok());
+    let number = code
+        .strip_prefix("code_")
+        .and_then(|number| number.parse::<u8>().ok());
     let known = if number.is_some() { "" } else { code };
-    let found = KINDS.iter().find(|(kind, name, ..)| *kind == icmp.kind && *name == known);
+    let found = KINDS
+        .iter()
+        .find(|(kind, name, ..)| *kind == icmp.kind && *name == known);
     let kind = found.and_then(|(_, _, four, six)| if v4 { *four } else { *six });
     let kind = kind.map(|(kind, code)| (kind, number.unwrap_or(code)));
     let Some(kind) = kind else {
         let family = if v4 { "IPv4" } else { "IPv6" };
-        return Err(Impossible::Unsupported(format!("the ICMP message `{} {code}` in {family}", icmp.kind)));
+        return Err(Impossible::Unsupported(format!(
+            "the ICMP message `{} {code}` in {family}",
+            icmp.kind
+        )));
     };
     let mtu = icmp.mtu.unwrap_or(0);
-    let rest = if v4 { (mtu & 0xffff).to_be_bytes() } else { mtu.to_be_bytes() };
+    let rest = if v4 {
+        (mtu & 0xffff).to_be_bytes()
+    } else {
+        mtu.to_be_bytes()
+    };
     let (seq, len) = match icmp.quoted {
         Quoted::Tcp(seq, len) => (seq.wrapping_add(flow.own_base(0)), len),
         Quoted::Unsaid => (flow.own_base(0), 0),
@@ -183,7 +225,9 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
             return Err(Impossible::Unsupported(what));
         }
         Quoted::Udp(_) | Quoted::Raw(_) => {
-            return Err(Impossible::Unsupported("an ICMP message that quotes no TCP segment".into()));
+            return Err(Impossible::Unsupported(
+                "an ICMP message that quotes no TCP segment".into(),
+            ));
         }
     };
     let quoted = Tcp {
@@ -209,5 +253,9 @@ pub(super) fn icmp(icmp: &Icmp, flow: &Flow) -> Result<Inbound, Impossible> {
     // A router quotes the beginning alone.
     let quoted = &ip[..ip.len() - usize::from(len)];
     let bytes = icmp_frame(flow.remote.ip(), flow.local.ip(), kind, rest, quoted).ok_or_else(too_long)?;
-    Ok(Inbound { bytes, seg_size: 0, tcp: None })
+    Ok(Inbound {
+        bytes,
+        seg_size: 0,
+        tcp: None,
+    })
 }

@@ -100,10 +100,18 @@ pub fn run(text: &str, folder: &Path, bench: &Bench<'_>) -> Report {
 }
 
 fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner<'a>, Verdict> {
-    let failure = |place: Place, got: String| Failure { place, got, ..Failure::default() };
+    let failure = |place: Place, got: String| Failure {
+        place,
+        got,
+        ..Failure::default()
+    };
     let wrong = |place: Place, got: String| Verdict::Unreadable(failure(place, got));
     let script = parse(text, &bench.defines).map_err(|error| {
-        let hint = if error.hint.is_empty() { String::new() } else { format!("\n  hint: {}", error.hint) };
+        let hint = if error.hint.is_empty() {
+            String::new()
+        } else {
+            format!("\n  hint: {}", error.hint)
+        };
         wrong(error.place, format!("{}{hint}", error.message))
     })?;
     let mut config =
@@ -130,8 +138,11 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
         }
     };
     let bits = if config.local.is_ipv4() { 16 } else { 64 };
-    let interface =
-        InterfaceConfig { addresses: vec![(config.local, bits)], gateways: Vec::new(), mtu: config.mtu };
+    let interface = InterfaceConfig {
+        addresses: vec![(config.local, bits)],
+        gateways: Vec::new(),
+        mtu: config.mtu,
+    };
     let mut setup = StackConfig::new(interface, SEED);
     // As much as a script may set; it is taken only as it is used.
     setup.limits.rx_bytes = RECEIVE_BYTES;
@@ -160,15 +171,21 @@ const LEAST_SEND_BUFFER: u64 = 4096;
 /// and left out.
 fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
     let known = make(&[])?;
-    config.defaults = known.module().params.iter().map(|param| (param.name.clone(), param.default)).collect();
+    config.defaults = known
+        .module()
+        .params
+        .iter()
+        .map(|param| (param.name.clone(), param.default))
+        .collect();
     let names = &config.defaults;
     let (have, lack): (Vec<_>, Vec<_>) = config
         .params
         .iter()
         .map(|(name, value)| (name.clone(), *value))
         .partition(|(name, _)| names.contains_key(name));
-    config
-        .notes
-        .extend(lack.into_iter().map(|(name, value)| format!("the program has no param {name} (={value})")));
+    config.notes.extend(
+        lack.into_iter()
+            .map(|(name, value)| format!("the program has no param {name} (={value})")),
+    );
     if have.is_empty() { Ok(known) } else { make(&have) }
 }

@@ -48,7 +48,13 @@ pub struct Report {
 impl Report {
     /// Of a script that has not run.
     pub(super) fn of(verdict: Verdict) -> Report {
-        Report { verdict, notes: Vec::new(), printed: Vec::new(), trace: Vec::new(), source: String::new() }
+        Report {
+            verdict,
+            notes: Vec::new(),
+            printed: Vec::new(),
+            trace: Vec::new(),
+            source: String::new(),
+        }
     }
 
     /// True when the script passed.
@@ -82,7 +88,9 @@ impl Report {
     /// The report of a script that did not pass, for people: `name` is the script's.
     #[must_use]
     pub fn explain(&self, name: &str) -> String {
-        let Some(failure) = self.failure() else { return String::new() };
+        let Some(failure) = self.failure() else {
+            return String::new();
+        };
         let mut text = format!("{name}:{}: ", failure.place);
         let _ = match self.verdict {
             Verdict::Unreadable(_) | Verdict::Unsupported(_) => {
@@ -119,12 +127,23 @@ impl Report {
         if self.source.trim().is_empty() {
             return String::new();
         }
-        let line: String =
-            self.source.chars().take(WIDEST).map(|c| if c == '\t' { ' ' } else { c }).collect();
+        let line: String = self
+            .source
+            .chars()
+            .take(WIDEST)
+            .map(|c| if c == '\t' { ' ' } else { c })
+            .collect();
         let number = place.line.to_string();
-        let before = usize::try_from(place.column).unwrap_or(1).saturating_sub(1).min(WIDEST);
+        let before = usize::try_from(place.column)
+            .unwrap_or(1)
+            .saturating_sub(1)
+            .min(WIDEST);
         let gutter = " ".repeat(number.len());
-        format!("\n  {number} | {}\n  {gutter} | {}^", line.trim_end(), " ".repeat(before))
+        format!(
+            "\n  {number} | {}\n  {gutter} | {}^",
+            line.trim_end(),
+            " ".repeat(before)
+        )
     }
 }
 

@@ -100,18 +100,31 @@ impl<'a> Runner<'a> {
 
     pub(super) fn run(mut self) -> Report {
         let events = std::mem::take(&mut self.script.events);
-        let result = events.iter().try_for_each(|event| self.event(event)).and_then(|()| self.finish());
+        let result = events
+            .iter()
+            .try_for_each(|event| self.event(event))
+            .and_then(|()| self.finish());
         let verdict = match result {
             Ok(()) => Verdict::Passed,
             Err(verdict) => verdict,
         };
         // What the stack sent and no event asked for helps to understand a failure.
-        Report { notes: self.config.notes, printed: self.printed, trace: self.trace, ..Report::of(verdict) }
+        Report {
+            notes: self.config.notes,
+            printed: self.printed,
+            trace: self.trace,
+            ..Report::of(verdict)
+        }
     }
 
     fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {
         let at = self.world.now().saturating_sub(self.start);
-        Failure { place, at, expected: expected.into(), got: got.into() }
+        Failure {
+            place,
+            at,
+            expected: expected.into(),
+            got: got.into(),
+        }
     }
 
     fn failed<T>(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Step<T> {
@@ -144,7 +157,10 @@ impl<'a> Runner<'a> {
                 let names = self.kernel.info();
                 let result = python::execute(block, &names, &mut self.variables, &mut self.printed);
                 if let Err(failure) = result {
-                    let expected = failure.assertion.clone().unwrap_or_else(|| "code that runs".into());
+                    let expected = failure
+                        .assertion
+                        .clone()
+                        .unwrap_or_else(|| "code that runs".into());
                     return self.failed(failure.place, expected, failure.message);
                 }
             }
@@ -174,27 +190,44 @@ impl<'a> Runner<'a> {
         if !self.begun {
             return Ok(());
         }
-        let before = (self.config.params.clone(), self.config.notes.len(), self.config.keepalive_idle);
-        if let Err(what) = self.config.command(text, &self.folder, self.bench.table, self.bench.read) {
+        let before = (
+            self.config.params.clone(),
+            self.config.notes.len(),
+            self.config.keepalive_idle,
+        );
+        if let Err(what) = self
+            .config
+            .command(text, &self.folder, self.bench.table, self.bench.read)
+        {
             return Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))));
         }
         let asked = std::mem::take(&mut self.config.listeners_asked_for);
         if let Some(port) = asked.iter().find(|port| !self.kernel.listens(**port)) {
-            return self.failed(place, format!("a listener at port {port}"), "nobody listens there");
+            return self.failed(
+                place,
+                format!("a listener at port {port}"),
+                "nobody listens there",
+            );
         }
         let idle_is_new = self.config.keepalive_idle != before.2;
         self.kernel.config.keepalive_idle = self.config.keepalive_idle;
         if self.config.params == before.0 {
             if asked.is_empty() && !idle_is_new && self.config.notes.len() == before.1 {
                 let line = text.lines().map(str::trim).collect::<Vec<_>>().join("; ");
-                self.config.notes.push(format!("`{line}` in the midst of the script has no effect"));
+                self.config
+                    .notes
+                    .push(format!("`{line}` in the midst of the script has no effect"));
             }
             return Ok(());
         }
         self.kernel.config.params = self.config.params.clone();
         let program = super::program(&mut self.config, self.bench.program);
-        let changed = program
-            .and_then(|program| self.kernel.stack.change_params(program).map_err(|error| error.to_string()));
+        let changed = program.and_then(|program| {
+            self.kernel
+                .stack
+                .change_params(program)
+                .map_err(|error| error.to_string())
+        });
         changed.or_else(|why| self.failed(place, "params that can be changed", why))
     }
 
@@ -203,7 +236,12 @@ impl<'a> Runner<'a> {
             Body::Tcp(segment) => {
                 let begins = segment.flags & (SYN | ACK) == SYN || self.flows.current().is_none();
                 let context = (begins, self.kernel.listening);
-                inject::select(&mut self.flows, &self.config, inject::inward(segment.ports), context);
+                inject::select(
+                    &mut self.flows,
+                    &self.config,
+                    inject::inward(segment.ports),
+                    context,
+                );
                 let flow = self.flows.current_with_cookies();
                 flow.map(|(flow, cookies)| {
                     inject::segment(segment, &packet.ip, (flow, cookies), &self.config)
@@ -211,9 +249,9 @@ impl<'a> Runner<'a> {
             }
             Body::Icmp(icmp) => self.flows.current().map(|flow| inject::icmp(icmp, flow)),
             Body::Udp(..) => Some(Err(Impossible::Unsupported("UDP packets".into()))),
-            Body::Encapsulated(what) => {
-                Some(Err(Impossible::Unsupported(format!("encapsulated packets (`{what}`)"))))
-            }
+            Body::Encapsulated(what) => Some(Err(Impossible::Unsupported(format!(
+                "encapsulated packets (`{what}`)"
+            )))),
         };
         let inbound = match inbound {
             Some(Ok(inbound)) => inbound,
@@ -235,7 +273,11 @@ impl<'a> Runner<'a> {
         };
         for frame in frames {
             if let Err(error) = self.world.inject(frame, inbound.seg_size) {
-                return self.failed(place, "a packet from the peer", format!("the device failed: {error}"));
+                return self.failed(
+                    place,
+                    "a packet from the peer",
+                    format!("the device failed: {error}"),
+                );
             }
         }
         self.settle()
@@ -263,7 +305,12 @@ impl<'a> Runner<'a> {
             }
         };
         let expected = format!("> {}", wire::expected(packet));
-        inject::select(&mut self.flows, &self.config, inject::outward(segment.ports), (false, None));
+        inject::select(
+            &mut self.flows,
+            &self.config,
+            inject::outward(segment.ports),
+            (false, None),
+        );
         let earliest = from.saturating_sub(self.config.tolerance);
         let latest = to.saturating_add(self.config.tolerance);
         let mut done = 0;
@@ -276,12 +323,20 @@ impl<'a> Runner<'a> {
             let front = self.queue.iter().find(|sent| flow.sent(&sent.tcp)).cloned();
             let Some(front) = front else {
                 if !self.turn(latest)? {
-                    let got = if done == 0 { "no packet".into() } else { format!("only {done} bytes of it") };
+                    let got = if done == 0 {
+                        "no packet".into()
+                    } else {
+                        format!("only {done} bytes of it")
+                    };
                     return self.failed(event.place, format!("{expected} at {}", self.relative(from)), got);
                 }
                 continue;
             };
-            let came = format!("> {} at {}", shown(&front.tcp, flow), seconds(front.at - self.start));
+            let came = format!(
+                "> {} at {}",
+                shown(&front.tcp, flow),
+                seconds(front.at - self.start)
+            );
             if self.bench.leniency.extra_acks && done == 0 && is_extra(&mut self.queue, flow, segment, &front)
             {
                 continue;
@@ -297,7 +352,11 @@ impl<'a> Runner<'a> {
                 return self.failed(event.place, expected, format!("{came}\n            {why}"));
             }
             if front.at < earliest || front.at > latest {
-                return self.failed(event.place, format!("{expected} at {}", self.relative(from)), came);
+                return self.failed(
+                    event.place,
+                    format!("{expected} at {}", self.relative(from)),
+                    came,
+                );
             }
             if let Match::Yes = outcome {
                 break front.at;
@@ -330,13 +389,22 @@ impl<'a> Runner<'a> {
                 self.on_time(call, event.place, due)
             }
             (Progress::Blocked, Some(due)) => {
-                self.pending = Some(Pending { call: call.clone(), place: event.place, due, stage });
+                self.pending = Some(Pending {
+                    call: call.clone(),
+                    place: event.place,
+                    due,
+                    stage,
+                });
                 Ok(())
             }
             (Progress::Blocked, None) => {
                 // What happens now may be all that it waits for.
-                self.pending =
-                    Some(Pending { call: call.clone(), place: event.place, due: self.world.now(), stage });
+                self.pending = Some(Pending {
+                    call: call.clone(),
+                    place: event.place,
+                    due: self.world.now(),
+                    stage,
+                });
                 Ok(())
             }
         }
@@ -396,7 +464,9 @@ impl<'a> Runner<'a> {
 
     /// Goes on with the call that waits.
     fn resume(&mut self) -> Step<bool> {
-        let Some(mut pending) = self.pending.take() else { return Ok(false) };
+        let Some(mut pending) = self.pending.take() else {
+            return Ok(false);
+        };
         match self.attempt(&pending.call, pending.place, &mut pending.stage)? {
             Progress::Done(answer) => {
                 self.check(&pending.call, pending.place, &answer)?;
@@ -461,7 +531,9 @@ impl<'a> Runner<'a> {
         let due = self.pending.as_ref().map(|pending| pending.due);
         let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
         let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
-        let next = looks.chain(self.kernel.stack.next_deadline()).fold(limit, Nanos::min);
+        let next = looks
+            .chain(self.kernel.stack.next_deadline())
+            .fold(limit, Nanos::min);
         if next == Nanos::MAX {
             return Ok(false); // nothing will ever happen: time need not pass to the end of all time
         }
@@ -486,7 +558,11 @@ impl<'a> Runner<'a> {
         loop {
             self.turns += 1;
             if self.turns > TURNS {
-                return self.failed(Place::default(), "a script that ends", "the stack never comes to rest");
+                return self.failed(
+                    Place::default(),
+                    "a script that ends",
+                    "the stack never comes to rest",
+                );
             }
             let now = self.world.now();
             self.kernel.now = now;
@@ -583,6 +659,10 @@ fn result_text(call: &Call) -> String {
         Expression::Word(word) => word.clone(),
         _ => "anything".into(),
     };
-    let errno = call.errno.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+    let errno = call
+        .errno
+        .as_deref()
+        .map(|name| format!(" {name}"))
+        .unwrap_or_default();
     format!("{}() = {value}{errno}", call.name)
 }

@@ -48,14 +48,18 @@ fn interpret(
         if out.len() >= MOST {
             return;
         }
-        let port = commands.peek().and_then(|next| listener_asked_for(&command, next));
+        let port = commands
+            .peek()
+            .and_then(|next| listener_asked_for(&command, next));
         if let Some(port) = port {
             out.push(Effect::Listens(port));
             commands.next();
             continue;
         }
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
-        let Some((first, rest)) = words.split_first() else { continue };
+        let Some((first, rest)) = words.split_first() else {
+            continue;
+        };
         let name = first.rsplit('/').next().unwrap_or(first);
         match name {
             "sysctl" => settings(rest.iter().filter(|word| !word.starts_with('-')), out),
@@ -76,9 +80,14 @@ fn interpret(
                 let path = join(folder, first);
                 let text = read(&path).or_else(|| table.setup(name).map(str::to_owned));
                 match text {
-                    Some(text) => {
-                        interpret(&text, path.parent().unwrap_or(folder), table, read, depth - 1, out)
-                    }
+                    Some(text) => interpret(
+                        &text,
+                        path.parent().unwrap_or(folder),
+                        table,
+                        read,
+                        depth - 1,
+                        out,
+                    ),
                     None => out.push(Effect::Note(format!("{} (no such file)", words.join(" ")))),
                 }
             }
@@ -123,7 +132,9 @@ fn settings<'a>(words: impl Iterator<Item = &'a &'a str>, out: &mut Vec<Effect>)
 
 /// `/proc/sys/net/ipv4/tcp_sack` and `net/ipv4/tcp_sack` as `net.ipv4.tcp_sack`.
 fn dotted(name: &str) -> String {
-    name.trim_start_matches("/proc/sys/").trim_start_matches('/').replace('/', ".")
+    name.trim_start_matches("/proc/sys/")
+        .trim_start_matches('/')
+        .replace('/', ".")
 }
 
 /// One command: its words, and the file that its output goes to.
@@ -185,7 +196,10 @@ fn commands(text: &str) -> Vec<Command> {
         rest = rest.get(step..).unwrap_or("");
         if separates {
             redirect = false;
-            commands.push(Command { piped, ..Command::default() });
+            commands.push(Command {
+                piped,
+                ..Command::default()
+            });
         }
     }
     commands.retain(|command| !command.words.is_empty());
@@ -282,7 +296,11 @@ mod tests {
 
     #[test]
     fn commands_that_ask_are_told_apart_from_those_that_set() {
-        let asks = |text: &str| read(text).iter().any(|effect| matches!(effect, Effect::Beyond(_)));
+        let asks = |text: &str| {
+            read(text)
+                .iter()
+                .any(|effect| matches!(effect, Effect::Beyond(_)))
+        };
         assert!(asks("sockstat -4 -P tcp | grep -c SYN_RCVD | grep 1"));
         assert!(
             asks("sysctl net.ipv4.tcp_sack | grep 1") && asks("[ -f x ] || exit 1") && asks("/bin/test -e y")

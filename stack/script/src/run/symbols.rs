@@ -77,18 +77,27 @@ const ERRNOS: &[(&str, u32)] = &[
 
 /// A constant, errno values among them.
 pub(crate) fn constant(name: &str) -> Option<i64> {
-    let found = CONSTANTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let found = CONSTANTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value);
     found.or_else(|| errno(name).map(i64::from))
 }
 
 /// An errno's value.
 pub(crate) fn errno(name: &str) -> Option<u32> {
-    ERRNOS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    ERRNOS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, value)| *value)
 }
 
 /// An errno's name.
 pub(crate) fn errno_name(value: u32) -> String {
-    let name = ERRNOS.iter().find(|(_, known)| *known == value).map(|(name, _)| (*name).to_owned());
+    let name = ERRNOS
+        .iter()
+        .find(|(_, known)| *known == value)
+        .map(|(name, _)| (*name).to_owned());
     name.unwrap_or_else(|| format!("errno {value}"))
 }
 
@@ -120,7 +129,9 @@ pub(crate) fn number(expression: &Expression) -> Result<i64, String> {
 
 /// A field of a structure by name.
 pub(crate) fn field<'a>(structure: &'a Expression, name: &str) -> Option<&'a Expression> {
-    let Expression::Struct(fields) = structure else { return None };
+    let Expression::Struct(fields) = structure else {
+        return None;
+    };
     fields.iter().find_map(|item| match item {
         Expression::Field(known, _, value) if known == name => Some(&**value),
         _ => None,

@@ -94,7 +94,11 @@ fn one() -> u64 {
 impl Bit {
     /// What the param becomes with a value of the sysctl.
     pub(crate) fn of(self, value: u64) -> u64 {
-        if value & self.mask == self.mask { self.value } else { 0 }
+        if value & self.mask == self.mask {
+            self.value
+        } else {
+            0
+        }
     }
 }
 
@@ -167,9 +171,11 @@ mod tests {
     #[test]
     fn tables_say_what_is_wrong_with_them() {
         assert!(Table::parse("[info]\ntcpi_unacked = \"(snd_nxt - snd_una) // smss\"").is_ok());
-        for (text, part) in
-            [("[info]\na = \"1 +\"", "info.a"), ("[inof]", "inof"), ("[sysctl.x]\nparm = \"A\"", "parm")]
-        {
+        for (text, part) in [
+            ("[info]\na = \"1 +\"", "info.a"),
+            ("[inof]", "inof"),
+            ("[sysctl.x]\nparm = \"A\"", "parm"),
+        ] {
             let error = Table::parse(text).expect_err(text).to_string();
             assert!(error.contains(part), "{error}");
         }

@@ -44,8 +44,22 @@ impl Virtual {
     /// A wire for packets of up to `mtu` bytes.
     pub(crate) fn new(mtu: u32) -> Virtual {
         // Without offloads: each packet comes out as it would be on a cable, checksums and all.
-        let caps = Caps { medium: Medium::Ip, mtu, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 30 };
-        Virtual { now: EPOCH, wire: Queues { caps, arriving: VecDeque::new(), batch: 0, sent: Vec::new() } }
+        let caps = Caps {
+            medium: Medium::Ip,
+            mtu,
+            tx_csum: false,
+            gso_max: 0,
+            rx_queue_bytes: 1 << 30,
+        };
+        Virtual {
+            now: EPOCH,
+            wire: Queues {
+                caps,
+                arriving: VecDeque::new(),
+                batch: 0,
+                sent: Vec::new(),
+            },
+        }
     }
 }
 
@@ -95,7 +109,13 @@ impl Wire for Queues {
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
         let (at, seg_size, frame) = &self.arriving[i];
-        RxFrame { head: frame, tail: &[], csum: Csum::Unverified, seg_size: *seg_size, at: *at }
+        RxFrame {
+            head: frame,
+            tail: &[],
+            csum: Csum::Unverified,
+            seg_size: *seg_size,
+            at: *at,
+        }
     }
 
     fn release(&mut self) {

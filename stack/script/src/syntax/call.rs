@@ -9,7 +9,11 @@ const DEEPEST: usize = 32;
 
 /// Reads a call behind its time.
 pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
-    let until = if cursor.take("...") { Some(cursor.seconds()?) } else { None };
+    let until = if cursor.take("...") {
+        Some(cursor.seconds()?)
+    } else {
+        None
+    };
     let before = cursor.clone();
     let name = cursor.word().to_owned();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -29,7 +33,13 @@ pub(super) fn call(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Call> {
     if cursor.take("(") {
         cursor.until(")", "note")?;
     }
-    Ok(Call { until, name, arguments, result, errno })
+    Ok(Call {
+        until,
+        name,
+        arguments,
+        result,
+        errno,
+    })
 }
 
 /// Expressions with commas between them, up to `end`. One comma may stand at the end.
@@ -79,7 +89,11 @@ fn primary(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<Exp
     let negative = cursor.take("-");
     if cursor.peek_word().starts_with(|c: char| c.is_ascii_digit()) {
         let value = cursor.unsigned("a number")? as i64;
-        return Ok(Expression::Number(if negative { value.wrapping_neg() } else { value }));
+        return Ok(Expression::Number(if negative {
+            value.wrapping_neg()
+        } else {
+            value
+        }));
     }
     let word = cursor.peek_word();
     if word.is_empty() || negative {
@@ -97,7 +111,9 @@ fn primary(cursor: &mut Cursor<'_>, defines: &Defines, depth: usize) -> Read<Exp
     }
     match arguments {
         Some(arguments) => Ok(Expression::Apply(word.to_owned(), arguments)),
-        None => Ok(Expression::Word(defines.get(word).map_or(word, String::as_str).to_owned())),
+        None => Ok(Expression::Word(
+            defines.get(word).map_or(word, String::as_str).to_owned(),
+        )),
     }
 }
 
@@ -107,7 +123,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Call {
-        call(&mut Cursor::new(text, Place { line: 1, column: 1 }), &Defines::new()).expect(text)
+        call(
+            &mut Cursor::new(text, Place { line: 1, column: 1 }),
+            &Defines::new(),
+        )
+        .expect(text)
     }
 
     #[test]
@@ -116,19 +136,31 @@ mod tests {
         assert_eq!(connect.until, Some(200_000_000));
         assert_eq!(connect.result, Expression::Number(-1));
         assert_eq!(connect.errno.as_deref(), Some("EINPROGRESS"));
-        assert_eq!(read("fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)").result, Expression::Number(2));
+        assert_eq!(
+            read("fcntl(3, F_GETFL) = 0x2 (flags O_RDWR)").result,
+            Expression::Number(2)
+        );
     }
 
     #[test]
     fn structures() {
         let word = |word: &str| Expression::Word(word.into());
         let poll = read("poll([{fd=3, events=POLLIN|POLLOUT, revents=POLLOUT}], 1, 0) = 1");
-        let Expression::Array(items) = &poll.arguments[0] else { panic!("an array") };
-        let Expression::Struct(fields) = &items[0] else { panic!("a structure") };
+        let Expression::Array(items) = &poll.arguments[0] else {
+            panic!("an array")
+        };
+        let Expression::Struct(fields) = &items[0] else {
+            panic!("a structure")
+        };
         let either = Expression::Or(Box::new(word("POLLIN")), Box::new(word("POLLOUT")));
-        assert_eq!(fields[1], Expression::Field("events".into(), None, Box::new(either)));
+        assert_eq!(
+            fields[1],
+            Expression::Field("events".into(), None, Box::new(either))
+        );
         let send = read("sendmsg(3, {msg_name(...)=..., msg_iov(1)=[{..., 1000}], msg_flags=0}, 0) = 1000");
-        let Expression::Struct(fields) = &send.arguments[1] else { panic!("a structure") };
+        let Expression::Struct(fields) = &send.arguments[1] else {
+            panic!("a structure")
+        };
         assert!(matches!(&fields[1], Expression::Field(name, Some(_), _) if name == "msg_iov"));
         let address = "{sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr(\"1.2.3.4\")}";
         assert_eq!(read(&format!("bind(3, {address}, ...) = 0")).arguments.len(), 3);

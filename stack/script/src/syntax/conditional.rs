@@ -47,11 +47,22 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
                     return wrong(place, "this is nested too deeply", "32 levels are allowed");
                 }
                 let wanted = known.contains_key(name) == (word == "#ifdef");
-                open.push(Open { place, outer: taken, taken: wanted, has_else: false });
+                open.push(Open {
+                    place,
+                    outer: taken,
+                    taken: wanted,
+                    has_else: false,
+                });
             }
             Some("#else") => match open.last_mut().filter(|part| !part.has_else) {
                 Some(part) => (part.taken, part.has_else) = (!part.taken, true),
-                None => return wrong(place, "this #else belongs to no #ifdef", "each #ifdef may have one"),
+                None => {
+                    return wrong(
+                        place,
+                        "this #else belongs to no #ifdef",
+                        "each #ifdef may have one",
+                    );
+                }
             },
             Some("#endif") => {
                 if open.pop().is_none() {
@@ -62,7 +73,14 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
             _ => {
                 if let Some((name, value)) = line.strip_prefix("--").and_then(|line| line.split_once('=')) {
                     let value = Some(value.trim().to_owned());
-                    define(&Setting { place, name: name.trim().to_owned(), value }, &mut known);
+                    define(
+                        &Setting {
+                            place,
+                            name: name.trim().to_owned(),
+                            value,
+                        },
+                        &mut known,
+                    );
                 }
                 selected.push_str(line);
             }
@@ -75,7 +93,11 @@ pub(super) fn select<'a>(text: &'a str, defines: &Defines) -> Read<Cow<'a, str>>
 }
 
 fn wrong<T>(place: Place, message: &str, hint: &str) -> Read<T> {
-    Err(SyntaxError { place, message: message.into(), hint: hint.into() })
+    Err(SyntaxError {
+        place,
+        message: message.into(),
+        hint: hint.into(),
+    })
 }
 
 #[cfg(test)]
@@ -90,11 +112,23 @@ mod tests {
     #[test]
     fn lines_for_others_are_left_out_and_places_stay() {
         assert_eq!(selected("1\n#ifdef A\n2\n#else\n3\n#endif\n4"), "1||2||||4");
-        assert_eq!(selected("1\n  #ifdef B\n2\n#else\n3\n#endif // why\n4"), "1||||3||4");
-        assert_eq!(selected("#ifndef A\n1\n#endif\n# no condition\n"), "|||# no condition|");
+        assert_eq!(
+            selected("1\n  #ifdef B\n2\n#else\n3\n#endif // why\n4"),
+            "1||||3||4"
+        );
+        assert_eq!(
+            selected("#ifndef A\n1\n#endif\n# no condition\n"),
+            "|||# no condition|"
+        );
         assert_eq!(selected("--define=C=1\n#ifdef C\n1\n#endif"), "--define=C=1||1|");
-        assert_eq!(selected("#ifdef B\n#ifdef A\n1\n#else\n2\n#endif\n#endif\n3"), "|||||||3");
-        assert_eq!(selected("#ifdef A\n#ifdef B\n1\n#else\n2\n#endif\n#endif\n3"), "||||2|||3");
+        assert_eq!(
+            selected("#ifdef B\n#ifdef A\n1\n#else\n2\n#endif\n#endif\n3"),
+            "|||||||3"
+        );
+        assert_eq!(
+            selected("#ifdef A\n#ifdef B\n1\n#else\n2\n#endif\n#endif\n3"),
+            "||||2|||3"
+        );
     }
 
     #[test]

@@ -47,7 +47,10 @@ fn option(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<TcpOption> {
             if !cursor.take_word("ecr") {
                 return cursor.expected("`ecr`", "timestamps are written TS val 100 ecr 200");
             }
-            TcpOption::Timestamp { val, ecr: cursor.number("a timestamp")? }
+            TcpOption::Timestamp {
+                val,
+                ecr: cursor.number("a timestamp")?,
+            }
         }
         "md5" => TcpOption::Md5(bytes(cursor, defines)?),
         "FO" => TcpOption::FastOpen(bytes(cursor, defines)?, false),
@@ -68,7 +71,10 @@ fn defined<T: TryFrom<u64> + std::str::FromStr>(
     defines: &Defines,
     what: &str,
 ) -> Read<T> {
-    if let Some(value) = defines.get(cursor.peek_word()).and_then(|value| value.parse().ok()) {
+    if let Some(value) = defines
+        .get(cursor.peek_word())
+        .and_then(|value| value.parse().ok())
+    {
         cursor.word();
         return Ok(value);
     }
@@ -94,7 +100,11 @@ fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
     let before = cursor.clone();
     let word = cursor.word();
     let digits = defines.get(word).map_or(word, String::as_str);
-    let byte = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let byte = |at: usize| {
+        digits
+            .get(at..at + 2)
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     match bytes {
         Some(bytes) if bytes.len() <= LONGEST => Ok(bytes),

@@ -91,7 +91,15 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
         (0, Numbering::Any, length(cursor)?)
     } else {
         let (seq, len) = sequence(cursor)?;
-        (seq, if cursor.take("!") { Numbering::Wire } else { Numbering::FromSyn }, len)
+        (
+            seq,
+            if cursor.take("!") {
+                Numbering::Wire
+            } else {
+                Numbering::FromSyn
+            },
+            len,
+        )
     };
     let (mut ack, mut window, mut urgent) = (None, None, None);
     loop {
@@ -106,7 +114,17 @@ fn segment(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Segment> {
         }
     }
     let options = options(cursor, defines)?;
-    Ok(Segment { ports, flags, seq, numbering, len, ack, window, urgent, options })
+    Ok(Segment {
+        ports,
+        flags,
+        seq,
+        numbering,
+        len,
+        ack,
+        window,
+        urgent,
+        options,
+    })
 }
 
 /// `/udp(9899 > 9899)` behind a segment: the ports of the UDP datagram that it is in.
@@ -177,8 +195,10 @@ fn sequence(cursor: &mut Cursor<'_>) -> Read<(u32, u16)> {
 fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
     let kind = cursor.word().to_owned();
     if kind.is_empty() {
-        return cursor
-            .expected("the type of an ICMP message", "unreachable, packet_too_big, time_exceeded, …");
+        return cursor.expected(
+            "the type of an ICMP message",
+            "unreachable, packet_too_big, time_exceeded, …",
+        );
     }
     let (mut code, mut mtu, mut id) = (None, None, None);
     loop {
@@ -198,8 +218,18 @@ fn icmp(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Icmp> {
             _ => break,
         }
     }
-    let quoted = if cursor.take("[") { quoted(cursor)? } else { Quoted::Unsaid };
-    Ok(Icmp { kind, code, mtu, id, quoted })
+    let quoted = if cursor.take("[") {
+        quoted(cursor)?
+    } else {
+        Quoted::Unsaid
+    };
+    Ok(Icmp {
+        kind,
+        code,
+        mtu,
+        id,
+        quoted,
+    })
 }
 
 fn quoted(cursor: &mut Cursor<'_>) -> Read<Quoted> {
@@ -246,8 +276,14 @@ mod tests {
         let Body::Tcp(data) = read("80 > 1234 P. 4294967295:4(5) ack 1 urg 3 <...>").body else {
             panic!("a segment")
         };
-        assert_eq!((data.ports, data.flags, data.len), (Some((80, 1234)), PSH | ACK, 5));
-        assert_eq!((data.window, data.urgent, data.options), (None, Some(3), Options::Any));
+        assert_eq!(
+            (data.ports, data.flags, data.len),
+            (Some((80, 1234)), PSH | ACK, 5)
+        );
+        assert_eq!(
+            (data.window, data.urgent, data.options),
+            (None, Some(3), Options::Any)
+        );
     }
 
     #[test]
@@ -277,11 +313,19 @@ mod tests {
             (Some("frag_needed"), Some(1200), Quoted::Tcp(1, 1460))
         );
         assert_eq!(read("udp 1 > 2 (100)").body, Body::Udp(Some((1, 2)), 100));
-        assert!(matches!(read("encap psp spi 5 . 1:1(0) ack 1").body, Body::Encapsulated(_)));
-        let Body::Icmp(icmp) = read("icmp unreachable [1:1(0)/udp(9899 > 1)]").body else { panic!("ICMP") };
+        assert!(matches!(
+            read("encap psp spi 5 . 1:1(0) ack 1").body,
+            Body::Encapsulated(_)
+        ));
+        let Body::Icmp(icmp) = read("icmp unreachable [1:1(0)/udp(9899 > 1)]").body else {
+            panic!("ICMP")
+        };
         assert_eq!(icmp.quoted, Quoted::TcpInUdp(9899, 1));
         let around = "TCP in UDP, /udp(9899 > 1)".to_owned();
-        assert_eq!(read("S 0:0(0) win 9 <mss 1460>/udp(9899 > 1)").body, Body::Encapsulated(around));
+        assert_eq!(
+            read("S 0:0(0) win 9 <mss 1460>/udp(9899 > 1)").body,
+            Body::Encapsulated(around)
+        );
     }
 
     #[test]

@@ -17,9 +17,15 @@ pub type Defines = BTreeMap<String, String>;
 pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
     let text = conditional::select(text, defines)?;
     let cursor = &mut Cursor::new(&text, Place { line: 1, column: 1 });
-    let mut script = Script { options: settings(cursor)?, ..Script::default() };
+    let mut script = Script {
+        options: settings(cursor)?,
+        ..Script::default()
+    };
     let mut known = defines.clone();
-    script.options.iter().for_each(|setting| define(setting, &mut known));
+    script
+        .options
+        .iter()
+        .for_each(|setting| define(setting, &mut known));
     if cursor.sees("`") {
         script.init = Some(command(cursor)?);
     }
@@ -41,9 +47,10 @@ pub fn parse(text: &str, defines: &Defines) -> Result<Script, SyntaxError> {
 
 /// `--define=NAME=VALUE` and `-D NAME=VALUE` inside the script.
 pub(super) fn define(setting: &Setting, known: &mut Defines) {
-    if let ("define" | "D", Some((name, value))) =
-        (setting.name.as_str(), setting.value.as_deref().and_then(|value| value.split_once('=')))
-    {
+    if let ("define" | "D", Some((name, value))) = (
+        setting.name.as_str(),
+        setting.value.as_deref().and_then(|value| value.split_once('=')),
+    ) {
         known.insert(name.to_owned(), value.trim_matches('"').to_owned());
     }
 }
@@ -66,7 +73,11 @@ fn settings(cursor: &mut Cursor<'_>) -> Read<Vec<Setting>> {
                 hint: "options stand alone on a line: --tolerance_usecs=10000".into(),
             });
         }
-        settings.push(Setting { place, name: name.to_owned(), value });
+        settings.push(Setting {
+            place,
+            name: name.to_owned(),
+            value,
+        });
     }
     Ok(settings)
 }
@@ -106,16 +117,27 @@ fn when(cursor: &mut Cursor<'_>) -> Read<When> {
     let relative = cursor.take("+");
     let from = cursor.seconds()?;
     if !cursor.take("~") {
-        return Ok(if relative { When::After(from) } else { When::At(from) });
+        return Ok(if relative {
+            When::After(from)
+        } else {
+            When::At(from)
+        });
     }
     if cursor.take("+") != relative {
-        return place.error("a range is relative at both ends or at none", "write +.1~+.2, or .1~.2");
+        return place.error(
+            "a range is relative at both ends or at none",
+            "write +.1~+.2, or .1~.2",
+        );
     }
     let to = cursor.seconds()?;
     if to < from {
         return place.error("this range ends before it begins", "");
     }
-    Ok(if relative { When::AfterBetween(from, to) } else { When::Between(from, to) })
+    Ok(if relative {
+        When::AfterBetween(from, to)
+    } else {
+        When::Between(from, to)
+    })
 }
 
 #[cfg(test)]

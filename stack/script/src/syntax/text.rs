@@ -47,7 +47,11 @@ pub(crate) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// At the beginning of a text that itself begins at `start`.
     pub(crate) fn new(text: &'a str, start: Place) -> Cursor<'a> {
-        Cursor { text, at: 0, known: (0, start) }
+        Cursor {
+            text,
+            at: 0,
+            known: (0, start),
+        }
     }
 
     /// What has not been read.
@@ -62,7 +66,10 @@ impl<'a> Cursor<'a> {
         let lines = passed.matches('\n').count() as u32;
         let last = passed.rsplit('\n').next().unwrap_or(passed).chars().count() as u32;
         let column = if lines == 0 { known.column + last } else { last + 1 };
-        Place { line: known.line + lines, column }
+        Place {
+            line: known.line + lines,
+            column,
+        }
     }
 
     /// Where the cursor stands; later places are reckoned from here.
@@ -73,15 +80,22 @@ impl<'a> Cursor<'a> {
 
     /// An error here.
     pub(crate) fn error<T>(&self, message: impl Into<String>, hint: &str) -> Read<T> {
-        Err(SyntaxError { place: self.place(), message: message.into(), hint: hint.into() })
+        Err(SyntaxError {
+            place: self.place(),
+            message: message.into(),
+            hint: hint.into(),
+        })
     }
 
     /// An error about what stands here instead of `wanted`.
     pub(crate) fn expected<T>(&self, wanted: &str, hint: &str) -> Read<T> {
         let rest = self.rest();
         let word: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
-        let found =
-            if word.is_empty() { "the end of the line or script".into() } else { format!("`{word}`") };
+        let found = if word.is_empty() {
+            "the end of the line or script".into()
+        } else {
+            format!("`{word}`")
+        };
         self.error(format!("expected {wanted}, found {found}"), hint)
     }
 
@@ -124,14 +138,20 @@ impl<'a> Cursor<'a> {
 
     /// Reads `token`, which has to be here.
     pub(crate) fn expect(&mut self, token: &str, hint: &str) -> Read<()> {
-        if self.take(token) { Ok(()) } else { self.expected(&format!("`{token}`"), hint) }
+        if self.take(token) {
+            Ok(())
+        } else {
+            self.expected(&format!("`{token}`"), hint)
+        }
     }
 
     /// The word that stands here: letters, digits, `_`; empty when there is none.
     pub(crate) fn peek_word(&mut self) -> &'a str {
         self.skip_blank();
         let rest = self.rest();
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(rest.len());
         &rest[..end]
     }
 
@@ -155,7 +175,10 @@ impl<'a> Cursor<'a> {
     pub(crate) fn until(&mut self, end: &str, what: &str) -> Read<&'a str> {
         let rest = self.rest();
         let Some(len) = rest.find(end) else {
-            return self.error(format!("this {what} does not end"), &format!("it ends with `{end}`"));
+            return self.error(
+                format!("this {what} does not end"),
+                &format!("it ends with `{end}`"),
+            );
         };
         self.at += len + end.len();
         Ok(&rest[..len])
@@ -171,7 +194,11 @@ impl<'a> Cursor<'a> {
 
     /// Reads `token`, which stands here; blanks and comments are not skipped.
     pub(crate) fn advance(&mut self, token: &str) {
-        self.at += if self.rest().starts_with(token) { token.len() } else { 0 };
+        self.at += if self.rest().starts_with(token) {
+            token.len()
+        } else {
+            0
+        };
     }
 
     /// Reads one character.
@@ -233,7 +260,11 @@ impl<'a> Cursor<'a> {
             return before.expected("a time", HINT);
         }
         let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
-        let whole = if whole.is_empty() { Ok(0) } else { whole.parse::<u32>() };
+        let whole = if whole.is_empty() {
+            Ok(0)
+        } else {
+            whole.parse::<u32>()
+        };
         match (whole, digits.parse::<u64>()) {
             (Ok(whole), Ok(nanos)) => Ok(u64::from(whole) * 1_000_000_000 + nanos),
             _ => before.error("this time is too far away", HINT),

@@ -16,7 +16,11 @@ pub(crate) fn decode(frame: &[u8]) -> Decoded {
         Err(why) => return Decoded::Broken(why),
     };
     if ip.protocol != super::TCP {
-        return Decoded::Other { from: ip.from, protocol: ip.protocol, len: ip.body.len() };
+        return Decoded::Other {
+            from: ip.from,
+            protocol: ip.protocol,
+            len: ip.body.len(),
+        };
     }
     tcp(&ip).map_or_else(Decoded::Broken, Decoded::Tcp)
 }
@@ -87,7 +91,9 @@ fn tcp(ip: &Ip<'_>) -> Result<Tcp, &'static str> {
     let half = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
     let word = |at: usize| u32::from(half(at)) << 16 | u32::from(half(at + 2));
     let header_len = usize::from(bytes[12] >> 4) * 4;
-    let option_bytes = bytes.get(20..header_len).ok_or("a TCP header with a wrong length")?;
+    let option_bytes = bytes
+        .get(20..header_len)
+        .ok_or("a TCP header with a wrong length")?;
     Ok(Tcp {
         from: SocketAddr::new(ip.from, half(0)),
         to: SocketAddr::new(ip.to, half(2)),

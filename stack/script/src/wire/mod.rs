@@ -104,12 +104,18 @@ mod tests {
     #[test]
     fn the_checksum_of_rfc_1071() {
         // RFC 1071, 3: the sum of this is ddf2.
-        assert_eq!(checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
+        assert_eq!(
+            checksum(&[&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]]),
+            !0xddf2
+        );
     }
 
     #[test]
     fn what_is_built_is_taken_apart() {
-        for (from, to) in [("192.0.2.1:80", "192.168.0.1:8080"), ("[2001:db8::1]:80", "[fd00::1]:8080")] {
+        for (from, to) in [
+            ("192.0.2.1:80", "192.168.0.1:8080"),
+            ("[2001:db8::1]:80", "[fd00::1]:8080"),
+        ] {
             let tcp = Tcp {
                 from: from.parse().expect("an address"),
                 to: to.parse().expect("an address"),
@@ -132,7 +138,9 @@ mod tests {
             };
             let frame = tcp_frame(&tcp).expect("it fits");
             // Options are padded to a multiple of four bytes, with ends of list.
-            let Decoded::Tcp(mut back) = decode(&frame) else { panic!("a segment") };
+            let Decoded::Tcp(mut back) = decode(&frame) else {
+                panic!("a segment")
+            };
             back.options.retain(|option| *option != TcpOption::Eol);
             assert_eq!(back, tcp);
             for bit in 0..frame.len() * 8 {

@@ -19,7 +19,9 @@ pub(super) fn write(options: &[TcpOption]) -> Vec<u8> {
             TcpOption::Wscale(shift) => kind(&mut bytes, 3, &[*shift]),
             TcpOption::SackOk => kind(&mut bytes, 4, &[]),
             TcpOption::Sack(blocks) => {
-                let edges = blocks.iter().flat_map(|(from, to)| [from.to_be_bytes(), to.to_be_bytes()]);
+                let edges = blocks
+                    .iter()
+                    .flat_map(|(from, to)| [from.to_be_bytes(), to.to_be_bytes()]);
                 kind(&mut bytes, 5, &edges.flatten().collect::<Vec<u8>>());
             }
             TcpOption::Timestamp { val, ecr } => {
@@ -46,8 +48,15 @@ fn kind(bytes: &mut Vec<u8>, number: u8, body: &[u8]) {
 }
 
 fn acc_ecn(bytes: &mut Vec<u8>, counters: &[(String, u32)]) {
-    let number = if counters.first().is_some_and(|(name, _)| name == "e1b") { ACC_ECN_1 } else { ACC_ECN_0 };
-    let body: Vec<u8> = counters.iter().flat_map(|(_, value)| value.to_be_bytes()[1..].to_vec()).collect();
+    let number = if counters.first().is_some_and(|(name, _)| name == "e1b") {
+        ACC_ECN_1
+    } else {
+        ACC_ECN_0
+    };
+    let body: Vec<u8> = counters
+        .iter()
+        .flat_map(|(_, value)| value.to_be_bytes()[1..].to_vec())
+        .collect();
     kind(bytes, number, &body);
 }
 
@@ -56,7 +65,11 @@ pub(super) fn read(mut bytes: &[u8]) -> Option<Vec<TcpOption>> {
     let mut options = Vec::new();
     while let Some((&number, rest)) = bytes.split_first() {
         if number < 2 {
-            options.push(if number == 0 { TcpOption::Eol } else { TcpOption::Nop });
+            options.push(if number == 0 {
+                TcpOption::Eol
+            } else {
+                TcpOption::Nop
+            });
             bytes = rest;
             continue;
         }
@@ -77,12 +90,19 @@ fn one(number: u8, body: &[u8]) -> TcpOption {
         (5, len) if len > 0 && len % 8 == 0 => {
             TcpOption::Sack((0..len).step_by(8).map(|at| (word(at), word(at + 4))).collect())
         }
-        (8, 8) => TcpOption::Timestamp { val: word(0), ecr: word(4) },
+        (8, 8) => TcpOption::Timestamp {
+            val: word(0),
+            ecr: word(4),
+        },
         (19, _) => TcpOption::Md5(body.to_vec()),
         (34, _) => TcpOption::FastOpen(body.to_vec(), false),
         (254, 2..) if body[..2] == FAST_OPEN_MAGIC => TcpOption::FastOpen(body[2..].to_vec(), true),
         (ACC_ECN_0 | ACC_ECN_1, len) if len % 3 == 0 && len <= 9 => {
-            let names = if number == ACC_ECN_1 { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+            let names = if number == ACC_ECN_1 {
+                ["e1b", "ceb", "e0b"]
+            } else {
+                ["e0b", "ceb", "e1b"]
+            };
             let values = body.chunks(3).map(|b| u32::from_be_bytes([0, b[0], b[1], b[2]]));
             TcpOption::AccEcn(names.map(str::to_owned).into_iter().zip(values).collect())
         }

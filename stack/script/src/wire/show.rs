@@ -12,13 +12,19 @@ use crate::syntax::tree::{
 pub(crate) fn seen(tcp: &Tcp, base: u32, other: u32) -> String {
     let options = tcp.options.iter().map(|option| match option {
         TcpOption::Sack(blocks) => TcpOption::Sack(
-            blocks.iter().map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other))).collect(),
+            blocks
+                .iter()
+                .map(|(a, b)| (a.wrapping_sub(other), b.wrapping_sub(other)))
+                .collect(),
         ),
         option => option.clone(),
     });
     let mut text = String::new();
     let ecn = [None, Some(Ecn::Ect1), Some(Ecn::Ect0), Some(Ecn::Ce)][usize::from(tcp.tos & 3)];
-    text.push_str(&ip(&IpFields { ecn, ..IpFields::default() }));
+    text.push_str(&ip(&IpFields {
+        ecn,
+        ..IpFields::default()
+    }));
     let ack = (tcp.flags & ACK != 0).then(|| tcp.ack.wrapping_sub(other));
     let urgent = (tcp.flags & URG != 0).then_some(tcp.urgent);
     let len = tcp.payload.len() as u32;
@@ -83,10 +89,20 @@ fn ip(fields: &IpFields) -> String {
             Ecn::Ce => "ce".to_owned(),
         });
     }
-    fields.tos.iter().for_each(|tos| parts.push(format!("tos {tos:#x}")));
+    fields
+        .tos
+        .iter()
+        .for_each(|tos| parts.push(format!("tos {tos:#x}")));
     fields.ttl.iter().for_each(|ttl| parts.push(format!("ttl {ttl}")));
-    fields.flow_label.iter().for_each(|label| parts.push(format!("flowlabel {label:#x}")));
-    if parts.is_empty() { String::new() } else { format!("[{}] ", parts.join(", ")) }
+    fields
+        .flow_label
+        .iter()
+        .for_each(|label| parts.push(format!("flowlabel {label:#x}")));
+    if parts.is_empty() {
+        String::new()
+    } else {
+        format!("[{}] ", parts.join(", "))
+    }
 }
 
 fn push_ports(text: &mut String, ports: Ports) {
@@ -99,8 +115,11 @@ fn push_ports(text: &mut String, ports: Ports) {
 pub(crate) fn flags(flags: u16) -> String {
     // packetdrill writes ACK last.
     let order = [1, 0, 2, 3, 5, 6, 7, 8, 4];
-    let letters: String =
-        order.iter().filter(|bit| flags & 1 << **bit != 0).map(|bit| FLAG_LETTERS[*bit]).collect();
+    let letters: String = order
+        .iter()
+        .filter(|bit| flags & 1 << **bit != 0)
+        .map(|bit| FLAG_LETTERS[*bit])
+        .collect();
     if letters.is_empty() { "-".into() } else { letters }
 }
 
@@ -160,9 +179,9 @@ pub(crate) fn option(option: &TcpOption) -> String {
         TcpOption::Md5(digest) => named("md5", digest),
         TcpOption::FastOpen(cookie, false) => named("FO", cookie),
         TcpOption::FastOpen(cookie, true) => named("FOEXP", cookie),
-        TcpOption::AccEcn(counters) => {
-            counters.iter().fold("ECN".to_owned(), |text, (name, value)| format!("{text} {name} {value}"))
-        }
+        TcpOption::AccEcn(counters) => counters.iter().fold("ECN".to_owned(), |text, (name, value)| {
+            format!("{text} {name} {value}")
+        }),
         TcpOption::Other(number, body) => named(&format!("kind {number}"), body),
     }
 }

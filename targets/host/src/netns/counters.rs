@@ -89,7 +89,9 @@ impl Netlink {
             })?;
             Ok(found)
         };
-        read().map_err(NamespaceError::new(format!("read what the queue of {name} has counted")))
+        read().map_err(NamespaceError::new(format!(
+            "read what the queue of {name} has counted"
+        )))
     }
 }
 

@@ -17,7 +17,9 @@ impl Message {
     /// A request of the given kind that asks for an acknowledgement.
     pub(super) fn new(kind: u16, flags: u16) -> Message {
         let flags = flags | (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-        let mut message = Message { bytes: Vec::with_capacity(256) };
+        let mut message = Message {
+            bytes: Vec::with_capacity(256),
+        };
         message.put(&0u32.to_ne_bytes());
         message.put(&kind.to_ne_bytes());
         message.put(&flags.to_ne_bytes());
@@ -123,7 +125,9 @@ pub(super) fn acknowledgement(bytes: &[u8], sequence: u32) -> Option<i32> {
 pub(super) fn body(bytes: &[u8], kind: u16, fixed: usize) -> Option<&[u8]> {
     let len = u32::from_ne_bytes(*bytes.first_chunk()?) as usize;
     let is = u16::from_ne_bytes([*bytes.get(4)?, *bytes.get(5)?]);
-    bytes.get(HEADER + fixed..len.min(bytes.len())).filter(|_| is == kind)
+    bytes
+        .get(HEADER + fixed..len.min(bytes.len()))
+        .filter(|_| is == kind)
 }
 
 /// The value of the first attribute of this kind.
@@ -158,7 +162,10 @@ mod tests {
         let bytes = message.finish(1);
         let attributes = body(&bytes, 7, 4).expect("a body");
         assert_eq!(find(attributes, 1), Some(&b"x"[..]));
-        assert_eq!(find(attributes, 2).and_then(|nest| find(nest, 5)), Some(&b"inside"[..]));
+        assert_eq!(
+            find(attributes, 2).and_then(|nest| find(nest, 5)),
+            Some(&b"inside"[..])
+        );
         assert_eq!(find(attributes, 5), None);
         assert_eq!(body(&bytes, 8, 4), None);
         assert_eq!(find(&[3, 0, 1, 0], 1), None, "shorter than its own header");

@@ -101,7 +101,10 @@ pub fn enter_user_namespace() -> Result<(), NamespaceError> {
             Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
             _ => "enter a user namespace",
         };
-        NamespaceError { action: action.to_owned(), error }
+        NamespaceError {
+            action: action.to_owned(),
+            error,
+        }
     })?;
     // A group map may be written without privilege only by one who has given up setgroups (user_namespaces(7)).
     write("/proc/self/setgroups", "deny")?;
@@ -181,7 +184,10 @@ impl Namespace {
     /// When a handle of the namespace cannot be made.
     #[allow(unsafe_code)] // It does something between fork and exec.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, NamespaceError> {
-        let file = self.file.try_clone().map_err(NamespaceError::new("copy a namespace's handle"))?;
+        let file = self
+            .file
+            .try_clone()
+            .map_err(NamespaceError::new("copy a namespace's handle"))?;
         let mut command = Command::new(program);
         // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
         unsafe { command.pre_exec(move || sys::enter_network_namespace(&file)) };
@@ -198,7 +204,9 @@ impl Namespace {
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("namespace".to_owned());
-        let thread = thread.spawn_scoped(scope, work).map_err(NamespaceError::new("start a thread"))?;
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(NamespaceError::new("start a thread"))?;
         match thread.join() {
             Ok(result) => Ok(result),
             Err(panic) => std::panic::resume_unwind(panic),

@@ -47,7 +47,11 @@ impl Netlink {
             Ok(File::from(socket))
         };
         let socket = connect().map_err(NamespaceError::new("open a netlink socket"))?;
-        Ok(Netlink { socket, sequence: 0, given: Vec::new() })
+        Ok(Netlink {
+            socket,
+            sequence: 0,
+            given: Vec::new(),
+        })
     }
 
     /// Lays a cable: a pair of Ethernet interfaces, `name` here and `peer` in another namespace,
@@ -86,7 +90,8 @@ impl Netlink {
         message.close(other);
         message.close(data);
         message.close(info);
-        self.ask(message).map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
+        self.ask(message)
+            .map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
     /// Brings an interface up. If it is connected at once, as a TUN device is, its addresses are
@@ -95,7 +100,8 @@ impl Netlink {
     /// # Errors
     /// When there is none of that name, or it is not permitted.
     pub fn bring_up(&mut self, name: &str) -> Result<(), NamespaceError> {
-        self.set_flags(name, libc::IFF_UP as u32).map_err(NamespaceError::new(format!("bring {name} up")))?;
+        self.set_flags(name, libc::IFF_UP as u32)
+            .map_err(NamespaceError::new(format!("bring {name} up")))?;
         self.settle_if_connected(name)
     }
 
@@ -121,7 +127,8 @@ impl Netlink {
     /// # Errors
     /// When there is none of that name, or it is not permitted.
     pub fn take_down(&mut self, name: &str) -> Result<(), NamespaceError> {
-        self.set_flags(name, 0).map_err(NamespaceError::new(format!("take {name} down")))
+        self.set_flags(name, 0)
+            .map_err(NamespaceError::new(format!("take {name} down")))
     }
 
     /// Sets the largest packet that an interface sends, in bytes.
@@ -150,7 +157,9 @@ impl Netlink {
             message.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
             self.ask(message)
         };
-        set().map_err(NamespaceError::new(format!("set the queue of {name} to {packets} packets")))
+        set().map_err(NamespaceError::new(format!(
+            "set the queue of {name} to {packets} packets"
+        )))
     }
 
     /// Whether the kernel leaves checksums to an interface, and with them the cutting of
@@ -192,7 +201,9 @@ impl Netlink {
             message.attribute(libc::IFA_ADDRESS, &bytes);
             self.ask(message)
         };
-        add().map_err(NamespaceError::new(format!("give {name} the address {ip}/{prefix}")))?;
+        add().map_err(NamespaceError::new(format!(
+            "give {name} the address {ip}/{prefix}"
+        )))?;
         if ip.is_ipv6() {
             self.given.push((name.to_owned(), ip));
         }
@@ -208,7 +219,9 @@ impl Netlink {
         message.put_route(family(to), prefix);
         message.attribute(libc::RTA_DST, &octets(to));
         message.attribute(libc::RTA_GATEWAY, &octets(gateway));
-        self.ask(message).map_err(NamespaceError::new(format!("add a route to {to}/{prefix} by {gateway}")))
+        self.ask(message).map_err(NamespaceError::new(format!(
+            "add a route to {to}/{prefix} by {gateway}"
+        )))
     }
 
     fn set_flags(&mut self, name: &str, flags: u32) -> io::Result<()> {
@@ -314,7 +327,11 @@ fn create() -> u16 {
 }
 
 pub(super) fn family(ip: IpAddr) -> u8 {
-    let family: c_int = if ip.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let family: c_int = if ip.is_ipv4() {
+        libc::AF_INET
+    } else {
+        libc::AF_INET6
+    };
     family as u8
 }
 

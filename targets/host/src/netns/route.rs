@@ -76,7 +76,16 @@ impl Netlink {
             };
             let mut message = Message::new(libc::RTM_NEWROUTE, replace());
             let table = route.table.unwrap_or(libc::RT_TABLE_MAIN);
-            message.put(&[family(to), prefix, 0, 0, table, libc::RTPROT_STATIC, scope, libc::RTN_UNICAST]);
+            message.put(&[
+                family(to),
+                prefix,
+                0,
+                0,
+                table,
+                libc::RTPROT_STATIC,
+                scope,
+                libc::RTN_UNICAST,
+            ]);
             message.put(&[0; 4]);
             message.attribute(libc::RTA_DST, &octets(to));
             message.attribute(libc::RTA_OIF, &self.index(route.interface)?.to_ne_bytes());
@@ -86,7 +95,10 @@ impl Netlink {
             }
             self.ask(message)
         };
-        set().map_err(NamespaceError::new(format!("add a route to {to}/{prefix} by {}", route.interface)))
+        set().map_err(NamespaceError::new(format!(
+            "add a route to {to}/{prefix} by {}",
+            route.interface
+        )))
     }
 
     /// What comes from the address `source` is routed by this table first.
@@ -99,7 +111,9 @@ impl Netlink {
         message.put(&[family(source), 0, bits, 0, table, 0, 0, RULE_TO_TABLE]);
         message.put(&[0; 4]);
         message.attribute(RULE_SOURCE, &octets(source));
-        self.ask(message).map_err(NamespaceError::new(format!("route what comes from {source} by itself")))
+        self.ask(message).map_err(NamespaceError::new(format!(
+            "route what comes from {source} by itself"
+        )))
     }
 }
 

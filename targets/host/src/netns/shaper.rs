@@ -50,7 +50,9 @@ impl Netlink {
             message.close(options);
             self.ask(message)
         };
-        set().map_err(NamespaceError::new(format!("shape {name} by the kernel's token bucket (sch_tbf)")))
+        set().map_err(NamespaceError::new(format!(
+            "shape {name} by the kernel's token bucket (sch_tbf)"
+        )))
     }
 
     /// Takes the shape away again.

@@ -32,7 +32,13 @@ pub(crate) fn set_up(receive: Receive) -> Result<(Station<PacketWire>, Namespace
     here.bring_up("cable0")?;
     here.settle("cable0")?;
     there.settle("eth0")?;
-    let wire = PacketWire::open("cable0", PacketOptions { receive, ..PacketOptions::default() })?;
+    let wire = PacketWire::open(
+        "cable0",
+        PacketOptions {
+            receive,
+            ..PacketOptions::default()
+        },
+    )?;
     assert_eq!(
         wire.has_ring(),
         receive != Receive::Buffer,
@@ -77,7 +83,10 @@ pub(crate) fn neighbours_are_found() -> TestResult {
     for ip in KERNELS {
         let socket = peer.run(|| UdpSocket::bind((ip, 5000)))??;
         socket.set_nonblocking(true)?;
-        let payload = Payload { bytes: b"who are you?".to_vec(), seg_size: 0 };
+        let payload = Payload {
+            bytes: b"who are you?".to_vec(),
+            seg_size: 0,
+        };
         let header = [0x0f, 0xa0, 0x13, 0x88, 0, 20, 0, 0];
         station.send(ip.parse()?, 17, &header, 6, payload);
         let mut buffer = [0; 100];
@@ -126,22 +135,38 @@ pub(crate) fn frames_of_others_stay_out() -> TestResult {
     station.run(Duration::from_millis(50), |_, _| false)?;
     let counters = station.interface.counters();
     assert_eq!(counters.dropped(DropReason::Link), 0);
-    assert!(counters.dropped(DropReason::NotForUs) >= 1, "that kernel's question went to all");
-    assert_eq!(station.sources.len(), 1, "frames of that kernel alone: {:02x?}", station.sources);
+    assert!(
+        counters.dropped(DropReason::NotForUs) >= 1,
+        "that kernel's question went to all"
+    );
+    assert_eq!(
+        station.sources.len(),
+        1,
+        "frames of that kernel alone: {:02x?}",
+        station.sources
+    );
     Ok(())
 }
 
 /// A full ring drops what comes, says how much, and takes frames again once it was read.
 pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
     let (mut station, peer) = set_up(Receive::Ring)?;
-    station.wire =
-        PacketWire::open("cable0", PacketOptions { receive: Receive::Ring, frames: Some(1), mac: None })?;
+    station.wire = PacketWire::open(
+        "cable0",
+        PacketOptions {
+            receive: Receive::Ring,
+            frames: Some(1),
+            mac: None,
+        },
+    )?;
     let frames = 15;
     assert_eq!(station.wire.caps().rx_queue_bytes, frames * 1500, "one block's");
     // Who has our address? From then on the peer knows where to send to.
     let socket = peer.run(|| UdpSocket::bind((KERNELS[0], 5000)))??;
     socket.send_to(b"x", (OURS[0], 9))?;
-    station.run(Duration::from_millis(300), |_, arrival| matches!(arrival, Arrival::Packet { .. }))?;
+    station.run(Duration::from_millis(300), |_, arrival| {
+        matches!(arrival, Arrival::Packet { .. })
+    })?;
     assert_eq!(station.wire.missed()?, 0);
     for round in 0..3 {
         for number in 0..4 * frames {
@@ -156,8 +181,15 @@ pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
         })?;
         let missed = station.wire.missed()?;
         assert!(missed >= 3 * frames, "round {round}: {missed} did not fit");
-        assert_eq!(got.len() as u64 + missed, 4 * frames, "round {round}: what was not missed arrived");
-        assert!(got.iter().zip(0..).all(|(one, number)| *one == (round, number)), "the first, in order");
+        assert_eq!(
+            got.len() as u64 + missed,
+            4 * frames,
+            "round {round}: what was not missed arrived"
+        );
+        assert!(
+            got.iter().zip(0..).all(|(one, number)| *one == (round, number)),
+            "the first, in order"
+        );
     }
     Ok(())
 }

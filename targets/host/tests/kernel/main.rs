@@ -42,9 +42,12 @@ const TESTS: &[Test] = tests![
 ];
 
 fn main() -> ExitCode {
-    let outside =
-        OUTSIDE.iter().map(|&(name, test)| (name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>));
-    let inside = TESTS.iter().map(|&(name, test)| (name, Box::new(move || in_namespace(name, test)) as _));
+    let outside = OUTSIDE
+        .iter()
+        .map(|&(name, test)| (name, Box::new(test) as Box<dyn FnOnce() -> TestResult + Send>));
+    let inside = TESTS
+        .iter()
+        .map(|&(name, test)| (name, Box::new(move || in_namespace(name, test)) as _));
     run(outside.chain(inside))
 }
 
@@ -63,7 +66,12 @@ fn in_namespace(name: &str, test: fn() -> TestResult) -> TestResult {
         test()
     })?;
     match result {
-        Err(error) if matches!(error.downcast_ref(), Some(OpenError::NoTun | OpenError::TunUnreadable)) => {
+        Err(error)
+            if matches!(
+                error.downcast_ref(),
+                Some(OpenError::NoTun | OpenError::TunUnreadable)
+            ) =>
+        {
             skip(name, error);
             Ok(())
         }

@@ -18,7 +18,10 @@ pub(crate) fn is_learnt_from_a_router() -> TestResult {
     router.run(|| {
         let mut netlink = Netlink::open()?;
         netlink.add_veth("far", "eth0", &host)?;
-        for (name, v4, v6) in [("near", "10.9.2.1", "fd00:9:2::1"), ("far", "10.9.3.1", "fd00:9:3::1")] {
+        for (name, v4, v6) in [
+            ("near", "10.9.2.1", "fd00:9:2::1"),
+            ("far", "10.9.3.1", "fd00:9:3::1"),
+        ] {
             netlink.add_address(name, v4.parse().unwrap(), 24)?;
             netlink.bring_up(name)?;
             netlink.add_address(name, v6.parse().unwrap(), 64)?;
@@ -35,7 +38,16 @@ pub(crate) fn is_learnt_from_a_router() -> TestResult {
         let mut header = vec![0x0f, 0xa0, 0x13, 0x88];
         header.extend((payload as u16 + 8).to_be_bytes());
         header.extend([0, 0]);
-        station.send(to.parse()?, 17, &header, 6, Payload { bytes: vec![7; payload], seg_size: 0 });
+        station.send(
+            to.parse()?,
+            17,
+            &header,
+            6,
+            Payload {
+                bytes: vec![7; payload],
+                seg_size: 0,
+            },
+        );
         let destination = hawser_engine::net::to_bytes(to.parse()?);
         assert_eq!(station.interface.path_mtu(destination), 1500);
         let mut error = None;
@@ -49,7 +61,11 @@ pub(crate) fn is_learnt_from_a_router() -> TestResult {
         let (net, icmp) = error.ok_or_else(|| format!("no error about the packet to {to}"))?;
         assert_eq!((icmp.kind, icmp.mtu), (ICMP_TOO_BIG, 1400));
         assert_eq!((net.dst_ip, net.protocol, net.tot_len), (destination, 17, 1500));
-        assert_eq!(station.interface.path_mtu(destination), 1500, "an error is not believed by itself");
+        assert_eq!(
+            station.interface.path_mtu(destination),
+            1500,
+            "an error is not believed by itself"
+        );
         station.interface.lower_path(Clock.now(), destination, icmp.mtu);
         assert_eq!(station.interface.path_mtu(destination), 1400);
     }

@@ -32,7 +32,11 @@ pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
             _ => Box::<dyn std::error::Error + Send + Sync>::from(error),
         })?;
         // IPv4 raw sockets show the network header, IPv6 ones do not.
-        let answer = if to.is_ipv4() { &buffer[20..n] } else { &buffer[..n] };
+        let answer = if to.is_ipv4() {
+            &buffer[20..n]
+        } else {
+            &buffer[..n]
+        };
         if answer[0] != reply {
             continue;
         }

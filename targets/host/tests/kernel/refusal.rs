@@ -24,7 +24,10 @@ pub(crate) fn protocol_unreachable_reaches_linux() -> TestResult {
         let mut error = None;
         for _ in 0..100 {
             station.run(Duration::from_millis(20), |_, _| false)?;
-            error = socket.recv(&mut [0; 10]).err().filter(|e| e.raw_os_error() != Some(11));
+            error = socket
+                .recv(&mut [0; 10])
+                .err()
+                .filter(|e| e.raw_os_error() != Some(11));
             if error.is_some() {
                 break;
             }

@@ -57,12 +57,20 @@ pub(crate) struct Station<W> {
 impl<W: HostWire> Station<W> {
     pub(crate) fn new(wire: W, addresses: &[(&str, u8)], gateways: &[&str]) -> Station<W> {
         let config = InterfaceConfig {
-            addresses: addresses.iter().map(|(ip, bits)| (ip.parse().unwrap(), *bits)).collect(),
+            addresses: addresses
+                .iter()
+                .map(|(ip, bits)| (ip.parse().unwrap(), *bits))
+                .collect(),
             gateways: gateways.iter().map(|ip| ip.parse().unwrap()).collect(),
             mtu: u32::MAX,
         };
         let interface = Interface::new(config, wire.caps()).unwrap();
-        Station { wire, interface, refuses: None, sources: BTreeSet::new() }
+        Station {
+            wire,
+            interface,
+            refuses: None,
+            sources: BTreeSet::new(),
+        }
     }
 
     /// Takes part in the network until `work` says that it is done, or the time is over; returns
@@ -102,9 +110,19 @@ impl<W: HostWire> Station<W> {
                 Ingress::Packet { net, .. } if self.refuses == Some(net.protocol) => {
                     self.interface.unreachable_reply(now, &frame);
                 }
-                Ingress::Packet { net, head, tail, csum, head_offset } => {
+                Ingress::Packet {
+                    net,
+                    head,
+                    tail,
+                    csum,
+                    head_offset,
+                } => {
                     assert!(frame.head[head_offset as usize..].starts_with(head));
-                    arrivals.push(Arrival::Packet { net, bytes: [head, tail].concat(), csum });
+                    arrivals.push(Arrival::Packet {
+                        net,
+                        bytes: [head, tail].concat(),
+                        csum,
+                    });
                 }
                 Ingress::IcmpError { net, icmp, .. } => arrivals.push(Arrival::Error { net, icmp }),
                 Ingress::Done | Ingress::Drop(_) => {}
@@ -123,7 +141,11 @@ impl<W: HostWire> Station<W> {
 
     /// Sends a transport header, whose checksum field at `field` is to be completed, and payload.
     pub(crate) fn send(&mut self, to: IpAddr, protocol: u8, header: &[u8], field: usize, payload: Payload) {
-        let mut net = Net { dst_ip: hawser_engine::net::to_bytes(to), protocol, ..NET_ZERO };
+        let mut net = Net {
+            dst_ip: hawser_engine::net::to_bytes(to),
+            protocol,
+            ..NET_ZERO
+        };
         self.interface.route(&mut net).unwrap();
         let room = self.interface.header_room(&net);
         let mut head = vec![0; room];
@@ -132,7 +154,13 @@ impl<W: HostWire> Station<W> {
         head[room + field..room + field + 2].copy_from_slice(&pseudo_sum(&net, len as u32));
         let csum = Some((room as u16, (room + field) as u16));
         let piece = PayRef::from(payload.bytes.to_vec());
-        let frame = TxFrame { head, payload: vec![piece], csum, gso_size: payload.seg_size, prio: 0 };
+        let frame = TxFrame {
+            head,
+            payload: vec![piece],
+            csum,
+            gso_size: payload.seg_size,
+            prio: 0,
+        };
         self.interface.send(Clock.now(), &net, frame);
     }
 }

@@ -32,7 +32,9 @@ const PSH: u8 = 8;
 const ACK: u8 = 16;
 
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i as u32).wrapping_mul(2_654_435_761) as u8 ^ (i >> 8) as u8).collect()
+    (0..len)
+        .map(|i| (i as u32).wrapping_mul(2_654_435_761) as u8 ^ (i >> 8) as u8)
+        .collect()
 }
 
 /// Linux connects to us at `ip`, sends 1 MiB and reads 60,000 bytes that leave us as one
@@ -42,7 +44,12 @@ pub(crate) fn exchange<W: HostWire>(
     ip: IpAddr,
     inside: impl FnOnce(&(dyn Fn() -> Result<TcpStream, Error> + Sync)) -> Result<TcpStream, Error> + Send,
 ) -> TestResult {
-    let connect = move || Ok(TcpStream::connect_timeout(&SocketAddr::new(ip, PORT), Duration::from_secs(8))?);
+    let connect = move || {
+        Ok(TcpStream::connect_timeout(
+            &SocketAddr::new(ip, PORT),
+            Duration::from_secs(8),
+        )?)
+    };
     thread::scope(|scope| {
         let client = scope.spawn(move || -> TestResult {
             let mut stream = inside(&connect)?;
@@ -55,13 +62,26 @@ pub(crate) fn exchange<W: HostWire>(
             Ok(())
         });
         let mut peer = Peer::default();
-        let served = station.run(Duration::from_secs(20), |station, arrival| peer.on(station, arrival));
+        let served = station.run(Duration::from_secs(20), |station, arrival| {
+            peer.on(station, arrival)
+        });
         client.join().unwrap()?;
         assert!(served?, "the stream ended early: {} bytes", peer.received.len());
         assert!(peer.received == pattern(UPWARDS), "we received something else");
-        assert!(peer.most_segs > 10, "super-segments arrive: at most {} packets each", peer.most_segs);
-        assert_eq!(station.wire.counters().refused, 0, "the device takes our super-segment");
-        assert!(peer.all_trusted, "checksums that the kernel left open are trusted");
+        assert!(
+            peer.most_segs > 10,
+            "super-segments arrive: at most {} packets each",
+            peer.most_segs
+        );
+        assert_eq!(
+            station.wire.counters().refused,
+            0,
+            "the device takes our super-segment"
+        );
+        assert!(
+            peer.all_trusted,
+            "checksums that the kernel left open are trusted"
+        );
         Ok(())
     })
 }
@@ -134,7 +154,8 @@ impl Peer {
     fn keep(&mut self, seq: u32, data: &[u8]) {
         let ahead = seq.wrapping_sub(self.next);
         if ahead < WINDOW && !data.is_empty() {
-            self.early.insert(self.received.len() + ahead as usize, data.to_vec());
+            self.early
+                .insert(self.received.len() + ahead as usize, data.to_vec());
         }
         while let Some(data) = self.early.remove(&self.received.len()) {
             self.next = self.next.wrapping_add(data.len() as u32);
@@ -156,7 +177,16 @@ impl Peer {
         header.extend(port.to_be_bytes());
         header.extend(seq.to_be_bytes());
         header.extend(self.next.to_be_bytes());
-        header.extend([if flags & SYN != 0 { 0x70 } else { 0x50 }, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        header.extend([
+            if flags & SYN != 0 { 0x70 } else { 0x50 },
+            flags,
+            0xff,
+            0xff,
+            0,
+            0,
+            0,
+            0,
+        ]);
         if flags & SYN != 0 {
             // MSS 1400; window scale 7: larger segments pay only with a larger window.
             header.extend([2, 4, 0x05, 0x78, 1, 3, 3, 7]);

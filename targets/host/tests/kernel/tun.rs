@@ -64,7 +64,9 @@ fn datagram(
 pub(crate) fn checksums_are_described() -> TestResult {
     let mut station = station(true)?;
     for ip in OURS {
-        let Arrival::Packet { net, bytes, csum } = datagram(&mut station, ip)? else { unreachable!() };
+        let Arrival::Packet { net, bytes, csum } = datagram(&mut station, ip)? else {
+            unreachable!()
+        };
         assert_eq!(&bytes[8..], b"across the cable");
         assert_eq!((net.segs, net.seg_size), (1, 0));
         // The kernel left the checksum to the device, with the pseudo-header's sum in place.
@@ -78,7 +80,9 @@ pub(crate) fn without_offload_packets_are_whole() -> TestResult {
     let mut station = station(false)?;
     assert!(!station.wire.caps().tx_csum);
     for ip in OURS {
-        let Arrival::Packet { net, bytes, csum } = datagram(&mut station, ip)? else { unreachable!() };
+        let Arrival::Packet { net, bytes, csum } = datagram(&mut station, ip)? else {
+            unreachable!()
+        };
         assert_eq!(csum, Csum::Unverified);
         let whole = [&pseudo_sum(&net, bytes.len() as u32), &bytes[..]].concat();
         assert_eq!(fold(&whole), [0xff, 0xff], "the checksum is right");

@@ -184,9 +184,11 @@ impl Endpoint {
     /// A notice comes once, and none after the connection is closed.
     fn once(&mut self, before: bool, notice: &str) {
         if before {
-            self.error.get_or_insert_with(|| format!("the program reported {notice} twice"));
+            self.error
+                .get_or_insert_with(|| format!("the program reported {notice} twice"));
         } else if self.orderly {
-            self.error.get_or_insert_with(|| format!("the program reported {notice} after CLOSED"));
+            self.error
+                .get_or_insert_with(|| format!("the program reported {notice} after CLOSED"));
         }
     }
 
@@ -195,7 +197,8 @@ impl Endpoint {
     fn check_end(&mut self, readable: u64) {
         let (there, expected) = (self.incoming.received() + readable, self.plan.script.incoming());
         if self.report.connected_at.is_none() {
-            self.error.get_or_insert_with(|| "the program reported EOF before the connection".to_owned());
+            self.error
+                .get_or_insert_with(|| "the program reported EOF before the connection".to_owned());
         } else if there < expected {
             let text = format!("the end of the stream was reported after {there} of {expected} bytes");
             self.error.get_or_insert(text);
@@ -234,7 +237,9 @@ impl Endpoint {
             self.opened = true;
             self.open(now, stack);
         }
-        let Some(handle) = self.handle.filter(|_| !self.released) else { return };
+        let Some(handle) = self.handle.filter(|_| !self.released) else {
+            return;
+        };
         self.read(now, stack, handle, buffer);
         if self.report.connected_at.is_some() && !self.closed {
             let sent = self.send(now, stack, handle);
@@ -273,9 +278,13 @@ impl Endpoint {
 
     /// Looks at what the program lets see; when the context has ended, the last look stays.
     pub(crate) fn observe(&mut self, stack: &Stack) {
-        let Some(handle) = self.handle.filter(|_| !self.released) else { return };
+        let Some(handle) = self.handle.filter(|_| !self.released) else {
+            return;
+        };
         let report = &mut self.report;
-        report.retransmissions = stack.observe(handle, "retransmissions").or(report.retransmissions);
+        report.retransmissions = stack
+            .observe(handle, "retransmissions")
+            .or(report.retransmissions);
         report.srtt = stack.observe(handle, "srtt").or(report.srtt);
     }
 
@@ -322,7 +331,13 @@ impl Endpoint {
     }
 
     fn next_sip(&self) -> u64 {
-        SIP.min(self.plan.script.incoming().saturating_sub(self.incoming.received())).max(1)
+        SIP.min(
+            self.plan
+                .script
+                .incoming()
+                .saturating_sub(self.incoming.received()),
+        )
+        .max(1)
     }
 
     /// When a slow reader takes its next sip.
@@ -330,7 +345,8 @@ impl Endpoint {
         let (rate, since) = (self.plan.read_rate?, self.report.connected_at?);
         let bytes = u128::from(self.incoming.received() + self.next_sip());
         let wait = (bytes * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-        self.sips.then(|| since.saturating_add(wait.min(u128::from(u64::MAX)) as u64))
+        self.sips
+            .then(|| since.saturating_add(wait.min(u128::from(u64::MAX)) as u64))
     }
 
     fn send(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) -> Result<(), RequestError> {
@@ -338,7 +354,9 @@ impl Endpoint {
             return Ok(());
         }
         let allowance = self.plan.script.allowance(now, self.incoming.received());
-        let result = self.outgoing.push(allowance, |bytes| stack.send(now, handle, bytes));
+        let result = self
+            .outgoing
+            .push(allowance, |bytes| stack.send(now, handle, bytes));
         self.plan.script.on_sent(now, self.outgoing.sent());
         result
     }
@@ -371,7 +389,11 @@ impl Endpoint {
     /// When it has something to do though no notice comes.
     pub(crate) fn wake_at(&self) -> Option<Nanos> {
         if !self.opened {
-            return Some(if matches!(self.plan.open, Open::Listen(_)) { 0 } else { self.plan.at });
+            return Some(if matches!(self.plan.open, Open::Listen(_)) {
+                0
+            } else {
+                self.plan.at
+            });
         }
         if self.released || self.report.connected_at.is_none() {
             return None;

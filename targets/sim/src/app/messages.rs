@@ -26,7 +26,10 @@ impl Schedule {
             end = u64::saturating_add(end, dice.between(size.0, size.1).max(1));
             end
         });
-        Schedule { ends: ends.collect(), interval }
+        Schedule {
+            ends: ends.collect(),
+            interval,
+        }
     }
 
     fn total(&self) -> u64 {
@@ -60,7 +63,14 @@ impl Messages {
             Side::Client => (forward, backward),
             Side::Server => (backward, forward),
         };
-        Messages { outgoing, incoming, start, due: 0, come: 0, times: Vec::new() }
+        Messages {
+            outgoing,
+            incoming,
+            start,
+            due: 0,
+            come: 0,
+            times: Vec::new(),
+        }
     }
 }
 
@@ -85,8 +95,14 @@ impl Script for Messages {
     }
 
     fn on_received(&mut self, now: Nanos, received: u64) {
-        while self.incoming.ends.get(self.come).is_some_and(|end| *end <= received) {
-            self.times.push(now.saturating_sub(self.incoming.due(self.start, self.come)));
+        while self
+            .incoming
+            .ends
+            .get(self.come)
+            .is_some_and(|end| *end <= received)
+        {
+            self.times
+                .push(now.saturating_sub(self.incoming.due(self.start, self.come)));
             self.come += 1;
         }
     }
@@ -107,7 +123,10 @@ mod tests {
         let mut server = Messages::new(Side::Server, schedule, Schedule::default(), 1000);
         assert_eq!((client.allowance(1000, 0), client.wake_at()), (10, Some(1100)));
         assert_eq!((client.allowance(1250, 0), client.wake_at()), (30, None));
-        assert_eq!((server.allowance(1250, 0), server.wake_at(), server.incoming()), (0, None, 30));
+        assert_eq!(
+            (server.allowance(1250, 0), server.wake_at(), server.incoming()),
+            (0, None, 30)
+        );
         server.on_received(1040, 15);
         server.on_received(1260, 30);
         assert_eq!(server.times(), [40, 160, 60]);

@@ -50,7 +50,15 @@ impl Request {
     /// One end; the client waits for `think` nanoseconds after each answer.
     #[must_use]
     pub fn new(side: Side, exchanges: Exchanges, think: Nanos) -> Request {
-        Request { side, exchanges, think, done: 0, ask_at: 0, asked_at: None, times: Vec::new() }
+        Request {
+            side,
+            exchanges,
+            think,
+            done: 0,
+            ask_at: 0,
+            asked_at: None,
+            times: Vec::new(),
+        }
     }
 
     fn client_allowance(&mut self, now: Nanos) -> u64 {
@@ -69,7 +77,10 @@ impl Request {
 
 /// Where the n-th ends.
 fn ends_of(ends: &[u64], n: usize) -> u64 {
-    n.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0)
+    n.checked_sub(1)
+        .and_then(|last| ends.get(last))
+        .copied()
+        .unwrap_or(0)
 }
 
 impl Script for Request {
@@ -109,7 +120,11 @@ impl Script for Request {
             return;
         }
         if let Some(asked_at) = self.asked_at
-            && self.exchanges.responses.get(self.done).is_some_and(|end| *end <= received)
+            && self
+                .exchanges
+                .responses
+                .get(self.done)
+                .is_some_and(|end| *end <= received)
         {
             self.times.push(now - asked_at);
             self.asked_at = None;
@@ -140,7 +155,11 @@ mod tests {
         client.on_received(7, 29);
         assert_eq!(client.allowance(7, 29), 10);
         client.on_received(8, 30);
-        assert_eq!((client.allowance(8, 30), client.wake_at()), (10, Some(13)), "it thinks");
+        assert_eq!(
+            (client.allowance(8, 30), client.wake_at()),
+            (10, Some(13)),
+            "it thinks"
+        );
         assert_eq!((client.allowance(13, 30), client.wake_at()), (20, None));
         client.on_received(20, 60);
         assert_eq!((client.times(), client.wake_at()), (&[8, 7][..], None));

@@ -20,7 +20,11 @@ struct Source {
 
 impl Source {
     fn new(seed: u64, label: &str) -> Source {
-        Source { dice: Dice::new(seed, label), chunk: vec![0; CHUNK], used: CHUNK }
+        Source {
+            dice: Dice::new(seed, label),
+            chunk: vec![0; CHUNK],
+            used: CHUNK,
+        }
     }
 
     /// The next bytes: at least one, at most a chunk.
@@ -47,7 +51,11 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// The bytes that belong to this label.
     pub(crate) fn new(seed: u64, label: &str) -> Outgoing {
-        Outgoing { source: Source::new(seed, label), hash: Sha256::new(), sent: 0 }
+        Outgoing {
+            source: Source::new(seed, label),
+            hash: Sha256::new(),
+            sent: 0,
+        }
     }
 
     /// How many bytes were handed over.
@@ -93,7 +101,12 @@ pub(crate) struct Incoming {
 impl Incoming {
     /// The bytes that belong to this label.
     pub(crate) fn new(seed: u64, label: &str) -> Incoming {
-        Incoming { source: Source::new(seed, label), hash: Sha256::new(), received: 0, wrong_at: None }
+        Incoming {
+            source: Source::new(seed, label),
+            hash: Sha256::new(),
+            received: 0,
+            wrong_at: None,
+        }
     }
 
     /// How many bytes have come.
@@ -129,7 +142,11 @@ impl Incoming {
 }
 
 fn hexadecimal(hash: &Sha256) -> String {
-    hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.clone()
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -171,9 +188,15 @@ mod tests {
             incoming.wrong_at()
         };
         assert_eq!(wrong(&|b| b[40_000] ^= 1), Some(40_000));
-        assert!(wrong(&|b| drop(b.drain(1000..1400))).is_some_and(|at| (1000..1010).contains(&at)), "lost");
+        assert!(
+            wrong(&|b| drop(b.drain(1000..1400))).is_some_and(|at| (1000..1010).contains(&at)),
+            "lost"
+        );
         let repeat = |b: &mut Vec<u8>| b.splice(1400..1400, bytes[..1400].iter().copied()).for_each(drop);
-        assert!(wrong(&repeat).is_some_and(|at| (1400..1410).contains(&at)), "repeated");
+        assert!(
+            wrong(&repeat).is_some_and(|at| (1400..1410).contains(&at)),
+            "repeated"
+        );
         assert_eq!(wrong(&|_| ()), None);
     }
 

@@ -42,7 +42,9 @@ impl Rule for Corrupt {
 }
 
 fn flip(frame: &mut Frame, dice: &mut Dice) {
-    let Some(packet) = frame.head.get_mut(usize::from(frame.link_header)..) else { return };
+    let Some(packet) = frame.head.get_mut(usize::from(frame.link_header)..) else {
+        return;
+    };
     let bit = dice.below(packet.len() as u64 * 8) as usize;
     if let Some(byte) = packet.get_mut(bit / 8) {
         *byte ^= 1 << (bit % 8);
@@ -59,7 +61,10 @@ mod tests {
     #[test]
     fn one_bit_differs_from_the_completed_packet() {
         let mut rule = Corrupt::default();
-        rule.tune(&Profile { corrupt: 1.0, ..Profile::default() });
+        rule.tune(&Profile {
+            corrupt: 1.0,
+            ..Profile::default()
+        });
         let mut dice = Dice::new(3, "corrupt");
         let mut positions = std::collections::BTreeSet::new();
         for _ in 0..6000 {

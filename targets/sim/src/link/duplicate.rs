@@ -18,7 +18,11 @@ impl Rule for Duplicate {
     }
 
     fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if dice.chance(self.share) { Verdict::Twice(now) } else { Verdict::Pass }
+        if dice.chance(self.share) {
+            Verdict::Twice(now)
+        } else {
+            Verdict::Pass
+        }
     }
 
     fn tune(&mut self, profile: &Profile) {

@@ -23,7 +23,11 @@ impl Rule for Jitter {
     }
 
     fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        let extra = if self.most == 0 { 0 } else { dice.between(0, self.most) };
+        let extra = if self.most == 0 {
+            0
+        } else {
+            dice.between(0, self.most)
+        };
         self.last = self.last.max(now.saturating_add(extra));
         Verdict::Later(self.last)
     }
@@ -40,7 +44,10 @@ mod tests {
 
     fn delays(gap: Nanos, n: u64) -> Vec<Nanos> {
         let mut rule = Jitter::default();
-        rule.tune(&Profile { jitter: 1000, ..Profile::default() });
+        rule.tune(&Profile {
+            jitter: 1000,
+            ..Profile::default()
+        });
         let mut dice = Dice::new(5, "jitter");
         (0..n)
             .map(|i| match rule.apply(i * gap, &mut plain(1), &mut dice) {
@@ -55,7 +62,10 @@ mod tests {
         let delays = delays(10_000, 10_000);
         let mean = delays.iter().sum::<u64>() as f64 / delays.len() as f64;
         // Uniform on 0..=1000: mean 500, standard deviation 1000 / √12; five standard errors.
-        assert!((mean - 500.0).abs() < 5.0 * 1000.0 / 12f64.sqrt() / 100.0, "mean {mean}");
+        assert!(
+            (mean - 500.0).abs() < 5.0 * 1000.0 / 12f64.sqrt() / 100.0,
+            "mean {mean}"
+        );
         assert!(delays.iter().all(|d| *d <= 1000));
     }
 

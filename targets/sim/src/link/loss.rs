@@ -27,7 +27,11 @@ impl Loss {
         }
         let leave = 1.0 / self.burst;
         let enter = self.share * leave / (1.0 - self.share);
-        self.bad = if self.bad { !dice.chance(leave) } else { dice.chance(enter) };
+        self.bad = if self.bad {
+            !dice.chance(leave)
+        } else {
+            dice.chance(enter)
+        };
         self.bad
     }
 }
@@ -38,7 +42,11 @@ impl Rule for Loss {
     }
 
     fn apply(&mut self, _now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if self.lost(dice) { Verdict::Drop } else { Verdict::Pass }
+        if self.lost(dice) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     }
 
     fn tune(&mut self, profile: &Profile) {
@@ -57,7 +65,9 @@ mod tests {
         let mut rule = Loss::default();
         rule.tune(profile);
         let mut dice = Dice::new(42, "loss");
-        (0..n).map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop).collect()
+        (0..n)
+            .map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop)
+            .collect()
     }
 
     /// Five standard deviations of a binomial count.
@@ -69,12 +79,24 @@ mod tests {
     fn single_losses_are_binomial() {
         for p in [0.001, 0.01, 0.1, 0.5, 0.9] {
             let n = 100_000;
-            let lost = outcomes(&Profile { loss: p, ..Profile::default() }, n);
+            let lost = outcomes(
+                &Profile {
+                    loss: p,
+                    ..Profile::default()
+                },
+                n,
+            );
             let count = lost.iter().filter(|l| **l).count() as f64;
-            assert!((count - n as f64 * p).abs() < five_sigma(n as f64, p), "{count} of {n} at {p}");
+            assert!(
+                (count - n as f64 * p).abs() < five_sigma(n as f64, p),
+                "{count} of {n} at {p}"
+            );
             // Independent: a loss follows a loss as often as p says.
             let pairs = lost.windows(2).filter(|w| w[0] && w[1]).count() as f64;
-            assert!((pairs - n as f64 * p * p).abs() < five_sigma(n as f64, p * p) + 5.0, "{pairs} pairs");
+            assert!(
+                (pairs - n as f64 * p * p).abs() < five_sigma(n as f64, p * p) + 5.0,
+                "{pairs} pairs"
+            );
         }
     }
 
@@ -82,21 +104,47 @@ mod tests {
     fn bursts_have_the_share_and_the_length_asked_for() {
         let n = 400_000;
         let (share, burst) = (0.2, 4.0);
-        let lost = outcomes(&Profile { loss: share, burst, ..Profile::default() }, n);
+        let lost = outcomes(
+            &Profile {
+                loss: share,
+                burst,
+                ..Profile::default()
+            },
+            n,
+        );
         let count = lost.iter().filter(|l| **l).count() as f64;
         let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
         // A two-state chain with p = 1/16 and r = 1/4 forgets by the factor c = 1 - p - r a step,
         // which widens the binomial variance by (1 + c) / (1 - c).
         let c: f64 = 1.0 - 1.0 / 16.0 - 1.0 / 4.0;
         let bound = five_sigma(n as f64, share) * ((1.0 + c) / (1.0 - c)).sqrt();
-        assert!((count - n as f64 * share).abs() < bound, "share {}", count / n as f64);
+        assert!(
+            (count - n as f64 * share).abs() < bound,
+            "share {}",
+            count / n as f64
+        );
         // Lengths are geometric with mean 4 and variance 12: five standard errors of their mean.
-        assert!((count / bursts - 4.0).abs() < 5.0 * (12.0 / bursts).sqrt(), "length {}", count / bursts);
+        assert!(
+            (count / bursts - 4.0).abs() < 5.0 * (12.0 / bursts).sqrt(),
+            "length {}",
+            count / bursts
+        );
     }
 
     #[test]
     fn nothing_and_everything() {
         assert!(outcomes(&Profile::default(), 1000).iter().all(|l| !l));
-        assert!(outcomes(&Profile { loss: 1.0, burst: 3.0, ..Profile::default() }, 1000).iter().all(|l| *l));
+        assert!(
+            outcomes(
+                &Profile {
+                    loss: 1.0,
+                    burst: 3.0,
+                    ..Profile::default()
+                },
+                1000
+            )
+            .iter()
+            .all(|l| *l)
+        );
     }
 }

@@ -21,7 +21,11 @@ impl Rule for Pick {
 
     fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
         self.seen += 1;
-        if self.chosen.binary_search(&self.seen).is_ok() { Verdict::Drop } else { Verdict::Pass }
+        if self.chosen.binary_search(&self.seen).is_ok() {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
     }
 
     fn tune(&mut self, profile: &Profile) {
@@ -37,10 +41,14 @@ mod tests {
     #[test]
     fn exactly_the_chosen_frames_are_lost() {
         let mut rule = Pick::default();
-        rule.tune(&Profile { drop: vec![1, 4], ..Profile::default() });
+        rule.tune(&Profile {
+            drop: vec![1, 4],
+            ..Profile::default()
+        });
         let mut dice = Dice::new(1, "drop");
-        let lost: Vec<bool> =
-            (0..5).map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop).collect();
+        let lost: Vec<bool> = (0..5)
+            .map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop)
+            .collect();
         assert_eq!(lost, [true, false, false, true, false]);
     }
 }

@@ -81,7 +81,10 @@ impl Pipe {
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
         let stage = |rule: Box<dyn Rule>| Stage {
             dice: Dice::new(seed, &format!("{label}/{}", rule.name())),
-            counters: StageCounters { name: rule.name(), ..StageCounters::default() },
+            counters: StageCounters {
+                name: rule.name(),
+                ..StageCounters::default()
+            },
             rule,
         };
         Pipe {
@@ -119,7 +122,11 @@ impl Pipe {
     /// When [`Pipe::pop`] may have something next; 0 when it has something now.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        if self.ready.is_empty() { self.held.peek().map(|Reverse(held)| held.at) } else { Some(0) }
+        if self.ready.is_empty() {
+            self.held.peek().map(|Reverse(held)| held.at)
+        } else {
+            Some(0)
+        }
     }
 
     /// Changes the parameters of all rules from `now` on. Dice and frames under way stay as they are, but for
@@ -172,7 +179,10 @@ impl Pipe {
 
     /// What its rules have done, in their order.
     pub fn stage_counters(&self) -> impl Iterator<Item = StageCounters> + '_ {
-        self.stages.iter().map(|s| StageCounters { changed: s.rule.changed(), ..s.counters })
+        self.stages.iter().map(|s| StageCounters {
+            changed: s.rule.changed(),
+            ..s.counters
+        })
     }
 
     /// Moves on all frames whose time has come, each at its own time.
@@ -215,7 +225,12 @@ impl Pipe {
             return lost(at, "overflow", &frame);
         }
         self.sequence += 1;
-        self.held.push(Reverse(Held { at, sequence: self.sequence, stage, frame }));
+        self.held.push(Reverse(Held {
+            at,
+            sequence: self.sequence,
+            stage,
+            frame,
+        }));
     }
 }
 

@@ -71,7 +71,9 @@ impl Rule for Queue {
     }
 
     fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
-        let Some(rate) = self.rate else { return Verdict::Pass };
+        let Some(rate) = self.rate else {
+            return Verdict::Pass;
+        };
         self.drain(now);
         let bytes = frame.len() as u64;
         if self.is_full(bytes) {
@@ -96,14 +98,20 @@ impl Rule for Queue {
     fn reschedule(&mut self, now: Nanos, profile: &Profile) -> Vec<Nanos> {
         self.drain(now);
         let rates = (self.rate, profile.rate.map(|rate| rate.max(1)));
-        let (Some(old), Some(&(first, _))) = (rates.0, self.waiting.front()) else { return Vec::new() };
+        let (Some(old), Some(&(first, _))) = (rates.0, self.waiting.front()) else {
+            return Vec::new();
+        };
         if rates.0 == rates.1 {
             return Vec::new();
         }
         // Of the first frame a part has left.
         let mut work = u128::from(first - now) * u128::from(old);
         for (place, (at, bytes)) in self.waiting.iter_mut().enumerate() {
-            work += if place == 0 { 0 } else { u128::from(*bytes) * 8 * BIT };
+            work += if place == 0 {
+                0
+            } else {
+                u128::from(*bytes) * 8 * BIT
+            };
             *at = now.saturating_add(rates.1.map_or(0, |new| (work / u128::from(new)) as u64));
             self.free_at = *at;
         }
@@ -124,7 +132,9 @@ impl Rule for Queue {
 /// or is marked already.
 //= RFC3168 5
 fn mark(frame: &mut Frame) -> bool {
-    let Some(headers) = frame.headers() else { return false };
+    let Some(headers) = frame.headers() else {
+        return false;
+    };
     let packet = &mut frame.head[headers.network..headers.transport];
     // The two bits: the low ones of IPv4's second byte; of IPv6's traffic class, which straddles
     // the first two bytes, bits 5 and 4 of the second.
@@ -157,7 +167,10 @@ mod tests {
 
     #[test]
     fn a_frame_takes_bits_over_rate() {
-        let mut send = queue(Profile { rate: Some(8_000_000), ..Profile::default() });
+        let mut send = queue(Profile {
+            rate: Some(8_000_000),
+            ..Profile::default()
+        });
         assert_eq!(send(0, 1000), Some(1_000_000), "8,000 bits at 8 Mbit/s are 1 ms");
         assert_eq!(send(0, 500), Some(1_500_000), "behind the first");
         assert_eq!(send(5_000_000, 1), Some(5_001_000), "an idle line starts at once");
@@ -166,7 +179,10 @@ mod tests {
     #[test]
     fn what_waits_is_told() {
         let mut rule = Queue::default();
-        rule.tune(&Profile { rate: Some(8_000_000), ..Profile::default() });
+        rule.tune(&Profile {
+            rate: Some(8_000_000),
+            ..Profile::default()
+        });
         let mut dice = Dice::new(1, "queue");
         for _ in 0..3 {
             rule.apply(0, &mut plain(1000), &mut dice);
@@ -180,34 +196,64 @@ mod tests {
     #[test]
     fn a_busy_line_keeps_its_rate_exactly() {
         // 8 bits at 7 bit/s do not divide: 7,000 bytes take 8,000 s to the nanosecond.
-        let mut send = queue(Profile { rate: Some(7), queue_packets: u64::MAX, ..Profile::default() });
+        let mut send = queue(Profile {
+            rate: Some(7),
+            queue_packets: u64::MAX,
+            ..Profile::default()
+        });
         let last = (0..7000).map(|_| send(0, 1).unwrap()).last();
         assert_eq!(last, Some(8_000 * 1_000_000_000));
     }
 
     #[test]
     fn the_tail_is_dropped_at_either_limit() {
-        let mut send = queue(Profile { rate: Some(8000), queue_packets: 2, ..Profile::default() });
-        assert_eq!((send(0, 1).is_some(), send(0, 1).is_some(), send(0, 1)), (true, true, None));
+        let mut send = queue(Profile {
+            rate: Some(8000),
+            queue_packets: 2,
+            ..Profile::default()
+        });
+        assert_eq!(
+            (send(0, 1).is_some(), send(0, 1).is_some(), send(0, 1)),
+            (true, true, None)
+        );
         assert!(send(1_000_000, 1).is_some(), "the first has left after 1 ms");
 
-        let mut send = queue(Profile { rate: Some(8000), queue_bytes: 100, ..Profile::default() });
-        assert_eq!((send(0, 60).is_some(), send(0, 41), send(0, 40).is_some()), (true, None, true));
-        let mut send = queue(Profile { rate: Some(8000), queue_bytes: 10, ..Profile::default() });
+        let mut send = queue(Profile {
+            rate: Some(8000),
+            queue_bytes: 100,
+            ..Profile::default()
+        });
+        assert_eq!(
+            (send(0, 60).is_some(), send(0, 41), send(0, 40).is_some()),
+            (true, None, true)
+        );
+        let mut send = queue(Profile {
+            rate: Some(8000),
+            queue_bytes: 10,
+            ..Profile::default()
+        });
         assert!(send(0, 60).is_some(), "an empty queue takes any frame");
     }
 
     #[test]
     fn marks_only_capable_packets_that_find_a_queue() {
         let mut rule = Queue::default();
-        rule.tune(&Profile { rate: Some(8000), ecn_bytes: Some(1), ..Profile::default() });
+        rule.tune(&Profile {
+            rate: Some(8000),
+            ecn_bytes: Some(1),
+            ..Profile::default()
+        });
         let mut dice = Dice::new(1, "queue");
         let mut ecn_of = |bits: u8| {
             let mut frame = ipv4(17, b"x");
             frame.head[1] = bits;
             checksum::fill_ipv4(&mut frame.head[..20]);
             rule.apply(0, &mut frame, &mut dice);
-            assert_eq!(checksum::checksum(&frame.head[..20]), 0, "the header checksum stays true");
+            assert_eq!(
+                checksum::checksum(&frame.head[..20]),
+                0,
+                "the header checksum stays true"
+            );
             frame.head[1] & 3
         };
         assert_eq!(ecn_of(2), 2, "nothing waits");

@@ -19,7 +19,11 @@ impl Rule for Reorder {
     }
 
     fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if dice.chance(self.share) { Verdict::Later(now.saturating_add(self.hold)) } else { Verdict::Pass }
+        if dice.chance(self.share) {
+            Verdict::Later(now.saturating_add(self.hold))
+        } else {
+            Verdict::Pass
+        }
     }
 
     fn tune(&mut self, profile: &Profile) {

@@ -39,7 +39,10 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         ("at", scenario.at.len(), CHANGES_MAX),
     ];
     if let Some((key, len, most)) = sizes.into_iter().find(|(_, len, most)| len > most) {
-        return Err(ScenarioError::new(key, format!("{len} of them are more than the limit of {most}")));
+        return Err(ScenarioError::new(
+            key,
+            format!("{len} of them are more than the limit of {most}"),
+        ));
     }
     check_hosts(&scenario.host)?;
     check_links(scenario)?;
@@ -55,7 +58,10 @@ fn check_hosts(hosts: &[Host]) -> Checked {
     for (i, host) in hosts.iter().enumerate() {
         let at = |key: &str| format!("host[{i}].{key}");
         if host.name.is_empty() || !names.insert(&host.name) {
-            return Err(ScenarioError::new(at("name"), "every host needs a name of its own"));
+            return Err(ScenarioError::new(
+                at("name"),
+                "every host needs a name of its own",
+            ));
         }
         if !(68..=65_535).contains(&host.mtu) {
             let message = format!("an MTU of {} bytes is not between 68 and 65535", host.mtu);
@@ -122,7 +128,9 @@ fn check_changes(scenario: &Scenario) -> Checked {
         check_rules(&at.both, &format!("at[{i}].both"))?;
         check_rules(&at.forward, &format!("at[{i}].forward"))?;
         check_rules(&at.backward, &format!("at[{i}].backward"))?;
-        let nothing = [&at.both, &at.forward, &at.backward].iter().all(|rules| **rules == Rules::default());
+        let nothing = [&at.both, &at.forward, &at.backward]
+            .iter()
+            .all(|rules| **rules == Rules::default());
         if nothing && at.state.is_none() {
             let error = ScenarioError::new(format!("at[{i}]"), "nothing changes here");
             return Err(error.with_hint("give `state = \"down\"`, or rules: `both = { loss = 0.1 }`"));
@@ -132,13 +140,21 @@ fn check_changes(scenario: &Scenario) -> Checked {
 }
 
 fn check_flows(scenario: &Scenario) -> Checked {
-    let total = scenario.flow.iter().try_fold(0u64, |sum, flow| sum.checked_add(flow.count));
+    let total = scenario
+        .flow
+        .iter()
+        .try_fold(0u64, |sum, flow| sum.checked_add(flow.count));
     if total.is_none_or(|total| total > FLOWS_MAX) {
-        return Err(ScenarioError::new("flow", format!("more than {FLOWS_MAX} connections")));
+        return Err(ScenarioError::new(
+            "flow",
+            format!("more than {FLOWS_MAX} connections"),
+        ));
     }
     let exchanges = scenario.flow.iter().try_fold(0u64, |sum, flow| {
-        let counts =
-            [flow.request.map(|request| request.count), flow.messages.map(|messages| messages.count)];
+        let counts = [
+            flow.request.map(|request| request.count),
+            flow.messages.map(|messages| messages.count),
+        ];
         let most = counts.into_iter().flatten().max().unwrap_or(0);
         sum.checked_add(most.checked_mul(flow.count)?)
     });
@@ -156,7 +172,10 @@ fn check_flow(scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
     known_host(scenario, &flow.from, format!("{path}.from"))?;
     known_host(scenario, &flow.to, format!("{path}.to"))?;
     let ends = [&flow.from, &flow.to];
-    if !scenario.link.iter().any(|link| ends.iter().all(|end| link.between.contains(end)))
+    if !scenario
+        .link
+        .iter()
+        .any(|link| ends.iter().all(|end| link.between.contains(end)))
         || ends[0] == ends[1]
     {
         let message = format!("no link between `{}` and `{}`", flow.from, flow.to);
@@ -180,7 +199,11 @@ fn check_flow(scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
 }
 
 fn check_application(flow: &Flow, path: &str) -> Checked {
-    let given = [flow.bulk.is_some(), flow.request.is_some(), flow.messages.is_some()];
+    let given = [
+        flow.bulk.is_some(),
+        flow.request.is_some(),
+        flow.messages.is_some(),
+    ];
     if given.iter().filter(|given| **given).count() != 1 {
         let error = ScenarioError::new(path, "a flow has exactly one of `bulk`, `request`, `messages`");
         return Err(error.with_hint("bulk = { bytes = \"1MiB\" }"));
@@ -224,7 +247,11 @@ pub(super) fn addresses_of(
 ) -> Result<(IpAddr, IpAddr), ScenarioError> {
     let addresses = |name: &str| -> Result<Vec<IpAddr>, ScenarioError> {
         let number = scenario.host_number(name).unwrap_or(0);
-        Ok(scenario.host[number].parsed_addresses(number)?.into_iter().map(|(address, _)| address).collect())
+        Ok(scenario.host[number]
+            .parsed_addresses(number)?
+            .into_iter()
+            .map(|(address, _)| address)
+            .collect())
     };
     let (from, to) = (addresses(&flow.from)?, addresses(&flow.to)?);
     let families: &[u8] = match flow.family {
@@ -233,9 +260,17 @@ pub(super) fn addresses_of(
         None => &[4, 6],
     };
     let of = |all: &[IpAddr], family: u8| all.iter().copied().find(|a| a.is_ipv4() == (family == 4));
-    let both = families.iter().find_map(|family| Some((of(&from, *family)?, of(&to, *family)?)));
+    let both = families
+        .iter()
+        .find_map(|family| Some((of(&from, *family)?, of(&to, *family)?)));
     both.ok_or_else(|| {
-        ScenarioError::new(path, format!("`{}` and `{}` have no addresses of one family", flow.from, flow.to))
+        ScenarioError::new(
+            path,
+            format!(
+                "`{}` and `{}` have no addresses of one family",
+                flow.from, flow.to
+            ),
+        )
     })
 }
 

@@ -23,19 +23,29 @@ impl ScenarioError {
     /// An error at a key.
     #[must_use]
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> ScenarioError {
-        ScenarioError { path: path.into(), line: None, message: message.into(), hint: None }
+        ScenarioError {
+            path: path.into(),
+            line: None,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// Adds what may help.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> ScenarioError {
-        ScenarioError { hint: Some(hint.into()), ..self }
+        ScenarioError {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 
     /// Adds the line of its key in this text.
     #[must_use]
     pub fn located(self, text: &str) -> ScenarioError {
-        let line = self.line.or_else(|| Some(line_of(text, offset_of(text, &self.path)?)));
+        let line = self
+            .line
+            .or_else(|| Some(line_of(text, offset_of(text, &self.path)?)));
         ScenarioError { line, ..self }
     }
 }
@@ -49,7 +59,9 @@ impl fmt::Display for ScenarioError {
             write!(f, "`{}`: ", self.path)?;
         }
         f.write_str(&self.message)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+        self.hint
+            .iter()
+            .try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
 }
 
@@ -62,7 +74,9 @@ impl std::error::Error for ScenarioError {}
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
     let input = toml::Deserializer::parse(text).map_err(|error| from_toml(text, String::new(), &error))?;
     serde_path_to_error::deserialize::<_, T>(input).map_err(|error| {
-        let path = Some(error.path().to_string()).filter(|path| path != ".").unwrap_or_default();
+        let path = Some(error.path().to_string())
+            .filter(|path| path != ".")
+            .unwrap_or_default();
         from_toml(text, path, error.inner())
     })
 }
@@ -71,7 +85,12 @@ fn from_toml(text: &str, path: String, error: &toml::de::Error) -> ScenarioError
     let message = error.message().trim().to_owned();
     let hint = hint_for(&message);
     let line = error.span().map(|span| line_of(text, span.start));
-    ScenarioError { path, line, message, hint }
+    ScenarioError {
+        path,
+        line,
+        message,
+        hint,
+    }
 }
 
 /// For a misspelt key, the nearest of those that there are.
@@ -109,7 +128,12 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 /// Where the value of a key stands; of the deepest part of the path that is there.
@@ -147,7 +171,14 @@ mod tests {
 
     #[test]
     fn distances() {
-        assert_eq!((distance("", "abc"), distance("kitten", "sitting"), distance("loss", "loss")), (3, 3, 0));
+        assert_eq!(
+            (
+                distance("", "abc"),
+                distance("kitten", "sitting"),
+                distance("loss", "loss")
+            ),
+            (3, 3, 0)
+        );
     }
 
     #[test]

@@ -366,7 +366,11 @@ impl Link {
     /// Its name, the default included.
     #[must_use]
     pub fn label(&self) -> String {
-        if self.name.is_empty() { self.between.join("-") } else { self.name.clone() }
+        if self.name.is_empty() {
+            self.between.join("-")
+        } else {
+            self.name.clone()
+        }
     }
 }
 
@@ -378,7 +382,9 @@ impl Rules {
             (value > 0).then_some(value)
         }
         profile.rate = self.rate.map_or(profile.rate, |rate| some(rate.0));
-        profile.queue_bytes = self.queue.map_or(profile.queue_bytes, |q| some(q.0).unwrap_or(u64::MAX));
+        profile.queue_bytes = self
+            .queue
+            .map_or(profile.queue_bytes, |q| some(q.0).unwrap_or(u64::MAX));
         profile.queue_packets = self.queue_packets.unwrap_or(profile.queue_packets);
         profile.ecn_bytes = self.ecn.map_or(profile.ecn_bytes, |ecn| some(ecn.0));
         if let Some(drop) = &self.drop {

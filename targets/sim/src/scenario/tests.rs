@@ -16,7 +16,10 @@ fn defaults() {
     assert_eq!((scenario.seed, scenario.duration), (1, Span(60_000_000_000)));
     assert_eq!(scenario.host[1].mtu, 1500);
     let addresses = scenario.host[1].parsed_addresses(1).expect("defaults");
-    assert_eq!(addresses.iter().map(|(a, _)| a.to_string()).collect::<Vec<_>>(), ["10.0.0.2", "fd00::2"]);
+    assert_eq!(
+        addresses.iter().map(|(a, _)| a.to_string()).collect::<Vec<_>>(),
+        ["10.0.0.2", "fd00::2"]
+    );
     assert_eq!(scenario.link[0].label(), "a-b");
     assert_eq!(scenario.ports(), [Some(7001..=7001)]);
     let mut profile = Profile::default();
@@ -80,11 +83,18 @@ both = { rate = 0 }
 "#;
     let scenario = Scenario::parse(text).expect("a good file");
     let again = scenario.to_toml().expect("it can be written");
-    assert_eq!(Scenario::parse(&again).expect("what was written"), scenario, "{again}");
+    assert_eq!(
+        Scenario::parse(&again).expect("what was written"),
+        scenario,
+        "{again}"
+    );
     let mut profile = Profile::default();
     scenario.link[0].both.apply(&mut profile);
     scenario.link[0].forward.apply(&mut profile);
-    assert_eq!((profile.rate, profile.queue_bytes, profile.loss), (Some(1_500_000), 65_536, 0.01));
+    assert_eq!(
+        (profile.rate, profile.queue_bytes, profile.loss),
+        (Some(1_500_000), 65_536, 0.01)
+    );
     assert_eq!(profile.drop, [1, 3], "sorted");
     scenario.at[1].both.apply(&mut profile);
     assert_eq!((profile.rate, profile.loss), (None, 0.01), "the rest stays");
@@ -103,49 +113,114 @@ fn bad_files_say_what_is_wrong_and_where() {
         ),
         ("\"1MiB\"", "-3", "line 5: `flow[0].bulk.bytes`"),
         ("bytes", "bites", "hint: did you mean `bytes`?"),
-        ("bulk = { bytes = \"1MiB\" }", "at = \"0s\"", "line 5: `flow[0]`: a flow has exactly one of"),
-        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "line 4: `link[0].between[1]`: no host `c`"),
-        ("[\"a\", \"b\"]", "[\"a\", \"c\"]", "hint: there are the hosts a, b"),
-        ("[\"a\", \"b\"]", "[\"a\", \"a\"]", "a link needs two different hosts"),
+        (
+            "bulk = { bytes = \"1MiB\" }",
+            "at = \"0s\"",
+            "line 5: `flow[0]`: a flow has exactly one of",
+        ),
+        (
+            "[\"a\", \"b\"]",
+            "[\"a\", \"c\"]",
+            "line 4: `link[0].between[1]`: no host `c`",
+        ),
+        (
+            "[\"a\", \"b\"]",
+            "[\"a\", \"c\"]",
+            "hint: there are the hosts a, b",
+        ),
+        (
+            "[\"a\", \"b\"]",
+            "[\"a\", \"a\"]",
+            "a link needs two different hosts",
+        ),
         ("[\"a\", \"b\"]", "[\"a\"]", "line 4: `link[0].between"),
-        ("[\"a\", \"b\"]", "[\"a\", \"b\", \"c\"]", "a link lies between two hosts, and here are 3"),
-        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { loss = 1.5 } }", "a share from 0 to 1"),
-        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { los = 0.1 } }", "did you mean `loss`?"),
-        ("[\"a\", \"b\"] }", "[\"a\", \"b\"], both = { burst = 0 } }", "`link[0].both.burst`"),
+        (
+            "[\"a\", \"b\"]",
+            "[\"a\", \"b\", \"c\"]",
+            "a link lies between two hosts, and here are 3",
+        ),
+        (
+            "[\"a\", \"b\"] }",
+            "[\"a\", \"b\"], both = { loss = 1.5 } }",
+            "a share from 0 to 1",
+        ),
+        (
+            "[\"a\", \"b\"] }",
+            "[\"a\", \"b\"], both = { los = 0.1 } }",
+            "did you mean `loss`?",
+        ),
+        (
+            "[\"a\", \"b\"] }",
+            "[\"a\", \"b\"], both = { burst = 0 } }",
+            "`link[0].both.burst`",
+        ),
         (
             "[\"a\", \"b\"] }",
             "[\"a\", \"b\"] }, { between = [\"b\", \"a\"], name = \"a-b\" }",
             "link `a-b` already",
         ),
         ("{ name = \"b\" }", "{ name = \"a\" }", "line 3: `host[1].name`"),
-        ("{ name = \"b\" }", "{ name = \"b\", addresses = [\"10.0.0.1/8\"] }", "an address of `a` already"),
+        (
+            "{ name = \"b\" }",
+            "{ name = \"b\", addresses = [\"10.0.0.1/8\"] }",
+            "an address of `a` already",
+        ),
         (
             "{ name = \"b\" }",
             "{ name = \"b\", addresses = [\"10.0.0.9\"] }",
             "hint: an address and a prefix length",
         ),
-        ("{ name = \"b\" }", "{ name = \"b\", mtu = 10 }", "between 68 and 65535"),
-        ("flow = ", "at = [{ time = \"1s\", link = \"wire\", state = \"down\" }]\nflow = ", "no link `wire`"),
-        ("flow = ", "at = [{ time = \"1s\", link = \"a-b\" }]\nflow = ", "nothing changes here"),
+        (
+            "{ name = \"b\" }",
+            "{ name = \"b\", mtu = 10 }",
+            "between 68 and 65535",
+        ),
+        (
+            "flow = ",
+            "at = [{ time = \"1s\", link = \"wire\", state = \"down\" }]\nflow = ",
+            "no link `wire`",
+        ),
+        (
+            "flow = ",
+            "at = [{ time = \"1s\", link = \"a-b\" }]\nflow = ",
+            "nothing changes here",
+        ),
         (
             "flow = ",
             "at = [{ time = \"2min\", link = \"a-b\", state = \"up\" }]\nflow = ",
             "is after the end",
         ),
-        ("to = \"b\"", "to = \"b\", count = 100000", "more than 10000 connections"),
+        (
+            "to = \"b\"",
+            "to = \"b\", count = 100000",
+            "more than 10000 connections",
+        ),
         ("to = \"b\"", "to = \"b\", count = 18446744073709551615", "line 5"),
-        ("to = \"b\"", "to = \"b\", port = 65535, count = 2", "there are no more ports"),
+        (
+            "to = \"b\"",
+            "to = \"b\", port = 65535, count = 2",
+            "there are no more ports",
+        ),
         ("to = \"b\"", "to = \"b\", family = 5", "a family is 4 or 6"),
         ("to = \"b\"", "to = \"a\"", "no link between `a` and `a`"),
-        ("program", "duration = \"0s\"\nprogram", "nothing can happen in no time"),
+        (
+            "program",
+            "duration = \"0s\"\nprogram",
+            "nothing can happen in no time",
+        ),
         ("program", "duration = 5\nprogram", "`duration`"),
         ("host = [", "host = {", "line 3"),
         ("\n", "\u{0}", "line 1"),
     ];
     for (from, to, expected) in cases {
         assert!(SHORT.contains(from), "{from}");
-        let error = Scenario::parse(&SHORT.replacen(from, to, 1)).expect_err(to).to_string();
-        assert!(error.contains(expected), "{to}:\n  got      {error}\n  expected {expected}");
+        let error = Scenario::parse(&SHORT.replacen(from, to, 1))
+            .expect_err(to)
+            .to_string();
+        assert!(
+            error.contains(expected),
+            "{to}:\n  got      {error}\n  expected {expected}"
+        );
     }
 }
 
@@ -171,7 +246,11 @@ fn paths_are_relative_to_the_file() {
     scenario.host[0].program = Some("tcp".to_owned());
     scenario.relative_to(Path::new("some/where"));
     assert_eq!(scenario.program, "some/where/x.mtp");
-    assert_eq!(scenario.host[0].program.as_deref(), Some("tcp"), "a built-in program has no path");
+    assert_eq!(
+        scenario.host[0].program.as_deref(),
+        Some("tcp"),
+        "a built-in program has no path"
+    );
 }
 
 #[test]
@@ -185,5 +264,8 @@ fn more_hosts_than_there_may_be_are_refused_before_any_is_made() {
     };
     assert!(hosts(1000).is_ok());
     let error = hosts(1001).expect_err("too many").to_string();
-    assert!(error.contains("1001 of them are more than the limit of 1000"), "{error}");
+    assert!(
+        error.contains("1001 of them are more than the limit of 1000"),
+        "{error}"
+    );
 }

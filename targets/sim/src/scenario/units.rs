@@ -62,8 +62,13 @@ impl fmt::Display for Value {
 /// Units with their factors, the largest first.
 type Units = &'static [(&'static str, u64)];
 
-const SPANS: Units =
-    &[("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000), ("ns", 1)];
+const SPANS: Units = &[
+    ("min", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1000),
+    ("ns", 1),
+];
 const BYTES: Units = &[
     ("GiB", 1 << 30),
     ("GB", 1_000_000_000),
@@ -73,21 +78,35 @@ const BYTES: Units = &[
     ("kB", 1000),
     ("B", 1),
 ];
-const RATES: Units = &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1000), ("bit/s", 1)];
+const RATES: Units = &[
+    ("Gbit/s", 1_000_000_000),
+    ("Mbit/s", 1_000_000),
+    ("kbit/s", 1000),
+    ("bit/s", 1),
+];
 
 /// What a text of these units may look like.
 fn hint(units: Units) -> String {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
-    format!("a number and one of {}, as in \"10{}\"", names.join(", "), names[names.len() / 2])
+    format!(
+        "a number and one of {}, as in \"10{}\"",
+        names.join(", "),
+        names[names.len() / 2]
+    )
 }
 
 /// Reads a number, whole or with a decimal point, and a unit.
 fn parse(text: &str, units: Units) -> Result<u64, String> {
-    let unit_at = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let unit_at = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let number = number.replace('_', "");
     let unit = unit.trim();
-    let factor = units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor);
+    let factor = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, factor)| *factor);
     factor
         .and_then(|factor| match number.parse::<u64>() {
             Ok(whole) => whole.checked_mul(factor),
@@ -104,7 +123,10 @@ fn decimal(number: &str, factor: u64) -> Option<u64> {
 /// Writes a quantity in the largest unit that holds it exactly.
 fn print(value: u64, units: Units, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let exact = units.iter().find(|(_, factor)| value.is_multiple_of(*factor));
-    let (name, factor) = exact.copied().filter(|_| value > 0).unwrap_or(units[units.len() - 1]);
+    let (name, factor) = exact
+        .copied()
+        .filter(|_| value > 0)
+        .unwrap_or(units[units.len() - 1]);
     write!(f, "{}{name}", value / factor)
 }
 
@@ -157,7 +179,12 @@ macro_rules! quantity {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                deserializer.deserialize_any(Quantity { units: $units, bare: $bare }).map($name)
+                deserializer
+                    .deserialize_any(Quantity {
+                        units: $units,
+                        bare: $bare,
+                    })
+                    .map($name)
             }
         }
     };
@@ -201,7 +228,10 @@ impl Visitor<'_> for ShareVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Share, E> {
-        match text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok()) {
+        match text
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse::<f64>().ok())
+        {
             Some(percent) => self.visit_f64(percent / 100.0),
             None => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
         }
@@ -212,12 +242,18 @@ impl Sizes {
     /// One size.
     #[must_use]
     pub fn one(size: u64) -> Sizes {
-        Sizes { least: size, most: size }
+        Sizes {
+            least: size,
+            most: size,
+        }
     }
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(untagged, expecting = "a size, or the smallest and the largest as in [1, \"64KiB\"]")]
+#[serde(
+    untagged,
+    expecting = "a size, or the smallest and the largest as in [1, \"64KiB\"]"
+)]
 enum SizesForm {
     One(Bytes),
     Range(Bytes, Bytes),
@@ -308,12 +344,25 @@ mod tests {
             (Some(1 << 20), Some(1_000_000), Some(1000))
         );
         let rate = |text: &str| text.parse::<Rate>().ok().map(|r| r.0);
-        assert_eq!((rate("10Mbit/s"), rate("2.5Gbit/s")), (Some(10_000_000), Some(2_500_000_000)));
+        assert_eq!(
+            (rate("10Mbit/s"), rate("2.5Gbit/s")),
+            (Some(10_000_000), Some(2_500_000_000))
+        );
     }
 
     #[test]
     fn bad_texts_are_refused() {
-        for text in ["", "10", "ms", "-1ms", "1e3ms", "10 parsecs", "1.2.3s", "99999999999999999999s", "ß"] {
+        for text in [
+            "",
+            "10",
+            "ms",
+            "-1ms",
+            "1e3ms",
+            "10 parsecs",
+            "1.2.3s",
+            "99999999999999999999s",
+            "ß",
+        ] {
             let error = text.parse::<Span>().expect_err(text);
             assert!(error.contains("min, s, ms, us, ns"), "{error}");
         }
@@ -322,7 +371,17 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_as_the_same() {
-        for value in [0, 1, 999, 1000, 1024, 1_500_000, 60_000_000_000, 90_000_000_000, u64::MAX] {
+        for value in [
+            0,
+            1,
+            999,
+            1000,
+            1024,
+            1_500_000,
+            60_000_000_000,
+            90_000_000_000,
+            u64::MAX,
+        ] {
             assert_eq!(Span(value).to_string().parse(), Ok(Span(value)));
             assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
             assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));

@@ -48,13 +48,22 @@ fn pair(a: Toy, b: Toy, profile: &Profile, seed: u64) -> World<Toy> {
 
 fn sender(times: impl IntoIterator<Item = Nanos>) -> Toy {
     let send = times.into_iter().enumerate().map(|(i, at)| (at, i + 1)).collect();
-    Toy { send, ..Toy::default() }
+    Toy {
+        send,
+        ..Toy::default()
+    }
 }
 
 #[test]
 fn a_round_trip_takes_twice_the_delay() {
-    let profile = Profile { delay: 30, ..Profile::default() };
-    let echo = Toy { echo: true, ..Toy::default() };
+    let profile = Profile {
+        delay: 30,
+        ..Profile::default()
+    };
+    let echo = Toy {
+        echo: true,
+        ..Toy::default()
+    };
     let mut world = pair(sender([5, 5, 100]), echo, &profile, 1);
     assert_eq!(world.run(1000, |_| false, |_| {}), End::Idle);
     assert_eq!(world.node(0).arrived, [(65, 1), (65, 2), (160, 3)]);
@@ -63,7 +72,10 @@ fn a_round_trip_takes_twice_the_delay() {
 
 #[test]
 fn a_run_ends_when_time_is_up_and_goes_on_later() {
-    let profile = Profile { delay: 30, ..Profile::default() };
+    let profile = Profile {
+        delay: 30,
+        ..Profile::default()
+    };
     let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
     assert_eq!(world.run(40, |_| false, |_| {}), End::Time);
     assert_eq!((world.now(), world.node(1).arrived.len()), (40, 1));
@@ -74,11 +86,21 @@ fn a_run_ends_when_time_is_up_and_goes_on_later() {
 
 #[test]
 fn changes_happen_at_their_time() {
-    let profile = Profile { delay: 5, ..Profile::default() };
+    let profile = Profile {
+        delay: 5,
+        ..Profile::default()
+    };
     let mut world = pair(sender([10, 20, 30, 40]), Toy::default(), &profile, 1);
     world.schedule(22, 0, Change::Up(false));
     world.schedule(35, 0, Change::Up(true));
-    world.schedule(36, 0, Change::Tune(Profile { delay: 7, ..Profile::default() }));
+    world.schedule(
+        36,
+        0,
+        Change::Tune(Profile {
+            delay: 7,
+            ..Profile::default()
+        }),
+    );
     world.run(1000, |_| false, |_| {});
     assert_eq!(world.node(1).arrived, [(15, 1), (47, 4)]);
     assert_eq!(world.pipe(0).counters().down, 2);
@@ -86,10 +108,22 @@ fn changes_happen_at_their_time() {
 
 #[test]
 fn the_same_seed_gives_the_same_trace_and_another_another() {
-    let profile = Profile { loss: 0.3, jitter: 500, delay: 10, ..Profile::default() };
+    let profile = Profile {
+        loss: 0.3,
+        jitter: 500,
+        delay: 10,
+        ..Profile::default()
+    };
     let hash = |seed| {
-        let mut world =
-            pair(sender((0..500).map(|i| i * 7)), Toy { echo: true, ..Toy::default() }, &profile, seed);
+        let mut world = pair(
+            sender((0..500).map(|i| i * 7)),
+            Toy {
+                echo: true,
+                ..Toy::default()
+            },
+            &profile,
+            seed,
+        );
         world.run(1_000_000, |_| false, |_| {});
         (world.trace().hash(), world.trace().entries())
     };
@@ -99,8 +133,14 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 
 #[test]
 fn time_that_stands_still_is_noticed() {
-    let echo = || Toy { echo: true, ..Toy::default() };
-    let first = Toy { echo: true, ..sender([1]) };
+    let echo = || Toy {
+        echo: true,
+        ..Toy::default()
+    };
+    let first = Toy {
+        echo: true,
+        ..sender([1])
+    };
     let mut world = pair(first, echo(), &Profile::default(), 1);
     assert_eq!(world.run(1000, |_| false, |_| {}), End::Stalled);
 }

@@ -13,7 +13,10 @@ pub(crate) fn assert_named(text: &str, table: &str, keys: &[String]) {
     for key in keys {
         let row = text.lines().any(|line| {
             line.starts_with('|')
-                && line.split('|').nth(1).is_some_and(|cell| cell.contains(&format!("`{key}`")))
+                && line
+                    .split('|')
+                    .nth(1)
+                    .is_some_and(|cell| cell.contains(&format!("`{key}`")))
         });
         assert!(row, "the reference has no row for `{key}` of {table}");
     }

@@ -39,9 +39,14 @@ const NAMES: [&str; 2] = ["records, then carried out", "direct calls"];
 /// # Errors
 /// None; that valgrind is missing is told in the report.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
-    let events = args.events.unwrap_or(if common.quick { 10_000 } else { 1_000_000 }).max(1);
-    let mut report =
-        Report::new("abi", "The border between program and engine: an ACK that sends two segments; data");
+    let events = args
+        .events
+        .unwrap_or(if common.quick { 10_000 } else { 1_000_000 })
+        .max(1);
+    let mut report = Report::new(
+        "abi",
+        "The border between program and engine: an ACK that sends two segments; data",
+    );
     report.setting("events", events);
     report.setting("runs", common.runs());
     let results = alternate(common, "abi", &[false, true], |direct| {
@@ -53,14 +58,16 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
             report.setting("instructions", format!("not counted: {why}"));
         }
         let counted = |data: usize| instructions[data].as_ref().map_or(Vec::new(), |n| vec![*n]);
-        report.rows.push(row(NAMES[usize::from(direct)].to_owned(), result, |samples| {
-            vec![
-                Metric::new("ACK", "ns", Better::Lower, column(samples, 0)),
-                Metric::new("data", "ns", Better::Lower, column(samples, 1)),
-                Metric::new("per ACK", "instructions", Better::Lower, counted(0)),
-                Metric::new("per data segment", "instructions", Better::Lower, counted(1)),
-            ]
-        }));
+        report
+            .rows
+            .push(row(NAMES[usize::from(direct)].to_owned(), result, |samples| {
+                vec![
+                    Metric::new("ACK", "ns", Better::Lower, column(samples, 0)),
+                    Metric::new("data", "ns", Better::Lower, column(samples, 1)),
+                    Metric::new("per ACK", "instructions", Better::Lower, counted(0)),
+                    Metric::new("per data segment", "instructions", Better::Lower, counted(1)),
+                ]
+            }));
     }
     report.against(|_| Some(NAMES[1].to_owned()));
     Ok(report)
@@ -78,7 +85,11 @@ fn instructions(direct: bool, data: bool) -> Result<f64, Failure> {
     const FEW: u64 = 1000;
     const MANY: u64 = 11_000;
     let count = |events: u64| {
-        let words = [u8::from(direct).to_string(), u8::from(data).to_string(), events.to_string()];
+        let words = [
+            u8::from(direct).to_string(),
+            u8::from(data).to_string(),
+            events.to_string(),
+        ];
         callgrind::count(&["once-abi", &words[0], &words[1], &words[2]]).map(|(count, _)| count)
     };
     Ok((count(MANY)? - count(FEW)?) as f64 / (MANY - FEW) as f64)

@@ -33,7 +33,11 @@ const RECEIVE_BUFFER: &str = "RCV_BUF=4194304";
 const BASELINE: Constellation = pair(Stack::Linux, Stack::Linux, Medium::Veth);
 
 const fn pair(client: Stack, server: Stack, medium: Medium) -> Constellation {
-    Constellation { client, server, medium }
+    Constellation {
+        client,
+        server,
+        medium,
+    }
 }
 
 /// All constellations, the baseline first.
@@ -51,8 +55,14 @@ pub(crate) const ALL: [Constellation; 9] = [
 
 /// Hawser and smoltcp in the same place, each over the device that suits it.
 const BESIDE_SMOLTCP: [(Constellation, Constellation); 2] = [
-    (pair(Stack::Hawser, Stack::Linux, Medium::Device), pair(Stack::Smoltcp, Stack::Linux, Medium::Device)),
-    (pair(Stack::Linux, Stack::Hawser, Medium::Device), pair(Stack::Linux, Stack::Smoltcp, Medium::Device)),
+    (
+        pair(Stack::Hawser, Stack::Linux, Medium::Device),
+        pair(Stack::Smoltcp, Stack::Linux, Medium::Device),
+    ),
+    (
+        pair(Stack::Linux, Stack::Hawser, Medium::Device),
+        pair(Stack::Linux, Stack::Smoltcp, Medium::Device),
+    ),
 ];
 
 /// Runs the bench.
@@ -69,10 +79,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     report.setting("params", args.params.join(","));
     report.setting("user namespace", in_user_namespace);
     report.setting("Linux", "cubic by socket option, buffers of its own choice");
-    report.setting("smoltcp", "0.12, TAP, buffers 1 MiB, receive checksums trusted, no congestion control");
+    report.setting(
+        "smoltcp",
+        "0.12, TAP, buffers 1 MiB, receive checksums trusted, no congestion control",
+    );
     let wanted: Vec<Constellation> = ALL
         .into_iter()
-        .filter(|c| args.only.as_ref().is_none_or(|text| *c == BASELINE || c.name().contains(text)))
+        .filter(|c| {
+            args.only
+                .as_ref()
+                .is_none_or(|text| *c == BASELINE || c.name().contains(text))
+        })
         .collect();
     let manner = Manner {
         sleeps: true,
@@ -80,8 +97,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         params: args.params.clone(),
         patience_s: (seconds + args.warm_up) as u64 * 2 + 20,
     };
-    let plan = Bulk { peer: stage::server(), warm_up_s: args.warm_up, seconds, verify: args.verify };
-    let results = alternate(common, "bulk", &wanted, |constellation| measure(constellation, &manner, &plan));
+    let plan = Bulk {
+        peer: stage::server(),
+        warm_up_s: args.warm_up,
+        seconds,
+        verify: args.verify,
+    };
+    let results = alternate(common, "bulk", &wanted, |constellation| {
+        measure(constellation, &manner, &plan)
+    });
     for (constellation, result) in wanted.iter().zip(results) {
         report.rows.push(row(constellation.name(), result, |samples| {
             vec![
@@ -101,10 +125,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 
 /// Rate, rate per CPU, and the share of a core that either side used.
 fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::Result<Vec<f64>> {
-    let (sender, receiver) =
-        stage::run(constellation, manner, Work::Send(plan.clone()), Work::Receive(plan.clone()))?;
+    let (sender, receiver) = stage::run(
+        constellation,
+        manner,
+        Work::Send(plan.clone()),
+        Work::Receive(plan.clone()),
+    )?;
     if sender.bytes != receiver.bytes {
-        return Err(io::Error::other(format!("{} bytes sent, {} received", sender.bytes, receiver.bytes)));
+        return Err(io::Error::other(format!(
+            "{} bytes sent, {} received",
+            sender.bytes, receiver.bytes
+        )));
     }
     let share = |told: &crate::sides::spec::Told| (told.user_s + told.system_s) / told.seconds;
     let rate = receiver.counted_bytes as f64 * 8.0 / 1e9 / receiver.seconds;

@@ -52,7 +52,11 @@ const PLAIN_COPIES: &str =
 type Failure = Box<dyn std::error::Error>;
 
 fn subject(name: &str) -> Subject {
-    if name == "smoltcp" { Subject::Smoltcp } else { Subject::Hawser(name.to_owned()) }
+    if name == "smoltcp" {
+        Subject::Smoltcp
+    } else {
+        Subject::Hawser(name.to_owned())
+    }
 }
 
 /// Runs the bench.
@@ -66,11 +70,18 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let large = args.size.unwrap_or(if common.quick { 2 } else { 8 }) << 20;
     let small = large / 4;
     let mut report = Report::new("callgrind", "Instructions of both stacks together, ring to ring");
-    report.setting("transfers", format!("{} and {} KiB, the difference counts", small >> 10, large >> 10));
+    report.setting(
+        "transfers",
+        format!("{} and {} KiB, the difference counts", small >> 10, large >> 10),
+    );
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
     report.setting("valgrind", String::from_utf8_lossy(&version.stdout).trim());
-    let mut names = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
+    let mut names = if args.engines.is_empty() {
+        vec![common.engine.clone()]
+    } else {
+        args.engines.clone()
+    };
     if !args.no_peer {
         names.push("smoltcp".to_owned());
     }
@@ -83,7 +94,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
         report.rows.push(row(subject(name).name(), result, |samples| {
             let metric =
                 |name, n| Metric::new(name, "instructions", Better::Lower, super::column(samples, n));
-            vec![metric("per data packet", 0), metric("per packet, ACKs too", 1), metric("per KiB", 2)]
+            vec![
+                metric("per data packet", 0),
+                metric("per packet, ACKs too", 1),
+                metric("per KiB", 2),
+            ]
         }));
     }
     // By hand is what programmability is measured against; otherwise the first.
@@ -98,7 +113,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
 
 fn figures(instructions: u64, traffic: Traffic) -> Vec<f64> {
     let each = |n: u64| instructions as f64 / n.max(1) as f64;
-    vec![each(traffic.data), each(traffic.data + traffic.answers), each(traffic.bytes >> 10)]
+    vec![
+        each(traffic.data),
+        each(traffic.data + traffic.answers),
+        each(traffic.bytes >> 10),
+    ]
 }
 
 /// Instructions and traffic of one transfer.
@@ -109,7 +128,14 @@ fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failu
     let (instructions, out) = count(&words)?;
     let mut words = out.split_whitespace().filter_map(|word| word.parse().ok());
     let mut next = || words.next().ok_or("no figures came from under valgrind");
-    Ok((instructions, Traffic { data: next()?, answers: next()?, bytes: next()? }))
+    Ok((
+        instructions,
+        Traffic {
+            data: next()?,
+            answers: next()?,
+            bytes: next()?,
+        },
+    ))
 }
 
 /// Instructions of one run of this very program with these arguments, and what it printed.
@@ -118,7 +144,9 @@ fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failu
 /// When valgrind is not there, or the run fails.
 pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(std::env::current_exe()?);
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?);
     // The C library copies and clears large blocks by one instruction that callgrind counts once for
     // each byte: it shall do it as it does small ones.
     command.env("GLIBC_TUNABLES", PLAIN_COPIES);
@@ -128,7 +156,9 @@ pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     if !output.status.success() {
         return Err(format!("under valgrind: {}", err.lines().last().unwrap_or("no word")).into());
     }
-    let instructions = err.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    let instructions = err
+        .lines()
+        .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
     let instructions = instructions.ok_or("valgrind did not say how many instructions there were")?;
     Ok((instructions, String::from_utf8_lossy(&output.stdout).into_owned()))
 }

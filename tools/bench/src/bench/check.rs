@@ -16,16 +16,24 @@ pub(crate) struct Args {
 }
 
 /// What the sketches import.
-const PARTS: [(&str, &str); 1] =
-    [("parts/newreno.mtp", include_str!("../../../../lang/tests/pass/parts/newreno.mtp"))];
+const PARTS: [(&str, &str); 1] = [(
+    "parts/newreno.mtp",
+    include_str!("../../../../lang/tests/pass/parts/newreno.mtp"),
+)];
 
 /// Five transports as one file each, but for a part.
 const SKETCHES: [(&str, &str); 5] = [
     ("tcp.mtp", include_str!("../../../../lang/tests/pass/tcp.mtp")),
     ("homa.mtp", include_str!("../../../../lang/tests/pass/homa.mtp")),
-    ("quic_lite.mtp", include_str!("../../../../lang/tests/pass/quic_lite.mtp")),
+    (
+        "quic_lite.mtp",
+        include_str!("../../../../lang/tests/pass/quic_lite.mtp"),
+    ),
     ("ndp.mtp", include_str!("../../../../lang/tests/pass/ndp.mtp")),
-    ("rocev2.mtp", include_str!("../../../../lang/tests/pass/rocev2.mtp")),
+    (
+        "rocev2.mtp",
+        include_str!("../../../../lang/tests/pass/rocev2.mtp"),
+    ),
 ];
 
 /// Runs the bench.
@@ -40,7 +48,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         texts.push((file.display().to_string(), text));
     }
     if texts.is_empty() {
-        texts = SKETCHES.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
+        texts = SKETCHES
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .to_vec();
     }
     let mut report = Report::new("check", "Checking a program: text to intermediate form");
     report.setting("runs", common.runs());
@@ -55,7 +65,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
             }
         }
         let took = begin.elapsed().as_secs_f64() / f64::from(repeats);
-        Ok(vec![took * 1e3 / text.lines().count().max(1) as f64 * 1000.0, took * 1e3])
+        Ok(vec![
+            took * 1e3 / text.lines().count().max(1) as f64 * 1000.0,
+            took * 1e3,
+        ])
     });
     for ((name, text), result) in texts.iter().zip(results) {
         let mut row = row(name.clone(), result, |samples| {

@@ -19,10 +19,26 @@ pub(crate) struct Args {
 }
 
 const PAIRS: [Constellation; 4] = [
-    Constellation { client: Stack::Linux, server: Stack::Linux, medium: Medium::Veth },
-    Constellation { client: Stack::Hawser, server: Stack::Linux, medium: Medium::Veth },
-    Constellation { client: Stack::Linux, server: Stack::Hawser, medium: Medium::Veth },
-    Constellation { client: Stack::Hawser, server: Stack::Hawser, medium: Medium::Veth },
+    Constellation {
+        client: Stack::Linux,
+        server: Stack::Linux,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Hawser,
+        server: Stack::Linux,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Linux,
+        server: Stack::Hawser,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Hawser,
+        server: Stack::Hawser,
+        medium: Medium::Veth,
+    },
 ];
 
 fn name(constellation: &Constellation, at_once: u32) -> String {
@@ -35,17 +51,29 @@ fn name(constellation: &Constellation, at_once: u32) -> String {
 /// When no measurement is possible here at all.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
-    let connections = args.connections.unwrap_or(if common.quick { 100 } else { 4000 }).max(1);
-    let mut report = Report::new("connect", "Connections, each with a byte both ways: client → server");
+    let connections = args
+        .connections
+        .unwrap_or(if common.quick { 100 } else { 4000 })
+        .max(1);
+    let mut report = Report::new(
+        "connect",
+        "Connections, each with a byte both ways: client → server",
+    );
     report.setting("connections", connections);
     report.setting("runs", common.runs());
     report.setting("engine", &common.engine);
     report.setting("2·MSL of Hawser", "10 ms, after which no context may be left");
-    let wanted: Vec<(Constellation, u32)> =
-        [1, args.at_once].iter().flat_map(|at_once| PAIRS.map(|pair| (pair, *at_once))).collect();
+    let wanted: Vec<(Constellation, u32)> = [1, args.at_once]
+        .iter()
+        .flat_map(|at_once| PAIRS.map(|pair| (pair, *at_once)))
+        .collect();
     let mut left_over = vec![0; wanted.len()];
     let results = alternate(common, "connect", &wanted, |(constellation, at_once)| {
-        let plan = Many { peer: stage::server(), connections, at_once: *at_once };
+        let plan = Many {
+            peer: stage::server(),
+            connections,
+            at_once: *at_once,
+        };
         let (figures, left) = measure(constellation, &common.engine, plan)?;
         if let Some(at) = wanted.iter().position(|w| w == &(*constellation, *at_once)) {
             left_over[at] += left;
@@ -54,7 +82,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     });
     for (((constellation, at_once), result), left) in wanted.iter().zip(results).zip(left_over) {
         let mut row = row(name(constellation, *at_once), result, |samples| {
-            vec![Metric::new("rate", "connections/s", Better::Higher, column(samples, 0))]
+            vec![Metric::new(
+                "rate",
+                "connections/s",
+                Better::Higher,
+                column(samples, 0),
+            )]
         });
         if constellation.client == Stack::Hawser || constellation.server == Stack::Hawser {
             row.facts.push(("left over".to_owned(), left));
@@ -62,16 +95,28 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         report.rows.push(row);
     }
     // One after another against the same of Linux's, and at once likewise.
-    report.against(|row| row.rsplit_once(", ").map(|(_, how)| format!("{}, {how}", PAIRS[0].name())));
+    report.against(|row| {
+        row.rsplit_once(", ")
+            .map(|(_, how)| format!("{}, {how}", PAIRS[0].name()))
+    });
     Ok(report)
 }
 
 /// Connections per second, and how many contexts were left in the end.
 fn measure(constellation: &Constellation, engine: &str, plan: Many) -> io::Result<(Vec<f64>, u64)> {
     let params = vec!["MSL=5ms".to_owned(), "SYN_BACKLOG=1024".to_owned()];
-    let manner = Manner { sleeps: true, engine: engine.to_owned(), params, patience_s: 120 };
-    let (client, server) =
-        stage::run(constellation, &manner, Work::Connect(plan.clone()), Work::Serve(plan.clone()))?;
+    let manner = Manner {
+        sleeps: true,
+        engine: engine.to_owned(),
+        params,
+        patience_s: 120,
+    };
+    let (client, server) = stage::run(
+        constellation,
+        &manner,
+        Work::Connect(plan.clone()),
+        Work::Serve(plan.clone()),
+    )?;
     let expected = u64::from(plan.connections);
     if (client.connections, server.connections) != (expected, expected) {
         return Err(io::Error::other(format!(

@@ -44,7 +44,10 @@ type Failure = Box<dyn std::error::Error>;
 /// # Errors
 /// When the engine does not exist, or connections fail.
 pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> {
-    let connections = args.connections.unwrap_or(if common.quick { 500 } else { 10_000 }).max(1);
+    let connections = args
+        .connections
+        .unwrap_or(if common.quick { 500 } else { 10_000 })
+        .max(1);
     let mut report = Report::new("idle", "Memory of idle connections, each end by itself");
     report.setting("connections", connections);
     report.setting("bytes sent on each before", args.sent);
@@ -64,7 +67,10 @@ pub(crate) fn idle(args: &IdleArgs, common: &Common) -> Result<Report, Failure> 
     let metric = |name, bytes| Metric::new(name, "bytes/connection", Better::Lower, each(bytes));
     let mut row = crate::report::Row::new(
         format!("Hawser, {}", common.engine),
-        [metric("beyond buffers in use", held.saturating_sub(used)), metric("buffers in use", used)],
+        [
+            metric("beyond buffers in use", held.saturating_sub(used)),
+            metric("buffers in use", used),
+        ],
     );
     row.facts.push(("contexts".to_owned(), pair.contexts() as u64));
     report.rows.push(row);
@@ -81,8 +87,10 @@ pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure
         (true, true) => vec![100, 1000],
         (true, false) => vec![1000, 100_000],
     };
-    let mut report =
-        Report::new("flows", "Packet rate with few and with many connections, two stacks on one core");
+    let mut report = Report::new(
+        "flows",
+        "Packet rate with few and with many connections, two stacks on one core",
+    );
     report.setting("runs", common.runs());
     report.setting("engine", &common.engine);
     report.setting("bytes on each at a time", args.size);

@@ -61,8 +61,11 @@ pub(crate) fn alternate<T>(
     let bar = progress(common, what, things.len() as u64 * u64::from(common.runs()));
     let mut results: Vec<Result<Vec<Vec<f64>>, String>> = things.iter().map(|_| Ok(Vec::new())).collect();
     for run in 0..common.runs() {
-        let order: Vec<usize> =
-            if run % 2 == 0 { (0..things.len()).collect() } else { (0..things.len()).rev().collect() };
+        let order: Vec<usize> = if run % 2 == 0 {
+            (0..things.len()).collect()
+        } else {
+            (0..things.len()).rev().collect()
+        };
         for i in order {
             if let Ok(samples) = &mut results[i] {
                 match measure(&things[i]) {
@@ -80,7 +83,10 @@ pub(crate) fn alternate<T>(
 /// The n-th figure of all runs.
 #[must_use]
 pub(crate) fn column(samples: &[Vec<f64>], n: usize) -> Vec<f64> {
-    samples.iter().filter_map(|figures| figures.get(n).copied()).collect()
+    samples
+        .iter()
+        .filter_map(|figures| figures.get(n).copied())
+        .collect()
 }
 
 /// A row from what [`alternate`] gave.

@@ -40,7 +40,10 @@ const TRANSPORTS: [&str; 5] = ["session", "QUIC", "TLS/TCP", "TCP", "SCTP/UDP"];
 /// # Errors
 /// None; that valgrind is missing is told in the report.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
-    let rankings = args.rankings.unwrap_or(if common.quick { 20 } else { 1_000 }).max(1);
+    let rankings = args
+        .rankings
+        .unwrap_or(if common.quick { 20 } else { 1_000 })
+        .max(1);
     let mut report = Report::new("policy", "Ranking of candidates for a request");
     report.setting("rankings", rankings);
     report.setting("runs", common.runs());
@@ -58,12 +61,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
             report.setting("instructions", format!("not counted: {why}"));
         }
         let counted = instructions.map_or(Vec::new(), |count| vec![count]);
-        report.rows.push(row(NAMES[usize::from(warm)].to_owned(), result, |samples| {
-            vec![
-                Metric::new("time", "µs", Better::Lower, column(samples, 0)),
-                Metric::new("instructions", "instructions", Better::Lower, counted),
-            ]
-        }));
+        report
+            .rows
+            .push(row(NAMES[usize::from(warm)].to_owned(), result, |samples| {
+                vec![
+                    Metric::new("time", "µs", Better::Lower, column(samples, 0)),
+                    Metric::new("instructions", "instructions", Better::Lower, counted),
+                ]
+            }));
     }
     Ok(report)
 }
@@ -106,13 +111,24 @@ impl Case {
             cib.insert(node, 0.0).map_err(|limit| limit.to_string())?;
         }
         let rows = cib.rows(0.0).map_err(|limit| limit.to_string())?;
-        let request = document::request(&request(), Format::Json, &mut names).map_err(first)?.value;
+        let request = document::request(&request(), Format::Json, &mut names)
+            .map_err(first)?
+            .value;
         let mut manager = Manager::new(Options::default());
         let nodes = read.value.into_iter().map(|node| (node, 0.0)).collect();
         let held = manager.replace(names.clone(), pib.clone(), nodes, 0.0);
         held.map_err(|limit| limit.to_string())?;
-        let case = Self { names, pib, rows, request, manager };
-        let all = Options { candidates: usize::MAX, ..Options::default() };
+        let case = Self {
+            names,
+            pib,
+            rows,
+            request,
+            manager,
+        };
+        let all = Options {
+            candidates: usize::MAX,
+            ..Options::default()
+        };
         let ranking = rank(&case.request, &case.pib, &case.rows, &case.names, &all);
         match ranking.map_err(|limit| limit.to_string())?.candidates.len() {
             100 => Ok(case),
@@ -125,7 +141,9 @@ impl Case {
         let mut candidates = 0;
         for _ in 0..times {
             candidates += if warm {
-                self.manager.select(black_box(&self.request), 0.0).map(|ranking| ranking.candidates.len())
+                self.manager
+                    .select(black_box(&self.request), 0.0)
+                    .map(|ranking| ranking.candidates.len())
             } else {
                 let request = black_box(&self.request);
                 rank(request, &self.pib, &self.rows, &self.names, &Options::default())
@@ -180,8 +198,12 @@ fn interfaces() -> String {
 }
 
 fn request() -> String {
-    let transports = TRANSPORTS.map(|name| format!(r#"{{ "value": "{name}", "score": 1 }}"#)).join(",");
-    let ports = [443, 4433, 80, 8080].map(|port| format!(r#"{{ "value": {port}, "score": 0.5 }}"#)).join(",");
+    let transports = TRANSPORTS
+        .map(|name| format!(r#"{{ "value": "{name}", "score": 1 }}"#))
+        .join(",");
+    let ports = [443, 4433, 80, 8080]
+        .map(|port| format!(r#"{{ "value": {port}, "score": 0.5 }}"#))
+        .join(",");
     format!(
         r#"[{{ "transport": [{transports}], "port": [{ports}], "remote_name": {{ "value": "example.org" }},
             "security": {{ "value": true }}, "flow_size_bytes": {{ "value": 50000000 }},

@@ -41,7 +41,10 @@ type Failure = Box<dyn std::error::Error>;
 /// # Errors
 /// None; that valgrind is missing is told in the report.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
-    let selections = args.selections.unwrap_or(if common.quick { 200 } else { 20_000 }).max(1);
+    let selections = args
+        .selections
+        .unwrap_or(if common.quick { 200 } else { 20_000 })
+        .max(1);
     let mut report = Report::new("race", "A selection among twelve candidates");
     report.setting("selections", selections);
     report.setting("runs", common.runs());
@@ -96,9 +99,15 @@ impl Case {
     fn new(is_warm: bool) -> Self {
         let network: Arc<str> = "home".into();
         let mut cache = Cache::new(Limits::default());
-        let won = Outcome::Won { took: Duration::from_millis(20) };
+        let won = Outcome::Won {
+            took: Duration::from_millis(20),
+        };
         for number in 0..1023 {
-            let other = Candidate::new(CandidateId(0), "tcp", format!("192.0.2.{}:{number}", number % 256));
+            let other = Candidate::new(
+                CandidateId(0),
+                "tcp",
+                format!("192.0.2.{}:{number}", number % 256),
+            );
             cache.record(Key::of(&network, &other), won, Duration::ZERO);
         }
         let candidates: Vec<Candidate> = (0..CANDIDATES).map(candidate).collect();
@@ -106,7 +115,12 @@ impl Case {
             // The best of all: nothing that is preferred to it is untried.
             cache.record(Key::of(&network, &candidates[3]), won, Duration::ZERO);
         }
-        Self { network, cache, candidates, is_warm }
+        Self {
+            network,
+            cache,
+            candidates,
+            is_warm,
+        }
     }
 
     fn work(&mut self, times: u32) {
@@ -133,8 +147,16 @@ fn select(network: &Arc<str>, cache: &mut Cache, candidates: &[Candidate], is_wa
     });
     let candidates = known.collect();
     let mut race = Race::new(Profile::RFC8305, Request::default(), Questions::default(), now);
-    let actions = race.on(Event::Found { question: None, candidates }, now);
-    let Some(Action::Start(first)) = actions.first() else { panic!("{actions:?}") };
+    let actions = race.on(
+        Event::Found {
+            question: None,
+            candidates,
+        },
+        now,
+    );
+    let Some(Action::Start(first)) = actions.first() else {
+        panic!("{actions:?}")
+    };
     let later = now + Duration::from_millis(20);
     for action in black_box(race.on(Event::Connected(*first), later)) {
         if let Action::Record(id, outcome) = action

@@ -23,14 +23,34 @@ pub(crate) struct Args {
 
 /// The pairs: Linux at both ends is what the others are compared with, in the same manner.
 const PAIRS: [Constellation; 4] = [
-    Constellation { client: Stack::Linux, server: Stack::Linux, medium: Medium::Veth },
-    Constellation { client: Stack::Hawser, server: Stack::Linux, medium: Medium::Veth },
-    Constellation { client: Stack::Linux, server: Stack::Hawser, medium: Medium::Veth },
-    Constellation { client: Stack::Hawser, server: Stack::Hawser, medium: Medium::Veth },
+    Constellation {
+        client: Stack::Linux,
+        server: Stack::Linux,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Hawser,
+        server: Stack::Linux,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Linux,
+        server: Stack::Hawser,
+        medium: Medium::Veth,
+    },
+    Constellation {
+        client: Stack::Hawser,
+        server: Stack::Hawser,
+        medium: Medium::Veth,
+    },
 ];
 
 fn name(constellation: &Constellation, sleeps: bool) -> String {
-    format!("{}, {}", constellation.name(), if sleeps { "asleep" } else { "spinning" })
+    format!(
+        "{}, {}",
+        constellation.name(),
+        if sleeps { "asleep" } else { "spinning" }
+    )
 }
 
 /// Runs the bench.
@@ -39,28 +59,46 @@ fn name(constellation: &Constellation, sleeps: bool) -> String {
 /// When no measurement is possible here at all.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     stage::prepare()?;
-    let rounds = args.rounds.unwrap_or(if common.quick { 500 } else { 20_000 }).max(4);
-    let mut report = Report::new("rr", format!("Round trip, {} bytes each way: client → server", args.size));
+    let rounds = args
+        .rounds
+        .unwrap_or(if common.quick { 500 } else { 20_000 })
+        .max(4);
+    let mut report = Report::new(
+        "rr",
+        format!("Round trip, {} bytes each way: client → server", args.size),
+    );
     report.setting("rounds", rounds);
     report.setting("runs", common.runs());
     report.setting("engine", &common.engine);
-    report.setting("Linux", "cubic by socket option, no Nagle; spinning: non-blocking reads");
+    report.setting(
+        "Linux",
+        "cubic by socket option, no Nagle; spinning: non-blocking reads",
+    );
     let manners: &[bool] = if args.spinning { &[false] } else { &[false, true] };
-    let wanted: Vec<(Constellation, bool)> =
-        manners.iter().flat_map(|sleeps| PAIRS.map(|pair| (pair, *sleeps))).collect();
+    let wanted: Vec<(Constellation, bool)> = manners
+        .iter()
+        .flat_map(|sleeps| PAIRS.map(|pair| (pair, *sleeps)))
+        .collect();
     let results = alternate(common, "rr", &wanted, |(constellation, sleeps)| {
         let rounds = if *sleeps { rounds / 4 } else { rounds };
-        let plan = Echo { peer: stage::server(), warm_up: rounds / 10, rounds, size: args.size };
+        let plan = Echo {
+            peer: stage::server(),
+            warm_up: rounds / 10,
+            rounds,
+            size: args.size,
+        };
         measure(constellation, *sleeps, &common.engine, plan)
     });
     for ((constellation, sleeps), result) in wanted.iter().zip(results) {
-        report.rows.push(row(name(constellation, *sleeps), result, |samples| {
-            vec![
-                Metric::new("p50", "µs", Better::Lower, column(samples, 0)),
-                Metric::new("p90", "µs", Better::Lower, column(samples, 1)),
-                Metric::new("p99", "µs", Better::Lower, column(samples, 2)),
-            ]
-        }));
+        report
+            .rows
+            .push(row(name(constellation, *sleeps), result, |samples| {
+                vec![
+                    Metric::new("p50", "µs", Better::Lower, column(samples, 0)),
+                    Metric::new("p90", "µs", Better::Lower, column(samples, 1)),
+                    Metric::new("p99", "µs", Better::Lower, column(samples, 2)),
+                ]
+            }));
     }
     report.against(|row| Some(name(&PAIRS[0], row.ends_with("asleep"))));
     Ok(report)
@@ -69,16 +107,31 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
 /// Percentiles in microseconds.
 fn measure(constellation: &Constellation, sleeps: bool, engine: &str, plan: Echo) -> io::Result<Vec<f64>> {
     let params = vec!["NAGLE=false".to_owned()];
-    let manner = Manner { sleeps, engine: engine.to_owned(), params, patience_s: 60 };
-    let (client, server) =
-        stage::run(constellation, &manner, Work::Ping(plan.clone()), Work::Pong(plan.clone()))?;
+    let manner = Manner {
+        sleeps,
+        engine: engine.to_owned(),
+        params,
+        patience_s: 60,
+    };
+    let (client, server) = stage::run(
+        constellation,
+        &manner,
+        Work::Ping(plan.clone()),
+        Work::Pong(plan.clone()),
+    )?;
     let expected = 2 * u64::from(plan.warm_up + plan.rounds) * plan.size as u64;
     if server.bytes != expected {
-        return Err(io::Error::other(format!("{} bytes of {expected} were echoed", server.bytes)));
+        return Err(io::Error::other(format!(
+            "{} bytes of {expected} were echoed",
+            server.bytes
+        )));
     }
     let times = &client.round_trips_ns;
-    let percentile =
-        |share: f64| times.get((times.len() as f64 * share) as usize).map(|t| *t as f64 / 1000.0);
+    let percentile = |share: f64| {
+        times
+            .get((times.len() as f64 * share) as usize)
+            .map(|t| *t as f64 / 1000.0)
+    };
     let figures: Option<Vec<f64>> = [0.5, 0.9, 0.99].into_iter().map(percentile).collect();
     figures.ok_or_else(|| io::Error::other("no round trip was measured"))
 }

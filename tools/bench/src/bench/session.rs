@@ -64,9 +64,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let large = args.size.unwrap_or(if common.quick { 8 } else { 32 }) << 20;
     let small = large / 4;
-    let mut report =
-        Report::new("session", "Instructions of both ends of a transfer over loopback, TLS included");
-    report.setting("transfers", format!("{} and {} MiB, the difference counts", small >> 20, large >> 20));
+    let mut report = Report::new(
+        "session",
+        "Instructions of both ends of a transfer over loopback, TLS included",
+    );
+    report.setting(
+        "transfers",
+        format!("{} and {} MiB, the difference counts", small >> 20, large >> 20),
+    );
     for transport in ["tcp", "quic"] {
         for layer in ["bare", "session"] {
             let run = |bytes: u64| {
@@ -74,13 +79,25 @@ pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box
             };
             let counted = run(small).and_then(|before| Ok((run(large)?, before)));
             let each = counted.map(|(after, before)| (after - before) as f64 / (large - small) as f64);
-            let result = each.map(|each| vec![vec![each]]).map_err(|error| error.to_string());
-            report.rows.push(row(format!("{transport}, {layer}"), result, |samples| {
-                vec![Metric::new("per byte", "instructions", Better::Lower, super::column(samples, 0))]
-            }));
+            let result = each
+                .map(|each| vec![vec![each]])
+                .map_err(|error| error.to_string());
+            report
+                .rows
+                .push(row(format!("{transport}, {layer}"), result, |samples| {
+                    vec![Metric::new(
+                        "per byte",
+                        "instructions",
+                        Better::Lower,
+                        super::column(samples, 0),
+                    )]
+                }));
         }
     }
-    report.against(|name| name.split_once(',').map(|(transport, _)| format!("{transport}, bare")));
+    report.against(|name| {
+        name.split_once(',')
+            .map(|(transport, _)| format!("{transport}, bare"))
+    });
     Ok(report)
 }
 
@@ -89,7 +106,9 @@ pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box
 /// # Errors
 /// When it fails.
 pub(crate) fn once(args: &Once) -> Result<(), Box<dyn std::error::Error>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     let quic = args.transport == "quic";
     let done = runtime.block_on(async {
         match args.layer.as_str() {
@@ -126,7 +145,10 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         (Box::new(near), Box::new(far))
     } else {
         let door = Door::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
-        let client = TlsClient { config: trust, name: ServerName::try_from("localhost")? };
+        let client = TlsClient {
+            config: trust,
+            name: ServerName::try_from("localhost")?,
+        };
         let options = TcpOptions::default();
         let connecting = hawser_carrier_tcp::connect(door.local()?, None, &options, Some(&client));
         let accepting = async { door.accept().await?.welcome().await };
@@ -175,15 +197,29 @@ impl House {
     /// A session over these transports, one carrier each.
     fn call(&self, transports: &[&str]) -> Result<Session, Failure> {
         let address = |name: &str| {
-            let found = self.server.addresses().iter().find(|(transport, _)| *transport == name);
-            found.map(|(_, address)| *address).ok_or("the server has no such door")
+            let found = self
+                .server
+                .addresses()
+                .iter()
+                .find(|(transport, _)| *transport == name);
+            found
+                .map(|(_, address)| *address)
+                .ok_or("the server has no such door")
         };
         let mut ways = Vec::new();
         for (path, transport) in transports.iter().enumerate() {
             let peer = address(transport)?;
             let way = match *transport {
-                "quic" => Way::Quic { peer, local: None, options: QuicOptions::default() },
-                _ => Way::Tcp { peer, local: None, options: TcpOptions::default() },
+                "quic" => Way::Quic {
+                    peer,
+                    local: None,
+                    options: QuicOptions::default(),
+                },
+                _ => Way::Tcp {
+                    peer,
+                    local: None,
+                    options: TcpOptions::default(),
+                },
             };
             ways.push((way, Candidate::new(path as u32)));
         }
@@ -226,19 +262,27 @@ async fn over_session(quic: bool, bytes: u64) -> Result<(), Failure> {
 /// # Errors
 /// When sessions cannot be had.
 pub(crate) fn crowd(args: &CrowdArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
-    let sessions = args.sessions.unwrap_or(if common.quick { 30 } else { 300 }).max(1);
+    let sessions = args
+        .sessions
+        .unwrap_or(if common.quick { 30 } else { 300 })
+        .max(1);
     rlimit::increase_nofile_limit(16_384)?;
     let mut report = Report::new("crowd", "Many sessions of three carriers at once on one server");
     report.setting("sessions", sessions);
     for mix in [["tcp", "tcp", "tcp"], ["tcp", "tcp", "quic"]] {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
         let figures = runtime.block_on(hold(sessions, &mix));
         runtime.shutdown_timeout(Duration::from_secs(1));
         let name = mix.join(" + ");
         let figures = match figures {
             Ok(figures) => figures,
             Err(error) => {
-                report.rows.push(row(name, Err(error.to_string()), |_| Vec::new()));
+                report
+                    .rows
+                    .push(row(name, Err(error.to_string()), |_| Vec::new()));
                 continue;
             }
         };
@@ -252,7 +296,12 @@ pub(crate) fn crowd(args: &CrowdArgs, common: &Common) -> Result<Report, Box<dyn
                     vec![figures.memory],
                 ),
                 Metric::new("opened", "sessions/s", Better::Higher, vec![figures.opened]),
-                Metric::new("a round trip over all at once", "ms", Better::Lower, vec![figures.round_trip]),
+                Metric::new(
+                    "a round trip over all at once",
+                    "ms",
+                    Better::Lower,
+                    vec![figures.round_trip],
+                ),
             ],
         ));
     }
@@ -290,7 +339,11 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
         stream.write_bytes(Bytes::from_static(b"a question")).await?;
         stream.shutdown().await?;
         let answer = stream.read_bytes().await?;
-        if answer.as_ref() == b"an answer" { Ok::<_, Failure>(()) } else { Err("no answer came".into()) }
+        if answer.as_ref() == b"an answer" {
+            Ok::<_, Failure>(())
+        } else {
+            Err("no answer came".into())
+        }
     });
     let answering = there.iter().map(|session| async {
         let mut stream = session.accept().await?;
@@ -306,7 +359,11 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
     tokio::time::timeout(PATIENCE, all).await??;
     let round_trip = began.elapsed().as_secs_f64() * 1e3;
     drop((first, first_there));
-    Ok(Figures { memory: held as f64 / (2 * sessions) as f64, opened: sessions as f64 / took, round_trip })
+    Ok(Figures {
+        memory: held as f64 / (2 * sessions) as f64,
+        opened: sessions as f64 / took,
+        round_trip,
+    })
 }
 
 /// Waits until each session has so many carriers.
@@ -324,5 +381,6 @@ async fn until_joined(sessions: &[Session], carriers: usize) -> Result<(), Failu
 }
 
 fn is_live(path: &hawser::session::PathInfo) -> bool {
-    path.report.is_some_and(|report| report.state == hawser::session::PathState::Live)
+    path.report
+        .is_some_and(|report| report.state == hawser::session::PathState::Live)
 }

@@ -71,7 +71,9 @@ impl Running {
                 pair.open(1)?;
                 Ok(Running::Hawser(Box::new(pair)))
             }
-            Subject::Smoltcp => Ok(Running::Smoltcp(Box::new(Peers::new((window_kib as usize) << 10)?))),
+            Subject::Smoltcp => Ok(Running::Smoltcp(Box::new(Peers::new(
+                (window_kib as usize) << 10,
+            )?))),
         }
     }
 
@@ -98,14 +100,20 @@ impl Running {
 /// When an engine does not exist.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let seconds = args.seconds.unwrap_or(if common.quick { 0.1 } else { 1.0 });
-    let mut report =
-        Report::new("stack", format!("Two stacks on one core, ring to ring, packets of {MTU} bytes"));
+    let mut report = Report::new(
+        "stack",
+        format!("Two stacks on one core, ring to ring, packets of {MTU} bytes"),
+    );
     report.setting("seconds", seconds);
     report.setting("runs", common.runs());
     report.setting("window", format!("{} KiB", args.window));
     report.setting("params", args.params.join(","));
     report.setting("checksums", "none, on either stack");
-    let engines = if args.engines.is_empty() { vec![common.engine.clone()] } else { args.engines.clone() };
+    let engines = if args.engines.is_empty() {
+        vec![common.engine.clone()]
+    } else {
+        args.engines.clone()
+    };
     for name in &engines {
         engine::program(name, &[])?;
     }
@@ -141,5 +149,9 @@ fn measure(subject: &Subject, args: &Args, seconds: f64) -> Result<Vec<f64>, Fai
     let took = begin.elapsed().as_secs_f64();
     let traffic = running.traffic() - before;
     let both = traffic.data + traffic.answers;
-    Ok(vec![traffic.data as f64 / took, both as f64 / took, traffic.bytes as f64 * 8.0 / 1e9 / took])
+    Ok(vec![
+        traffic.data as f64 / took,
+        both as f64 / took,
+        traffic.bytes as f64 * 8.0 / 1e9 / took,
+    ])
 }

@@ -48,7 +48,11 @@ impl Handwritten {
 /// calls, or by records. What comes back depends on all of them, and is the same either way.
 pub(crate) fn cost(direct: bool, data: bool, events: u64) -> u64 {
     let params = tables::defaults();
-    let run = if direct { ffi::abi_cost_direct } else { ffi::abi_cost_records };
+    let run = if direct {
+        ffi::abi_cost_direct
+    } else {
+        ffi::abi_cost_records
+    };
     // SAFETY: the params are as many as the C side has; it keeps no address.
     unsafe { run(params.as_ptr(), u32::from(data), events) }
 }
@@ -70,8 +74,13 @@ impl Program for Handwritten {
     fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
         let no_net = NET_ZERO;
         let no_op: Op = bytemuck::Zeroable::zeroed();
-        let nothing =
-            Packet { net: &no_net, head: &[], tail: &[], addr: 0, csum: hawser_ir::abi::Csum::Complete };
+        let nothing = Packet {
+            net: &no_net,
+            head: &[],
+            tail: &[],
+            addr: 0,
+            csum: hawser_ir::abi::Csum::Complete,
+        };
         let (packet, op) = match &input {
             Input::Packet(packet) => (packet, &no_op),
             Input::App(_, op) => (&nothing, *op),
@@ -80,7 +89,12 @@ impl Program for Handwritten {
         let packet = RawPacket::of(packet);
         let room = out.room(LARGEST_EVENT);
         let span = room.as_mut_ptr_range();
-        let mut events = Events { at: span.start.cast(), end: span.end.cast(), count: 0, most: 1 };
+        let mut events = Events {
+            at: span.start.cast(),
+            end: span.end.cast(),
+            count: 0,
+            most: 1,
+        };
         // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
         // call and hold what they say; `events` spans room for the largest event, and each parser
         // gives one at most.
@@ -98,7 +112,8 @@ impl Program for Handwritten {
             return Err(error);
         }
         let written = (events.at as usize).wrapping_sub(span.start as usize);
-        out.commit(written, |number| self.event_bytes(number)).map_err(|_| ParseError::Events)
+        out.commit(written, |number| self.event_bytes(number))
+            .map_err(|_| ParseError::Events)
     }
 
     fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
@@ -107,9 +122,16 @@ impl Program for Handwritten {
         }
         let size = self.event_bytes(event_header(event).event).unwrap_or(usize::MAX);
         let context = |type_: u32| sizes()[type_ as usize];
-        let keyed = memory.keyed.as_ref().is_none_or(|(id, bytes)| holds(bytes, context(id.0)));
+        let keyed = memory
+            .keyed
+            .as_ref()
+            .is_none_or(|(id, bytes)| holds(bytes, context(id.0)));
         let creates = tables::creates(event_header(event).event);
-        let fresh = memory.fresh.as_ref().zip(creates).is_none_or(|(bytes, id)| holds(bytes, context(id.0)));
+        let fresh = memory
+            .fresh
+            .as_ref()
+            .zip(creates)
+            .is_none_or(|(bytes, id)| holds(bytes, context(id.0)));
         if !(event.len() >= size && event.as_ptr().align_offset(8) == 0 && keyed && fresh) {
             return Outcome::Done;
         }
@@ -125,7 +147,11 @@ impl Program for Handwritten {
         };
         let wanted = out.wanted();
         let span = out.room(RECORD_BYTES).as_mut_ptr_range();
-        let mut records = Records { at: span.start.cast(), end: span.end.cast(), wanted };
+        let mut records = Records {
+            at: span.start.cast(),
+            end: span.end.cast(),
+            wanted,
+        };
         // SAFETY: event and contexts are aligned and as large as the C structures, as was just
         // compared; they do not overlap, being borrowed exclusively; `records` has room for the
         // worst case of any chain.

@@ -45,7 +45,9 @@ impl Lane {
     /// Room for one packet of `len` bytes, which `write` fills; false when the lane is full.
     pub(crate) fn put(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
         let Some(mut slot) = self.slot() else { return false };
-        let Some(room) = slot.bytes.get_mut(..len) else { return false };
+        let Some(room) = slot.bytes.get_mut(..len) else {
+            return false;
+        };
         write(room);
         slot.len = len;
         self.waiting.push_back(slot);
@@ -59,7 +61,10 @@ impl Lane {
         }
         let more = self.made < SLOTS;
         self.made += usize::from(more);
-        more.then(|| Slot { bytes: Box::new([0; 2048]), len: 0 })
+        more.then(|| Slot {
+            bytes: Box::new([0; 2048]),
+            len: 0,
+        })
     }
 
     /// Whether a packet can be put in.
@@ -97,7 +102,12 @@ impl End {
             gso_max: 0,
             rx_queue_bytes: (SLOTS * MTU) as u64,
         };
-        End { caps, outward: Rc::clone(outward), inward: Rc::clone(inward), batch: Vec::new() }
+        End {
+            caps,
+            outward: Rc::clone(outward),
+            inward: Rc::clone(inward),
+            batch: Vec::new(),
+        }
     }
 }
 
@@ -114,7 +124,13 @@ impl Wire for End {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: self.batch[i].packet(), tail: &[], csum: Csum::Complete, seg_size: 0, at: 0 }
+        RxFrame {
+            head: self.batch[i].packet(),
+            tail: &[],
+            csum: Csum::Complete,
+            seg_size: 0,
+            at: 0,
+        }
     }
 
     fn release(&mut self) {

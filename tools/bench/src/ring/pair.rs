@@ -40,7 +40,11 @@ impl Host {
         let mut config = StackConfig::new(interface, u64::from(number));
         config.ephemeral = 1024..=65_535;
         let stack = Stack::new(program, config, end.caps())?;
-        Ok(Host { stack, end, notices: Vec::new() })
+        Ok(Host {
+            stack,
+            end,
+            notices: Vec::new(),
+        })
     }
 
     /// Does all that is to be done at this time; true when that was anything.
@@ -85,9 +89,18 @@ impl Pair {
         let lanes = [Shared::default(), Shared::default()];
         let client = Host::new(Arc::clone(program), 1, End::new(&lanes[0], &lanes[1]))?;
         let server = Host::new(Arc::clone(program), 2, End::new(&lanes[1], &lanes[0]))?;
-        let chunk =
-            (0..CHUNK).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0]).collect();
-        Ok(Pair { client, server, lanes, now: 1_000_000, bytes: 0, chunk, flows: Vec::new() })
+        let chunk = (0..CHUNK)
+            .map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
+            .collect();
+        Ok(Pair {
+            client,
+            server,
+            lanes,
+            now: 1_000_000,
+            bytes: 0,
+            chunk,
+            flows: Vec::new(),
+        })
     }
 
     /// Opens connections until there are `count`.
@@ -98,7 +111,9 @@ impl Pair {
         while self.flows.len() < count {
             let port = PORT + (self.flows.len() / PER_PORT) as u16;
             if self.flows.len().is_multiple_of(PER_PORT) {
-                self.server.stack.listen(self.now, address(2, port), OPENING as u32)?;
+                self.server
+                    .stack
+                    .listen(self.now, address(2, port), OPENING as u32)?;
             }
             let room = PER_PORT - self.flows.len() % PER_PORT;
             self.open_some(port, OPENING.min(count - self.flows.len()).min(room))?;
@@ -150,7 +165,10 @@ impl Pair {
         let until = self.now + time;
         loop {
             self.settle()?;
-            let next = [&self.client, &self.server].into_iter().filter_map(|h| h.stack.next_deadline()).min();
+            let next = [&self.client, &self.server]
+                .into_iter()
+                .filter_map(|h| h.stack.next_deadline())
+                .min();
             match next.filter(|next| *next <= until) {
                 Some(next) => self.now = self.now.max(next),
                 None => break,
@@ -202,7 +220,9 @@ impl Pair {
     /// When a connection fails.
     pub(crate) fn round(&mut self, len: usize, batch: usize) -> Result<(), Failure> {
         let count = self.flows.len();
-        let stride = (count * 2 / 3..).find(|s| *s > 0 && gcd(*s, count) == 1).unwrap_or(1);
+        let stride = (count * 2 / 3..)
+            .find(|s| *s > 0 && gcd(*s, count) == 1)
+            .unwrap_or(1);
         let (mut out, begin) = (vec![0; len.max(1)], self.now);
         let mut at = 0;
         for first in (0..count).step_by(batch) {
@@ -210,7 +230,9 @@ impl Pair {
             let batch = batch.min(count - first);
             for _ in 0..batch {
                 at = (at + stride) % count;
-                self.client.stack.send(self.now, self.flows[at].0, &self.chunk[..len])?;
+                self.client
+                    .stack
+                    .send(self.now, self.flows[at].0, &self.chunk[..len])?;
             }
             self.settle()?;
             for (handle, notice) in std::mem::take(&mut self.server.notices) {
@@ -228,7 +250,11 @@ impl Pair {
     /// What went over the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let packets = |lane: &Shared| lane.borrow().packets;
-        Traffic { data: packets(&self.lanes[0]), answers: packets(&self.lanes[1]), bytes: self.bytes }
+        Traffic {
+            data: packets(&self.lanes[0]),
+            answers: packets(&self.lanes[1]),
+            bytes: self.bytes,
+        }
     }
 
     /// Bytes that both stacks hold for applications: to be sent, and received.
@@ -273,7 +299,10 @@ mod tests {
             assert!(traffic.bytes >= 1 << 20);
             // 1500 less two headers of 20 and a timestamp option of 12.
             assert!(traffic.data >= (1 << 20) / 1448, "{engine}: {traffic:?}");
-            assert!(traffic.answers > 0 && traffic.answers <= traffic.data, "{engine}: {traffic:?}");
+            assert!(
+                traffic.answers > 0 && traffic.answers <= traffic.data,
+                "{engine}: {traffic:?}"
+            );
         }
     }
 

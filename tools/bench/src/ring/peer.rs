@@ -54,11 +54,20 @@ impl Device for End {
             return None;
         }
         let slot = self.inward.borrow_mut().take()?;
-        Some((Received { slot, lane: Rc::clone(&self.inward) }, Sending(Rc::clone(&self.outward))))
+        Some((
+            Received {
+                slot,
+                lane: Rc::clone(&self.inward),
+            },
+            Sending(Rc::clone(&self.outward)),
+        ))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Sending> {
-        self.outward.borrow().has_room().then(|| Sending(Rc::clone(&self.outward)))
+        self.outward
+            .borrow()
+            .has_room()
+            .then(|| Sending(Rc::clone(&self.outward)))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -80,7 +89,10 @@ struct Host {
 
 impl Host {
     fn new(number: u8, outward: &Shared, inward: &Shared, window: usize) -> Host {
-        let mut end = End { outward: Rc::clone(outward), inward: Rc::clone(inward) };
+        let mut end = End {
+            outward: Rc::clone(outward),
+            inward: Rc::clone(inward),
+        };
         let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut end, Instant::ZERO);
         interface.update_ip_addrs(|list| {
             // The list is empty, and has room for one at least.
@@ -88,7 +100,12 @@ impl Host {
         });
         let mut sockets = SocketSet::new(Vec::new());
         let socket = sockets.add(socket(window));
-        Host { end, interface, sockets, socket }
+        Host {
+            end,
+            interface,
+            sockets,
+            socket,
+        }
     }
 
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
@@ -124,11 +141,25 @@ impl Peers {
         let lanes = [Shared::default(), Shared::default()];
         let client = Host::new(1, &lanes[0], &lanes[1], window);
         let server = Host::new(2, &lanes[1], &lanes[0], window);
-        let mut peers = Peers { client, server, lanes, now: STEP, bytes: 0, chunk: vec![7; CHUNK] };
+        let mut peers = Peers {
+            client,
+            server,
+            lanes,
+            now: STEP,
+            bytes: 0,
+            chunk: vec![7; CHUNK],
+        };
         peers.server.socket().listen(PORT).map_err(|e| e.to_string())?;
-        let Host { interface, sockets, socket, .. } = &mut peers.client;
+        let Host {
+            interface,
+            sockets,
+            socket,
+            ..
+        } = &mut peers.client;
         let client = sockets.get_mut::<tcp::Socket<'_>>(*socket);
-        client.connect(interface.context(), (address(2), PORT), 49_152).map_err(|e| e.to_string())?;
+        client
+            .connect(interface.context(), (address(2), PORT), 49_152)
+            .map_err(|e| e.to_string())?;
         for _ in 0..100 {
             peers.turn();
         }
@@ -182,7 +213,11 @@ impl Peers {
     /// What went over the wire so far.
     pub(crate) fn traffic(&self) -> Traffic {
         let packets = |lane: &Shared| lane.borrow().packets;
-        Traffic { data: packets(&self.lanes[0]), answers: packets(&self.lanes[1]), bytes: self.bytes }
+        Traffic {
+            data: packets(&self.lanes[0]),
+            answers: packets(&self.lanes[1]),
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -196,6 +231,9 @@ mod tests {
         let before = peers.traffic();
         peers.bulk(1 << 20).unwrap();
         let traffic = peers.traffic() - before;
-        assert!(traffic.bytes >= 1 << 20 && traffic.data >= (1 << 20) / 1460, "{traffic:?}");
+        assert!(
+            traffic.bytes >= 1 << 20 && traffic.data >= (1 << 20) / 1460,
+            "{traffic:?}"
+        );
     }
 }

@@ -33,7 +33,13 @@ impl Window {
     fn open(plan: &Bulk) -> Window {
         let from = Duration::from_secs_f64(plan.warm_up_s);
         let until = from + Duration::from_secs_f64(plan.seconds);
-        Window { from, until, begin: Instant::now(), start: None, end: None }
+        Window {
+            from,
+            until,
+            begin: Instant::now(),
+            start: None,
+            end: None,
+        }
     }
 
     /// Notes where things stand; true once the time is over.

@@ -31,7 +31,13 @@ impl Hawser {
     /// # Errors
     /// What is wrong with the orders, or the device.
     pub(crate) fn new(spec: &Spec) -> io::Result<Hawser> {
-        let StackKind::Hawser { device, kernel, engine, params } = &spec.stack else {
+        let StackKind::Hawser {
+            device,
+            kernel,
+            engine,
+            params,
+        } = &spec.stack
+        else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let program = engine::program(engine, params).map_err(io::Error::other)?;
@@ -40,7 +46,13 @@ impl Hawser {
         setup.kernel_addresses.extend(*kernel);
         let endpoint = host::open(program, &setup).map_err(io::Error::other)?;
         let address = SocketAddr::new(spec.address.0, 0);
-        Ok(Hawser { endpoint, address, sleeps: spec.sleeps, listener: None, open: Vec::new() })
+        Ok(Hawser {
+            endpoint,
+            address,
+            sleeps: spec.sleeps,
+            listener: None,
+            open: Vec::new(),
+        })
     }
 }
 
@@ -48,12 +60,17 @@ impl Transport for Hawser {
     type Connection = Handle;
 
     fn listen(&mut self, port: u16) -> io::Result<()> {
-        self.listener = Some(self.endpoint.listen(SocketAddr::new(self.address.ip(), port), BACKLOG)?);
+        self.listener = Some(
+            self.endpoint
+                .listen(SocketAddr::new(self.address.ip(), port), BACKLOG)?,
+        );
         Ok(())
     }
 
     fn accept(&mut self) -> io::Result<Option<Handle>> {
-        let Some(listener) = self.listener else { return Ok(None) };
+        let Some(listener) = self.listener else {
+            return Ok(None);
+        };
         let accepted = ready(self.endpoint.accept(listener))?;
         self.open.extend(accepted);
         Ok(accepted)
@@ -98,7 +115,10 @@ impl Transport for Hawser {
     }
 
     fn left_over(&mut self) -> io::Result<Option<u64>> {
-        for handle in std::mem::take(&mut self.open).into_iter().chain(self.listener.take()) {
+        for handle in std::mem::take(&mut self.open)
+            .into_iter()
+            .chain(self.listener.take())
+        {
             self.endpoint.close(handle);
         }
         let begin = Instant::now();

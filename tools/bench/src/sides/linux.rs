@@ -89,7 +89,11 @@ impl Transport for Linux {
 
     fn listen(&mut self, port: u16) -> io::Result<()> {
         // The kernel's end of a TUN device gets its address when the other side opens it.
-        let any: IpAddr = if self.address.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+        let any: IpAddr = if self.address.is_ipv4() {
+            [0; 4].into()
+        } else {
+            [0u16; 8].into()
+        };
         let listener = TcpListener::bind(SocketAddr::new(any, port))?;
         linux_tcp::set_congestion_control(&listener, CONGESTION_CONTROL)?;
         listener.set_nonblocking(self.waiting != Waiting::InCalls)?;
@@ -99,7 +103,9 @@ impl Transport for Linux {
     }
 
     fn accept(&mut self) -> io::Result<Option<usize>> {
-        let Some(listener) = &self.listener else { return Ok(None) };
+        let Some(listener) = &self.listener else {
+            return Ok(None);
+        };
         match ready(listener.accept())? {
             Some((stream, _)) => self.insert(stream, false).map(Some),
             None => Ok(None),

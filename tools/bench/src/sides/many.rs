@@ -57,7 +57,9 @@ fn open_and_close<T: Transport>(stack: &mut T, plan: &Many, total: u32, at_once:
             stack.turn(Some(NAP), &mut changed)?;
         }
         for connection in &changed {
-            let Some(at) = active.iter().position(|(c, _)| c == connection) else { continue };
+            let Some(at) = active.iter().position(|(c, _)| c == connection) else {
+                continue;
+            };
             if advance(stack, &mut active[at])? {
                 active.swap_remove(at);
                 done += 1;
@@ -114,7 +116,9 @@ pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Told
             changed.push(connection);
         }
         for connection in &changed {
-            let Some(at) = active.iter().position(|c| c == connection) else { continue };
+            let Some(at) = active.iter().position(|c| c == connection) else {
+                continue;
+            };
             if answer(stack, *connection)? {
                 active.swap_remove(at);
                 done += 1;

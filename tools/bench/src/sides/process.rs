@@ -32,10 +32,17 @@ impl Side {
         let (Some(orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("a side without pipes"));
         };
-        let mut side = Side { child, orders, lines: BufReader::new(output), name };
+        let mut side = Side {
+            child,
+            orders,
+            lines: BufReader::new(output),
+            name,
+        };
         match side.line()?.as_str() {
             "ready" => Ok(side),
-            other => Err(io::Error::other(format!("the {name} said `{other}` instead of `ready`"))),
+            other => Err(io::Error::other(format!(
+                "the {name} said `{other}` instead of `ready`"
+            ))),
         }
     }
 
@@ -62,7 +69,10 @@ impl Side {
         self.lines.read_line(&mut line)?;
         if line.is_empty() {
             let status = self.child.wait()?;
-            return Err(io::Error::other(format!("the {} ended early ({status})", self.name)));
+            return Err(io::Error::other(format!(
+                "the {} ended early ({status})",
+                self.name
+            )));
         }
         match line.strip_prefix(FAILED) {
             Some(why) => Err(io::Error::other(why.trim_end().to_owned())),

@@ -73,17 +73,28 @@ impl Smoltcp {
         let mut device = Tap(TunTapInterface::new(name, Medium::Ethernet)?);
         let mut netlink = Netlink::open().map_err(io::Error::other)?;
         netlink.set_queue(name, QUEUE_PACKETS).map_err(io::Error::other)?;
-        netlink.add_address(name, kernel.0, kernel.1).map_err(io::Error::other)?;
+        netlink
+            .add_address(name, kernel.0, kernel.1)
+            .map_err(io::Error::other)?;
         netlink.bring_up(name).map_err(io::Error::other)?;
         let config = Config::new(HardwareAddress::Ethernet(MAC));
         let mut interface = Interface::new(config, &mut device, Instant::now());
-        let IpAddr::V4(address) = spec.address.0 else { return Err(io::ErrorKind::Unsupported.into()) };
+        let IpAddr::V4(address) = spec.address.0 else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         interface.update_ip_addrs(|list| {
             // The list is empty, and has room for one at least.
             let _ = list.push(IpCidr::new(address.into(), spec.address.1));
         });
         let sockets = SocketSet::new(Vec::new());
-        Ok(Smoltcp { device, interface, sockets, sleeps: spec.sleeps, listening: None, open: Vec::new() })
+        Ok(Smoltcp {
+            device,
+            interface,
+            sockets,
+            sleeps: spec.sleeps,
+            listening: None,
+            open: Vec::new(),
+        })
     }
 
     fn socket(&mut self) -> tcp::Socket<'static> {
@@ -119,7 +130,9 @@ impl Transport for Smoltcp {
     }
 
     fn accept(&mut self) -> io::Result<Option<SocketHandle>> {
-        let Some((handle, port)) = self.listening else { return Ok(None) };
+        let Some((handle, port)) = self.listening else {
+            return Ok(None);
+        };
         if !self.sockets.get::<tcp::Socket<'_>>(handle).may_recv() {
             return Ok(None);
         }
@@ -132,9 +145,13 @@ impl Transport for Smoltcp {
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<SocketHandle> {
         let mut socket = self.socket();
-        let SocketAddr::V4(to) = to else { return Err(io::ErrorKind::Unsupported.into()) };
+        let SocketAddr::V4(to) = to else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
         let to = (IpAddress::Ipv4(*to.ip()), to.port());
-        socket.connect(self.interface.context(), to, LOCAL_PORT).map_err(io::Error::other)?;
+        socket
+            .connect(self.interface.context(), to, LOCAL_PORT)
+            .map_err(io::Error::other)?;
         let handle = self.sockets.add(socket);
         self.open.push(handle);
         Ok(handle)

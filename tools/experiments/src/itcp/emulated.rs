@@ -59,8 +59,9 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     let seconds = if context.quick { 10 } else { 60 };
     let mut outcome = Outcome::default();
     let missing = missing();
-    let mut plan: Vec<(Path, &[(&str, Sender)])> =
-        ROUND_TRIPS.map(|round_trip| (Path::new(round_trip, BUFFER), &CONTENDERS[..])).into();
+    let mut plan: Vec<(Path, &[(&str, Sender)])> = ROUND_TRIPS
+        .map(|round_trip| (Path::new(round_trip, BUFFER), &CONTENDERS[..]))
+        .into();
     if !context.quick {
         plan.extend(SWEPT.map(|buffer| (Path::new(ROUND_TRIPS[0], buffer), &CONTENDERS[..FASTS])));
     }
@@ -71,7 +72,9 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
         let mut runs = Vec::new();
         for (name, sender) in senders {
             if let (Sender::Kernel(_), Some(reason)) = (sender, &missing) {
-                outcome.lines.push(format!("SKIPPED: {name} at {place}: {reason}"));
+                outcome
+                    .lines
+                    .push(format!("SKIPPED: {name} at {place}: {reason}"));
                 continue;
             }
             (context.progress)(rows.len(), total, &format!("{name} at {place}"));
@@ -89,7 +92,9 @@ pub(crate) fn fast_lab(context: &Context<'_>) -> Result<Outcome, Error> {
     let title = format!("Total in {seconds} s, buffer {BUFFER} of the product, in the lab");
     figure_10(&mut outcome, &title, "figure-10", &groups);
     outcome.figures = json!({ "rows": rows, "seconds": seconds, "missing": missing });
-    outcome.configuration.push(("lab.toml".into(), network(Path::new(ROUND_TRIPS[0], BUFFER))));
+    outcome
+        .configuration
+        .push(("lab.toml".into(), network(Path::new(ROUND_TRIPS[0], BUFFER))));
     Ok(outcome)
 }
 
@@ -154,20 +159,33 @@ pub(super) fn transfer(
         let (seconds, received) = (began.elapsed().as_secs_f64(), told.received.load(Relaxed));
         let dropped = at.lost.get("queue").copied().unwrap_or_default();
         let overrun = at.lost.values().sum::<u64>() - dropped;
-        samples.push(Sample { seconds, received, dropped, overrun, ..sender });
+        samples.push(Sample {
+            seconds,
+            received,
+            dropped,
+            overrun,
+            ..sender
+        });
         look(seconds);
     }
     told.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
     drop(lab);
     taking.join().map_err(|_| "the receiver panicked")??;
-    Ok(Run { contender: name.into(), path, samples })
+    Ok(Run {
+        contender: name.into(),
+        path,
+        samples,
+    })
 }
 
 /// Sockets of this host may hold [`HELD`] bytes. Linux sets these limits by a machine's memory.
 fn buffers() -> std::io::Result<()> {
     for name in ["tcp_rmem", "tcp_wmem"] {
-        std::fs::write(format!("/proc/sys/net/ipv4/{name}"), format!("4096 131072 {HELD}"))?;
+        std::fs::write(
+            format!("/proc/sys/net/ipv4/{name}"),
+            format!("4096 131072 {HELD}"),
+        )?;
     }
     Ok(())
 }
@@ -226,7 +244,12 @@ fn send_by_linux(congestion: &str, to: SocketAddr, told: &Told) -> Result<(), Er
         let now = hawser_carrier_tcp::statistics(&SockRef::from(&stream));
         let again = now.retransmitted.div_ceil(now.mss.max(1) as u64);
         let round_trip_ms = now.srtt.as_secs_f64() * 1e3;
-        told.tell(Sample { window: now.window, round_trip_ms, again, ..Sample::default() });
+        told.tell(Sample {
+            window: now.window,
+            round_trip_ms,
+            again,
+            ..Sample::default()
+        });
     }
     Ok(())
 }
@@ -241,7 +264,10 @@ fn send_by_program(
     let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
     let own = IpAddr::from([10, 77, 0, 3]);
     let device = DeviceSpec::Packet("eth0".into());
-    let setup = Setup { buffer: Some(HELD), ..Setup::new(device, (own, 24)) };
+    let setup = Setup {
+        buffer: Some(HELD),
+        ..Setup::new(device, (own, 24))
+    };
     let mut endpoint = open(program, &setup)?;
     let bus = Bus::new();
     if steering.is_some() {
@@ -262,7 +288,12 @@ fn send_by_program(
             let look = |field| endpoint.observe(connection, field).unwrap_or_default();
             let (window, again) = (look("cc.cwnd"), look("retransmissions"));
             let round_trip_ms = look("srtt") as f64 / 1e6;
-            told.tell(Sample { window, round_trip_ms, again, ..Sample::default() });
+            told.tell(Sample {
+                window,
+                round_trip_ms,
+                again,
+                ..Sample::default()
+            });
         }
         if !busy {
             endpoint.wait(Some(EVERY))?;

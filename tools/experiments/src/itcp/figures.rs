@@ -12,15 +12,31 @@ const POINTS: usize = 300;
 /// Figure 9 of the runs over one path: throughput and window over time.
 pub(super) fn figure_9(outcome: &mut Outcome, title: &str, name: &str, runs: &[Run]) {
     let over_time = |of: &dyn Fn(&Run, f64, f64) -> f64| -> Vec<Line> {
-        runs.iter().map(|run| Line { name: run.contender.clone(), points: points(run, of) }).collect()
+        runs.iter()
+            .map(|run| Line {
+                name: run.contender.clone(),
+                points: points(run, of),
+            })
+            .collect()
     };
     let throughput = over_time(&|run, from, to| run.rate(from, to));
-    let axes = Axes { title: &format!("Throughput, {title}"), x: "seconds", y: "Mbit/s" };
-    outcome.drawings.push((format!("{name}-throughput"), lines(&axes, &throughput)));
+    let axes = Axes {
+        title: &format!("Throughput, {title}"),
+        x: "seconds",
+        y: "Mbit/s",
+    };
+    outcome
+        .drawings
+        .push((format!("{name}-throughput"), lines(&axes, &throughput)));
     let windows = over_time(&|run, _, to| run.at(to).window as f64 / 1448.0);
-    let axes =
-        Axes { title: &format!("Congestion window, {title}"), x: "seconds", y: "segments of 1448 bytes" };
-    outcome.drawings.push((format!("{name}-window"), lines(&axes, &windows)));
+    let axes = Axes {
+        title: &format!("Congestion window, {title}"),
+        x: "seconds",
+        y: "segments of 1448 bytes",
+    };
+    outcome
+        .drawings
+        .push((format!("{name}-window"), lines(&axes, &windows)));
 }
 
 /// A value for each of so many parts of the time.
@@ -41,10 +57,21 @@ pub(super) fn figure_10(outcome: &mut Outcome, title: &str, name: &str, groups: 
         .unwrap_or_default();
     let group = |(name, runs): &(String, Vec<Run>)| Group {
         name: name.clone(),
-        bars: runs.iter().map(|run| run.total() as f64 / 1e9).map(|total| (total, total, total)).collect(),
+        bars: runs
+            .iter()
+            .map(|run| run.total() as f64 / 1e9)
+            .map(|total| (total, total, total))
+            .collect(),
     };
-    let axes = Axes { title, x: "", y: "GB" };
-    outcome.drawings.push((name.into(), bars(&axes, &kinds, &groups.iter().map(group).collect::<Vec<_>>())));
+    let axes = Axes {
+        title,
+        x: "",
+        y: "GB",
+    };
+    outcome.drawings.push((
+        name.into(),
+        bars(&axes, &kinds, &groups.iter().map(group).collect::<Vec<_>>()),
+    ));
 }
 
 /// A run's line for people, and its figures; drops at start-up are those of the first `start` seconds.
@@ -61,9 +88,9 @@ pub(super) fn row(outcome: &mut Outcome, run: &Run, start: f64) -> Value {
     ));
     let overrun = run.at(f64::MAX).overrun;
     if overrun > 0 {
-        outcome
-            .lines
-            .push(format!("    this machine was too slow for {overrun} packets more: do not trust that"));
+        outcome.lines.push(format!(
+            "    this machine was too slow for {overrun} packets more: do not trust that"
+        ));
     }
     json!({
         "overrun": overrun,

@@ -38,16 +38,26 @@ pub(super) fn listen(path: Path, time: Duration, filters: &[Filter]) -> Result<V
 
 fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Through>, Error> {
     let name = Some(CONGESTION_CONTROL.to_owned());
-    let mut kernel =
-        Kernel::load(&Options { congestion_control: name, ring_bytes: RING, ..Options::default() })?;
+    let mut kernel = Kernel::load(&Options {
+        congestion_control: name,
+        ring_bytes: RING,
+        ..Options::default()
+    })?;
     // The other end has the port as well, and nothing that is acknowledged.
-    let only = hawser_linux::Filter { port: Some(PORT), ..hawser_linux::Filter::default() };
+    let only = hawser_linux::Filter {
+        port: Some(PORT),
+        ..hawser_linux::Filter::default()
+    };
     let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
     for filter in filters {
         let interval = Duration::from_nanos(filter.interval);
         ids.push(kernel.subscribe(
             Event::Acked,
-            hawser_linux::Filter { interval, frequency: filter.frequency, ..only },
+            hawser_linux::Filter {
+                interval,
+                frequency: filter.frequency,
+                ..only
+            },
         )?);
     }
     let mut heard: Vec<Vec<Nanos>> = vec![Vec::new(); ids.len()];

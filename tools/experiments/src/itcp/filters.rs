@@ -20,7 +20,11 @@ use crate::plot::{Axes, Line, lines};
 const INTERVALS_MS: [u64; 6] = [0, 1, 2, 5, 10, 50];
 /// Of the survivors, each so-manieth passes.
 const FREQUENCIES: [u32; 4] = [1, 2, 5, 10];
-const SENDER: Contender = Contender { name: "FAST", program: "tcp-fast", twares: false };
+const SENDER: Contender = Contender {
+    name: "FAST",
+    program: "tcp-fast",
+    twares: false,
+};
 
 /// When something was delivered, or happened.
 type Moments = Vec<Nanos>;
@@ -49,7 +53,12 @@ impl Tware for Listener {
 
 /// All filters, the open one first.
 fn all() -> Vec<Filter> {
-    let of = |ms: u64| FREQUENCIES.map(|frequency| Filter { interval: ms * 1_000_000, frequency });
+    let of = |ms: u64| {
+        FREQUENCIES.map(|frequency| Filter {
+            interval: ms * 1_000_000,
+            frequency,
+        })
+    };
     INTERVALS_MS.into_iter().flat_map(of).collect()
 }
 
@@ -58,12 +67,28 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     let heard = Arc::new(Mutex::new(vec![Vec::new(); filters.len()]));
     let bus = Bus::new();
     let (filters, ears) = (filters.to_vec(), heard.clone());
-    let tware =
-        move || -> Box<dyn Tware> { Box::new(Listener { filters: filters.clone(), heard: ears.clone() }) };
+    let tware = move || -> Box<dyn Tware> {
+        Box::new(Listener {
+            filters: filters.clone(),
+            heard: ears.clone(),
+        })
+    };
     let member = bus.attach("listener", Rights::all(), 1, tware)?;
-    let text = scenario_text(&SENDER, path, Times { seconds, every_ms: 1_000 }, &[]);
+    let text = scenario_text(
+        &SENDER,
+        path,
+        Times {
+            seconds,
+            every_ms: 1_000,
+        },
+        &[],
+    );
     let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
-    let watch = Watch { every: 1_000_000_000, fields: &[], told: &mut |_| {} };
+    let watch = Watch {
+        every: 1_000_000_000,
+        fields: &[],
+        told: &mut |_| {},
+    };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(member);
     let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -100,7 +125,12 @@ struct Row {
 impl Row {
     fn new(filter: Filter, happened: &[Nanos], delivered: usize) -> Row {
         let expected = model(happened, filter, Nanos::MAX);
-        Row { filter, happened: happened.len(), delivered, expected }
+        Row {
+            filter,
+            happened: happened.len(),
+            delivered,
+            expected,
+        }
     }
 }
 
@@ -111,7 +141,12 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
     for frequency in FREQUENCIES {
         let mut points = Vec::new();
         for row in rows.iter().filter(|row| row.filter.frequency == frequency) {
-            let Row { happened, delivered, expected, .. } = *row;
+            let Row {
+                happened,
+                delivered,
+                expected,
+                ..
+            } = *row;
             let interval = row.filter.interval as f64 / 1e6;
             outcome.lines.push(format!(
                 "{whose}, T = {interval:>2} ms, F = {frequency:>2}: {delivered:>7} of {happened} delivered, \
@@ -123,7 +158,10 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
                 "delivered": delivered, "model": expected,
             }));
         }
-        curves.push(Line { name: format!("F = {frequency}"), points });
+        curves.push(Line {
+            name: format!("F = {frequency}"),
+            points,
+        });
     }
     let axes = Axes {
         title: &format!("Signals of acknowledgements, {whose}, 200 Mbit/s, 120 ms"),
@@ -140,19 +178,26 @@ pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
     (context.progress)(0, 2, "a transfer of ours");
     let heard = listen(path, seconds, context.seed, &filters)?;
     let happened = heard.first().cloned().unwrap_or_default();
-    let rows: Vec<Row> =
-        filters.iter().zip(&heard).map(|(filter, times)| Row::new(*filter, &happened, times.len())).collect();
+    let rows: Vec<Row> = filters
+        .iter()
+        .zip(&heard)
+        .map(|(filter, times)| Row::new(*filter, &happened, times.len()))
+        .collect();
     let mut outcome = Outcome::default();
     let ours = draw(&mut outcome, "ours", "delivered", seconds, &rows);
     let (mut linux, mut lost, missing) = (Vec::new(), 0, missing());
     if let Some(reason) = &missing {
-        outcome.lines.push(format!("SKIPPED: all rows of Linux's own TCP: {reason}"));
+        outcome
+            .lines
+            .push(format!("SKIPPED: all rows of Linux's own TCP: {reason}"));
     } else {
         (context.progress)(1, 2, "transfers of Linux's");
         let through = filtered::listen(path, Duration::from_secs(seconds), &filters)?;
         lost = through.iter().map(|it| it.lost).max().unwrap_or_default();
-        let rows: Vec<Row> =
-            through.iter().map(|it| Row::new(it.filter, &it.happened, it.delivered.len())).collect();
+        let rows: Vec<Row> = through
+            .iter()
+            .map(|it| Row::new(it.filter, &it.happened, it.delivered.len()))
+            .collect();
         linux = draw(&mut outcome, "Linux", "delivered-linux", seconds, &rows);
         outcome.lines.push(format!("Linux: {lost} records found no room"));
     }
@@ -176,14 +221,21 @@ mod tests {
 
     #[test]
     fn a_transfer_is_filtered_as_the_model_says() {
-        let path = Path { rate: 20_000_000, ..Path::new(120, 0.5) };
+        let path = Path {
+            rate: 20_000_000,
+            ..Path::new(120, 0.5)
+        };
         let (filters, seconds) = (all(), 5);
         let heard = listen(path, seconds, 1, &filters).expect("a run");
         assert!(heard[0].len() > 1_000, "{}", heard[0].len());
         for (filter, times) in filters.iter().zip(&heard) {
             let expected = model(&heard[0], *filter, Nanos::MAX);
             // An interval that ends with the run may be told, or not.
-            assert!(times.len().abs_diff(expected) <= 1, "{filter:?}: {} of {expected}", times.len());
+            assert!(
+                times.len().abs_diff(expected) <= 1,
+                "{filter:?}: {} of {expected}",
+                times.len()
+            );
         }
     }
 
@@ -194,7 +246,10 @@ mod tests {
             println!("skipped: linux_is_filtered_as_the_model_says: {reason}");
             return;
         }
-        let path = Path { rate: 20_000_000, ..Path::new(20, 0.5) };
+        let path = Path {
+            rate: 20_000_000,
+            ..Path::new(20, 0.5)
+        };
         let through = filtered::listen(path, Duration::from_secs(3), &all()).expect("two transfers");
         assert_eq!(through.len(), all().len());
         for it in &through {
@@ -205,8 +260,17 @@ mod tests {
                 it.lost
             );
             let expected = model(&it.happened, it.filter, Nanos::MAX);
-            assert_eq!(it.delivered.len(), expected, "{:?} of {}", it.filter, it.happened.len());
-            let true_ones = it.delivered.iter().all(|at| it.happened.binary_search(at).is_ok());
+            assert_eq!(
+                it.delivered.len(),
+                expected,
+                "{:?} of {}",
+                it.filter,
+                it.happened.len()
+            );
+            let true_ones = it
+                .delivered
+                .iter()
+                .all(|at| it.happened.binary_search(at).is_ok());
             assert!(true_ones, "{:?} delivered what did not happen", it.filter);
         }
     }

@@ -17,8 +17,11 @@ use crate::plot::{Axes, Group, bars};
 /// At most one signal of acknowledgements in this time, nanoseconds; 0: each is signalled.
 const INTERVALS: [u64; 2] = [0, 10_000_000];
 /// What is drawn, in this order.
-const MODES: [(&str, Mode); 3] =
-    [("signal only", Mode::Signal), ("probe", Mode::Probe), ("full", Mode::Full)];
+const MODES: [(&str, Mode); 3] = [
+    ("signal only", Mode::Signal),
+    ("probe", Mode::Probe),
+    ("full", Mode::Full),
+];
 const PLACES: [(&str, Place); 2] = [("loop", Place::Loop), ("thread", Place::Thread)];
 /// Of one processor, the paper's full T-ware on each acknowledgement (Table 3), per cent.
 const PAPER: [f64; 3] = [7.17, 8.58, 9.74];
@@ -59,7 +62,11 @@ impl Case {
             interval,
             count: Some(count),
         });
-        if self.linux { Sender::Kernel(steering) } else { Sender::Program("tcp-newreno", steering) }
+        if self.linux {
+            Sender::Kernel(steering)
+        } else {
+            Sender::Program("tcp-newreno", steering)
+        }
     }
 }
 
@@ -71,7 +78,10 @@ fn cases(quick: bool) -> Vec<Case> {
         for place in 0..PLACES.len() {
             for interval in INTERVALS {
                 for mode in (0..MODES.len()).filter(|mode| !quick || *mode == 2) {
-                    cases.push(Case { linux, steered: Some((place, mode, interval)) });
+                    cases.push(Case {
+                        linux,
+                        steered: Some((place, mode, interval)),
+                    });
                 }
             }
         }
@@ -94,10 +104,14 @@ pub(crate) fn overhead(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let missing = missing();
     if let Some(reason) = &missing {
-        outcome.lines.push(format!("SKIPPED: all rows of Linux's own TCP: {reason}"));
+        outcome
+            .lines
+            .push(format!("SKIPPED: all rows of Linux's own TCP: {reason}"));
     }
-    let cases: Vec<Case> =
-        cases(context.quick).into_iter().filter(|case| !case.linux || missing.is_none()).collect();
+    let cases: Vec<Case> = cases(context.quick)
+        .into_iter()
+        .filter(|case| !case.linux || missing.is_none())
+        .collect();
     let mut rows = Vec::new();
     for (done, case) in cases.iter().enumerate() {
         (context.progress)(done, cases.len(), &case.name());
@@ -123,13 +137,24 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
         if first || last {
             match (Usage::of(case.threads()), machine()) {
                 (Ok(usage), Ok(machine)) => {
-                    standings.push(Standing { seconds: at, usage, machine, count: count.now() });
+                    standings.push(Standing {
+                        seconds: at,
+                        usage,
+                        machine,
+                        count: count.now(),
+                    });
                 }
                 (Err(error), _) | (_, Err(error)) => wrong = Some(error),
             }
         }
     };
-    let run = transfer(&case.name(), case.sender(count), path, Duration::from_secs(seconds), &mut look)?;
+    let run = transfer(
+        &case.name(),
+        case.sender(count),
+        path,
+        Duration::from_secs(seconds),
+        &mut look,
+    )?;
     if let Some(error) = wrong {
         return Err(error);
     }
@@ -162,18 +187,36 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
 fn draw(outcome: &mut Outcome, cases: &[Case], rows: &[Value]) {
     let mut groups: Vec<Group> = Vec::new();
     for (case, row) in cases.iter().zip(rows) {
-        let Some((place, _, interval)) = case.steered.filter(|s| case.linux || s.0 == 1) else { continue };
+        let Some((place, _, interval)) = case.steered.filter(|s| case.linux || s.0 == 1) else {
+            continue;
+        };
         let transport = if case.linux { "Linux" } else { "ours" };
         let often = if interval == 0 { "each ACK" } else { "10 ms" };
         let name = format!("{transport}, {}, {often}", PLACES[place].0);
         let share = row["cpu_per_cent"].as_f64().unwrap_or_default();
         match groups.last_mut().filter(|group| group.name == name) {
             Some(group) => group.bars.push((share, share, share)),
-            None => groups.push(Group { name, bars: vec![(share, share, share)] }),
+            None => groups.push(Group {
+                name,
+                bars: vec![(share, share, share)],
+            }),
         }
     }
-    let most = groups.iter().map(|group| group.bars.len()).max().unwrap_or_default();
-    let kinds: Vec<String> = MODES[MODES.len() - most..].iter().map(|(name, _)| (*name).to_owned()).collect();
-    let axes = Axes { title: "What iFAST costs at 200 Mbit/s and 120 ms", x: "", y: "% of one processor" };
-    outcome.drawings.push(("table-3".into(), bars(&axes, &kinds, &groups)));
+    let most = groups
+        .iter()
+        .map(|group| group.bars.len())
+        .max()
+        .unwrap_or_default();
+    let kinds: Vec<String> = MODES[MODES.len() - most..]
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    let axes = Axes {
+        title: "What iFAST costs at 200 Mbit/s and 120 ms",
+        x: "",
+        y: "% of one processor",
+    };
+    outcome
+        .drawings
+        .push(("table-3".into(), bars(&axes, &kinds, &groups)));
 }

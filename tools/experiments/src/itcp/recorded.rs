@@ -6,7 +6,10 @@ use serde_json::Value;
 
 /// The recorded rows of an experiment.
 fn rows(name: &str) -> Vec<Value> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("results").join(name).join("result.json");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("results")
+        .join(name)
+        .join("result.json");
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let result: Value = serde_json::from_str(&text).expect("JSON");
     result["figures"]["rows"].as_array().expect("rows").clone()
@@ -14,14 +17,22 @@ fn rows(name: &str) -> Vec<Value> {
 
 /// A number at a place such as `/mbit_per_second/whole`.
 fn number(row: &Value, place: &str) -> f64 {
-    row.pointer(place).and_then(Value::as_f64).unwrap_or_else(|| panic!("{place}: {row}"))
+    row.pointer(place)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("{place}: {row}"))
 }
 
 /// Those of FAST, by itself and by T-wares, at a round trip, with a buffer of half the product.
 fn fasts(rows: &[Value], round_trip: f64) -> Vec<&Value> {
     let path = |row: &&Value| (number(row, "/path/round_trip_ms"), number(row, "/path/buffer"));
-    let is_fast = |row: &&Value| row["contender"].as_str().is_some_and(|name| name.contains("FAST"));
-    rows.iter().filter(|row| is_fast(row) && path(row) == (round_trip, 0.5)).collect()
+    let is_fast = |row: &&Value| {
+        row["contender"]
+            .as_str()
+            .is_some_and(|name| name.contains("FAST"))
+    };
+    rows.iter()
+        .filter(|row| is_fast(row) && path(row) == (round_trip, 0.5))
+        .collect()
 }
 
 #[test]
@@ -31,11 +42,19 @@ fn fast_holds_the_path_and_loses_nothing_at_the_start() {
         for (round_trip, least) in [(120.0, 192.0), (400.0, 189.0)] {
             let fasts = fasts(&rows, round_trip);
             assert_eq!(fasts.len(), contenders, "{name} at {round_trip} ms");
-            let rates: Vec<f64> =
-                fasts.iter().map(|row| number(row, "/mbit_per_second/second_half")).collect();
-            assert!(rates.iter().all(|rate| *rate >= least), "{name} at {round_trip} ms: {rates:?}");
+            let rates: Vec<f64> = fasts
+                .iter()
+                .map(|row| number(row, "/mbit_per_second/second_half"))
+                .collect();
+            assert!(
+                rates.iter().all(|rate| *rate >= least),
+                "{name} at {round_trip} ms: {rates:?}"
+            );
             let most = rates.iter().fold(0.0, |most: f64, rate| most.max(*rate));
-            assert!(rates.iter().all(|rate| rate / most > 0.99), "{name} at {round_trip} ms: {rates:?}");
+            assert!(
+                rates.iter().all(|rate| rate / most > 0.99),
+                "{name} at {round_trip} ms: {rates:?}"
+            );
             for row in fasts {
                 assert!(number(row, "/seconds") >= least_seconds, "{row}");
                 assert_eq!(number(row, "/dropped/at_start"), 0.0, "{row}");
@@ -53,10 +72,20 @@ fn a_tware_costs_little() {
             let case = row["case"].as_str().unwrap_or_default();
             case.ends_with(&format!("{interval}, full")) && !case.starts_with("ours, loop")
         };
-        let costs: Vec<f64> = rows.iter().filter(is_meant).map(|row| number(row, "/cpu_per_cent")).collect();
-        assert_eq!(costs.len(), 3, "Linux in the loop and in a thread, ours in a thread");
+        let costs: Vec<f64> = rows
+            .iter()
+            .filter(is_meant)
+            .map(|row| number(row, "/cpu_per_cent"))
+            .collect();
+        assert_eq!(
+            costs.len(),
+            3,
+            "Linux in the loop and in a thread, ours in a thread"
+        );
         assert!(costs.iter().all(|cost| *cost < most), "{interval}: {costs:?}");
-        let ours = rows.iter().find(|row| row["case"] == format!("ours, loop, {interval}, full"));
+        let ours = rows
+            .iter()
+            .find(|row| row["case"] == format!("ours, loop, {interval}, full"));
         let ours = ours.expect("our TCP in the loop");
         let a_second = number(ours, "/signals") / number(ours, "/seconds");
         let cost = a_second * number(ours, "/ns_in_tware") / 1e9 * 100.0;

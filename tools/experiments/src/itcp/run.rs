@@ -19,7 +19,11 @@ pub(crate) struct Path {
 impl Path {
     /// The paper's: 200 Mbit/s.
     pub(crate) fn new(round_trip_ms: u64, buffer: f64) -> Self {
-        Self { rate: 200_000_000, round_trip_ms, buffer }
+        Self {
+            rate: 200_000_000,
+            round_trip_ms,
+            buffer,
+        }
     }
 
     /// Bandwidth-delay product in bytes, headers included.
@@ -73,7 +77,10 @@ impl Run {
 
     /// The last look at or before a time.
     pub(crate) fn at(&self, seconds: f64) -> Sample {
-        let until = self.samples.iter().take_while(|sample| sample.seconds <= seconds + 1e-9);
+        let until = self
+            .samples
+            .iter()
+            .take_while(|sample| sample.seconds <= seconds + 1e-9);
         until.last().copied().unwrap_or_default()
     }
 
@@ -86,7 +93,11 @@ impl Run {
     pub(crate) fn rate(&self, from: f64, to: f64) -> f64 {
         let (first, last) = (self.at(from), self.at(to));
         let seconds = last.seconds - first.seconds;
-        if seconds > 0.0 { 8e-6 * (last.received - first.received) as f64 / seconds } else { 0.0 }
+        if seconds > 0.0 {
+            8e-6 * (last.received - first.received) as f64 / seconds
+        } else {
+            0.0
+        }
     }
 
     /// Mbit/s over all, and of its second half, when what there is to settle has settled.
@@ -112,8 +123,12 @@ impl Run {
     /// The mean window of the second half, bytes.
     pub(crate) fn settled_window(&self) -> f64 {
         let half = self.seconds() / 2.0;
-        let windows: Vec<u64> =
-            self.samples.iter().filter(|sample| sample.seconds >= half).map(|sample| sample.window).collect();
+        let windows: Vec<u64> = self
+            .samples
+            .iter()
+            .filter(|sample| sample.seconds >= half)
+            .map(|sample| sample.window)
+            .collect();
         windows.iter().sum::<u64>() as f64 / windows.len().max(1) as f64
     }
 
@@ -129,9 +144,17 @@ mod tests {
 
     #[test]
     fn rates_are_differences() {
-        let sample = |seconds: f64, received| Sample { seconds, received, ..Sample::default() };
+        let sample = |seconds: f64, received| Sample {
+            seconds,
+            received,
+            ..Sample::default()
+        };
         let samples = vec![sample(1.0, 0), sample(2.0, 1_000_000), sample(4.0, 51_000_000)];
-        let run = Run { contender: String::new(), path: Path::new(120, 0.5), samples };
+        let run = Run {
+            contender: String::new(),
+            path: Path::new(120, 0.5),
+            samples,
+        };
         assert_eq!(run.rate(1.0, 2.0), 8.0);
         assert_eq!(run.rate(2.0, 4.0), 200.0);
         assert_eq!(run.rates(), [102.0, 200.0]);

@@ -23,10 +23,26 @@ pub(super) struct Contender {
 
 /// In the order of the figures.
 const CONTENDERS: [Contender; 4] = [
-    Contender { name: "FAST", program: "tcp-fast", twares: false },
-    Contender { name: "iFAST", program: "tcp-newreno", twares: true },
-    Contender { name: "CUBIC", program: "tcp", twares: false },
-    Contender { name: "Reno", program: "tcp-newreno", twares: false },
+    Contender {
+        name: "FAST",
+        program: "tcp-fast",
+        twares: false,
+    },
+    Contender {
+        name: "iFAST",
+        program: "tcp-newreno",
+        twares: true,
+    },
+    Contender {
+        name: "CUBIC",
+        program: "tcp",
+        twares: false,
+    },
+    Contender {
+        name: "Reno",
+        program: "tcp-newreno",
+        twares: false,
+    },
 ];
 
 /// The paper's round trips, milliseconds.
@@ -47,15 +63,22 @@ pub(super) struct Times {
 pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     let (long, short) = if context.quick { (40, 20) } else { (1_500, 120) };
     let seconds = |path: &Path| if path.buffer == USUAL { long } else { short };
-    let paths = ROUND_TRIPS.into_iter().flat_map(|ms| BUFFERS.map(|buffer| Path::new(ms, buffer)));
-    let transfers: Vec<_> = paths.flat_map(|path| CONTENDERS.iter().map(move |law| (law, path))).collect();
+    let paths = ROUND_TRIPS
+        .into_iter()
+        .flat_map(|ms| BUFFERS.map(|buffer| Path::new(ms, buffer)));
+    let transfers: Vec<_> = paths
+        .flat_map(|path| CONTENDERS.iter().map(move |law| (law, path)))
+        .collect();
     let done = AtomicUsize::new(0);
     // Virtual time: what runs beside a transfer changes nothing of it.
     let runs = transfers.par_iter().with_max_len(1).map(|(contender, path)| {
         let what = format!("{} at {} ms", contender.name, path.round_trip_ms);
         (context.progress)(done.load(Ordering::Relaxed), transfers.len(), &what);
         let seconds = seconds(path);
-        let times = Times { seconds, every_ms: if seconds > 120 { 500 } else { 100 } };
+        let times = Times {
+            seconds,
+            every_ms: if seconds > 120 { 500 } else { 100 },
+        };
         let run = transfer(contender, *path, times, context.seed, &[]);
         done.fetch_add(1, Ordering::Relaxed);
         run
@@ -65,7 +88,10 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
     let rows: Vec<_> = runs.iter().map(|run| row(&mut outcome, run, START)).collect();
     let mut groups = Vec::new();
-    for runs in runs.chunks(CONTENDERS.len()).filter(|runs| runs[0].path.buffer == USUAL) {
+    for runs in runs
+        .chunks(CONTENDERS.len())
+        .filter(|runs| runs[0].path.buffer == USUAL)
+    {
         let round_trip = runs[0].path.round_trip_ms;
         let share = format!("{round_trip} ms, buffer {USUAL} of the product");
         figure_9(&mut outcome, &share, &format!("figure-9-{round_trip}ms"), runs);
@@ -75,7 +101,10 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
     figure_10(&mut outcome, &title, "figure-10", &groups);
     outcome.figures = json!({ "rows": rows, "long_seconds": long, "sweep_seconds": short });
     let [first, _] = ROUND_TRIPS;
-    let times = Times { seconds: long, every_ms: 100 };
+    let times = Times {
+        seconds: long,
+        every_ms: 100,
+    };
     let text = scenario_text(&CONTENDERS[0], Path::new(first, USUAL), times, &[]);
     outcome.configuration.push(("scenario.toml".into(), text));
     Ok(outcome)
@@ -122,14 +151,29 @@ fn transfer(
     let mut samples = Vec::new();
     let mut told = |moment: &Moment| samples.push(sample(moment));
     let fields = ["cc.cwnd", "srtt", "retransmissions"];
-    let watch = Watch { every: times.every_ms * 1_000_000, fields: &fields, told: &mut told };
+    let watch = Watch {
+        every: times.every_ms * 1_000_000,
+        fields: &fields,
+        told: &mut told,
+    };
     let bus = Bus::new();
-    let alpha = params.iter().find_map(|param| param.strip_prefix("FAST_ALPHA = ")?.parse().ok());
-    let law = FastParams { alpha: alpha.unwrap_or(FastParams::default().alpha), ..FastParams::default() };
+    let alpha = params
+        .iter()
+        .find_map(|param| param.strip_prefix("FAST_ALPHA = ")?.parse().ok());
+    let law = FastParams {
+        alpha: alpha.unwrap_or(FastParams::default().alpha),
+        ..FastParams::default()
+    };
     let tware =
         move || -> Box<dyn Tware> { Box::new(Steer::new(SteerOptions::new("tcp"), move || Fast::new(law))) };
     let (member, params) = match contender.twares {
-        true => (Some(bus.attach("fast", Rights::all(), 1, tware).map_err(|e| e.to_string())?), &[][..]),
+        true => (
+            Some(
+                bus.attach("fast", Rights::all(), 1, tware)
+                    .map_err(|e| e.to_string())?,
+            ),
+            &[][..],
+        ),
         false => (None, params),
     };
     let scenario =
@@ -138,11 +182,19 @@ fn transfer(
     let report =
         run_steered(&scenario, Some(seed), watch, &bus, steered).map_err(|error| error.to_string())?;
     // More is to be sent than there is time for, which is no fault here.
-    let wrong: Vec<&String> = report.failures.iter().filter(|fault| !fault.contains("not done:")).collect();
+    let wrong: Vec<&String> = report
+        .failures
+        .iter()
+        .filter(|fault| !fault.contains("not done:"))
+        .collect();
     if !wrong.is_empty() || report.end != "time" {
         return Err(format!("{}: {}, {wrong:?}", report.name, report.end).into());
     }
-    Ok(Run { contender: contender.name.into(), path, samples })
+    Ok(Run {
+        contender: contender.name.into(),
+        path,
+        samples,
+    })
 }
 
 fn sample(moment: &Moment) -> Sample {
@@ -165,8 +217,14 @@ mod tests {
 
     /// A tenth of the paper's rate with a tenth of α: the same queue of 12 ms.
     fn small(contender: &Contender, round_trip: u64, seconds: u64) -> Run {
-        let path = Path { rate: 20_000_000, ..Path::new(round_trip, USUAL) };
-        let times = Times { seconds, every_ms: 100 };
+        let path = Path {
+            rate: 20_000_000,
+            ..Path::new(round_trip, USUAL)
+        };
+        let times = Times {
+            seconds,
+            every_ms: 100,
+        };
         transfer(contender, path, times, 1, &["FAST_ALPHA = 20"]).expect("a run")
     }
 
@@ -197,7 +255,14 @@ mod tests {
     fn twares_in_the_loop_do_what_the_program_does() {
         let program = small(&CONTENDERS[0], 120, 20);
         for under in ["tcp-newreno", "tcp"] {
-            let twares = small(&Contender { program: under, ..CONTENDERS[1] }, 120, 20);
+            let twares = small(
+                &Contender {
+                    program: under,
+                    ..CONTENDERS[1]
+                },
+                120,
+                20,
+            );
             let [a, b] = [program.rates(), twares.rates()];
             assert!((a[1] / b[1] - 1.0).abs() < 0.01, "{under}: {a:?} {b:?}");
             let [a, b] = [program.settled_window(), twares.settled_window()];
@@ -213,9 +278,17 @@ mod tests {
             let run = small(contender, 400, 40);
             assert_eq!(run.dropped(40.0), [0, 0], "{}", contender.name);
             let full = run.full_after();
-            assert!(full.is_some_and(|seconds| seconds < 15.0), "{}: {full:?}", contender.name);
+            assert!(
+                full.is_some_and(|seconds| seconds < 15.0),
+                "{}: {full:?}",
+                contender.name
+            );
             let [_, settled] = run.rates();
-            assert!(settled > 0.98 * run.path.ceiling(), "{}: {settled} Mbit/s", contender.name);
+            assert!(
+                settled > 0.98 * run.path.ceiling(),
+                "{}: {settled} Mbit/s",
+                contender.name
+            );
             windows.push(run.settled_window());
         }
         assert!((windows[0] / windows[1] - 1.0).abs() < 0.01, "{windows:?}");

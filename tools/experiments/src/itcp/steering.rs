@@ -59,14 +59,21 @@ pub(super) enum Steered {
 
 impl Steering {
     /// All of it, on each acknowledgement, in the loop.
-    pub(super) const FULL: Steering =
-        Steering { place: Place::Loop, mode: Mode::Full, interval: 0, count: None };
+    pub(super) const FULL: Steering = Steering {
+        place: Place::Loop,
+        mode: Mode::Full,
+        interval: 0,
+        count: None,
+    };
 
     /// Attaches the T-ware.
     pub(super) fn begin(self, bus: &Bus, provider: &'static str) -> Result<Steered, Error> {
         let make = move || -> Box<dyn Tware> {
-            let options =
-                SteerOptions { mode: self.mode, interval: self.interval, ..SteerOptions::new(provider) };
+            let options = SteerOptions {
+                mode: self.mode,
+                interval: self.interval,
+                ..SteerOptions::new(provider)
+            };
             let steer = NamedLaw::Fast(FastParams::default()).steers(options);
             match self.count {
                 Some(count) => Box::new(Counted { tware: steer, count }),
@@ -74,10 +81,12 @@ impl Steering {
             }
         };
         Ok(match self.place {
-            Place::Loop => Steered::Loop { _member: bus.attach("ifast", Rights::all(), 1, make)? },
-            Place::Thread => {
-                Steered::Thread { _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())? }
-            }
+            Place::Loop => Steered::Loop {
+                _member: bus.attach("ifast", Rights::all(), 1, make)?,
+            },
+            Place::Thread => Steered::Thread {
+                _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())?,
+            },
         })
     }
 }
@@ -87,12 +96,18 @@ pub(super) fn options(steering: Option<Steering>) -> Options {
     let usual = Options::default();
     let interval = Duration::from_nanos(steering.map_or(0, |steering| steering.interval));
     let name = Some(CONGESTION_CONTROL.to_owned());
-    Options { congestion_control: name, wake: interval.max(usual.wake), ..usual }
+    Options {
+        congestion_control: name,
+        wake: interval.max(usual.wake),
+        ..usual
+    }
 }
 
 /// Why Linux's TCP cannot be steered here, if it cannot.
 pub(super) fn missing() -> Option<String> {
-    serve_kernel(&Bus::new(), &options(None)).err().map(|error| error.to_string())
+    serve_kernel(&Bus::new(), &options(None))
+        .err()
+        .map(|error| error.to_string())
 }
 
 /// Counts the signals of a T-ware, and its time.
@@ -113,7 +128,9 @@ impl Tware for Counted {
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
         let began = Instant::now();
         self.tware.signal(wish, signal, hands);
-        self.count.spent.fetch_add(began.elapsed().as_nanos() as u64, Relaxed);
+        self.count
+            .spent
+            .fetch_add(began.elapsed().as_nanos() as u64, Relaxed);
         self.count.signals.fetch_add(1, Relaxed);
     }
 }

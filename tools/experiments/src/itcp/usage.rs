@@ -41,15 +41,30 @@ impl Usage {
     fn add(&mut self, stat: &str, schedstat: &str, status: &str) {
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         // After the name, which may hold anything, come fields 3 and on.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let time = |field: usize| fields.get(field - 3).and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        let time = |field: usize| {
+            fields
+                .get(field - 3)
+                .and_then(|t| t.parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
         self.user += time(14) / ticks;
         self.system += time(15) / ticks;
-        let nanos = schedstat.split(' ').next().and_then(|time| time.parse::<f64>().ok());
+        let nanos = schedstat
+            .split(' ')
+            .next()
+            .and_then(|time| time.parse::<f64>().ok());
         self.cpu += nanos.unwrap_or(0.0) / 1e9;
         let number = |name: &str| {
             let value = status.lines().find_map(|line| line.strip_prefix(name));
-            value.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+            value
+                .and_then(|value| value.trim().parse::<u64>().ok())
+                .unwrap_or(0)
         };
         self.voluntary += number("voluntary_ctxt_switches:");
         self.forced += number("nonvoluntary_ctxt_switches:");
@@ -74,7 +89,12 @@ pub(super) fn machine() -> Result<[u64; 2], Error> {
 
 fn ticks(stat: &str) -> [u64; 2] {
     let line = stat.lines().next().unwrap_or_default();
-    let all: Vec<u64> = line.split_whitespace().skip(1).take(8).filter_map(|t| t.parse().ok()).collect();
+    let all: Vec<u64> = line
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .filter_map(|t| t.parse().ok())
+        .collect();
     let sum: u64 = all.iter().sum();
     // Idle, and waiting for input.
     [sum - all.iter().skip(3).take(2).sum::<u64>(), sum]
@@ -94,8 +114,13 @@ mod tests {
             "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n",
         );
         let ticks = rustix::param::clock_ticks_per_second() as f64;
-        let wanted =
-            Usage { cpu: 3.760000001, user: 250.0 / ticks, system: 125.0 / ticks, voluntary: 12, forced: 3 };
+        let wanted = Usage {
+            cpu: 3.760000001,
+            user: 250.0 / ticks,
+            system: 125.0 / ticks,
+            voluntary: 12,
+            forced: 3,
+        };
         assert_eq!(usage, wanted);
         assert_eq!(ticks_of("cpu  10 1 5 100 20 2 3 4 50 0\ncpu0 1"), [25, 145]);
     }

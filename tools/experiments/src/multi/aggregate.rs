@@ -25,11 +25,17 @@ fn series(report: &Report) -> Vec<Line> {
     let mut all: Vec<Line> = Vec::new();
     let mut names = report.paths.clone();
     names.dedup();
-    let mut total = Line { name: "all".into(), points: Vec::new() };
+    let mut total = Line {
+        name: "all".into(),
+        points: Vec::new(),
+    };
     let mut last = (0.0, vec![0; report.paths.len()]);
     for path in &report.paths {
         if !all.iter().any(|line| line.name == *path) {
-            all.push(Line { name: path.clone(), points: Vec::new() });
+            all.push(Line {
+                name: path.clone(),
+                points: Vec::new(),
+            });
         }
     }
     for moment in &report.moments {
@@ -41,8 +47,18 @@ fn series(report: &Report) -> Vec<Line> {
         let mut sum = 0;
         for line in &mut all {
             let of_line = |(path, _): &(&String, u64)| **path == line.name;
-            let gained = moment.delivered.iter().zip(&last.1).map(|(now, before)| now - before);
-            let gained: u64 = report.paths.iter().zip(gained).filter(of_line).map(|(_, bytes)| bytes).sum();
+            let gained = moment
+                .delivered
+                .iter()
+                .zip(&last.1)
+                .map(|(now, before)| now - before);
+            let gained: u64 = report
+                .paths
+                .iter()
+                .zip(gained)
+                .filter(of_line)
+                .map(|(_, bytes)| bytes)
+                .sum();
             sum += gained;
             line.points.push((middle, rate(gained)));
         }
@@ -58,11 +74,18 @@ fn series(report: &Report) -> Vec<Line> {
 /// Mean Mbit/s of each line between two times.
 fn means(lines: &[Line], from: f64, to: f64) -> serde_json::Map<String, serde_json::Value> {
     let mean = |line: &Line| {
-        let within: Vec<f64> =
-            line.points.iter().filter(|(x, _)| (from..to).contains(x)).map(|(_, y)| *y).collect();
+        let within: Vec<f64> = line
+            .points
+            .iter()
+            .filter(|(x, _)| (from..to).contains(x))
+            .map(|(_, y)| *y)
+            .collect();
         within.iter().sum::<f64>() / within.len().max(1) as f64
     };
-    lines.iter().map(|line| (line.name.clone(), json!(mean(line)))).collect()
+    lines
+        .iter()
+        .map(|line| (line.name.clone(), json!(mean(line))))
+        .collect()
 }
 
 /// A download of `seconds`, as much as the links can carry; what is left at the end does not matter.
@@ -105,8 +128,10 @@ pub(crate) fn aggregate(context: &Context<'_>) -> Result<Outcome, Error> {
         (context.progress)(number, MIXES.len(), name);
         let report = download(&stage, carriers, false, seconds, bytes, &[(join, true)])?;
         let lines_of = series(&report);
-        let (before, after) =
-            (means(&lines_of, 2.0, join), means(&lines_of, join + 1.0, report.seconds - 1.0));
+        let (before, after) = (
+            means(&lines_of, 2.0, join),
+            means(&lines_of, join + 1.0, report.seconds - 1.0),
+        );
         outcome.lines.push(format!(
             "{name:9}: {:6.1} Mbit/s over 5G alone, {:6.1} with WiFi, {} bytes twice, longest pause {:.0} ms",
             before["all"].as_f64().unwrap_or_default(),
@@ -114,8 +139,15 @@ pub(crate) fn aggregate(context: &Context<'_>) -> Result<Outcome, Error> {
             report.again,
             1e3 * report.longest_pause_after(0.0)
         ));
-        let title = format!("A second path at {join} s: {} over 5G, {} over WiFi", carriers[0], carriers[1]);
-        let axes = Axes { title: &title, x: "seconds", y: "Mbit/s" };
+        let title = format!(
+            "A second path at {join} s: {} over 5G, {} over WiFi",
+            carriers[0], carriers[1]
+        );
+        let axes = Axes {
+            title: &title,
+            x: "seconds",
+            y: "Mbit/s",
+        };
         outcome.drawings.push((name.into(), lines(&axes, &lines_of)));
         figures.insert(
             name.into(),
@@ -150,7 +182,11 @@ pub(crate) fn switch(context: &Context<'_>) -> Result<Outcome, Error> {
             report.again
         ));
         let title = format!("WiFi when there is any, 5G as a backup, in turns of {every} s ({name})");
-        let axes = Axes { title: &title, x: "seconds", y: "Mbit/s" };
+        let axes = Axes {
+            title: &title,
+            x: "seconds",
+            y: "Mbit/s",
+        };
         outcome.drawings.push(((*name).into(), lines(&axes, &lines_of)));
         figures.insert((*name).into(), json!({ "carriers": carriers, "report": report }));
     }

@@ -19,8 +19,12 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
     let mut drawn: [Vec<Group>; 2] = [Vec::new(), Vec::new()];
     let total = LINKS.len() * 2;
     for (number, (interface, name, rates)) in LINKS.into_iter().enumerate() {
-        let mut groups = DIRECTIONS
-            .map(|(_, word)| [0, 1].map(|_| Group { name: format!("{name} {word}"), bars: Vec::new() }));
+        let mut groups = DIRECTIONS.map(|(_, word)| {
+            [0, 1].map(|_| Group {
+                name: format!("{name} {word}"),
+                bars: Vec::new(),
+            })
+        });
         for (place, transport) in ["tcp", "quic"].into_iter().enumerate() {
             (context.progress)(2 * number + place, total, &format!("{transport} over {name}"));
             let carrier = format!("{transport}:{interface}");
@@ -29,7 +33,10 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                 opened.push(1e3 * opening(&stage, stage.document(&[&carrier])?)?.first);
             }
             let opened = Spread::of(opened);
-            outcome.lines.push(format!("{name:9} {transport:5} open     {:8.2} ms", opened.median));
+            outcome.lines.push(format!(
+                "{name:9} {transport:5} open     {:8.2} ms",
+                opened.median
+            ));
             rows.push(json!({ "link": name, "transport": transport, "open_ms": opened }));
             for (way, (direction, word)) in DIRECTIONS.into_iter().enumerate() {
                 let large = large(context.quick, rates[way]);
@@ -55,7 +62,9 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                     "ratio": session.median / bare.median,
                 }));
                 for (spread, chart) in [(small_bare, 0), (small_session, 0), (bare, 1), (session, 1)] {
-                    groups[way][chart].bars.push((spread.median, spread.least, spread.most));
+                    groups[way][chart]
+                        .bars
+                        .push((spread.median, spread.least, spread.most));
                 }
             }
         }
@@ -65,10 +74,22 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     let [small, large] = drawn;
-    let small_axes = Axes { title: "25 kB, connection included", x: "", y: "ms" };
-    let large_axes = Axes { title: "Throughput of long transfers", x: "", y: "Mbit/s" };
-    outcome.drawings.push(("small".into(), bars(&small_axes, &kinds, &small)));
-    outcome.drawings.push(("throughput".into(), bars(&large_axes, &kinds, &large)));
+    let small_axes = Axes {
+        title: "25 kB, connection included",
+        x: "",
+        y: "ms",
+    };
+    let large_axes = Axes {
+        title: "Throughput of long transfers",
+        x: "",
+        y: "Mbit/s",
+    };
+    outcome
+        .drawings
+        .push(("small".into(), bars(&small_axes, &kinds, &small)));
+    outcome
+        .drawings
+        .push(("throughput".into(), bars(&large_axes, &kinds, &large)));
     outcome.figures = json!({ "iterations": times, "rows": rows });
     outcome.configuration.push(("lab.toml".into(), LAB.into()));
     Ok(outcome)
@@ -77,5 +98,9 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
 /// The paper's 256 MB, or about five seconds' worth where the link is slower; a second's if quick.
 fn large(quick: bool, mbits: u64) -> u64 {
     let second = mbits * 125_000;
-    if quick { second.min(64_000_000) } else { (5 * second).min(256_000_000) }
+    if quick {
+        second.min(64_000_000)
+    } else {
+        (5 * second).min(256_000_000)
+    }
 }

@@ -37,8 +37,11 @@ backward = { rate = "190Mbit/s" }
 "#;
 
 /// Interface, what the paper calls it, Mbit/s down and up.
-pub(super) const LINKS: [(&str, &str, [u64; 2]); 3] =
-    [("eth", "Ethernet", [1_000, 1_000]), ("wlan", "WiFi", [200, 200]), ("wwan", "5G", [190, 35])];
+pub(super) const LINKS: [(&str, &str, [u64; 2]); 3] = [
+    ("eth", "Ethernet", [1_000, 1_000]),
+    ("wlan", "WiFi", [200, 200]),
+    ("wwan", "5G", [190, 35]),
+];
 
 pub(super) fn stage() -> Result<Stage, Error> {
     Stage::from_toml(LAB)
@@ -58,13 +61,19 @@ pub(super) fn session(
     let mut document = stage.document(carriers)?;
     document.scheduler = scheduler.into();
     let transfer = Transfer::new(document, bytes);
-    let transfer = if direction == Direction::Up { transfer.up() } else { transfer };
+    let transfer = if direction == Direction::Up {
+        transfer.up()
+    } else {
+        transfer
+    };
     transfer.run(stage)
 }
 
 /// The same over one carrier without a session.
 pub(super) fn bare(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> Result<Report, Error> {
-    let (transport, interface) = carrier.split_once(':').ok_or("a carrier is TRANSPORT:INTERFACE")?;
+    let (transport, interface) = carrier
+        .split_once(':')
+        .ok_or("a carrier is TRANSPORT:INTERFACE")?;
     let bare = Bare {
         quic: transport == "quic",
         interface: interface.into(),

@@ -38,7 +38,10 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
             opened.push(1e3 * opening(&stage, document)?.all);
         }
         let opened = Spread::of(opened);
-        let mut group = Group { name: (*mix).to_owned(), bars: Vec::new() };
+        let mut group = Group {
+            name: (*mix).to_owned(),
+            bars: Vec::new(),
+        };
         for (direction, word) in DIRECTIONS {
             let mut figures = serde_json::Map::new();
             for scheduler in ["rr", "ecf"] {
@@ -53,7 +56,10 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
                     opened.median, small.median, fast.median
                 ));
                 group.bars.push((fast.median, fast.least, fast.most));
-                figures.insert(scheduler.into(), json!({ "small_ms": small, "mbit_per_second": fast }));
+                figures.insert(
+                    scheduler.into(),
+                    json!({ "small_ms": small, "mbit_per_second": fast }),
+                );
             }
             rows.push(json!({ "mix": mix, "direction": word, "open_ms": opened, "schedulers": figures }));
         }
@@ -65,7 +71,9 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
         x: "",
         y: "Mbit/s",
     };
-    outcome.drawings.push(("throughput".into(), bars(&axes, &kinds, &groups)));
+    outcome
+        .drawings
+        .push(("throughput".into(), bars(&axes, &kinds, &groups)));
     outcome.figures = json!({ "iterations": times, "bytes": large, "rows": rows });
     outcome.configuration.push(("lab.toml".into(), LAB.into()));
     Ok(outcome)

@@ -23,10 +23,30 @@ struct Class {
 }
 
 const CLASSES: [Class; 4] = [
-    Class { name: "low-bdp-no-loss", round_trip: 50.0, queueing: 100.0, loss: 0.0 },
-    Class { name: "low-bdp-losses", round_trip: 50.0, queueing: 100.0, loss: 0.025 },
-    Class { name: "high-bdp-no-loss", round_trip: 400.0, queueing: 2_000.0, loss: 0.0 },
-    Class { name: "high-bdp-losses", round_trip: 400.0, queueing: 2_000.0, loss: 0.025 },
+    Class {
+        name: "low-bdp-no-loss",
+        round_trip: 50.0,
+        queueing: 100.0,
+        loss: 0.0,
+    },
+    Class {
+        name: "low-bdp-losses",
+        round_trip: 50.0,
+        queueing: 100.0,
+        loss: 0.025,
+    },
+    Class {
+        name: "high-bdp-no-loss",
+        round_trip: 400.0,
+        queueing: 2_000.0,
+        loss: 0.0,
+    },
+    Class {
+        name: "high-bdp-losses",
+        round_trip: 400.0,
+        queueing: 2_000.0,
+        loss: 0.025,
+    },
 ];
 
 const SCHEDULERS: [&str; 4] = ["ecf", "blest", "lowest-latency", "rr"];
@@ -63,12 +83,17 @@ fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
 /// At least `count` points, as few more as a bisection of the distance finds.
 fn design(count: usize, seed: u64) -> Vec<Point> {
     let mut dice = Dice::new(seed, "wsp");
-    let candidates: Vec<Point> =
-        (0..2_000.max(8 * count)).map(|_| std::array::from_fn(|_| share(&mut dice))).collect();
+    let candidates: Vec<Point> = (0..2_000.max(8 * count))
+        .map(|_| std::array::from_fn(|_| share(&mut dice)))
+        .collect();
     let (mut near, mut far) = (0.0, (FACTORS as f64).sqrt());
     for _ in 0..24 {
         let middle = f64::midpoint(near, far);
-        if spread(&candidates, middle).len() >= count { near = middle } else { far = middle }
+        if spread(&candidates, middle).len() >= count {
+            near = middle
+        } else {
+            far = middle
+        }
     }
     spread(&candidates, near)
 }
@@ -102,7 +127,11 @@ fn goodput(links: &[Link], scheduler: &str, bytes: u64, seed: u64) -> Option<f64
 /// Aggregation benefit (Paasch et al. 2013): 0 is the better path alone, 1 the sum of both.
 fn benefit(together: f64, alone: [f64; 2]) -> f64 {
     let (best, sum) = (alone[0].max(alone[1]), alone[0] + alone[1]);
-    if together >= best { (together - best) / (sum - best) } else { (together - best) / best }
+    if together >= best {
+        (together - best) / (sum - best)
+    } else {
+        (together - best) / best
+    }
 }
 
 pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
@@ -152,13 +181,23 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
                 "{:17} {scheduler:15} benefit {:6.3} in the middle, {:6.3} at least, better than one path in {:.0} %",
                 class.name, spread.median, spread.least, good * 100.0
             ));
-            figures.insert((*scheduler).into(), json!({ "benefit": spread, "share_of_gains": good }));
+            figures.insert(
+                (*scheduler).into(),
+                json!({ "benefit": spread, "share_of_gains": good }),
+            );
             curves.push(distribution(scheduler, seen));
         }
         let title = format!("Aggregation benefit, {}, {} points", class.name, points.len());
-        let axes = Axes { title: &title, x: "aggregation benefit", y: "share of the points" };
+        let axes = Axes {
+            title: &title,
+            x: "aggregation benefit",
+            y: "share of the points",
+        };
         outcome.drawings.push((class.name.into(), lines(&axes, &curves)));
-        classes.insert(class.name.into(), json!({ "schedulers": figures, "points": rows }));
+        classes.insert(
+            class.name.into(),
+            json!({ "schedulers": figures, "points": rows }),
+        );
     }
     outcome.figures = json!({ "points": points.len(), "bytes": bytes, "classes": classes });
     Ok(outcome)
@@ -168,8 +207,14 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
 fn distribution(name: &str, mut values: Vec<f64>) -> Line {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;
-    let points = values.iter().enumerate().map(|(number, value)| (*value, (number + 1) as f64 / count));
-    Line { name: name.into(), points: points.collect() }
+    let points = values
+        .iter()
+        .enumerate()
+        .map(|(number, value)| (*value, (number + 1) as f64 / count));
+    Line {
+        name: name.into(),
+        points: points.collect(),
+    }
 }
 
 #[cfg(test)]

@@ -63,7 +63,10 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let connections = if context.quick { 20 } else { 30 };
     let times = context.times(5);
-    let rates: Vec<u32> = HIT_RATES.into_iter().filter(|rate| !context.quick || rate % 100 == 0).collect();
+    let rates: Vec<u32> = HIT_RATES
+        .into_iter()
+        .filter(|rate| !context.quick || rate % 100 == 0)
+        .collect();
     let mut outcome = Outcome::default();
     let cases = cases();
     let (total, mut done) = (cases.len() * times * rates.len(), 0);
@@ -74,7 +77,11 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
         for _ in 0..times {
             // In turn, so that whatever else the machine does meets all alike.
             for (place, rate) in rates.iter().enumerate() {
-                let name = format!("{} {}", case.profile, if case.is_secure { "TLS" } else { "plain" });
+                let name = format!(
+                    "{} {}",
+                    case.profile,
+                    if case.is_secure { "TLS" } else { "plain" }
+                );
                 (context.progress)(done, total, &name);
                 seen[place].push(measure(&lab, case, *rate, connections)?);
                 done += 1;
@@ -103,15 +110,29 @@ pub(crate) fn caching(context: &Context<'_>) -> Result<Outcome, Error> {
             let points = rates.iter().zip(&microseconds);
             drawn[usize::from(case.is_secure)].push(Line {
                 name: case.profile.to_owned(),
-                points: points.map(|(rate, of)| (f64::from(*rate), of[2].median)).collect(),
+                points: points
+                    .map(|(rate, of)| (f64::from(*rate), of[2].median))
+                    .collect(),
             });
         }
     }
     for (name, title, drawn) in [
-        ("plain", "Processor time of a connection, two candidates", &drawn[0]),
-        ("tls", "Processor time of a connection with TLS, two candidates", &drawn[1]),
+        (
+            "plain",
+            "Processor time of a connection, two candidates",
+            &drawn[0],
+        ),
+        (
+            "tls",
+            "Processor time of a connection with TLS, two candidates",
+            &drawn[1],
+        ),
     ] {
-        let axes = Axes { title, x: "cache hits in %", y: "µs" };
+        let axes = Axes {
+            title,
+            x: "cache hits in %",
+            y: "µs",
+        };
         outcome.drawings.push((name.into(), lines(&axes, drawn)));
     }
     outcome.figures = json!({ "connections": connections, "iterations": times, "rows": rows });
@@ -124,7 +145,11 @@ fn cases() -> Vec<Case> {
     for is_secure in [false, true] {
         for candidates in [&["TCP", "MPTCP"][..], &["TCP", "MPTCP", "TCP eth0", "MPTCP eth0"]] {
             for profile in ["neat", "neat-original", "rfc8305"] {
-                cases.push(Case { profile, candidates, is_secure });
+                cases.push(Case {
+                    profile,
+                    candidates,
+                    is_secure,
+                });
             }
         }
     }
@@ -164,13 +189,19 @@ fn measure(lab: &Lab, case: Case, hit_rate: u32, connections: u32) -> Result<Cos
     let client = calling.join().map_err(|_| "the client's thread panicked")?;
     over.store(true, Ordering::Relaxed);
     let server = serving.join().map_err(|_| "the server's thread panicked")??;
-    Ok(Cost { client: client? / f64::from(connections), server: server / f64::from(connections) })
+    Ok(Cost {
+        client: client? / f64::from(connections),
+        server: server / f64::from(connections),
+    })
 }
 
 /// Runs a task in this thread, at a host.
 fn on<T>(host: &HostHandle, task: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     host.enter()?;
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(task)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(task)
 }
 
 /// Microseconds that this thread has been running.
@@ -218,7 +249,9 @@ async fn answer(guest: Guest) -> std::io::Result<()> {
 fn server_config(identity: &Identity) -> Result<TlsServer, Error> {
     let mut config = rustls::ServerConfig::clone(&*identity.server(&[])?);
     config.send_tls13_tickets = 0;
-    Ok(TlsServer { config: Arc::new(config) })
+    Ok(TlsServer {
+        config: Arc::new(config),
+    })
 }
 
 /// Connects and asks, so many times; what that cost.
@@ -232,7 +265,11 @@ async fn call(
     let racer = Racer::open().await?;
     let kinds = kinds(case, trust.as_ref())?;
     let profile = Profile::by_name(case.profile).ok_or("no such profile")?;
-    let request = Request { kinds, profile, ..Request::to(to) };
+    let request = Request {
+        kinds,
+        profile,
+        ..Request::to(to)
+    };
     // The first one of all is a miss; it is not counted, as it also warms the code.
     ask(&racer, &request).await?;
     let before = cpu();
@@ -265,11 +302,21 @@ fn kinds(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Kind>]>, Erro
         let (transport, interface) = name.split_once(' ').map_or((*name, None), |(t, i)| (t, Some(i)));
         let (interface, is_multipath) = (interface.map(str::to_owned), transport == "MPTCP");
         let Some(trust) = trust else {
-            kinds.push(Arc::new(Tcp { is_multipath, interface, priority: class }));
+            kinds.push(Arc::new(Tcp {
+                is_multipath,
+                interface,
+                priority: class,
+            }));
             continue;
         };
-        let tls = Tls::new(trust, "server", &["hawser/1".to_owned()])?.by(interface).in_class(class);
-        kinds.push(Arc::new(if is_multipath { tls.over_several_paths() } else { tls }));
+        let tls = Tls::new(trust, "server", &["hawser/1".to_owned()])?
+            .by(interface)
+            .in_class(class);
+        kinds.push(Arc::new(if is_multipath {
+            tls.over_several_paths()
+        } else {
+            tls
+        }));
     }
     Ok(kinds.into())
 }

@@ -47,8 +47,9 @@ both = { rate = "10Mbit/s", queue = "50kB", delay = "10ms" }
 
 const PORT: u16 = 80;
 /// Sizes of downloads in bytes.
-const SIZES: [u64; 10] =
-    [10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 4_000_000, 16_000_000, 32_000_000, 64_000_000];
+const SIZES: [u64; 10] = [
+    10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 4_000_000, 16_000_000, 32_000_000, 64_000_000,
+];
 /// The largest one of a first look.
 const QUICK: u64 = 2_000_000;
 /// Bytes written and read at once.
@@ -60,7 +61,10 @@ const WAYS: [&str; 2] = ["TCP", "selection"];
 pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let _server = Server::start(&lab)?;
-    let address = lab.host("server")?.ipv4().ok_or("the server has no IPv4 address")?;
+    let address = lab
+        .host("server")?
+        .ipv4()
+        .ok_or("the server has no IPv4 address")?;
     let destination = Destination::new(&address.to_string(), PORT)?;
     let client = lab.host("client")?.handle();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,7 +73,10 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         .enable_all()
         .build()?;
     let policies = policies()?;
-    let sizes: Vec<u64> = SIZES.into_iter().filter(|size| !context.quick || *size <= QUICK).collect();
+    let sizes: Vec<u64> = SIZES
+        .into_iter()
+        .filter(|size| !context.quick || *size <= QUICK)
+        .collect();
     let times = context.times(3);
     let mut outcome = Outcome::default();
     let mut rows = Vec::new();
@@ -92,7 +99,10 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                     0 => Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
                     _ => policies.choose(&destination)?.kinds,
                 };
-                let request = Request { kinds, ..Request::to(destination.clone()) };
+                let request = Request {
+                    kinds,
+                    ..Request::to(destination.clone())
+                };
                 let task = runtime.spawn(fetch(racer.clone(), request, size));
                 let (seconds, transport) = runtime.block_on(task)??;
                 seen[way].push(seconds);
@@ -117,14 +127,30 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         }
     }
     for (name, [seconds, rates]) in WAYS.into_iter().zip(points) {
-        drawn[0].push(Line { name: name.into(), points: seconds });
-        drawn[1].push(Line { name: name.into(), points: rates });
+        drawn[0].push(Line {
+            name: name.into(),
+            points: seconds,
+        });
+        drawn[1].push(Line {
+            name: name.into(),
+            points: rates,
+        });
     }
     let size = "size: log10 of MB";
-    let time = Axes { title: "Time of a download, connection included", x: size, y: "s" };
-    let rate = Axes { title: "Throughput of a download, connection included", x: size, y: "Mbit/s" };
+    let time = Axes {
+        title: "Time of a download, connection included",
+        x: size,
+        y: "s",
+    };
+    let rate = Axes {
+        title: "Throughput of a download, connection included",
+        x: size,
+        y: "Mbit/s",
+    };
     outcome.drawings.push(("time".into(), lines(&time, &drawn[0])));
-    outcome.drawings.push(("throughput".into(), lines(&rate, &drawn[1])));
+    outcome
+        .drawings
+        .push(("throughput".into(), lines(&rate, &drawn[1])));
     outcome.figures = json!({ "iterations": times, "rows": rows });
     outcome.configuration.push(("lab.toml".into(), LAB.into()));
     Ok(outcome)
@@ -135,7 +161,11 @@ fn policies() -> Result<Policies, Error> {
     let pib = shipped::pib(manager.names_mut())?;
     let names = manager.names().clone();
     manager.replace(names, pib, Vec::new(), 0.0)?;
-    Ok(Policies::new(Arc::new(Mutex::new(manager)), "defaults", Transports::new())?)
+    Ok(Policies::new(
+        Arc::new(Mutex::new(manager)),
+        "defaults",
+        Transports::new(),
+    )?)
 }
 
 /// Downloads so many bytes: seconds, and what won.
@@ -163,8 +193,17 @@ impl Server {
     fn start(lab: &Lab) -> Result<Server, Error> {
         let host = lab.host("server")?;
         let mut command = host.command(std::env::current_exe()?)?;
-        command.args(host.addresses().iter().filter(|ip| ip.is_ipv4()).map(ToString::to_string));
-        let mut child = command.env(SERVE, "1").stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        command.args(
+            host.addresses()
+                .iter()
+                .filter(|ip| ip.is_ipv4())
+                .map(ToString::to_string),
+        );
+        let mut child = command
+            .env(SERVE, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let said = child.stdout.take().ok_or("the server's output is not there")?;
         let server = Server(child);
         let mut line = String::new();
@@ -199,10 +238,15 @@ pub fn serve() -> Option<Result<(), Error>> {
 fn listen() -> Result<(), Error> {
     let addresses: Result<Vec<IpAddr>, _> = std::env::args().skip(1).map(|word| word.parse()).collect();
     let addresses = addresses?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-        let doors = [Doorway::open(&DoorWish::plain(any))?, Doorway::sctp(&addresses, PORT)?];
+        let doors = [
+            Doorway::open(&DoorWish::plain(any))?,
+            Doorway::sctp(&addresses, PORT)?,
+        ];
         println!("listening");
         let mut serving: JoinSet<()> = doors.into_iter().map(take).collect();
         while serving.join_next().await.is_some() {}

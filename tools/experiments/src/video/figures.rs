@@ -28,25 +28,54 @@ pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
 
 /// All drawings.
 pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
-    let start = runs.iter().filter_map(|run| run.frames.first()).map(|frame| frame.made).min().unwrap_or(0);
+    let start = runs
+        .iter()
+        .filter_map(|run| run.frames.first())
+        .map(|frame| frame.made)
+        .min()
+        .unwrap_or(0);
     let at = |time: u64| (time - start) as f64 / 1e9;
-    let mut rates = vec![Line { name: "capacity".into(), points: steps(part) }];
-    let of = |run: &Run, points| Line { name: run.sender.name(), points };
+    let mut rates = vec![Line {
+        name: "capacity".into(),
+        points: steps(part),
+    }];
+    let of = |run: &Run, points| Line {
+        name: run.sender.name(),
+        points,
+    };
     rates.extend(runs.iter().map(|run| {
-        of(run, run.frames.iter().step_by(5).map(|frame| (at(frame.made), frame.rate as f64 / 1e6)).collect())
+        of(
+            run,
+            run.frames
+                .iter()
+                .step_by(5)
+                .map(|frame| (at(frame.made), frame.rate as f64 / 1e6))
+                .collect(),
+        )
     }));
-    let axes = Axes { title: "Encoding rate, and what the line carries", x: "seconds", y: "Mbit/s" };
+    let axes = Axes {
+        title: "Encoding rate, and what the line carries",
+        x: "seconds",
+        y: "Mbit/s",
+    };
     outcome.drawings.push(("rate".into(), lines(&axes, &rates)));
 
     let end = seconds(part) as f64;
     let deadline = vec![(0.0, PLAYOUT_MS as f64), (end, PLAYOUT_MS as f64)];
-    let mut delays = vec![Line { name: format!("shown after {PLAYOUT_MS} ms"), points: deadline }];
+    let mut delays = vec![Line {
+        name: format!("shown after {PLAYOUT_MS} ms"),
+        points: deadline,
+    }];
     delays.extend(runs.iter().map(|run| {
         let delay =
             |frame: &super::live::Frame| Some((at(frame.made), (frame.came? - frame.made) as f64 / 1e6));
         of(run, run.frames.iter().filter_map(delay).collect())
     }));
-    let axes = Axes { title: "From the encoder to the receiver", x: "seconds", y: "ms" };
+    let axes = Axes {
+        title: "From the encoder to the receiver",
+        x: "seconds",
+        y: "ms",
+    };
     outcome.drawings.push(("delay".into(), lines(&axes, &delays)));
 
     let kinds: Vec<String> = runs.iter().map(|run| run.sender.name()).collect();
@@ -55,14 +84,26 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         bars: runs.iter().map(of).map(|value| (value, value, value)).collect(),
     };
     let share = |run: &Run| 100.0 * run.late() as f64 / run.frames.len().max(1) as f64;
-    let axes = Axes { title: "Frames late or dropped", x: "", y: "% of all" };
-    outcome.drawings.push(("late".into(), bars(&axes, &kinds, &[group("late", &share)])));
-    let axes = Axes { title: "Mean rate", x: "", y: "Mbit/s" };
+    let axes = Axes {
+        title: "Frames late or dropped",
+        x: "",
+        y: "% of all",
+    };
+    outcome
+        .drawings
+        .push(("late".into(), bars(&axes, &kinds, &[group("late", &share)])));
+    let axes = Axes {
+        title: "Mean rate",
+        x: "",
+        y: "Mbit/s",
+    };
     let groups = [
         group("encoded", &|run| run.rate() as f64 / 1e6),
         group("shown in time", &|run| run.quality() / 1e6),
     ];
-    outcome.drawings.push(("quality".into(), bars(&axes, &kinds, &groups)));
+    outcome
+        .drawings
+        .push(("quality".into(), bars(&axes, &kinds, &groups)));
 }
 
 /// The line's capacity as steps.

@@ -67,7 +67,14 @@ impl Camera {
         start: u64,
         seconds: u64,
     ) -> Self {
-        Self { film, dial, pilot, start, count: seconds * FRAMES, sent: 0 }
+        Self {
+            film,
+            dial,
+            pilot,
+            start,
+            count: seconds * FRAMES,
+            sent: 0,
+        }
     }
 
     /// When the next frame is due.
@@ -81,10 +88,19 @@ impl Camera {
         let mut film = film.borrow_mut();
         let full = film.bytes > self.sent;
         if let Pilot::Buffer(law) = &mut self.pilot {
-            let seen =
-                Progress { now: due, written: film.bytes, delivered: self.sent, window: u64::MAX, srtt: 0 };
+            let seen = Progress {
+                now: due,
+                written: film.bytes,
+                delivered: self.sent,
+                window: u64::MAX,
+                srtt: 0,
+            };
             law.acked(seen);
-            self.dial.set_rate(if full { law.recovery_began(seen) } else { law.rate() });
+            self.dial.set_rate(if full {
+                law.recovery_began(seen)
+            } else {
+                law.rate()
+            });
         }
         let (number, rate) = (film.frames.len() as u64, self.dial.rate());
         if !full {
@@ -92,7 +108,12 @@ impl Camera {
             self.dial.set_written(film.bytes);
         }
         let end = (!full).then_some(film.bytes);
-        film.frames.push(Frame { made: due, rate, end, came: None });
+        film.frames.push(Frame {
+            made: due,
+            rate,
+            end,
+            came: None,
+        });
         film.over = number + 1 == self.count;
     }
 }
@@ -172,11 +193,24 @@ mod tests {
     #[test]
     fn frames_are_made_in_time_and_dropped_while_the_buffer_is_full() {
         let film: Rc<RefCell<Film>> = Rc::default();
-        let mut camera = Camera::new(film.clone(), Arc::new(Dial::new(2_240_000)), Pilot::Fixed, 1_000, 1);
+        let mut camera = Camera::new(
+            film.clone(),
+            Arc::new(Dial::new(2_240_000)),
+            Pilot::Fixed,
+            1_000,
+            1,
+        );
         let mut screen = Screen::new(film.clone());
-        assert_eq!((camera.allowance(1_000, 0), camera.wake_at()), (40_000, Some(1_000 + INTERVAL)));
+        assert_eq!(
+            (camera.allowance(1_000, 0), camera.wake_at()),
+            (40_000, Some(1_000 + INTERVAL))
+        );
         camera.on_sent(1_000, 30_000);
-        assert_eq!(camera.allowance(1_000 + INTERVAL, 0), 40_000, "the second one is dropped");
+        assert_eq!(
+            camera.allowance(1_000 + INTERVAL, 0),
+            40_000,
+            "the second one is dropped"
+        );
         camera.on_sent(1_000 + INTERVAL, 40_000);
         assert_eq!(camera.allowance(1_000 + 2 * INTERVAL, 0), 50_000);
         screen.on_received(5_000, 49_999);

@@ -44,7 +44,11 @@ impl Sender {
     }
 
     fn buffer(self) -> u64 {
-        if let Sender::Buffer(size) = self { size } else { BUFFER }
+        if let Sender::Buffer(size) = self {
+            size
+        } else {
+            BUFFER
+        }
     }
 }
 
@@ -60,7 +64,11 @@ pub(super) struct Run {
 impl Run {
     /// Whether each frame was there when it was to be shown.
     fn shown(&self) -> impl Iterator<Item = bool> + '_ {
-        let late = |frame: &Frame| frame.came.is_some_and(|came| came - frame.made <= PLAYOUT_MS * 1_000_000);
+        let late = |frame: &Frame| {
+            frame
+                .came
+                .is_some_and(|came| came - frame.made <= PLAYOUT_MS * 1_000_000)
+        };
         self.frames.iter().map(late)
     }
 
@@ -98,7 +106,11 @@ impl Run {
 
     /// The delay under which that share of the frames that came stayed, milliseconds.
     pub(super) fn delay_ms(&self, share: f64) -> f64 {
-        let mut delays: Vec<u64> = self.frames.iter().filter_map(|f| Some(f.came? - f.made)).collect();
+        let mut delays: Vec<u64> = self
+            .frames
+            .iter()
+            .filter_map(|f| Some(f.came? - f.made))
+            .collect();
         delays.sort_unstable();
         let place = (delays.len().saturating_sub(1) as f64 * share) as usize;
         delays.get(place).map_or(0.0, |delay| *delay as f64 / 1e6)
@@ -115,7 +127,12 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
     runs.push(film(Sender::Symbiotic, 0)?);
     // As good a picture on the whole, without looking.
     let alike = runs[0].rate();
-    let others = [Sender::Fixed(alike), Sender::Buffer(128), Sender::Buffer(256), Sender::Buffer(BUFFER)];
+    let others = [
+        Sender::Fixed(alike),
+        Sender::Buffer(128),
+        Sender::Buffer(256),
+        Sender::Buffer(BUFFER),
+    ];
     for (number, sender) in others.into_iter().enumerate() {
         runs.push(film(sender, number + 1)?);
     }
@@ -123,13 +140,18 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
     let rows: Vec<_> = runs.iter().map(|run| row(&mut outcome, run)).collect();
     draw(&mut outcome, &runs, part);
     outcome.figures = json!({ "rows": rows, "part_seconds": part, "playout_ms": PLAYOUT_MS });
-    outcome.configuration.push(("scenario.toml".into(), text("live video", part, BUFFER)));
+    outcome
+        .configuration
+        .push(("scenario.toml".into(), text("live video", part, BUFFER)));
     Ok(outcome)
 }
 
 /// Sends a film, the parts of whose time have so many seconds.
 pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
-    let params = RateParams { deadline: PLAYOUT_MS * 1_000_000, ..RateParams::default() };
+    let params = RateParams {
+        deadline: PLAYOUT_MS * 1_000_000,
+        ..RateParams::default()
+    };
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
     let dial = Arc::new(Dial::new(params.start));
     let mut pilot = None;
@@ -141,7 +163,10 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
                 Box::new(Adapt::new("tcp", scope.clone(), params, Arc::clone(&turned)))
             };
             pilot = Some(Pilot::Transport);
-            Some(bus.attach("video", Rights::observer(), 0, tware).map_err(|error| error.to_string())?)
+            Some(
+                bus.attach("video", Rights::observer(), 0, tware)
+                    .map_err(|error| error.to_string())?,
+            )
         }
         Sender::Fixed(rate) => {
             dial.set_rate(rate);
@@ -165,14 +190,22 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
     };
     let scenario =
         Scenario::parse(&text(&sender.name(), part, sender.buffer())).map_err(|e| e.to_string())?;
-    let watch = Watch { every: 1_000_000_000, fields: &[], told: &mut |_| () };
+    let watch = Watch {
+        every: 1_000_000_000,
+        fields: &[],
+        told: &mut |_| (),
+    };
     let report = run_live(&scenario, Some(seed), watch, &bus, &["sender"], &mut cast)
         .map_err(|error| error.to_string())?;
     if !report.ok {
         return Err(format!("{}: {}, {:?}", report.name, report.end, report.failures).into());
     }
     let frames = std::mem::take(&mut film.borrow_mut().frames);
-    Ok(Run { sender, frames, trace_hash: report.trace_hash })
+    Ok(Run {
+        sender,
+        frames,
+        trace_hash: report.trace_hash,
+    })
 }
 
 #[cfg(test)]
@@ -181,12 +214,25 @@ mod tests {
 
     #[test]
     fn a_film_comes_whole_and_repeats() {
-        for sender in [Sender::Symbiotic, Sender::Fixed(2_000_000), Sender::Buffer(BUFFER)] {
+        for sender in [
+            Sender::Symbiotic,
+            Sender::Fixed(2_000_000),
+            Sender::Buffer(BUFFER),
+        ] {
             let run = transfer(sender, 2, 1).expect("a film");
             assert_eq!(run.frames.len() as u64, seconds(2) * FRAMES);
-            assert!(run.frames.iter().all(|frame| frame.end.is_some() == frame.came.is_some()), "{sender:?}");
+            assert!(
+                run.frames
+                    .iter()
+                    .all(|frame| frame.end.is_some() == frame.came.is_some()),
+                "{sender:?}"
+            );
             let again = transfer(sender, 2, 1).expect("a film");
-            assert_eq!((&run.frames, &run.trace_hash), (&again.frames, &again.trace_hash), "{sender:?}");
+            assert_eq!(
+                (&run.frames, &run.trace_hash),
+                (&again.frames, &again.trace_hash),
+                "{sender:?}"
+            );
         }
     }
 
@@ -195,8 +241,16 @@ mod tests {
     fn who_hears_the_transport_is_late_less_often() {
         let film = |sender| transfer(sender, 8, 1).expect("a film");
         let symbiotic = film(Sender::Symbiotic);
-        for other in [film(Sender::Fixed(symbiotic.rate())), film(Sender::Buffer(BUFFER))] {
-            assert!(3 * symbiotic.late() <= other.late(), "{} and {}", symbiotic.late(), other.late());
+        for other in [
+            film(Sender::Fixed(symbiotic.rate())),
+            film(Sender::Buffer(BUFFER)),
+        ] {
+            assert!(
+                3 * symbiotic.late() <= other.late(),
+                "{} and {}",
+                symbiotic.late(),
+                other.late()
+            );
             assert!(symbiotic.rate() * 10 >= other.rate() * 8 && symbiotic.quality() > other.quality());
         }
     }

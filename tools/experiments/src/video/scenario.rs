@@ -1,8 +1,14 @@
 //! The bottleneck: 50 ms there and back, a queue of 128 KiB, and a capacity that changes.
 
 /// What the line does in each part of the time, one after the other, Mbit/s; what else happens then.
-pub(super) const PARTS: [(u64, &str); 6] =
-    [(10, ""), (3, ""), (6, ""), (10, ""), (10, "0.5 % of packets lost"), (10, "a bulk transfer beside it")];
+pub(super) const PARTS: [(u64, &str); 6] = [
+    (10, ""),
+    (3, ""),
+    (6, ""),
+    (10, ""),
+    (10, "0.5 % of packets lost"),
+    (10, "a bulk transfer beside it"),
+];
 
 /// The video's port.
 pub(super) const PORT: u16 = 7001;

@@ -34,7 +34,11 @@ fn compare(stage: &Stage, carriers: &[&str], bytes: u64, direction: Direction) -
         sum += alone(stage, carrier, bytes / carriers.len() as u64, direction)?;
     }
     let transfer = Transfer::new(stage.document(carriers)?, bytes);
-    let transfer = if direction == Direction::Up { transfer.up() } else { transfer };
+    let transfer = if direction == Direction::Up {
+        transfer.up()
+    } else {
+        transfer
+    };
     let report = transfer.run(stage)?;
     let ratio = report.rate_after(SETTLED) / sum;
     println!(
@@ -52,9 +56,10 @@ pub(crate) fn two_paths_add_up() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     // Less than a whole second counts here, and a busy machine tells in it; the long form has the
     // goal, 0.95.
-    for (carriers, direction) in
-        [(["tcp:wlan0", "quic:wwan0"], Direction::Down), (["quic:wlan0", "tcp:wwan0"], Direction::Up)]
-    {
+    for (carriers, direction) in [
+        (["tcp:wlan0", "quic:wwan0"], Direction::Down),
+        (["quic:wlan0", "tcp:wwan0"], Direction::Up),
+    ] {
         let ratio = compare(&stage, &carriers, 28 << 20, direction)?;
         if ratio < 0.85 {
             return Err(format!("{carriers:?} {direction:?}: {ratio}").into());
@@ -65,9 +70,27 @@ pub(crate) fn two_paths_add_up() -> TestResult {
 
 /// Two and three unequal paths up to 400 Mbit/s, ratios of round trips up to 50, any mix.
 pub(crate) fn paths_add_up_long() -> TestResult {
-    let near = Link { name: "near", interface: "wlan0", rate: 240, delay: 1.0, queue: 300_000 };
-    let far = Link { name: "far", interface: "wwan0", rate: 120, delay: 50.0, queue: 1_500_000 };
-    let third = Link { name: "third", interface: "usb0", rate: 40, delay: 20.0, queue: 300_000 };
+    let near = Link {
+        name: "near",
+        interface: "wlan0",
+        rate: 240,
+        delay: 1.0,
+        queue: 300_000,
+    };
+    let far = Link {
+        name: "far",
+        interface: "wwan0",
+        rate: 120,
+        delay: 50.0,
+        queue: 1_500_000,
+    };
+    let third = Link {
+        name: "third",
+        interface: "usb0",
+        rate: 40,
+        delay: 20.0,
+        queue: 300_000,
+    };
     let mut worst: f64 = 2.0;
     let two = stage(&[near, far], "")?;
     for direction in [Direction::Down, Direction::Up] {
@@ -81,21 +104,52 @@ pub(crate) fn paths_add_up_long() -> TestResult {
         }
     }
     drop(two);
-    let near = Link { name: "near", interface: "wlan0", rate: 240, delay: 1.0, queue: 300_000 };
-    let far = Link { name: "far", interface: "wwan0", rate: 120, delay: 50.0, queue: 1_500_000 };
+    let near = Link {
+        name: "near",
+        interface: "wlan0",
+        rate: 240,
+        delay: 1.0,
+        queue: 300_000,
+    };
+    let far = Link {
+        name: "far",
+        interface: "wwan0",
+        rate: 120,
+        delay: 50.0,
+        queue: 1_500_000,
+    };
     let three = stage(&[near, far, third], "")?;
-    for carriers in [["tcp:wlan0", "tcp:wwan0", "tcp:usb0"], ["quic:wlan0", "tcp:wwan0", "quic:usb0"]] {
+    for carriers in [
+        ["tcp:wlan0", "tcp:wwan0", "tcp:usb0"],
+        ["quic:wlan0", "tcp:wwan0", "quic:usb0"],
+    ] {
         worst = worst.min(compare(&three, &carriers, 256 << 20, Direction::Down)?);
     }
-    if worst >= 0.95 { Ok(()) } else { Err(format!("{worst:.3} of the sum").into()) }
+    if worst >= 0.95 {
+        Ok(())
+    } else {
+        Err(format!("{worst:.3} of the sum").into())
+    }
 }
 
 /// Above 400 Mbit/s this machine's processors tell: ratio and processor time are printed, and two
 /// paths must still bring more than the better one.
 pub(crate) fn fast_paths_long() -> TestResult {
     for rates in [[400, 200], [600, 300], [900, 450]] {
-        let near = Link { name: "near", interface: "wlan0", rate: rates[0], delay: 1.0, queue: 500_000 };
-        let far = Link { name: "far", interface: "wwan0", rate: rates[1], delay: 10.0, queue: 1_500_000 };
+        let near = Link {
+            name: "near",
+            interface: "wlan0",
+            rate: rates[0],
+            delay: 1.0,
+            queue: 500_000,
+        };
+        let far = Link {
+            name: "far",
+            interface: "wwan0",
+            rate: rates[1],
+            delay: 10.0,
+            queue: 1_500_000,
+        };
         let two = stage(&[near, far], "")?;
         for carriers in [["tcp:wlan0", "tcp:wwan0"], ["quic:wlan0", "quic:wwan0"]] {
             let ratio = compare(&two, &carriers, 512 << 20, Direction::Down)?;
@@ -110,7 +164,12 @@ pub(crate) fn fast_paths_long() -> TestResult {
 
 /// Short transfers are never slower than the best path alone by more than a twentieth.
 pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
-    let far = Link { rate: 10, delay: 100.0, queue: 200_000, ..MOBILE };
+    let far = Link {
+        rate: 10,
+        delay: 100.0,
+        queue: 200_000,
+        ..MOBILE
+    };
     let stage = stage(&[WIFI, far], "")?;
     let mut worst: f64 = 0.0;
     for mebibytes in [1, 2, 4, 8] {
@@ -118,8 +177,11 @@ pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
         let best = |carriers: &[&str]| -> TestResult<f64> {
             let mut best = f64::INFINITY;
             for _ in 0..3 {
-                best =
-                    best.min(Transfer::new(stage.document(carriers)?, mebibytes << 20).run(&stage)?.seconds);
+                best = best.min(
+                    Transfer::new(stage.document(carriers)?, mebibytes << 20)
+                        .run(&stage)?
+                        .seconds,
+                );
             }
             Ok(best)
         };
@@ -127,13 +189,29 @@ pub(crate) fn short_transfers_take_the_best_path() -> TestResult {
         println!("  {mebibytes} MiB: {two:.3} s over both, {one:.3} s over the best");
         worst = worst.max(two / one);
     }
-    if worst <= 1.05 { Ok(()) } else { Err(format!("{worst:.3} of the best path's time").into()) }
+    if worst <= 1.05 {
+        Ok(())
+    } else {
+        Err(format!("{worst:.3} of the best path's time").into())
+    }
 }
 
 /// One cell of the matrix of Linux's simult_flows.sh: 16 MiB, size/(0.9·Σrate) + 450 ms.
 fn simult_flows(rates: [u32; 2], delays: [f64; 2], direction: Direction) -> TestResult {
-    let first = Link { name: "first", interface: "a0", rate: rates[0], delay: delays[0], queue: NETEM };
-    let second = Link { name: "second", interface: "b0", rate: rates[1], delay: delays[1], queue: NETEM };
+    let first = Link {
+        name: "first",
+        interface: "a0",
+        rate: rates[0],
+        delay: delays[0],
+        queue: NETEM,
+    };
+    let second = Link {
+        name: "second",
+        interface: "b0",
+        rate: rates[1],
+        delay: delays[1],
+        queue: NETEM,
+    };
     let stage = stage(&[first, second], "")?;
     let bytes = 16 << 20;
     let limit = bytes as f64 * 8.0 / (0.9 * f64::from(rates[0] + rates[1]) * 1e6) + 0.45;
@@ -141,13 +219,21 @@ fn simult_flows(rates: [u32; 2], delays: [f64; 2], direction: Direction) -> Test
     // Staggered, a session whose first path has 50 ms spends 0.3 s on its handshakes alone.
     document.session.opening = Opening::Parallel;
     let transfer = Transfer::new(document, bytes);
-    let transfer = if direction == Direction::Up { transfer.up() } else { transfer };
+    let transfer = if direction == Direction::Up {
+        transfer.up()
+    } else {
+        transfer
+    };
     let report = transfer.run(&stage)?;
     println!(
         "  {}/{} Mbit/s, {}/{} ms {direction:?}: {:.3} s of at most {limit:.3} s",
         rates[0], rates[1], delays[0], delays[1], report.seconds
     );
-    if report.seconds <= limit { Ok(()) } else { Err(format!("{:.3} s", report.seconds).into()) }
+    if report.seconds <= limit {
+        Ok(())
+    } else {
+        Err(format!("{:.3} s", report.seconds).into())
+    }
 }
 
 pub(crate) fn simult_flows_of_linux() -> TestResult {
@@ -160,9 +246,17 @@ pub(crate) fn simult_flows_of_linux_long() -> TestResult {
         for delays in [[0.0, 0.0], [1.0, 50.0], [50.0, 1.0]] {
             for direction in [Direction::Down, Direction::Up] {
                 let result = simult_flows(rates, delays, direction);
-                late.extend(result.err().map(|error| format!("{rates:?} {delays:?} {direction:?}: {error}")));
+                late.extend(
+                    result
+                        .err()
+                        .map(|error| format!("{rates:?} {delays:?} {direction:?}: {error}")),
+                );
             }
         }
     }
-    if late.is_empty() { Ok(()) } else { Err(late.join("; ").into()) }
+    if late.is_empty() {
+        Ok(())
+    } else {
+        Err(late.join("; ").into())
+    }
 }

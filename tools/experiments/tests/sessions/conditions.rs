@@ -39,7 +39,10 @@ pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
         let stage = stage(&[WIFI], &rules(NARROW))?;
         let report = transfer(&stage, &["tcp:wlan0"], bytes, direction)?;
         let ideal = ideal(&[WIFI], bytes);
-        println!("  {direction:?}: {:.2} s of an ideal {ideal:.2} s, {:?}", report.seconds, report.events);
+        println!(
+            "  {direction:?}: {:.2} s of an ideal {ideal:.2} s, {:?}",
+            report.seconds, report.events
+        );
         if report.seconds > ideal + 6.0 {
             return Err(format!("{direction:?}: {} s, {:?}", report.seconds, report.events).into());
         }
@@ -73,7 +76,11 @@ pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
     let opened = opening(&stage, stage.document(&["tcp:wlan0"])?)?;
     println!("  opened after {:.2} s", opened.first);
     // A second until a handshake counts as stalled, and round trips of 10 ms.
-    if opened.first > 4.0 { Err(format!("{} s", opened.first).into()) } else { Ok(()) }
+    if opened.first > 4.0 {
+        Err(format!("{} s", opened.first).into())
+    } else {
+        Ok(())
+    }
 }
 
 /// The second session on such a network begins with small packets, and loses no carrier.
@@ -85,7 +92,10 @@ pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
         let mut document = stage.document(&["tcp:wlan0"])?;
         document.state = StatePlace::File(folder.join("state.json"));
         let report = Transfer::new(document, bytes).verified().run(&stage)?;
-        println!("  session {turn}: {:.2} s of an ideal {ideal:.2} s, {:?}", report.seconds, report.paths);
+        println!(
+            "  session {turn}: {:.2} s of an ideal {ideal:.2} s, {:?}",
+            report.seconds, report.paths
+        );
         if turn == 2 && (report.paths.len() > 1 || report.seconds > ideal + 1.0) {
             return Err(format!("{} s of {ideal} s: {:?}", report.seconds, report.events).into());
         }
@@ -97,13 +107,25 @@ pub(crate) fn long_packets_lost_are_remembered() -> TestResult {
 /// One packet of ten comes 20 ms late: QUIC does not take it for lost for good.
 pub(crate) fn overtaken_packets_do_not_stop_quic() -> TestResult {
     let bytes = 8 << 20;
-    let link = Link { rate: 20, delay: 10.0, queue: 100_000, ..WIFI };
+    let link = Link {
+        rate: 20,
+        delay: 10.0,
+        queue: 100_000,
+        ..WIFI
+    };
     let stage = stage(&[link], &rules("reorder = \"10%\", hold = \"20ms\""))?;
     let tcp = transfer(&stage, &["tcp:wlan0"], bytes, Direction::Down)?;
     let quic = transfer(&stage, &["quic:wlan0"], bytes, Direction::Down)?;
     let ideal = ideal(&[WIFI], bytes) * 2.0;
-    println!("  ideal {ideal:.2} s: TCP {:.2} s, QUIC {:.2} s", tcp.seconds, quic.seconds);
-    if quic.seconds > 2.0 * ideal { Err(format!("{} s of {ideal} s", quic.seconds).into()) } else { Ok(()) }
+    println!(
+        "  ideal {ideal:.2} s: TCP {:.2} s, QUIC {:.2} s",
+        tcp.seconds, quic.seconds
+    );
+    if quic.seconds > 2.0 * ideal {
+        Err(format!("{} s of {ideal} s", quic.seconds).into())
+    } else {
+        Ok(())
+    }
 }
 
 /// A link that is there for half of the time.
@@ -123,7 +145,10 @@ pub(crate) fn a_flapping_path_has_short_gaps() -> TestResult {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "")?;
         let report = flaps(&stage, carrier)?;
         let pause = report.longest_pause_after(0.0);
-        println!("  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}", report.seconds, report.events);
+        println!(
+            "  {carrier}: {:.2} s, longest pause {pause:.2} s, {:?}",
+            report.seconds, report.events
+        );
         // A silence that is given up after 2 s, two attempts of 1.25 s, a second until the link is there; and
         // the round trips of the handshakes, on a busy machine.
         if pause > 6.0 {
@@ -164,27 +189,48 @@ pub(crate) fn a_rate_that_returns_is_used_again() -> TestResult {
     std::thread::scope(|scope| {
         let run = |(carriers, beside, bytes)| scope.spawn(move || with_a_fall(carriers, beside, bytes));
         let all: Vec<_> = cases.into_iter().map(run).collect();
-        all.into_iter().try_for_each(|one| one.join().map_err(|_| "a transfer panicked")?)
+        all.into_iter()
+            .try_for_each(|one| one.join().map_err(|_| "a transfer panicked")?)
     })
 }
 
 fn with_a_fall(carriers: &[&str], beside: f64, bytes: u64) -> TestResult {
-    let wifi = Link { rate: 10, queue: 100_000, ..WIFI };
+    let wifi = Link {
+        rate: 10,
+        queue: 100_000,
+        ..WIFI
+    };
     let mobile = Link { rate: 5, ..MOBILE };
-    let links = if beside > 0.0 { vec![wifi, mobile] } else { vec![wifi] };
+    let links = if beside > 0.0 {
+        vec![wifi, mobile]
+    } else {
+        vec![wifi]
+    };
     let set = |rate: f64| {
-        let rules = Rules { rate: Some(Rate((rate * 1e6) as u64)), ..Rules::default() };
+        let rules = Rules {
+            rate: Some(Rate((rate * 1e6) as u64)),
+            ..Rules::default()
+        };
         move |lab: &Lab| Ok(lab.link("wifi")?.set_both(&rules)?)
     };
     let stage = stage(&links, "")?;
     let transfer = Transfer::new(stage.document(carriers)?, bytes).verified();
     let transfer = transfer.act(Duration::from_secs_f64(FALLS), set(RATES.1));
-    let report = transfer.act(Duration::from_secs_f64(RETURNS), set(RATES.0)).run(&stage)?;
+    let report = transfer
+        .act(Duration::from_secs_f64(RETURNS), set(RATES.0))
+        .run(&stage)?;
     let ideal = ideal_with_a_fall(beside, bytes);
     let ratio = report.seconds / ideal;
-    println!("  {carriers:?}: {:.2} s of an ideal {ideal:.2} s: {ratio:.2}", report.seconds);
+    println!(
+        "  {carriers:?}: {:.2} s of an ideal {ideal:.2} s: {ratio:.2}",
+        report.seconds
+    );
     // Headers take a twentieth.
-    if ratio > 1.15 { Err(format!("{carriers:?}: {ratio:.2}, {:?}", report.events).into()) } else { Ok(()) }
+    if ratio > 1.15 {
+        Err(format!("{carriers:?}: {ratio:.2}, {:?}", report.events).into())
+    } else {
+        Ok(())
+    }
 }
 
 /// A translator that takes other ports every 3 s.
@@ -193,14 +239,22 @@ pub(crate) fn rebinding_every_3_s_is_survived() -> TestResult {
         let stage = stage(&[Link { rate: 10, ..WIFI }], "nat = { inside = \"client\" }")?;
         let mut transfer = Transfer::new(stage.document(&[carrier])?, 8 << 20).verified();
         for turn in 1..40u64 {
-            transfer =
-                transfer.act(Duration::from_millis(3_000 * turn), |lab| Ok(lab.link("wifi")?.rebind()?));
+            transfer = transfer.act(Duration::from_millis(3_000 * turn), |lab| {
+                Ok(lab.link("wifi")?.rebind()?)
+            });
         }
         let report = transfer.run(&stage)?;
         let ideal = (8 << 20) as f64 * 8.0 / 10e6;
-        println!("  {carrier}: {:.2} s of {ideal:.2} s, {:?}", report.seconds, report.events);
+        println!(
+            "  {carrier}: {:.2} s of {ideal:.2} s, {:?}",
+            report.seconds, report.events
+        );
         if report.seconds > 2.0 * ideal {
-            return Err(format!("{carrier}: {} s of {ideal} s: {:?}", report.seconds, report.events).into());
+            return Err(format!(
+                "{carrier}: {} s of {ideal} s: {:?}",
+                report.seconds, report.events
+            )
+            .into());
         }
     }
     Ok(())

@@ -34,8 +34,9 @@ fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report
     ];
     let (link, way) = (["wifi", "mobile"][dice(2) as usize], dice(2));
     let at = seconds(lasts * dice(1_000) as f64 / 1_000.0);
-    let mut transfer =
-        Transfer::new(stage.document(&[&over[0], &over[1]])?, bytes).verified().act(at, kill(link, way));
+    let mut transfer = Transfer::new(stage.document(&[&over[0], &over[1]])?, bytes)
+        .verified()
+        .act(at, kill(link, way));
     if dice(2) == 0 {
         transfer = transfer.up();
     }
@@ -67,8 +68,16 @@ pub(crate) fn killing_a_path_loses_no_byte() -> TestResult {
 
 /// 20 × 256 MB.
 pub(crate) fn killing_a_path_loses_no_byte_long() -> TestResult {
-    let fast = crate::network::Link { rate: 400, queue: 1_000_000, ..WIFI };
-    let slow = crate::network::Link { rate: 200, queue: 1_000_000, ..MOBILE };
+    let fast = crate::network::Link {
+        rate: 400,
+        queue: 1_000_000,
+        ..WIFI
+    };
+    let slow = crate::network::Link {
+        rate: 200,
+        queue: 1_000_000,
+        ..MOBILE
+    };
     let stage = stage(&[fast, slow], "")?;
     for seed in 1..=20 {
         killed(&stage, seed, 256_000_000, 4.0)?;
@@ -85,11 +94,21 @@ const NOISE: f64 = 0.1;
 pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let document = stage.document(&BOTH)?;
-    let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 0)).run(&stage)?;
+    let report = Transfer::new(document, 12 << 20)
+        .act(seconds(1.0), kill("wifi", 0))
+        .run(&stage)?;
     let pause = report.longest_pause_after(1.0);
     let bound = 2.0 * WIFI.delay / 1e3 + MOBILE.round_trip_and_queue() + 0.02;
-    println!("  visible: {:.0} ms of at most {:.0} ms", pause * 1e3, bound * 1e3);
-    if pause <= bound + NOISE { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+    println!(
+        "  visible: {:.0} ms of at most {:.0} ms",
+        pause * 1e3,
+        bound * 1e3
+    );
+    if pause <= bound + NOISE {
+        Ok(())
+    } else {
+        Err(format!("{pause} s, {:?}", report.events).into())
+    }
 }
 
 /// A link that falls silent: two timeouts of the session on the lost path, the survivor's round
@@ -97,14 +116,20 @@ pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
 pub(crate) fn a_silent_link_is_left_soon() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let document = stage.document(&BOTH)?;
-    let report = Transfer::new(document, 12 << 20).act(seconds(1.0), kill("wifi", 1)).run(&stage)?;
+    let report = Transfer::new(document, 12 << 20)
+        .act(seconds(1.0), kill("wifi", 1))
+        .run(&stage)?;
     let pause = report.longest_pause_after(1.0);
     // srtt with a full queue, its deviation at most a queue (docs/session-protocol.md, "Loss").
     let queue = WIFI.queue as f64 * 8.0 / (f64::from(WIFI.rate) * 1e6);
     let timeout = WIFI.round_trip_and_queue() + queue.max(0.01) + 0.04;
     let bound = 2.0 * timeout + MOBILE.round_trip_and_queue() + 0.02;
     println!("  silent: {:.0} ms of at most {:.0} ms", pause * 1e3, bound * 1e3);
-    if pause <= bound + NOISE { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+    if pause <= bound + NOISE {
+        Ok(())
+    } else {
+        Err(format!("{pause} s, {:?}", report.events).into())
+    }
 }
 
 fn outage(lasts: f64) -> TestResult {
@@ -124,9 +149,16 @@ fn outage(lasts: f64) -> TestResult {
     transfer.patience = seconds(60.0 + lasts);
     let report = transfer.run(&stage)?;
     let pause = report.longest_pause_after(1.0);
-    println!("  {lasts} s without any path: {pause:.3} s without data, {:.3} s in all", report.seconds);
+    println!(
+        "  {lasts} s without any path: {pause:.3} s without data, {:.3} s in all",
+        report.seconds
+    );
     let told = report.when("stalled").is_some() && report.when("resumed").is_some();
-    if told && pause < lasts + 1.0 { Ok(()) } else { Err(format!("{pause} s, {:?}", report.events).into()) }
+    if told && pause < lasts + 1.0 {
+        Ok(())
+    } else {
+        Err(format!("{pause} s, {:?}", report.events).into())
+    }
 }
 
 pub(crate) fn every_path_goes_and_comes_back() -> TestResult {
@@ -147,7 +179,11 @@ pub(crate) fn a_translator_is_rebound() -> TestResult {
             .act(seconds(0.7), rebind)
             .run(&stage)?;
         let pause = report.longest_pause_after(0.7);
-        println!("  {carrier}: {:.0} ms without data, {:?}", pause * 1e3, report.events);
+        println!(
+            "  {carrier}: {:.0} ms without data, {:?}",
+            pause * 1e3,
+            report.events
+        );
         if pause > 3.0 {
             return Err(format!("{carrier} paused for {pause} s: {:?}", report.events).into());
         }
@@ -171,10 +207,17 @@ pub(crate) fn a_path_that_comes_back_is_used_again() -> TestResult {
         .run(&stage)?;
     let carried = |name: &str, from: f64, to: f64| -> u64 {
         let all = |moment: &hawser_experiments::Moment| -> u64 {
-            let of = report.paths.iter().zip(&moment.delivered).filter(|(path, _)| path.contains(name));
+            let of = report
+                .paths
+                .iter()
+                .zip(&moment.delivered)
+                .filter(|(path, _)| path.contains(name));
             of.map(|(_, bytes)| *bytes).sum()
         };
-        let within = report.moments.iter().filter(|moment| (from..to).contains(&moment.seconds));
+        let within = report
+            .moments
+            .iter()
+            .filter(|moment| (from..to).contains(&moment.seconds));
         let mut within = within.map(all);
         let first = within.next().unwrap_or(0);
         within.next_back().unwrap_or(first) - first
@@ -196,10 +239,30 @@ pub(crate) fn a_backup_carries_when_nothing_else_does() -> TestResult {
     document.connections[1].backup = true;
     let clean = Transfer::new(document.clone(), 4 << 20).run(&stage)?;
     let backup = |report: &Report| -> u64 {
-        let last = report.moments.last().map(|moment| moment.delivered.clone()).unwrap_or_default();
-        report.paths.iter().zip(last).filter(|(path, _)| path.contains("wwan0")).map(|(_, bytes)| bytes).sum()
+        let last = report
+            .moments
+            .last()
+            .map(|moment| moment.delivered.clone())
+            .unwrap_or_default();
+        report
+            .paths
+            .iter()
+            .zip(last)
+            .filter(|(path, _)| path.contains("wwan0"))
+            .map(|(_, bytes)| bytes)
+            .sum()
     };
-    let killed = Transfer::new(document, 8 << 20).act(seconds(0.5), kill("wifi", 0)).run(&stage)?;
-    println!("  the backup carried {} bytes, and {} of 8 MiB without WiFi", backup(&clean), backup(&killed));
-    if backup(&clean) == 0 && backup(&killed) > 4 << 20 { Ok(()) } else { Err("not so".into()) }
+    let killed = Transfer::new(document, 8 << 20)
+        .act(seconds(0.5), kill("wifi", 0))
+        .run(&stage)?;
+    println!(
+        "  the backup carried {} bytes, and {} of 8 MiB without WiFi",
+        backup(&clean),
+        backup(&killed)
+    );
+    if backup(&clean) == 0 && backup(&killed) > 4 << 20 {
+        Ok(())
+    } else {
+        Err("not so".into())
+    }
 }

@@ -7,7 +7,9 @@ use crate::TestResult;
 use crate::network::{WIFI, stage};
 
 fn transfer(stage: &Stage) -> TestResult<Report> {
-    Transfer::new(stage.document(&["mptcp:wlan0"])?, 2 << 20).verified().run(stage)
+    Transfer::new(stage.document(&["mptcp:wlan0"])?, 2 << 20)
+        .verified()
+        .run(stage)
 }
 
 pub(crate) fn it_is_spoken_or_said_not_to_be() -> TestResult {
@@ -17,14 +19,20 @@ pub(crate) fn it_is_spoken_or_said_not_to_be() -> TestResult {
     let refused = transfer(&stage)?;
     stage.mptcp = true;
     let block = Some(vec!["mptcp".parse()?]);
-    stage.lab.link("wifi")?.set_both(&Rules { block, ..Rules::default() })?;
+    stage.lab.link("wifi")?.set_both(&Rules {
+        block,
+        ..Rules::default()
+    })?;
     let blocked = transfer(&stage)?;
     for (what, report, path) in [
         ("both ends speak it", spoken, "mptcp wlan0"),
         ("the server does not", refused, "tcp wlan0"),
         ("something on the way drops its option", blocked, "tcp wlan0"),
     ] {
-        println!("  {what}: {:?} in {:.2} s, {:?}", report.paths, report.seconds, report.events);
+        println!(
+            "  {what}: {:?} in {:.2} s, {:?}",
+            report.paths, report.seconds, report.events
+        );
         let fell_back = report.when("fell back").is_some();
         if report.paths != [path] || fell_back != path.starts_with("tcp") {
             return Err(format!("{what}: {:?}, {:?}", report.paths, report.events).into());

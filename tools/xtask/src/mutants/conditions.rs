@@ -51,11 +51,19 @@ impl Found {
     fn stmt(&mut self, stmt: &Stmt, returns_bool: bool) {
         match &stmt.kind {
             StmtKind::Declare { ty, vars } => vars.iter().for_each(|var| self.declarator(var, is_bool(ty))),
-            StmtKind::Assign { place: _, op: _, value } => self.value(value),
+            StmtKind::Assign {
+                place: _,
+                op: _,
+                value,
+            } => self.value(value),
             StmtKind::Expr(expr) | StmtKind::Emit { instr: expr, .. } | StmtKind::Refuse(expr) => {
                 self.inside(expr);
             }
-            StmtKind::If { cond, then, otherwise } => {
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => {
                 self.condition(cond);
                 self.block(then, returns_bool);
                 if let Some(otherwise) = otherwise {
@@ -136,7 +144,11 @@ impl Found {
                 self.inside(b);
             }
             ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.inside(a),
-            ExprKind::Call { callee, types: _, args } => {
+            ExprKind::Call {
+                callee,
+                types: _,
+                args,
+            } => {
                 self.inside(callee);
                 args.iter().for_each(|CallArg { value, .. }| self.value(value));
             }
@@ -157,7 +169,10 @@ fn is_logical(op: BinOp) -> bool {
 }
 
 fn is_comparison(op: BinOp) -> bool {
-    matches!(op, BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Eq | BinOp::Ne)
+    matches!(
+        op,
+        BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge | BinOp::Eq | BinOp::Ne
+    )
 }
 
 #[cfg(test)]
@@ -167,7 +182,10 @@ mod tests {
     fn texts(source: &str) -> Vec<&str> {
         let (file, diagnostics) = hawser_syntax::parse(source, 0);
         assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        conditions(&file).iter().map(|s| &source[s.start as usize..s.end as usize]).collect()
+        conditions(&file)
+            .iter()
+            .map(|s| &source[s.start as usize..s.end as usize])
+            .collect()
     }
 
     #[test]
@@ -184,7 +202,9 @@ void f(c_t c) {
 bool g(c_t c) { return c.a == 5; }
 uint8 h(c_t c) { return c.a; }
 ";
-        let expected = ["c.a < 1", "c.b", "c.c == 2", "c.a > 3", "c.b", "c.a >= 4", "c.d", "c.a == 5"];
+        let expected = [
+            "c.a < 1", "c.b", "c.c == 2", "c.a > 3", "c.b", "c.a >= 4", "c.d", "c.a == 5",
+        ];
         assert_eq!(texts(source), expected);
     }
 }

@@ -11,20 +11,29 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         return vec![Finding::new(PAGE, "the page is missing", "write it")];
     };
     let quoted = quoted(page);
-    let unnamed = tree
-        .crates
-        .iter()
-        .filter(|krate| !quoted.iter().any(|(_, text)| text.trim_end_matches('/') == krate.folder));
+    let unnamed = tree.crates.iter().filter(|krate| {
+        !quoted
+            .iter()
+            .any(|(_, text)| text.trim_end_matches('/') == krate.folder)
+    });
     let mut findings: Vec<Finding> = unnamed
         .map(|krate| {
             let what = format!("the crate in `{}` is not named", krate.folder);
-            Finding::new(PAGE, what, format!("add a row for `{}` to its table of crates", krate.folder))
+            Finding::new(
+                PAGE,
+                what,
+                format!("add a row for `{}` to its table of crates", krate.folder),
+            )
         })
         .collect();
     for (line, text) in quoted {
         if is_path(text) && !tree.exists(text) {
             let what = format!("`{text}` does not exist");
-            findings.push(Finding::new(format!("{PAGE}:{line}"), what, "correct the path, or drop it"));
+            findings.push(Finding::new(
+                format!("{PAGE}:{line}"),
+                what,
+                "correct the path, or drop it",
+            ));
         }
     }
     findings.extend(functions(page).into_iter().filter_map(|(line, path, function)| {
@@ -43,8 +52,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn functions(page: &str) -> Vec<(usize, &str, &str)> {
     let mut found = Vec::new();
     for (index, line) in page.lines().enumerate() {
-        for (before, after) in
-            line.match_indices("`: `").map(|(at, mark)| (&line[..at], &line[at + mark.len()..]))
+        for (before, after) in line
+            .match_indices("`: `")
+            .map(|(at, mark)| (&line[..at], &line[at + mark.len()..]))
         {
             let path = before.rsplit('`').next().unwrap_or_default();
             let function = after.split('`').next().unwrap_or_default();
@@ -72,9 +82,13 @@ fn quoted(page: &str) -> Vec<(usize, &str)> {
 
 /// Whether a quoted text is meant as a path of this repository.
 fn is_path(text: &str) -> bool {
-    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
     let named = text.contains('/')
-        || [".md", ".rs", ".toml", ".mtp", ".svg"].iter().any(|extension| text.ends_with(extension));
+        || [".md", ".rs", ".toml", ".mtp", ".svg"]
+            .iter()
+            .any(|extension| text.ends_with(extension));
     plain && named && !text.starts_with('/')
 }
 
@@ -95,7 +109,11 @@ mod tests {
         let tree = Tree::of(&[(PAGE, "| `lang/ir/` | x |\n")]).with_crates(&["lang/ir", "engine"]);
         let findings = check(&tree);
         assert!(findings.iter().any(|finding| finding.what.contains("`engine`")));
-        assert!(!findings.iter().any(|finding| finding.what.contains("crate in `lang/ir`")));
+        assert!(
+            !findings
+                .iter()
+                .any(|finding| finding.what.contains("crate in `lang/ir`"))
+        );
     }
 
     #[test]

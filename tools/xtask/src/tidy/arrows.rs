@@ -15,9 +15,18 @@ pub(super) struct Rule {
 /// The arrows of the design, in its order, from the top of the house to its ground.
 pub(super) const RULES: &[Rule] = &[
     // Applications speak to the facade alone; the command puts others behind its words.
-    Rule { from: "apps", to: &["hawser"] },
-    Rule { from: "apps/cli", to: &["hawser", "apps"] },
-    Rule { from: "bindings", to: &["hawser"] },
+    Rule {
+        from: "apps",
+        to: &["hawser"],
+    },
+    Rule {
+        from: "apps/cli",
+        to: &["hawser", "apps"],
+    },
+    Rule {
+        from: "bindings",
+        to: &["hawser"],
+    },
     // The facade holds no machinery: it gives what the columns offer under one name.
     Rule {
         from: "hawser",
@@ -37,9 +46,15 @@ pub(super) const RULES: &[Rule] = &[
         ],
     },
     // Write a transport. Sockets of a program over a device, whatever the device.
-    Rule { from: "stack/net", to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"] },
+    Rule {
+        from: "stack/net",
+        to: &["stack/load", "targets", "stack/engine", "lang/ir", "interact/bus"],
+    },
     // Join paths. A session sees a transport only through the trait `Carrier`.
-    Rule { from: "session/machine", to: &["carriers/carrier", "interact/bus"] },
+    Rule {
+        from: "session/machine",
+        to: &["carriers/carrier", "interact/bus"],
+    },
     // Its simulator stands above it, and runs it over a real transport on the event core.
     Rule {
         from: "session/sim",
@@ -68,15 +83,36 @@ pub(super) const RULES: &[Rule] = &[
             "interact/socket",
         ],
     },
-    Rule { from: "session/relay", to: &["session/driver"] },
-    Rule { from: "carriers", to: &["carriers/carrier", "carriers/tls"] },
-    Rule { from: "carriers/carrier", to: &[] },
+    Rule {
+        from: "session/relay",
+        to: &["session/driver"],
+    },
+    Rule {
+        from: "carriers",
+        to: &["carriers/carrier", "carriers/tls"],
+    },
+    Rule {
+        from: "carriers/carrier",
+        to: &[],
+    },
     // A transport that is a program is reached by its sockets.
-    Rule { from: "carriers/mtp", to: &["carriers/carrier", "carriers/tls", "stack/net"] },
+    Rule {
+        from: "carriers/mtp",
+        to: &["carriers/carrier", "carriers/tls", "stack/net"],
+    },
     // Choose a path. The machines see no transport: they rank and race descriptions.
-    Rule { from: "select/policy", to: &[] },
-    Rule { from: "select/race", to: &[] },
-    Rule { from: "select/resolve", to: &["select/race"] },
+    Rule {
+        from: "select/policy",
+        to: &[],
+    },
+    Rule {
+        from: "select/race",
+        to: &[],
+    },
+    Rule {
+        from: "select/resolve",
+        to: &["select/race"],
+    },
     // Their shell opens what won: a connection by itself, a session, or a stream of a gateway's.
     Rule {
         from: "select/connect",
@@ -94,27 +130,74 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         from: "select/knowledge",
-        to: &["select/connect", "select/policy", "select/race", "session/driver", "interact/socket"],
+        to: &[
+            "select/connect",
+            "select/policy",
+            "select/race",
+            "session/driver",
+            "interact/socket",
+        ],
     },
     // The transport services are an interface of selection.
-    Rule { from: "taps", to: &["select/connect", "select/race", "select/resolve", "session/driver"] },
+    Rule {
+        from: "taps",
+        to: &[
+            "select/connect",
+            "select/race",
+            "select/resolve",
+            "session/driver",
+        ],
+    },
     // The bus knows none of those who publish to it.
-    Rule { from: "interact/bus", to: &[] },
-    Rule { from: "interact", to: &["interact/bus"] },
+    Rule {
+        from: "interact/bus",
+        to: &[],
+    },
+    Rule {
+        from: "interact",
+        to: &["interact/bus"],
+    },
     // The model for a fuzzer runs a real program.
-    Rule { from: "interact/socket", to: &["interact/bus", "stack/engine", "stack/load", "stack/net"] },
+    Rule {
+        from: "interact/socket",
+        to: &["interact/bus", "stack/engine", "stack/load", "stack/net"],
+    },
     // Adapters that put the interpreter and generated code behind the engine's `Program`.
-    Rule { from: "stack/load", to: &["lang", "stack/engine"] },
-    Rule { from: "targets", to: &["stack/engine", "lang/ir"] },
+    Rule {
+        from: "stack/load",
+        to: &["lang", "stack/engine"],
+    },
+    Rule {
+        from: "targets",
+        to: &["stack/engine", "lang/ir"],
+    },
     // The lab puts the simulator's rules for links between namespaces of the host's kernel.
-    Rule { from: "lab", to: &["targets", "stack/engine", "lang/ir", "interact/bus"] },
+    Rule {
+        from: "lab",
+        to: &["targets", "stack/engine", "lang/ir", "interact/bus"],
+    },
     // The scripted peer is the other end of a wire; the program under test is found by its name.
-    Rule { from: "stack/script", to: &["stack/engine", "stack/load", "lang/ir", "targets"] },
-    Rule { from: "stack/engine", to: &["lang/ir", "interact/bus"] },
+    Rule {
+        from: "stack/script",
+        to: &["stack/engine", "stack/load", "lang/ir", "targets"],
+    },
+    Rule {
+        from: "stack/engine",
+        to: &["lang/ir", "interact/bus"],
+    },
     // The language knows no runtime crate.
-    Rule { from: "lang", to: &["lang"] },
-    Rule { from: "lang/ir", to: &[] },
-    Rule { from: GROUND, to: &[] },
+    Rule {
+        from: "lang",
+        to: &["lang"],
+    },
+    Rule {
+        from: "lang/ir",
+        to: &[],
+    },
+    Rule {
+        from: GROUND,
+        to: &[],
+    },
 ];
 
 /// What every room may depend on, and depends on none: temporary folders.
@@ -145,7 +228,10 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("select/knowledge", &["lab"]),
     ("taps", &["lab", "stack/net"]),
     // The kernel's TCP is watched on networks that lose and delay.
-    ("interact/linux", &["lab", "stack/engine", "stack/load", "interact"]),
+    (
+        "interact/linux",
+        &["lab", "stack/engine", "stack/load", "interact"],
+    ),
     // What the kernel's TCP offers is asked for at the socket.
     ("interact/socket", &["interact/linux"]),
     // A server is tried with a thousand clients in a network of its own.
@@ -156,7 +242,10 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
 
 /// Every dependency between crates of the workspace follows an arrow.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.crates.iter().flat_map(|from| from.uses.iter().filter_map(|to| judge(from, to))).collect()
+    tree.crates
+        .iter()
+        .flat_map(|from| from.uses.iter().filter_map(|to| judge(from, to)))
+        .collect()
 }
 
 fn judge(from: &Crate, to: &Use) -> Option<Finding> {
@@ -173,8 +262,11 @@ fn judge(from: &Crate, to: &Use) -> Option<Finding> {
              ARCHITECTURE.md",
         ));
     };
-    let allowed_for_tests =
-        || DEV_ARROWS.iter().any(|(dev, to_dev)| within(&from.folder, dev) && reaches(to_dev, &to.folder));
+    let allowed_for_tests = || {
+        DEV_ARROWS
+            .iter()
+            .any(|(dev, to_dev)| within(&from.folder, dev) && reaches(to_dev, &to.folder))
+    };
     if reaches(rule.to, &to.folder) || (to.dev && allowed_for_tests()) {
         return None;
     }
@@ -186,8 +278,15 @@ fn judge(from: &Crate, to: &Use) -> Option<Finding> {
         if to.dev { " for its tests" } else { "" }
     );
     let remedy = match rule.to {
-        [] => format!("`{}` may depend on no other room: pass what it needs in as a value", rule.from),
-        rooms => format!("`{}` may depend on {}: go through these", rule.from, rooms.join(", ")),
+        [] => format!(
+            "`{}` may depend on no other room: pass what it needs in as a value",
+            rule.from
+        ),
+        rooms => format!(
+            "`{}` may depend on {}: go through these",
+            rule.from,
+            rooms.join(", ")
+        ),
     };
     Some(Finding::new(manifest, what, remedy))
 }
@@ -197,7 +296,10 @@ pub(super) fn room(folder: &str) -> &str {
 }
 
 pub(super) fn rule_of(folder: &str) -> Option<&'static Rule> {
-    RULES.iter().filter(|rule| within(folder, rule.from)).max_by_key(|rule| rule.from.len())
+    RULES
+        .iter()
+        .filter(|rule| within(folder, rule.from))
+        .max_by_key(|rule| rule.from.len())
 }
 
 fn reaches(rooms: &[&str], folder: &str) -> bool {
@@ -206,7 +308,9 @@ fn reaches(rooms: &[&str], folder: &str) -> bool {
 
 /// Whether a folder is `room` or inside it.
 pub(super) fn within(folder: &str, room: &str) -> bool {
-    folder.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    folder
+        .strip_prefix(room)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -214,9 +318,16 @@ mod tests {
     use super::*;
 
     fn finding(from: &str, to: &str, dev: bool) -> Option<Finding> {
-        let uses = vec![Use { folder: to.to_owned(), dev }];
+        let uses = vec![Use {
+            folder: to.to_owned(),
+            dev,
+        }];
         let tree = Tree {
-            crates: vec![Crate { name: "x".to_owned(), folder: from.to_owned(), uses }],
+            crates: vec![Crate {
+                name: "x".to_owned(),
+                folder: from.to_owned(),
+                uses,
+            }],
             ..Tree::default()
         };
         check(&tree).pop()

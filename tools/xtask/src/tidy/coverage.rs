@@ -41,9 +41,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     let broken = broken_rows(tree.text(PAGE)).map(|line| {
         let remedy = "write `| area | capability | test or command |`, with ` | ` nowhere else";
-        Finding::new(format!("{PAGE}:{line}"), "a row of a table has not three cells", remedy)
+        Finding::new(
+            format!("{PAGE}:{line}"),
+            "a row of a table has not three cells",
+            remedy,
+        )
     });
-    broken.chain(rows.iter().flat_map(|row| judge(tree, row))).collect()
+    broken
+        .chain(rows.iter().flat_map(|row| judge(tree, row)))
+        .collect()
 }
 
 /// How many rows are proven.
@@ -64,16 +70,23 @@ fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Finding> {
     }
     if row.items().next().is_none() {
         let what = format!("nothing proves \"{}\"", row.capability);
-        return vec![finding(what, "name a test, file or command in backticks, or say *not yet*")];
+        return vec![finding(
+            what,
+            "name a test, file or command in backticks, or say *not yet*",
+        )];
     }
     let missing = row.items().filter_map(|item| missing(tree, item));
-    missing.map(|what| finding(what, "name what exists, or say *not yet*")).collect()
+    missing
+        .map(|what| finding(what, "name what exists, or say *not yet*"))
+        .collect()
 }
 
 /// What of an item does not exist.
 fn missing(tree: &Tree, item: &str) -> Option<String> {
     let Some((kind, name)) = item.split_once(": ") else {
-        return Some(format!("`{item}` is neither `test: …`, `file: …` nor `command: …`"));
+        return Some(format!(
+            "`{item}` is neither `test: …`, `file: …` nor `command: …`"
+        ));
     };
     let found = match kind {
         "test" => test_exists(tree, name),
@@ -89,22 +102,33 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     let numbered = text.lines().enumerate().filter(|(_, line)| line.starts_with('|'));
     numbered.map(|(index, line)| {
         let separator = if line.contains(" | ") { " | " } else { "|" };
-        (index + 1, line.trim_matches('|').split(separator).map(str::trim).collect())
+        (
+            index + 1,
+            line.trim_matches('|').split(separator).map(str::trim).collect(),
+        )
     })
 }
 
 /// The lines of tables that no row can be read from.
 fn broken_rows(text: &str) -> impl Iterator<Item = usize> {
-    lines(text).filter(|(_, cells)| cells.len() != 3).map(|(line, _)| line)
+    lines(text)
+        .filter(|(_, cells)| cells.len() != 3)
+        .map(|(line, _)| line)
 }
 
 /// The rows of the page's tables, without their heads.
 fn rows(text: &str) -> Vec<Row<'_>> {
     lines(text)
         .filter_map(|(line, cells)| {
-            let [_, capability, proof] = cells[..] else { return None };
+            let [_, capability, proof] = cells[..] else {
+                return None;
+            };
             let head = proof == "test or command" || proof.starts_with("--");
-            (!head).then_some(Row { line, capability, proof })
+            (!head).then_some(Row {
+                line,
+                capability,
+                proof,
+            })
         })
         .collect()
 }
@@ -112,22 +136,37 @@ fn rows(text: &str) -> Vec<Row<'_>> {
 /// Whether a crate has this test: `crate_name::module::test_name`.
 pub(super) fn test_exists(tree: &Tree, name: &str) -> bool {
     let parts: Vec<&str> = name.split("::").collect();
-    let [krate, modules @ .., test] = &parts[..] else { return false };
-    let Some(krate) = tree.crates.iter().find(|known| known.name.replace('-', "_") == *krate) else {
+    let [krate, modules @ .., test] = &parts[..] else {
+        return false;
+    };
+    let Some(krate) = tree
+        .crates
+        .iter()
+        .find(|known| known.name.replace('-', "_") == *krate)
+    else {
         return false;
     };
     tree.rust_under(&krate.folder).any(|(path, text)| {
         modules.iter().all(|module| is_in(path, text, module))
-            && rust_text::functions(text).iter().any(|function| function.test && function.name == *test)
-    }) || modules.last().is_some_and(|module| is_listed(tree, &krate.folder, module, test))
+            && rust_text::functions(text)
+                .iter()
+                .any(|function| function.test && function.name == *test)
+    }) || modules
+        .last()
+        .is_some_and(|module| is_listed(tree, &krate.folder, module, test))
 }
 
 /// Whether a crate gives the test to the harness of `tools/testing`: `tests![module::test]`, or
 /// `tests![test]` in a file that is named as the module.
 fn is_listed(tree: &Tree, folder: &str, module: &str, test: &str) -> bool {
     let lists = |text: &str, name: &str| {
-        let names = text.split("tests![").skip(1).filter_map(|rest| rest.split_once(']'));
-        names.flat_map(|(list, _)| list.split(',')).any(|listed| listed.trim() == name)
+        let names = text
+            .split("tests![")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(']'));
+        names
+            .flat_map(|(list, _)| list.split(','))
+            .any(|listed| listed.trim() == name)
     };
     tree.rust_under(folder).any(|(path, text)| {
         path.ends_with("/main.rs") && lists(text, &format!("{module}::{test}"))
@@ -145,9 +184,10 @@ fn is_in(path: &str, text: &str, module: &str) -> bool {
 pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words[..] {
-        ["make", target, ..] => {
-            tree.text("Makefile").lines().any(|line| line.starts_with(&format!("{target}:")))
-        }
+        ["make", target, ..] => tree
+            .text("Makefile")
+            .lines()
+            .any(|line| line.starts_with(&format!("{target}:"))),
         ["cargo", "xtask", "tidy", check, ..] => CHECKS.iter().any(|known| known.name == check),
         ["cargo", "xtask", "long", mode, ..] => long::exists(mode),
         ["cargo", "xtask", chore, ..] => CHORES.iter().any(|known| known.name == chore),
@@ -166,14 +206,27 @@ pub(super) fn command_exists(tree: &Tree, command: &str) -> bool {
 
 /// The sub-commands of `hawser`: the variants of the enums that derive `Subcommand`.
 fn subcommands(tree: &Tree) -> Vec<String> {
-    let sources = tree.rust_under(COMMAND_LINE).map(|(_, text)| rust_text::code_only(text));
-    sources.flat_map(|code| code.split("#[derive(").skip(1).flat_map(variants).collect::<Vec<_>>()).collect()
+    let sources = tree
+        .rust_under(COMMAND_LINE)
+        .map(|(_, text)| rust_text::code_only(text));
+    sources
+        .flat_map(|code| {
+            code.split("#[derive(")
+                .skip(1)
+                .flat_map(variants)
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The variants of the enum behind `#[derive(`, when it derives `Subcommand`, as words of a shell.
 fn variants(item: &str) -> Vec<String> {
-    let Some((derives, rest)) = item.split_once(")]") else { return Vec::new() };
-    let Some((head, body)) = rest.split_once('{') else { return Vec::new() };
+    let Some((derives, rest)) = item.split_once(")]") else {
+        return Vec::new();
+    };
+    let Some((head, body)) = rest.split_once('{') else {
+        return Vec::new();
+    };
     if !derives.contains("Subcommand") || !head.contains("enum ") {
         return Vec::new();
     }
@@ -189,7 +242,11 @@ fn variants(item: &str) -> Vec<String> {
         }
     }
     names.push(name);
-    names.into_iter().filter(|name| !name.is_empty()).map(|name| kebab(&name)).collect()
+    names
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .map(|name| kebab(&name))
+        .collect()
 }
 
 fn kebab(name: &str) -> String {
@@ -219,8 +276,14 @@ mod tests {
                 "targets/sim/tests/own/main.rs",
                 "//! O.\nconst TESTS: &[Test] = tests![wire::lives, wire::holds];\n",
             ),
-            ("targets/sim/tests/file.rs", "//! F.\nconst TESTS: &[Test] = tests![stays];\n"),
-            ("targets/sim/src/link.rs", "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n"),
+            (
+                "targets/sim/tests/file.rs",
+                "//! F.\nconst TESTS: &[Test] = tests![stays];\n",
+            ),
+            (
+                "targets/sim/src/link.rs",
+                "//! L.\n#[test]\nfn drops() {}\nfn helper() {}\n",
+            ),
             (
                 "targets/sim/src/rule.rs",
                 "//! R.\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn holds() {}\n}\n",

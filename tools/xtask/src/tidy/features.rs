@@ -30,14 +30,20 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                 let remedy = format!("write `{HEAD}`, and four cells in each row");
                 Finding::new(format!("{path}:{line}"), "no row of a table of features", remedy)
             });
-            broken.chain(rows(text).into_iter().flat_map(move |row| judge(tree, path, &row)))
+            broken.chain(
+                rows(text)
+                    .into_iter()
+                    .flat_map(move |row| judge(tree, path, &row)),
+            )
         })
         .collect()
 }
 
 /// Whether a path is the README of a program.
 fn is_readme(path: &str) -> bool {
-    let inner = path.strip_prefix(ROOM).and_then(|path| path.strip_suffix("/README.md"));
+    let inner = path
+        .strip_prefix(ROOM)
+        .and_then(|path| path.strip_suffix("/README.md"));
     inner.is_some_and(|folder| !folder.contains('/'))
 }
 
@@ -50,7 +56,10 @@ fn broken(text: &str) -> impl Iterator<Item = usize> {
         inside = *line == HEAD || inside && line.starts_with('|');
         inside && line.trim_matches('|').split('|').count() != 4
     });
-    headless.then_some(1).into_iter().chain(rows.map(|(index, _)| index + 1))
+    headless
+        .then_some(1)
+        .into_iter()
+        .chain(rows.map(|(index, _)| index + 1))
 }
 
 /// The rows of all tables with this head.
@@ -63,7 +72,12 @@ fn rows(text: &str) -> Vec<Row<'_>> {
         if let ([feature, _, lines, tests], true) = (&cells[..], inside && line != HEAD)
             && !feature.starts_with("--")
         {
-            rows.push(Row { line: index + 1, feature, lines, tests });
+            rows.push(Row {
+                line: index + 1,
+                feature,
+                lines,
+                tests,
+            });
         }
     }
     rows
@@ -110,11 +124,17 @@ fn missing_lines<'a>(tree: &'a Tree, folder: &'a str, cell: &'a str) -> impl Ite
 fn declares(text: &str, name: &str) -> bool {
     let at_top = |line: &&str| line.starts_with(|first: char| first.is_ascii_alphabetic());
     let chain = |line: &&str| line.trim_start().starts_with("chain ");
-    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let code = text
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default());
     let heads = code.filter(|line| at_top(line) || chain(line));
     heads
         .map(|line| line.split('{').next().unwrap_or_default())
-        .any(|head| head.split('(').next().is_some_and(|declared| words(declared).any(|word| word == name)))
+        .any(|head| {
+            head.split('(')
+                .next()
+                .is_some_and(|declared| words(declared).any(|word| word == name))
+        })
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -145,7 +165,10 @@ mod tests {
         let files = [
             ("transports/p/README.md", page.as_str()),
             ("transports/p/p.mtp", PROGRAM),
-            ("stack/load/tests/p/sack.rs", "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n"),
+            (
+                "stack/load/tests/p/sack.rs",
+                "//! S.\n#[test]\nfn holds() {}\nfn helper() {}\n",
+            ),
             ("Makefile", "demo: build\n\techo\n"),
         ];
         Tree::of(&files).with_crates(&["stack/load"])
@@ -155,7 +178,10 @@ mod tests {
     fn what_exists_passes() {
         for (lines, tests) in [
             ("`p.mtp`", "`sack::holds`"),
-            ("`p.mtp`: `check`, `PROBES`, `cc_t`, chain `admit`", "`hawser_load::sack::holds`"),
+            (
+                "`p.mtp`: `check`, `PROBES`, `cc_t`, chain `admit`",
+                "`hawser_load::sack::holds`",
+            ),
             ("", "`command: make demo`"),
             ("`p.mtp`: `d`", "not yet: nobody wrote it"),
         ] {
@@ -183,8 +209,10 @@ mod tests {
     #[test]
     fn a_table_that_cannot_be_read_is_found() {
         assert_eq!(check(&tree_with("`p.mtp` | `p.mtp`", "`sack::holds`")).len(), 1);
-        let headless =
-            [("transports/p/README.md", "# P\n\n| feature | line | test |\n|---|---|---|\n| x | y | z |\n")];
+        let headless = [(
+            "transports/p/README.md",
+            "# P\n\n| feature | line | test |\n|---|---|---|\n| x | y | z |\n",
+        )];
         assert_eq!(check(&Tree::of(&headless)).len(), 1);
     }
 }

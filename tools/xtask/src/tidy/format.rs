@@ -10,14 +10,25 @@ const UNTIDY: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let programs = tree.with_extension(&["mtp"]);
     let meant = |path: &str| UNTIDY.iter().any(|folder| path.starts_with(folder));
-    programs.filter(|(path, _)| !meant(path)).filter_map(|(path, text)| judge(path, text)).collect()
+    programs
+        .filter(|(path, _)| !meant(path))
+        .filter_map(|(path, text)| judge(path, text))
+        .collect()
 }
 
 fn judge(path: &str, text: &str) -> Option<Finding> {
     match hawser_syntax::format(text) {
         Ok(formatted) if formatted == text => None,
-        Ok(_) => Some(Finding::new(path, "it is not formatted", format!("hawser fmt {path}"))),
-        Err(_) => Some(Finding::new(path, "it cannot be parsed", format!("hawser check {path}"))),
+        Ok(_) => Some(Finding::new(
+            path,
+            "it is not formatted",
+            format!("hawser fmt {path}"),
+        )),
+        Err(_) => Some(Finding::new(
+            path,
+            "it cannot be parsed",
+            format!("hawser check {path}"),
+        )),
     }
 }
 

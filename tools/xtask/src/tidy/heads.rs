@@ -13,22 +13,34 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let included = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let line = |text: &str| text.contains("include!(\"") && text.contains(&format!("{name}\")"));
-        tree.with_extension(&["rs"]).any(|(other, text)| other != path && line(text))
+        tree.with_extension(&["rs"])
+            .any(|(other, text)| other != path && line(text))
     };
     let headless = |path: &str, text: &str| match text.starts_with("//!") {
         true => false,
         false => !(begins_with_comment(text) && included(path)),
     };
-    let rust = tree.with_extension(&["rs"]).filter(|(path, text)| headless(path, text)).map(|(path, _)| {
-        Finding::new(path, "the file does not begin with `//!`", "say what it is and its invariants there")
-    });
+    let rust = tree
+        .with_extension(&["rs"])
+        .filter(|(path, text)| headless(path, text))
+        .map(|(path, _)| {
+            Finding::new(
+                path,
+                "the file does not begin with `//!`",
+                "say what it is and its invariants there",
+            )
+        });
     let programs = tree
         .with_extension(&["mtp"])
         .filter(|(path, text)| {
             !INPUTS.iter().any(|folder| path.starts_with(folder)) && !begins_with_comment(text)
         })
         .map(|(path, _)| {
-            Finding::new(path, "the program does not begin with a comment", "say what it is there")
+            Finding::new(
+                path,
+                "the program does not begin with a comment",
+                "say what it is there",
+            )
         });
     rust.chain(programs).collect()
 }

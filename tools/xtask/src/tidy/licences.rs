@@ -25,12 +25,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         Ok(deny) => deny,
         Err(error) => return vec![Finding::new(LIST, format!("{error}"), "mend the file")],
     };
-    tree.foreign.iter().filter_map(|foreign| judge(foreign, &deny)).collect()
+    tree.foreign
+        .iter()
+        .filter_map(|foreign| judge(foreign, &deny))
+        .collect()
 }
 
 fn judge(foreign: &Foreign, deny: &Deny) -> Option<Finding> {
     let Some(licence) = &foreign.licence else {
-        return Some(Finding::new(&foreign.name, "it states no licence", "use another crate"));
+        return Some(Finding::new(
+            &foreign.name,
+            "it states no licence",
+            "use another crate",
+        ));
     };
     if !allowed(licence, &deny.licenses.allow) {
         let what = format!("its licence `{licence}` is not allowed by {LIST}");
@@ -45,7 +52,10 @@ fn judge(foreign: &Foreign, deny: &Deny) -> Option<Finding> {
 /// Whether an SPDX expression can be met by the list: `AND` needs both sides, `OR` one.
 fn allowed(expression: &str, list: &[String]) -> bool {
     // `MIT/Apache-2.0` is an old way to write OR.
-    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let spaced = expression
+        .replace('/', " OR ")
+        .replace('(', " ( ")
+        .replace(')', " ) ");
     let mut tokens = spaced.split_whitespace().peekable();
     any_of(&mut tokens, list)
 }
@@ -98,7 +108,13 @@ mod tests {
         ] {
             assert!(allowed(good, &list), "{good}");
         }
-        for bad in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Apache-2.0) AND Zlib", "Apache-2.0"] {
+        for bad in [
+            "",
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "(MIT OR Apache-2.0) AND Zlib",
+            "Apache-2.0",
+        ] {
             assert!(!allowed(bad, &list), "{bad}");
         }
     }

@@ -22,7 +22,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 /// What is wrong with a relative link of the page `path`.
 fn judge(tree: &Tree, path: &str, link: &str) -> Option<String> {
     let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-    let target = if file.is_empty() { Some(path.to_owned()) } else { resolve(path, file) };
+    let target = if file.is_empty() {
+        Some(path.to_owned())
+    } else {
+        resolve(path, file)
+    };
     let Some(target) = target.filter(|target| tree.exists(target)) else {
         return Some(format!("the link `{link}` leads nowhere"));
     };
@@ -42,7 +46,11 @@ fn links(text: &str) -> Vec<(usize, &str)> {
         if in_block {
             continue;
         }
-        for piece in line.split('`').step_by(2).flat_map(|plain| plain.split("](").skip(1)) {
+        for piece in line
+            .split('`')
+            .step_by(2)
+            .flat_map(|plain| plain.split("](").skip(1))
+        {
             let end = piece.find([')', ' ']).unwrap_or(piece.len());
             found.push((index + 1, &piece[..end]));
         }
@@ -63,14 +71,20 @@ fn resolve(page: &str, link: &str) -> Option<String> {
             name => parts.push(name),
         }
     }
-    Some(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+    Some(if parts.is_empty() {
+        ".".to_owned()
+    } else {
+        parts.join("/")
+    })
 }
 
 /// The anchors of a page's headings, as web viewers of repositories make them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         kept.map(|c| if c == ' ' { '-' } else { c }).collect()
     })
 }
@@ -83,7 +97,11 @@ mod tests {
     fn links_that_lead_nowhere_are_found() {
         let page = "[a](b.md) [b](../README.md) [c](gone.md) `[d](x)` [e](https://e.example)\n\
                     ```\n[f](y)\n```\n[g](b.md#the-two-words) [h](b.md#lost) [i](#own) [j](../../x) [k](..)\n# Own\n";
-        let tree = Tree::of(&[("docs/a.md", page), ("docs/b.md", "## The `two` words\n"), ("README.md", "")]);
+        let tree = Tree::of(&[
+            ("docs/a.md", page),
+            ("docs/b.md", "## The `two` words\n"),
+            ("README.md", ""),
+        ]);
         let found: Vec<String> = check(&tree).into_iter().map(|finding| finding.what).collect();
         let expected = [
             "the link `gone.md` leads nowhere",

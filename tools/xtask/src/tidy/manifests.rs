@@ -5,10 +5,16 @@ use super::tree::Tree;
 
 /// What every crate's manifest holds: the line, and what to do when it is missing.
 const LINES: &[(&str, &str)] = &[
-    ("[lints]\nworkspace = true", "add `[lints]` with `workspace = true`"),
+    (
+        "[lints]\nworkspace = true",
+        "add `[lints]` with `workspace = true`",
+    ),
     ("license.workspace = true", "add `license.workspace = true`"),
     ("edition.workspace = true", "add `edition.workspace = true`"),
-    ("rust-version.workspace = true", "add `rust-version.workspace = true`"),
+    (
+        "rust-version.workspace = true",
+        "add `rust-version.workspace = true`",
+    ),
     ("description = \"", "add a `description`"),
 ];
 /// What stands at the top of the repository.
@@ -36,13 +42,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             .iter()
             .filter(|(line, _)| !text.contains(line))
             .map(|(line, remedy)| {
-                Finding::new(&path, format!("`{}` is missing", line.replace('\n', " ")), *remedy)
+                Finding::new(
+                    &path,
+                    format!("`{}` is missing", line.replace('\n', " ")),
+                    *remedy,
+                )
             })
             .collect();
         missing
     });
     let top = TOP.iter().filter(|path| !tree.files.contains_key(**path));
-    manifests.chain(top.map(|path| Finding::new(*path, "the file is missing", "write it"))).collect()
+    manifests
+        .chain(top.map(|path| Finding::new(*path, "the file is missing", "write it")))
+        .collect()
 }
 
 #[cfg(test)]
@@ -56,7 +68,11 @@ mod tests {
         let tree = Tree::of(&[("stack/engine/Cargo.toml", manifest), ("README.md", "")])
             .with_crates(&["stack/engine"]);
         let findings = check(&tree);
-        assert!(findings.iter().any(|f| f.place == "stack/engine/Cargo.toml" && f.what.contains("[lints]")));
+        assert!(
+            findings
+                .iter()
+                .any(|f| f.place == "stack/engine/Cargo.toml" && f.what.contains("[lints]"))
+        );
         assert!(findings.iter().any(|f| f.place == "CHANGELOG.md"));
         assert_eq!(findings.len(), 1 + TOP.len() - 1);
     }

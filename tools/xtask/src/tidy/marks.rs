@@ -16,8 +16,9 @@ const UNFINISHED: &[&str] = &[
 /// Files of code, where these marks count.
 const CODE: &[&str] = &["rs", "mtp", "c", "h", "py", "sh", "toml", "ts"];
 /// Folders that every Linux machine has: a checkout there does not make them private.
-const COMMON: &[&str] =
-    &["", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/opt", "/usr/src", "/mnt", "/builds"];
+const COMMON: &[&str] = &[
+    "", "/tmp", "/var/tmp", "/home", "/root", "/srv", "/opt", "/usr/src", "/mnt", "/builds",
+];
 
 /// No unfinished mark in code, and no path of this machine anywhere.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -26,7 +27,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         for (index, line) in text.lines().enumerate() {
             for mark in UNFINISHED.iter().filter(|mark| has_mark(line, mark)) {
                 let place = format!("{path}:{}", index + 1);
-                findings.push(Finding::new(place, format!("`{mark}` marks unfinished work"), "finish it"));
+                findings.push(Finding::new(
+                    place,
+                    format!("`{mark}` marks unfinished work"),
+                    "finish it",
+                ));
             }
         }
     }
@@ -70,9 +75,15 @@ mod tests {
 
     #[test]
     fn unfinished_marks_are_found_as_words() {
-        let source =
-            format!("//! A.\nfn a() {{ to{}) }}\n// XX{}: later\n#[ig{}]\n", "do!(", "X", "nore = \"slow\"");
-        let tree = Tree::of(&[("a.rs", &source), ("b.md", &source), ("c.rs", "//! xXXXx FIXMEs _TODO")]);
+        let source = format!(
+            "//! A.\nfn a() {{ to{}) }}\n// XX{}: later\n#[ig{}]\n",
+            "do!(", "X", "nore = \"slow\""
+        );
+        let tree = Tree::of(&[
+            ("a.rs", &source),
+            ("b.md", &source),
+            ("c.rs", "//! xXXXx FIXMEs _TODO"),
+        ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
         assert_eq!(places, ["a.rs:2", "a.rs:3", "a.rs:4"]);
     }

@@ -44,16 +44,25 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let programs = programs(tree);
     let mut used = BTreeSet::new();
     let mut findings = Vec::new();
-    for (path, text) in
-        ROOMS.iter().flat_map(|room| tree.rust_under(room)).filter(|(path, _)| in_source(path))
+    for (path, text) in ROOMS
+        .iter()
+        .flat_map(|room| tree.rust_under(room))
+        .filter(|(path, _)| in_source(path))
     {
         // The file's own path comes first, as line 0.
-        for (index, line) in std::iter::once(path).chain(without_tests(text).lines()).enumerate() {
+        for (index, line) in std::iter::once(path)
+            .chain(without_tests(text).lines())
+            .enumerate()
+        {
             for word in words(line) {
                 let Some(program) = parts(word).into_iter().find(|part| programs.contains(part)) else {
                     continue;
                 };
-                if list.allow.iter().any(|row| row.file == path && row.words.iter().any(|w| w == word)) {
+                if list
+                    .allow
+                    .iter()
+                    .any(|row| row.file == path && row.words.iter().any(|w| w == word))
+                {
                     used.insert((path.to_owned(), word.to_owned()));
                     continue;
                 }
@@ -71,13 +80,24 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 /// Every word of a row must be used, and the row gives its reason.
 fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
-    let stale = row.words.iter().filter(|word| !used.contains(&(row.file.clone(), (*word).clone())));
+    let stale = row
+        .words
+        .iter()
+        .filter(|word| !used.contains(&(row.file.clone(), (*word).clone())));
     let stale = stale.map(|word| {
-        Finding::new(LIST, format!("{} no longer holds `{word}`", row.file), "take the word out of its row")
+        Finding::new(
+            LIST,
+            format!("{} no longer holds `{word}`", row.file),
+            "take the word out of its row",
+        )
     });
     let silent = row.why.trim().is_empty();
     let silent = silent.then(|| {
-        Finding::new(LIST, format!("the row for {} gives no reason", row.file), "say whose names these are")
+        Finding::new(
+            LIST,
+            format!("the row for {} gives no reason", row.file),
+            "say whose names these are",
+        )
     });
     stale.chain(silent).collect()
 }
@@ -86,7 +106,10 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
 fn programs(tree: &Tree) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
     for path in tree.files.keys().filter(|path| path.ends_with(".mtp")) {
-        if let Some((folder, _)) = path.strip_prefix("transports/").and_then(|rest| rest.split_once('/')) {
+        if let Some((folder, _)) = path
+            .strip_prefix("transports/")
+            .and_then(|rest| rest.split_once('/'))
+        {
             names.extend(folder.split('-').next().map(str::to_owned));
         }
     }
@@ -105,7 +128,8 @@ fn without_tests(text: &str) -> &str {
 
 /// The identifiers and words of a line.
 fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
+    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|word| !word.is_empty())
 }
 
 /// The parts of an identifier in lower case, without version digits: `GSO_TCPV4` has `gso`, `tcp`.
@@ -118,13 +142,20 @@ fn parts(word: &str) -> Vec<String> {
             parts.push(String::new());
         }
         if c != '_' {
-            parts.last_mut().expect("never empty").push(c.to_ascii_lowercase());
+            parts
+                .last_mut()
+                .expect("never empty")
+                .push(c.to_ascii_lowercase());
         }
         before = c;
     }
     for part in &mut parts {
         let digits = part.trim_end_matches(|c: char| c.is_ascii_digit());
-        let stem = if digits.len() < part.len() { digits.trim_end_matches('v') } else { digits };
+        let stem = if digits.len() < part.len() {
+            digits.trim_end_matches('v')
+        } else {
+            digits
+        };
         *part = stem.to_owned();
     }
     parts
@@ -139,7 +170,10 @@ mod tests {
 
     #[test]
     fn words_fall_into_parts() {
-        assert_eq!(parts("VIRTIO_NET_HDR_GSO_TCPV4"), ["virtio", "net", "hdr", "gso", "tcp"]);
+        assert_eq!(
+            parts("VIRTIO_NET_HDR_GSO_TCPV4"),
+            ["virtio", "net", "hdr", "gso", "tcp"]
+        );
         assert_eq!(parts("TcpHeader"), ["tcp", "header"]);
         assert_eq!(parts("processed"), ["processed"]);
     }
@@ -158,7 +192,11 @@ mod tests {
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
         assert_eq!(
             places,
-            ["stack/engine/src/a.rs:2", "stack/engine/src/a.rs:3", "stack/engine/src/tcp_timers.rs:0"]
+            [
+                "stack/engine/src/a.rs:2",
+                "stack/engine/src/a.rs:3",
+                "stack/engine/src/tcp_timers.rs:0"
+            ]
         );
     }
 
@@ -176,8 +214,16 @@ mod tests {
         let source = ("targets/host/src/v.rs", "//! V.\nconst GSO_TCPV4: u8 = 1;\n");
         assert_eq!(check(&Tree::of(&[source, (LIST, ROW)])), []);
         assert_eq!(check(&Tree::of(&[source])).len(), 1);
-        assert!(check(&Tree::of(&[(LIST, ROW)]))[0].what.contains("no longer holds `GSO_TCPV4`"));
+        assert!(
+            check(&Tree::of(&[(LIST, ROW)]))[0]
+                .what
+                .contains("no longer holds `GSO_TCPV4`")
+        );
         let silent = ROW.replace("virtio", "");
-        assert!(check(&Tree::of(&[source, (LIST, &silent)]))[0].what.contains("no reason"));
+        assert!(
+            check(&Tree::of(&[source, (LIST, &silent)]))[0]
+                .what
+                .contains("no reason")
+        );
     }
 }

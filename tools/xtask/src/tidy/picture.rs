@@ -27,9 +27,17 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     match replaced(tree.text(PAGE)) {
         Some(page) if page == tree.text(PAGE) => Vec::new(),
         Some(_) => {
-            vec![Finding::new(PAGE, "its picture is not that of the arrows", "run `cargo xtask picture`")]
+            vec![Finding::new(
+                PAGE,
+                "its picture is not that of the arrows",
+                "run `cargo xtask picture`",
+            )]
         }
-        None => vec![Finding::new(PAGE, "it has no picture of the arrows", "add a block of Mermaid")],
+        None => vec![Finding::new(
+            PAGE,
+            "it has no picture of the arrows",
+            "add a block of Mermaid",
+        )],
     }
 }
 
@@ -43,8 +51,11 @@ pub(crate) fn replaced(page: &str) -> Option<String> {
 fn flowchart() -> String {
     let mut out = String::from("flowchart TD\n");
     let id = |node: &str| node.replace('/', "_");
-    let nodes: Vec<&str> =
-        RULES.iter().map(|rule| rule.from).filter(|node| *node != arrows::GROUND).collect();
+    let nodes: Vec<&str> = RULES
+        .iter()
+        .map(|rule| rule.from)
+        .filter(|node| *node != arrows::GROUND)
+        .collect();
     for (title, rooms) in COLUMNS {
         let _ = writeln!(out, "  subgraph {}[\"{title}\"]", id(rooms[0]) + "_column");
         for node in nodes.iter().filter(|node| rooms.contains(&arrows::room(node))) {
@@ -69,7 +80,11 @@ fn edges() -> Edges {
         })
     };
     froms
-        .flat_map(|rule| rule.to.iter().flat_map(move |to| reached(to).map(move |node| (rule.from, node))))
+        .flat_map(|rule| {
+            rule.to
+                .iter()
+                .flat_map(move |to| reached(to).map(move |node| (rule.from, node)))
+        })
         .filter(|(from, to)| from != to)
         .collect()
 }

@@ -9,7 +9,13 @@ use super::Finding;
 use super::tree::Tree;
 
 /// Crates, or rooms of crates, that are pure.
-const PURE: &[&str] = &["lang", "stack/engine", "targets/sim", "select/policy", "select/race"];
+const PURE: &[&str] = &[
+    "lang",
+    "stack/engine",
+    "targets/sim",
+    "select/policy",
+    "select/race",
+];
 /// In a pure room and not pure: it starts compilers, and the code that they make.
 const STARTS_COMPILERS: &str = "lang/equality";
 /// Pure but for reading the files that it is asked to compile.
@@ -37,8 +43,12 @@ const TYPES: &[&str] = &[
     "std::hash::RandomState",
 ];
 /// Functions that every pure crate but the driver refuses.
-const FILE_METHODS: &[&str] =
-    &["std::fs::read", "std::fs::read_to_string", "std::fs::write", "std::fs::read_dir"];
+const FILE_METHODS: &[&str] = &[
+    "std::fs::read",
+    "std::fs::read_to_string",
+    "std::fs::write",
+    "std::fs::read_dir",
+];
 /// Types that every pure crate but the driver refuses.
 const FILE_TYPES: &[&str] = &["std::fs::File", "std::fs::OpenOptions"];
 
@@ -133,7 +143,12 @@ mod tests {
     use super::*;
 
     fn full_list() -> String {
-        let rows = |paths: &[&str]| paths.iter().map(|path| format!("\"{path}\",")).collect::<String>();
+        let rows = |paths: &[&str]| {
+            paths
+                .iter()
+                .map(|path| format!("\"{path}\","))
+                .collect::<String>()
+        };
         format!(
             "disallowed-methods = [{}{}]\ndisallowed-types = [{}{}]\n",
             rows(METHODS),
@@ -179,7 +194,10 @@ mod tests {
     #[test]
     fn switching_the_list_off_is_found() {
         let source = format!("//! A.\n#![allow(clippy::disal{})]\n", "lowed_methods");
-        let files = [("stack/engine/clippy.toml", full_list()), ("stack/engine/src/a.rs", source.clone())];
+        let files = [
+            ("stack/engine/clippy.toml", full_list()),
+            ("stack/engine/src/a.rs", source.clone()),
+        ];
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         assert_eq!(check(&Tree::of(&files).with_crates(&["stack/engine"])).len(), 1);
     }

@@ -33,7 +33,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         Err(error) => return vec![Finding::new(LIST, format!("{error}"), "mend the file")],
     };
     let mut findings = compare("files", FILE_LINES, &long_files(tree), &list.files);
-    findings.extend(compare("functions", FUNCTION_LINES, &long_functions(tree), &list.functions));
+    findings.extend(compare(
+        "functions",
+        FUNCTION_LINES,
+        &long_functions(tree),
+        &list.functions,
+    ));
     findings
 }
 
@@ -70,17 +75,19 @@ fn compare(
             Finding::new(name, what, "split it by concern")
         })
     });
-    let slack = listed.iter().filter_map(|(name, allowed)| match actual.get(name) {
-        None => {
-            let what = format!("the row \"{name}\" of [{table}] is no longer needed");
-            Some(Finding::new(LIST, what, "delete the row"))
-        }
-        Some(lines) if lines < allowed => {
-            let what = format!("the row \"{name}\" of [{table}] allows {allowed}, {lines} are there");
-            Some(Finding::new(LIST, what, format!("write \"{name}\" = {lines}")))
-        }
-        Some(_) => None,
-    });
+    let slack = listed
+        .iter()
+        .filter_map(|(name, allowed)| match actual.get(name) {
+            None => {
+                let what = format!("the row \"{name}\" of [{table}] is no longer needed");
+                Some(Finding::new(LIST, what, "delete the row"))
+            }
+            Some(lines) if lines < allowed => {
+                let what = format!("the row \"{name}\" of [{table}] allows {allowed}, {lines} are there");
+                Some(Finding::new(LIST, what, format!("write \"{name}\" = {lines}")))
+            }
+            Some(_) => None,
+        });
     grown.chain(slack).collect()
 }
 
@@ -117,9 +124,20 @@ mod tests {
     #[test]
     fn a_row_may_only_shrink() {
         assert_eq!(findings("[files]\n\"a.rs\" = 900", &lines(900)), []);
-        assert!(findings("[files]\n\"a.rs\" = 900", &lines(901))[0].what.contains("at most 900"));
-        assert!(findings("[files]\n\"a.rs\" = 900", &lines(899))[0].remedy.contains("= 899"));
-        assert_eq!(findings("[files]\n\"a.rs\" = 900", &lines(10))[0].remedy, "delete the row");
+        assert!(
+            findings("[files]\n\"a.rs\" = 900", &lines(901))[0]
+                .what
+                .contains("at most 900")
+        );
+        assert!(
+            findings("[files]\n\"a.rs\" = 900", &lines(899))[0]
+                .remedy
+                .contains("= 899")
+        );
+        assert_eq!(
+            findings("[files]\n\"a.rs\" = 900", &lines(10))[0].remedy,
+            "delete the row"
+        );
     }
 
     #[test]

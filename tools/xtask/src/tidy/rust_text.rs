@@ -50,14 +50,24 @@ pub(super) fn functions(text: &str) -> Vec<Function> {
     while let Some(offset) = code[at..].find("fn ") {
         let start = at + offset;
         at = start + 3;
-        let name: String = code[at..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let name: String = code[at..]
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
         if is_word_before(bytes, start) || name.is_empty() {
             continue;
         }
-        let Some((open, close)) = body(bytes, at) else { continue };
+        let Some((open, close)) = body(bytes, at) else {
+            continue;
+        };
         let line = line_of(&code, start);
         let lines = code[start..=close].matches('\n').count() + 1;
-        found.push(Function { name, line, lines, test: is_test(&code[..start]) });
+        found.push(Function {
+            name,
+            line,
+            lines,
+            test: is_test(&code[..start]),
+        });
         // Functions inside the body are found as well.
         at = open + 1;
     }
@@ -75,7 +85,9 @@ fn is_test(before: &str) -> bool {
     let attributes = &before[block_start..];
     attributes.split("#[").skip(1).any(|attribute| {
         let name = attribute.split([']', '(']).next().unwrap_or("");
-        name.rsplit("::").next().is_some_and(|last| last.trim() == "test" || last.trim() == "test_case")
+        name.rsplit("::")
+            .next()
+            .is_some_and(|last| last.trim() == "test" || last.trim() == "test_case")
     })
 }
 
@@ -118,7 +130,10 @@ fn blank(bytes: &mut [u8]) {
 }
 
 fn line_end(bytes: &[u8], at: usize) -> usize {
-    bytes[at..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| at + length)
+    bytes[at..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(bytes.len(), |length| at + length)
 }
 
 /// Behind a block comment, which may nest.
@@ -182,7 +197,11 @@ fn character_end(bytes: &[u8], at: usize) -> usize {
         0xe0..0xf0 => 3,
         _ => 4,
     });
-    if width > 0 && rest.get(width) == Some(&b'\'') { at + width + 2 } else { at + 1 }
+    if width > 0 && rest.get(width) == Some(&b'\'') {
+        at + width + 2
+    } else {
+        at + 1
+    }
 }
 
 #[cfg(test)]
@@ -195,17 +214,30 @@ mod tests {
         let code = code_only(text);
         assert_eq!(code.len(), text.len());
         let words: Vec<&str> = code.split_whitespace().collect();
-        assert_eq!(words, ["a", "b", "e", "g", "j", "k", "'l", "m:", "&'n", "str", "o"]);
+        assert_eq!(
+            words,
+            ["a", "b", "e", "g", "j", "k", "'l", "m:", "&'n", "str", "o"]
+        );
     }
 
     #[test]
     fn functions_are_measured_and_tests_known() {
         let text = "trait T { fn declared(&self) -> [u8; 4]; }\n#[test]\nfn one() {\n  \"}\";\n}\n\
                     fn two<const N: usize>(a: &[u8; 4])\n-> u8\n{ fn inner() {} 0 }\n#[tokio::test]\nasync fn three() {}";
-        let found: Vec<_> = functions(text).into_iter().map(|f| (f.name, f.line, f.lines, f.test)).collect();
-        let expected =
-            [("one", 3, 3, true), ("two", 6, 3, false), ("inner", 8, 1, false), ("three", 10, 1, true)];
-        let expected: Vec<_> = expected.into_iter().map(|(n, l, c, t)| (n.to_owned(), l, c, t)).collect();
+        let found: Vec<_> = functions(text)
+            .into_iter()
+            .map(|f| (f.name, f.line, f.lines, f.test))
+            .collect();
+        let expected = [
+            ("one", 3, 3, true),
+            ("two", 6, 3, false),
+            ("inner", 8, 1, false),
+            ("three", 10, 1, true),
+        ];
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(n, l, c, t)| (n.to_owned(), l, c, t))
+            .collect();
         assert_eq!(found, expected);
     }
 }

@@ -16,14 +16,22 @@ const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
 /// No source but the helper's asks for the folder for temporary files, no script makes a name of its
 /// process id there.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let sources = tree.files.iter().filter(|(path, _)| path.ends_with(".rs") && !path.starts_with(HELPER));
+    let sources = tree
+        .files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".rs") && !path.starts_with(HELPER));
     let calls = sources.flat_map(|(path, text)| {
         let code = code_only(text);
         let found = CALLS.iter().flat_map(|call| code.match_indices(call));
-        let places: Vec<String> = found.map(|(at, _)| format!("{path}:{}", line_of(&code, at))).collect();
+        let places: Vec<String> = found
+            .map(|(at, _)| format!("{path}:{}", line_of(&code, at)))
+            .collect();
         places
     });
-    let scripts = tree.files.iter().filter(|(path, text)| path.ends_with(".sh") || text.starts_with("#!"));
+    let scripts = tree
+        .files
+        .iter()
+        .filter(|(path, text)| path.ends_with(".sh") || text.starts_with("#!"));
     let names = scripts.flat_map(|(path, text)| {
         let lines = text.lines().enumerate();
         lines
@@ -34,14 +42,24 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         "use hawser_temporary::Folder (in a shell: mktemp -d; in Python: tempfile.TemporaryDirectory)";
     calls
         .chain(names)
-        .map(|place| Finding::new(place, "a temporary file or folder is made without the helper", remedy))
+        .map(|place| {
+            Finding::new(
+                place,
+                "a temporary file or folder is made without the helper",
+                remedy,
+            )
+        })
         .collect()
 }
 
 /// Whether a line of a script has a path below `/tmp` with the process id in it.
 fn is_named_by_process(line: &str) -> bool {
     let mut paths = line.split("/tmp/").skip(1).chain(line.split("TMPDIR").skip(1));
-    paths.any(|rest| rest.split_whitespace().next().is_some_and(|path| path.contains("$$")))
+    paths.any(|rest| {
+        rest.split_whitespace()
+            .next()
+            .is_some_and(|path| path.contains("$$"))
+    })
 }
 
 #[cfg(test)]
@@ -53,7 +71,11 @@ mod tests {
         let asks =
             "//! A.\nfn f() {\n    std::env::temp_dir().join(format!(\"x-{}\", std::process::id()));\n}\n";
         let named = "#!/bin/sh\nmkdir /tmp/x-$$\nkill -INT $$ # not /tmp/x\n";
-        let tree = Tree::of(&[("a/src/a.rs", asks), ("temporary/src/lib.rs", asks), ("scripts/a", named)]);
+        let tree = Tree::of(&[
+            ("a/src/a.rs", asks),
+            ("temporary/src/lib.rs", asks),
+            ("scripts/a", named),
+        ]);
         let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
         assert_eq!(places, ["a/src/a.rs:3", "scripts/a:2"]);
     }

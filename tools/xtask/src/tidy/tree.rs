@@ -58,7 +58,9 @@ impl Tree {
         let mut files = BTreeMap::new();
         for path in listing.split('\0').filter(|path| !path.is_empty()) {
             // A tracked file that was deleted and not yet committed is no longer there.
-            let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
+            let Ok(bytes) = std::fs::read(root.join(path)) else {
+                continue;
+            };
             files.insert(path.to_owned(), String::from_utf8(bytes).unwrap_or_default());
         }
         let text = output(root, "cargo", &["metadata", "--format-version", "1"])?;
@@ -66,7 +68,12 @@ impl Tree {
             serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
         let root = metadata.workspace_root.clone();
         let (crates, foreign) = metadata.split();
-        Ok(Tree { root, files, crates, foreign })
+        Ok(Tree {
+            root,
+            files,
+            crates,
+            foreign,
+        })
     }
 
     /// Whether a file or folder of this path exists.
@@ -75,7 +82,11 @@ impl Tree {
         let folder = format!("{path}/");
         path == "."
             || self.files.contains_key(path)
-            || self.files.range(folder.clone()..).next().is_some_and(|(found, _)| found.starts_with(&folder))
+            || self
+                .files
+                .range(folder.clone()..)
+                .next()
+                .is_some_and(|(found, _)| found.starts_with(&folder))
     }
 
     /// The text of a file, empty when there is none.
@@ -90,21 +101,30 @@ impl Tree {
     ) -> impl Iterator<Item = (&str, &str)> {
         self.files.iter().filter_map(move |(path, text)| {
             let (_, extension) = path.rsplit_once('.')?;
-            extensions.contains(&extension).then_some((path.as_str(), text.as_str()))
+            extensions
+                .contains(&extension)
+                .then_some((path.as_str(), text.as_str()))
         })
     }
 
     /// The Rust files under a folder.
     pub(super) fn rust_under(&self, folder: &str) -> impl Iterator<Item = (&str, &str)> + use<'_> {
         let folder = format!("{folder}/");
-        self.with_extension(&["rs"]).filter(move |(path, _)| path.starts_with(&folder))
+        self.with_extension(&["rs"])
+            .filter(move |(path, _)| path.starts_with(&folder))
     }
 
     /// A tree of these files alone.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Tree {
-        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        Tree { files, ..Tree::default() }
+        let files = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+            .collect();
+        Tree {
+            files,
+            ..Tree::default()
+        }
     }
 
     /// The same with a crate in each of these folders, named after the folder.
@@ -112,7 +132,11 @@ impl Tree {
     pub(super) fn with_crates(mut self, folders: &[&str]) -> Tree {
         for folder in folders {
             let name = format!("hawser-{}", folder.rsplit('/').next().unwrap_or(folder));
-            self.crates.push(Crate { name, folder: (*folder).to_owned(), uses: Vec::new() });
+            self.crates.push(Crate {
+                name,
+                folder: (*folder).to_owned(),
+                uses: Vec::new(),
+            });
         }
         self
     }
@@ -126,7 +150,11 @@ fn output(folder: &Path, program: &str, arguments: &[&str]) -> Result<String, St
         .output()
         .map_err(|error| format!("cannot start {program}: {error}"))?;
     if !result.status.success() {
-        return Err(format!("{program} {}: {}", arguments[0], String::from_utf8_lossy(&result.stderr)));
+        return Err(format!(
+            "{program} {}: {}",
+            arguments[0],
+            String::from_utf8_lossy(&result.stderr)
+        ));
     }
     String::from_utf8(result.stdout).map_err(|error| format!("{program}: {error}"))
 }
@@ -158,22 +186,35 @@ impl Metadata {
     /// The workspace's crates, and the others.
     fn split(self) -> (Vec<Crate>, Vec<Foreign>) {
         let root = self.workspace_root;
-        let relative =
-            |path: &str| path.strip_prefix(&root).map(|rest| rest.trim_start_matches('/').to_owned());
+        let relative = |path: &str| {
+            path.strip_prefix(&root)
+                .map(|rest| rest.trim_start_matches('/').to_owned())
+        };
         let (mut crates, mut foreign) = (Vec::new(), Vec::new());
         for package in self.packages {
             if let Some(source) = package.source {
                 let name = format!("{} {}", package.name, package.version);
-                foreign.push(Foreign { name, licence: package.license, source });
+                foreign.push(Foreign {
+                    name,
+                    licence: package.license,
+                    source,
+                });
                 continue;
             }
             let folder = relative(package.manifest_path.trim_end_matches("/Cargo.toml"));
             let uses = package.dependencies.iter().filter_map(|dependency| {
                 let folder = relative(dependency.path.as_deref()?)?;
-                Some(Use { folder, dev: dependency.kind.as_deref() == Some("dev") })
+                Some(Use {
+                    folder,
+                    dev: dependency.kind.as_deref() == Some("dev"),
+                })
             });
             let uses = uses.collect();
-            crates.push(Crate { name: package.name, folder: folder.unwrap_or_default(), uses });
+            crates.push(Crate {
+                name: package.name,
+                folder: folder.unwrap_or_default(),
+                uses,
+            });
         }
         (crates, foreign)
     }

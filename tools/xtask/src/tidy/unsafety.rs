@@ -15,27 +15,44 @@ const ALLOW: &str = "allow(unsafe_code)]";
 
 /// Roots that leave it open, crates that could forbid it, and exceptions without a reason.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    tree.crates.iter().flat_map(|krate| judge(tree, &krate.folder)).collect()
+    tree.crates
+        .iter()
+        .flat_map(|krate| judge(tree, &krate.folder))
+        .collect()
 }
 
 fn judge(tree: &Tree, folder: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let exceptions = exceptions(tree, folder);
     for root in ROOTS.iter().map(|root| format!("{folder}/{root}")) {
-        let Some(text) = tree.files.get(&root) else { continue };
+        let Some(text) = tree.files.get(&root) else {
+            continue;
+        };
         let code = rust_text::code_only(text);
         if code.contains(FORBID) {
             continue;
         }
         if !code.contains(DENY) {
-            findings.push(Finding::new(&root, "unsafe code is not forbidden", format!("write `{FORBID}`")));
+            findings.push(Finding::new(
+                &root,
+                "unsafe code is not forbidden",
+                format!("write `{FORBID}`"),
+            ));
         } else if exceptions.is_empty() {
-            findings.push(Finding::new(&root, "nothing here is unsafe", format!("write `{FORBID}`")));
+            findings.push(Finding::new(
+                &root,
+                "nothing here is unsafe",
+                format!("write `{FORBID}`"),
+            ));
         }
     }
     let bare = exceptions.into_iter().filter(|(_, has_reason)| !has_reason);
     findings.extend(bare.map(|(place, _)| {
-        Finding::new(place, "unsafe code is allowed without a reason", "say why behind the attribute: `// …`")
+        Finding::new(
+            place,
+            "unsafe code is allowed without a reason",
+            "say why behind the attribute: `// …`",
+        )
     }));
     findings
 }
@@ -45,10 +62,16 @@ fn exceptions(tree: &Tree, folder: &str) -> Vec<(String, bool)> {
     let files = tree.rust_under(&format!("{folder}/src"));
     files
         .flat_map(|(path, text)| {
-            let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with('#'));
+            let lines = text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| line.trim_start().starts_with('#'));
             lines.filter_map(move |(index, line)| {
                 let (_, behind) = line.split_once(ALLOW)?;
-                Some((format!("{path}:{}", index + 1), behind.trim_start().starts_with("//")))
+                Some((
+                    format!("{path}:{}", index + 1),
+                    behind.trim_start().starts_with("//"),
+                ))
             })
         })
         .collect()
@@ -59,7 +82,10 @@ mod tests {
     use super::*;
 
     fn places(root: &str, module: &str) -> Vec<String> {
-        let files = [("stack/engine/src/lib.rs", root), ("stack/engine/src/raw.rs", module)];
+        let files = [
+            ("stack/engine/src/lib.rs", root),
+            ("stack/engine/src/raw.rs", module),
+        ];
         let tree = Tree::of(&files).with_crates(&["stack/engine"]);
         check(&tree).into_iter().map(|finding| finding.place).collect()
     }
@@ -69,9 +95,18 @@ mod tests {
         let deny = "//! E.\n#![deny(unsafe_code)]\n";
         assert_eq!(places("//! E.\n#![forbid(unsafe_code)]\n", "//! R.\n"), [""; 0]);
         assert_eq!(places("//! E.\n", "//! R.\n"), ["stack/engine/src/lib.rs"]);
-        assert_eq!(places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"), ["stack/engine/src/lib.rs"]);
+        assert_eq!(
+            places("//! `#![forbid(unsafe_code)]`\n", "//! R.\n"),
+            ["stack/engine/src/lib.rs"]
+        );
         assert_eq!(places(deny, "//! R.\n"), ["stack/engine/src/lib.rs"]);
-        assert_eq!(places(deny, "//! R.\n#![allow(unsafe_code)] // It calls C.\n"), [""; 0]);
-        assert_eq!(places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"), ["stack/engine/src/raw.rs:2"]);
+        assert_eq!(
+            places(deny, "//! R.\n#![allow(unsafe_code)] // It calls C.\n"),
+            [""; 0]
+        );
+        assert_eq!(
+            places(deny, "//! R.\n#[allow(unsafe_code)]\nfn f() {}\n"),
+            ["stack/engine/src/raw.rs:2"]
+        );
     }
 }

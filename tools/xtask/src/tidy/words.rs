@@ -6,7 +6,10 @@ use super::tree::Tree;
 
 /// What is not written, and what is. Spelt in two pieces, or this file would find itself.
 const WORDS: &[(&str, &str)] = &[
-    (concat!("language deci", "sion"), "the section of docs/language.md"),
+    (
+        concat!("language deci", "sion"),
+        "the section of docs/language.md",
+    ),
     (concat!("(se", "ed 00"), "the paper's authors, title and year"),
     (concat!("see", "ds/00"), "the paper's authors, title and year"),
 ];
@@ -14,12 +17,18 @@ const WORDS: &[(&str, &str)] = &[
 /// None of the words stands anywhere.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let lines = tree.files.iter().flat_map(|(path, text)| {
-        text.lines().enumerate().map(move |(index, line)| (format!("{path}:{}", index + 1), line))
+        text.lines()
+            .enumerate()
+            .map(move |(index, line)| (format!("{path}:{}", index + 1), line))
     });
     let found = lines.flat_map(|(place, line)| {
         let words = WORDS.iter().filter(move |(word, _)| line.contains(word));
         words.map(move |(word, instead)| {
-            Finding::new(place.clone(), format!("`{word}` is not written here"), format!("write {instead}"))
+            Finding::new(
+                place.clone(),
+                format!("`{word}` is not written here"),
+                format!("write {instead}"),
+            )
         })
     });
     found.collect()

@@ -97,17 +97,27 @@ pub(crate) fn run(command: &Command) -> Outcome {
 
 impl Common {
     fn controller(&self) -> Result<Controller, Exit> {
-        let path = self.socket.clone().or_else(|| hawser::local::usual("control")).ok_or_else(|| {
-            Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: add --socket PATH")
-        })?;
+        let path = self
+            .socket
+            .clone()
+            .or_else(|| hawser::local::usual("control"))
+            .ok_or_else(|| {
+                Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: add --socket PATH")
+            })?;
         Controller::connect(&path)
     }
 }
 
 impl Filter {
     fn to_json(&self) -> Value {
-        let all = [("source", &self.source), ("uid", &self.uid), ("interface", &self.interface)];
-        let said = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
+        let all = [
+            ("source", &self.source),
+            ("uid", &self.uid),
+            ("interface", &self.interface),
+        ];
+        let said = all
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
         Value::Object(said.collect())
     }
 }
@@ -141,7 +151,11 @@ fn put(args: &Put) -> Outcome {
         return Ok(());
     }
     for node in answer["nodes"].as_array().into_iter().flatten() {
-        println!("{} {}", node["uid"].as_str().unwrap_or_default(), show::until(&node["until"]));
+        println!(
+            "{} {}",
+            node["uid"].as_str().unwrap_or_default(),
+            show::until(&node["until"])
+        );
     }
     Ok(())
 }
@@ -161,13 +175,32 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
     let text = text.map_err(|error| Exit::input(format!("cannot read {name}: {error}")))?;
     let format = if is_input { Format::Json } else { format_of(file) };
     let stem = file.file_name().unwrap_or_default().to_string_lossy();
-    let stem = if is_input { "input" } else { stem.split('.').next().unwrap_or_default() };
+    let stem = if is_input {
+        "input"
+    } else {
+        stem.split('.').next().unwrap_or_default()
+    };
     let mut names = Names::default();
-    let told = |finding| FileError { file: file.into(), finding }.to_string();
+    let told = |finding| {
+        FileError {
+            file: file.into(),
+            finding,
+        }
+        .to_string()
+    };
     let read = document::nodes(&text, format, stem, &mut names).map_err(|findings| {
-        Exit::input(findings.into_iter().map(told).collect::<Vec<_>>().join("\nhawser: "))
+        Exit::input(
+            findings
+                .into_iter()
+                .map(told)
+                .collect::<Vec<_>>()
+                .join("\nhawser: "),
+        )
     })?;
-    read.warnings.into_iter().map(told).for_each(|warning| eprintln!("hawser: doubtful: {warning}"));
+    read.warnings
+        .into_iter()
+        .map(told)
+        .for_each(|warning| eprintln!("hawser: doubtful: {warning}"));
     Ok(read.value.iter().map(|node| node_json(node, &names)).collect())
 }
 

@@ -16,7 +16,9 @@ pub(super) fn node(known: &Value) -> String {
     }
     match &node["properties"] {
         Value::Array(groups) => {
-            let all = groups.iter().flat_map(|group| group.as_array().into_iter().flatten());
+            let all = groups
+                .iter()
+                .flat_map(|group| group.as_array().into_iter().flatten());
             all.for_each(|one| line(&mut text, one));
         }
         one => line(&mut text, one),
@@ -32,7 +34,11 @@ fn line(text: &mut String, said: &Value) {
 pub(super) fn event(event: &Value) -> String {
     let text = |key: &str| event[key].as_str().unwrap_or_default();
     let texts = |key: &str| {
-        let all = event[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let all = event[key]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         all.map(|one| format!("   {one}\n")).collect::<String>()
     };
     match text("event") {
@@ -40,7 +46,12 @@ pub(super) fn event(event: &Value) -> String {
         "deleted" => format!("- {} ({})\n", text("uid"), text("source")),
         "expired" => format!("- {} ({}) its time is over\n", text("uid"), text("source")),
         "loaded" => {
-            format!("files: {} policies, {} nodes\n{}", event["policies"], event["nodes"], texts("warnings"))
+            format!(
+                "files: {} policies, {} nodes\n{}",
+                event["policies"],
+                event["nodes"],
+                texts("warnings")
+            )
         }
         "refused" => format!("files are wrong, what was in force stays:\n{}", texts("errors")),
         "trouble" => format!("! {}\n", text("why")),
@@ -51,7 +62,9 @@ pub(super) fn event(event: &Value) -> String {
 
 /// Until when it is true, seen from now.
 pub(super) fn until(until: &Value) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64());
     match until.as_f64() {
         None => "for good".into(),
         Some(until) => format!("for {:.0} s", (until - now).max(0.0)),
@@ -74,10 +87,17 @@ fn properties(properties: &Value) -> String {
             other => other.to_string(),
         };
         let score = property["score"].as_f64().filter(|score| *score != 0.0);
-        Some(format!("{name} = {value}{}", score.map_or_else(String::new, |score| format!(" [{score:+}]"))))
+        Some(format!(
+            "{name} = {value}{}",
+            score.map_or_else(String::new, |score| format!(" [{score:+}]"))
+        ))
     });
     let said: Vec<String> = said.collect();
-    if said.is_empty() { "nothing in particular".into() } else { said.join(", ") }
+    if said.is_empty() {
+        "nothing in particular".into()
+    } else {
+        said.join(", ")
+    }
 }
 
 #[cfg(test)]

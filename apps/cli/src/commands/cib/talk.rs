@@ -34,13 +34,17 @@ impl Controller {
                 _ => format!("{path}: {error}"),
             })
         })?;
-        Ok(Controller { reader: BufReader::new(stream) })
+        Ok(Controller {
+            reader: BufReader::new(stream),
+        })
     }
 
     pub(super) fn say(&mut self, command: &Value) -> Result<(), Exit> {
         let line = format!("{command}\n");
         if line.len() > LINE {
-            return Err(Exit::input(format!("it comes to more than {LINE} bytes: put fewer nodes at once")));
+            return Err(Exit::input(format!(
+                "it comes to more than {LINE} bytes: put fewer nodes at once"
+            )));
         }
         match self.reader.get_mut().write_all(line.as_bytes()) {
             // Who is not served is told so before it has said anything.
@@ -52,31 +56,43 @@ impl Controller {
     /// The next answer; what is refused is an error.
     pub(super) fn hear(&mut self) -> Result<Value, Exit> {
         let mut line = String::new();
-        let read =
-            self.reader.by_ref().take(MAX_ANSWER as u64).read_line(&mut line).map_err(Exit::network)?;
+        let read = self
+            .reader
+            .by_ref()
+            .take(MAX_ANSWER as u64)
+            .read_line(&mut line)
+            .map_err(Exit::network)?;
         if read == 0 {
             return Err(Exit::network("Hawser has closed the connection"));
         }
         if read >= MAX_ANSWER {
-            return Err(Exit::network(format!("an answer of more than {MAX_ANSWER} bytes")));
+            return Err(Exit::network(format!(
+                "an answer of more than {MAX_ANSWER} bytes"
+            )));
         }
         let answer: Value = serde_json::from_str(&line)
             .map_err(|error| Exit::network(format!("an answer that is no JSON: {error}")))?;
         match (&answer["error"], answer["findings"].as_array()) {
             (Value::Null, _) => Ok(answer),
             (_, Some(findings)) => {
-                let told: Vec<String> =
-                    findings.iter().map(|one| OneLine(finding(one)).to_string()).collect();
+                let told: Vec<String> = findings
+                    .iter()
+                    .map(|one| OneLine(finding(one)).to_string())
+                    .collect();
                 Err(Exit::failed(told.join("\nhawser: ")))
             }
-            (why, None) => Err(Exit::environment(OneLine(why.as_str().unwrap_or("it is refused")))),
+            (why, None) => Err(Exit::environment(OneLine(
+                why.as_str().unwrap_or("it is refused"),
+            ))),
         }
     }
 }
 
 fn finding(finding: &Value) -> String {
     let text = |key: &str| finding[key].as_str().unwrap_or_default();
-    let hint = finding["hint"].as_str().map_or_else(String::new, |hint| format!(" ({hint})"));
+    let hint = finding["hint"]
+        .as_str()
+        .map_or_else(String::new, |hint| format!(" ({hint})"));
     match text("path") {
         "" => format!("{}{hint}", text("message")),
         path => format!("{path}: {}{hint}", text("message")),

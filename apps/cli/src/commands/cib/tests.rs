@@ -8,7 +8,10 @@ use hawser::knowledge::{Knowledge, Settings};
 use super::*;
 
 fn common(socket: &Path) -> Common {
-    Common { socket: Some(socket.into()), json: false }
+    Common {
+        socket: Some(socket.into()),
+        json: false,
+    }
 }
 
 fn code(outcome: Outcome) -> u8 {
@@ -24,11 +27,28 @@ fn commands_end_with_their_codes() {
         fs::write(&path, text).expect("it is ours");
         path
     };
-    let put = |file: PathBuf| code(run(&Command::Put(Put { file, common: common(&socket) })));
-    let delete = |uid: &str| code(run(&Command::Delete(Delete { uid: uid.into(), common: common(&socket) })));
+    let put = |file: PathBuf| {
+        code(run(&Command::Put(Put {
+            file,
+            common: common(&socket),
+        })))
+    };
+    let delete = |uid: &str| {
+        code(run(&Command::Delete(Delete {
+            uid: uid.into(),
+            common: common(&socket),
+        })))
+    };
     let list = || {
-        let filter = Filter { source: None, uid: None, interface: None };
-        code(run(&Command::List(List { filter, common: common(&socket) })))
+        let filter = Filter {
+            source: None,
+            uid: None,
+            interface: None,
+        };
+        code(run(&Command::List(List {
+            filter,
+            common: common(&socket),
+        })))
     };
     let good = write(
         "office.cib.toml",
@@ -37,16 +57,25 @@ fn commands_end_with_their_codes() {
     let slip = write("slip.cib", r#"{ "uid": "a", "rooot": true }"#);
     let taken = write("taken.cib", r#"{ "uid": "interface/eth0", "root": true }"#);
     assert_eq!(put(good.clone()), 4, "there is no socket");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.expect("a runtime");
-    let settings = Settings { socket: Some(socket.clone()), ..Settings::default() };
+    let settings = Settings {
+        socket: Some(socket.clone()),
+        ..Settings::default()
+    };
     let knowledge = runtime.block_on(Knowledge::open(settings)).expect("it opens");
     assert_eq!(put(good), 0);
     assert!(
         knowledge.list().iter().any(|known| &*known.uid == "office"),
         "the file's name stands for its own"
     );
-    assert_eq!((list(), put(slip), put(taken), put(folder.join("none"))), (0, 3, 3, 3));
+    assert_eq!(
+        (list(), put(slip), put(taken), put(folder.join("none"))),
+        (0, 3, 3, 3)
+    );
     assert_eq!((delete("office"), delete("office")), (0, 1));
     drop(knowledge);
     drop(runtime);

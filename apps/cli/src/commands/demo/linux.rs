@@ -20,7 +20,9 @@ const CONGESTION: &str = "cubic";
 pub(super) fn require_curl() -> Result<(), Exit> {
     match Command::new("curl").arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
-        _ => Err(Exit::environment("curl is missing; install it with: apt-get install curl")),
+        _ => Err(Exit::environment(
+            "curl is missing; install it with: apt-get install curl",
+        )),
     }
 }
 
@@ -82,7 +84,10 @@ impl HttpServer {
 
     /// What Linux says of the connection, once it has ended.
     pub(super) fn finish(self) -> Option<TcpInfo> {
-        self.done.recv_timeout(std::time::Duration::from_secs(5)).ok().flatten()
+        self.done
+            .recv_timeout(std::time::Duration::from_secs(5))
+            .ok()
+            .flatten()
     }
 }
 
@@ -90,11 +95,15 @@ fn serve_one(listener: std::net::TcpListener, root: Arc<PathBuf>) -> std::io::Re
     let (stream, _) = listener.accept()?;
     let watched = stream.try_clone()?;
     stream.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         let stream = tokio::net::TcpStream::from_std(stream)?;
         let hosts = Arc::new(Hosts::new([stream.local_addr()?.ip()], []));
-        serve_connection(stream, root, hosts, |_| {}).await.map_err(std::io::Error::other)
+        serve_connection(stream, root, hosts, |_| {})
+            .await
+            .map_err(std::io::Error::other)
     })?;
     linux_tcp::info(&watched)
 }

@@ -153,13 +153,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Story::Watching => return watching::run(&args.engine, args.medium, args.json),
         Story::All | Story::Transfers => {}
     }
-    if args.story == Story::All { all(args) } else { finish(args, &transfers(args)?, json!({})) }
+    if args.story == Story::All {
+        all(args)
+    } else {
+        finish(args, &transfers(args)?, json!({}))
+    }
 }
 
 /// Every story. What this machine cannot show is left out, and named at the end.
 fn all(args: &Args) -> Outcome {
     let mut left_out = LeftOut::default();
-    let rows = left_out.unless_missing(Story::Transfers, || transfers(args))?.unwrap_or_default();
+    let rows = left_out
+        .unless_missing(Story::Transfers, || transfers(args))?
+        .unwrap_or_default();
     let mut others = serde_json::Map::new();
     for story in [Story::Roaming, Story::Browser, Story::Watching] {
         let shown = left_out.unless_missing(story, || apart(story, args.json))?;
@@ -191,7 +197,10 @@ fn finish(args: &Args, shown: &Transfers, others: Value) -> Outcome {
     }
     match shown.rows.iter().filter(|r| !r.same).count() {
         0 => Ok(()),
-        n => Err(Exit::failed(format!("{n} of {} downloads differ from the file", shown.rows.len()))),
+        n => Err(Exit::failed(format!(
+            "{n} of {} downloads differ from the file",
+            shown.rows.len()
+        ))),
     }
 }
 
@@ -210,7 +219,14 @@ impl LeftOut {
         match shown {
             Err(exit) if exit.code() == ENVIRONMENT => {
                 let said = exit.to_string();
-                self.0.push((story, if said.is_empty() { "its error is above".into() } else { said }));
+                self.0.push((
+                    story,
+                    if said.is_empty() {
+                        "its error is above".into()
+                    } else {
+                        said
+                    },
+                ));
                 Ok(None)
             }
             other => other.map(Some),
@@ -227,7 +243,10 @@ impl LeftOut {
     }
 
     fn json(&self) -> Value {
-        self.0.iter().map(|(story, why)| json!({ "story": story.name(), "why": why })).collect()
+        self.0
+            .iter()
+            .map(|(story, why)| json!({ "story": story.name(), "why": why }))
+            .collect()
     }
 }
 
@@ -237,9 +256,17 @@ fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
     command.args(["demo", "--story", story.name()]);
     if !as_json {
         let status = command.status().map_err(Exit::environment)?;
-        return if status.success() { Ok(Value::Null) } else { Err(Exit::told(code(status))) };
+        return if status.success() {
+            Ok(Value::Null)
+        } else {
+            Err(Exit::told(code(status)))
+        };
     }
-    let output = command.arg("--json").stderr(Stdio::inherit()).output().map_err(Exit::environment)?;
+    let output = command
+        .arg("--json")
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(Exit::environment)?;
     if !output.status.success() {
         return Err(Exit::told(code(output.status)));
     }
@@ -247,7 +274,10 @@ fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
 }
 
 fn code(status: std::process::ExitStatus) -> u8 {
-    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+    status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(1)
 }
 
 /// The downloads, and over what.
@@ -293,7 +323,10 @@ fn transfers(args: &Args) -> Result<Transfers, Exit> {
     for row in faulty {
         show(row?);
     }
-    Ok(Transfers { medium: stage.describe().to_owned(), rows })
+    Ok(Transfers {
+        medium: stage.describe().to_owned(),
+        rows,
+    })
 }
 
 /// A download to be made.
@@ -313,31 +346,57 @@ fn plans(args: &Args, faulty: bool) -> Vec<Plan> {
     for family in [Family::V4, Family::V6] {
         for download in [curl_from_hawser, hawser_from_linux] {
             let lane = Lane(plans.len() as u8 % stage::LANES);
-            plans.push(Plan { download, family, lane, faulty, seed, engine });
+            plans.push(Plan {
+                download,
+                family,
+                lane,
+                faulty,
+                seed,
+                engine,
+            });
         }
     }
     plans
 }
 
 fn join(running: std::thread::ScopedJoinHandle<'_, Result<Row, Exit>>) -> Result<Row, Exit> {
-    running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    running
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// curl, on Linux's TCP, downloads from `hawser serve`.
 fn curl_from_hawser(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let mut command = stage.hawser()?;
-    command.arg("serve").arg(stage.directory()).args(["--json", "--port", "80"]);
+    command
+        .arg("serve")
+        .arg(stage.directory())
+        .args(["--json", "--port", "80"]);
     device_arguments(&mut command, stage, plan);
     let mut server = Server::start(command)?;
     server.line()?; // It listens.
     let got = stage.download(plan.lane);
     let result = linux::curl(&stage.url(plan.lane.hawser(plan.family), 80), &got);
-    let log = if result.is_ok() { server.line().unwrap_or(Value::Null) } else { Value::Null };
+    let log = if result.is_ok() {
+        server.line().unwrap_or(Value::Null)
+    } else {
+        Value::Null
+    };
     let (seconds, note) = match result {
         Ok(seconds) => (seconds, String::new()),
         Err(why) => (f64::NAN, why),
     };
-    Ok(row(stage, plan, Outcomes { sender: "hawser", receiver: "linux", seconds, note, log }))
+    Ok(row(
+        stage,
+        plan,
+        Outcomes {
+            sender: "hawser",
+            receiver: "linux",
+            seconds,
+            note,
+            log,
+        },
+    ))
 }
 
 /// `hawser get` downloads from an HTTP server on Linux's TCP.
@@ -345,7 +404,11 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     let server = linux::HttpServer::start(plan.family, stage.directory())?;
     let got = stage.download(plan.lane);
     let mut command = stage.hawser()?;
-    command.arg("get").arg(stage.url(plan.lane.linux(plan.family), server.port())).arg("-o").arg(&got);
+    command
+        .arg("get")
+        .arg(stage.url(plan.lane.linux(plan.family), server.port()))
+        .arg("-o")
+        .arg(&got);
     command.args(["--json", "--max-time", "120"]);
     device_arguments(&mut command, stage, plan);
     let output = command.output().map_err(Exit::environment)?;
@@ -357,7 +420,17 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
         log["retransmissions"] = sent.retransmissions.into();
         log["srtt_ns"] = sent.srtt_ns.into();
     }
-    Ok(row(stage, plan, Outcomes { sender: "linux", receiver: "hawser", seconds, note, log }))
+    Ok(row(
+        stage,
+        plan,
+        Outcomes {
+            sender: "linux",
+            receiver: "hawser",
+            seconds,
+            note,
+            log,
+        },
+    ))
 }
 
 /// How a download went, as its ends told.
@@ -409,16 +482,27 @@ struct Server {
 impl Server {
     fn start(mut command: Command) -> Result<Server, Exit> {
         use std::io::BufRead;
-        let mut child = command.stdout(Stdio::piped()).spawn().map_err(Exit::environment)?;
-        let stdout = child.stdout.take().ok_or_else(|| Exit::environment("no pipe to the server"))?;
-        Ok(Server { child, lines: std::io::BufReader::new(stdout).lines() })
+        let mut child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(Exit::environment)?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| Exit::environment("no pipe to the server"))?;
+        Ok(Server {
+            child,
+            lines: std::io::BufReader::new(stdout).lines(),
+        })
     }
 
     fn line(&mut self) -> Result<Value, Exit> {
         match self.lines.next() {
             Some(Ok(line)) => serde_json::from_str(&line).map_err(Exit::environment),
             Some(Err(error)) => Err(Exit::environment(error)),
-            None => Err(Exit::environment("`hawser serve` ended before it listened; its error is above")),
+            None => Err(Exit::environment(
+                "`hawser serve` ended before it listened; its error is above",
+            )),
         }
     }
 }

@@ -7,13 +7,19 @@ const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', 
 /// The marks of a row, of which `most` is the highest.
 pub(super) fn marks(values: &[f64], most: f64) -> String {
     let mark = |value: &f64| MARKS[(value / most * 8.0).round().clamp(0.0, 8.0) as usize];
-    if most > 0.0 { values.iter().map(mark).collect() } else { " ".repeat(values.len()) }
+    if most > 0.0 {
+        values.iter().map(mark).collect()
+    } else {
+        " ".repeat(values.len())
+    }
 }
 
 /// Seconds below rows that begin after `indent` columns.
 pub(super) fn axis(count: usize, mark: Duration, indent: usize) -> String {
     let per_second = (1.0 / mark.as_secs_f64()).round() as usize;
-    let seconds: String = (0..=count / per_second).map(|second| format!("{second:<per_second$}")).collect();
+    let seconds: String = (0..=count / per_second)
+        .map(|second| format!("{second:<per_second$}"))
+        .collect();
     format!("{:indent$}{}s", "", seconds.trim_end())
 }
 

@@ -19,7 +19,14 @@ const BYTES: usize = 50_000_000;
 /// What the phone goes over: Linux's TCP, QUIC, and TCP written in MTP, which is a host of its own on the
 /// dock's cable.
 const OVER: &str = "tcp:wlan0,quic:wwan0,mtp-tcp:eth0";
-const STACK: [&str; 6] = ["--dev", "packet:eth0", "--addr", "10.77.2.9/24", "--gateway", "10.77.2.2"];
+const STACK: [&str; 6] = [
+    "--dev",
+    "packet:eth0",
+    "--addr",
+    "10.77.2.9/24",
+    "--gateway",
+    "10.77.2.2",
+];
 /// How long one mark of the picture is.
 const MARK: Duration = Duration::from_millis(125);
 
@@ -38,19 +45,28 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
     let mut content = vec![0; BYTES];
     let mut word = 1u64;
     for piece in content.chunks_mut(8) {
-        word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        word = word
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         piece.copy_from_slice(&word.to_le_bytes()[..piece.len()]);
     }
     std::fs::write(&original, content).map_err(Exit::environment)?;
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
     let on = |host: &str| -> Result<Command, Exit> {
-        lab.host(host).and_then(|host| host.command(&hawser)).map_err(Exit::environment)
+        lab.host(host)
+            .and_then(|host| host.command(&hawser))
+            .map_err(Exit::environment)
     };
     let address = lab.host("server").ok().and_then(|host| host.ipv4());
     let address = address.ok_or_else(|| Exit::environment("the server has no address"))?;
 
     let mut server = on("server")?;
-    server.arg("send").arg(&original).args(["--json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    server
+        .arg("send")
+        .arg(&original)
+        .args(["--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut server = Process(server.spawn().map_err(Exit::environment)?);
     let (pin, code) = invitation(&mut server)?;
     if !as_json {
@@ -60,12 +76,25 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
             BYTES / 1_000_000
         );
         println!("  server$ hawser send FILE");
-        println!("  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code} \\", &pin[..8]);
+        println!(
+            "  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code} \\",
+            &pin[..8]
+        );
         println!("            {}", STACK.join(" "));
         println!();
     }
     let mut client = on("phone")?;
-    client.args(["recv", &address.to_string(), "--over", OVER, "--pin", &pin, "--code", &code, "-o"]);
+    client.args([
+        "recv",
+        &address.to_string(),
+        "--over",
+        OVER,
+        "--pin",
+        &pin,
+        "--code",
+        &code,
+        "-o",
+    ]);
     client.arg(&copy).args(STACK);
     if as_json {
         client.arg("--json");
@@ -95,7 +124,10 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
                 let (before, after) = (find(&pair[0])?, find(&pair[1])?);
                 Some(after.backward.bits_per_second_since(&before.backward) / 1e6)
             };
-            (link.name().to_owned(), samples.windows(2).filter_map(of_link).collect())
+            (
+                link.name().to_owned(),
+                samples.windows(2).filter_map(of_link).collect(),
+            )
         })
         .collect();
     if as_json {
@@ -106,8 +138,10 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
                 .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
                 .last()
         });
-        let mbits: serde_json::Map<String, Value> =
-            links.into_iter().map(|(name, rates)| (name, json!(rates))).collect();
+        let mbits: serde_json::Map<String, Value> = links
+            .into_iter()
+            .map(|(name, rates)| (name, json!(rates)))
+            .collect();
         println!(
             "{}",
             json!({
@@ -119,10 +153,18 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
         show(&links);
         println!(
             "{BYTES} bytes in {seconds:.1} s, {}",
-            if same { "every one the same" } else { "and not the same" }
+            if same {
+                "every one the same"
+            } else {
+                "and not the same"
+            }
         );
     }
-    if same { Ok(()) } else { Err(Exit::failed("the download is not what was sent")) }
+    if same {
+        Ok(())
+    } else {
+        Err(Exit::failed("the download is not what was sent"))
+    }
 }
 
 /// A mark for each eighth of the most that a link can carry.

@@ -111,7 +111,11 @@ impl Stage {
             Medium::Packet => (0..LANES).try_for_each(|n| make_veth(Lane(n)))?,
             Medium::Tun | Medium::Auto => try_tun()?,
         }
-        let mut stage = Stage { directory: Directory::new()?, medium, sha256: String::new() };
+        let mut stage = Stage {
+            directory: Directory::new()?,
+            medium,
+            sha256: String::new(),
+        };
         stage.sha256 = stage.write_file(bytes).map_err(Exit::environment)?;
         Ok(stage)
     }
@@ -128,7 +132,12 @@ impl Stage {
         let own = with_prefix(lane.hawser(family), family);
         match self.medium {
             Medium::Packet => {
-                vec!["--dev".into(), format!("packet:{}", lane.device()), "--addr".into(), own]
+                vec![
+                    "--dev".into(),
+                    format!("packet:{}", lane.device()),
+                    "--addr".into(),
+                    own,
+                ]
             }
             // The device comes with the command that uses it, and goes with it.
             Medium::Tun | Medium::Auto => vec![
@@ -202,7 +211,9 @@ pub(super) fn digest(path: &Path) -> io::Result<(u64, String)> {
 
 /// Whether TUN devices can be had at all.
 fn try_tun() -> Result<(), Exit> {
-    TunWire::open(&Lane(0).device(), TunOptions::default()).map(drop).map_err(Exit::environment)
+    TunWire::open(&Lane(0).device(), TunOptions::default())
+        .map(drop)
+        .map_err(Exit::environment)
 }
 
 /// A cable between Linux's side, which gets its addresses, and ours, which the kernel leaves alone.
@@ -210,12 +221,16 @@ fn make_veth(lane: Lane) -> Result<(), Exit> {
     let mut netlink = Netlink::open().map_err(Exit::environment)?;
     let here = Namespace::current().map_err(Exit::environment)?;
     let (linux, hawser) = (lane.kernel_end(), lane.device());
-    netlink.add_veth(&linux, &hawser, &here).map_err(Exit::environment)?;
+    netlink
+        .add_veth(&linux, &hawser, &here)
+        .map_err(Exit::environment)?;
     for end in [&linux, &hawser] {
         netlink.bring_up(end).map_err(Exit::environment)?;
     }
     for family in [Family::V4, Family::V6] {
-        netlink.add_address(&linux, lane.linux(family), family.prefix()).map_err(Exit::environment)?;
+        netlink
+            .add_address(&linux, lane.linux(family), family.prefix())
+            .map_err(Exit::environment)?;
     }
     netlink.settle(&linux).map_err(Exit::environment)
 }

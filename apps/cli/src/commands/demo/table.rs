@@ -15,7 +15,9 @@ pub(super) fn head() {
 /// Prints one row.
 pub(super) fn row(row: &Row) {
     let number = |v: Option<u64>| v.map_or_else(|| "-".to_owned(), |n| n.to_string());
-    let rtt = row.srtt_ns.map_or_else(|| "-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
+    let rtt = row
+        .srtt_ns
+        .map_or_else(|| "-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
     println!(
         "{:<7} {:<9} {:<5} {:<7} {:>9.2} {:>9.0} {:>9} {:>10}  {}{}",
         row.sender,
@@ -27,7 +29,11 @@ pub(super) fn row(row: &Row) {
         number(row.retransmissions),
         rtt,
         if row.same { "same" } else { "DIFFERENT" },
-        if row.note.is_empty() { String::new() } else { format!("  ({})", row.note) },
+        if row.note.is_empty() {
+            String::new()
+        } else {
+            format!("  ({})", row.note)
+        },
     );
 }
 

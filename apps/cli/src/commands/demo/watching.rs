@@ -42,9 +42,16 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
     let stage = Stage::set_up(medium, BYTES)?;
     let (lane, socket) = (Lane(0), stage.directory().join("interact.sock"));
     let mut command = stage.hawser()?;
-    command.arg("serve").arg(stage.directory()).args(["--json", "--port", "80"]);
-    command.args(stage.device_options(lane, Family::V4)).args(["--engine", engine.of("tcp").name()]);
-    command.args(["--faults", FAULTS]).arg(format!("--interact={}", socket.display()));
+    command
+        .arg("serve")
+        .arg(stage.directory())
+        .args(["--json", "--port", "80"]);
+    command
+        .args(stage.device_options(lane, Family::V4))
+        .args(["--engine", engine.of("tcp").name()]);
+    command
+        .args(["--faults", FAULTS])
+        .arg(format!("--interact={}", socket.display()));
     let mut server = Server::start(command)?;
     server.line()?; // It listens.
     if !as_json {
@@ -81,7 +88,11 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
         let windows: Vec<f64> = seen.iter().skip(1).map(|s| s.window as f64).collect();
         let round_trips: Vec<f64> = seen.iter().skip(1).map(|s| s.srtt as f64 / 1e6).collect();
         super::picture::rows(
-            &[("window", windows, "bytes"), ("round trip", round_trips, "ms"), ("rate", rates, "Mbit/s")],
+            &[
+                ("window", windows, "bytes"),
+                ("round trip", round_trips, "ms"),
+                ("rate", rates, "Mbit/s"),
+            ],
             MARK,
         );
         println!("the file is {}", if same { "the same" } else { "not the same" });
@@ -123,10 +134,17 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
     let (began, mut seen, mut is_set) = (Instant::now(), Vec::new(), false);
     while began.elapsed() < LENGTH {
         let names = ["tcp.conn.cc.cwnd", "tcp.conn.delivered", "tcp.conn.srtt"];
-        let probed = looking.ask(&json!({ "probe": { "flow": flow, "variables": names } })).map_err(exit)?;
+        let probed = looking
+            .ask(&json!({ "probe": { "flow": flow, "variables": names } }))
+            .map_err(exit)?;
         let value = |name: &str| probed["probed"]["values"][name].as_u64().unwrap_or_default();
         let [window, delivered, srtt] = names.map(value);
-        seen.push(Seen { at: began.elapsed(), window, delivered, srtt });
+        seen.push(Seen {
+            at: began.elapsed(),
+            window,
+            delivered,
+            srtt,
+        });
         if !is_set && began.elapsed() >= SET_AT {
             let lease = LEASE.as_nanos() as u64;
             let modify = json!({ "flow": flow, "variable": names[0], "value": WINDOW, "lease": lease });
@@ -147,7 +165,10 @@ fn watch(socket: &std::path::Path, as_json: bool) -> Result<Vec<Seen>, Exit> {
 fn flow(client: &mut Client) -> Result<Value, Exit> {
     for _ in 0..200 {
         let flows = client.ask(&json!({ "flows": {} })).map_err(exit)?;
-        if let Some(conn) = list(&flows, "flows").iter().find(|flow| text(flow, "kind") == "conn") {
+        if let Some(conn) = list(&flows, "flows")
+            .iter()
+            .find(|flow| text(flow, "kind") == "conn")
+        {
             return Ok(conn["flow"].clone());
         }
         std::thread::sleep(Duration::from_millis(25));
@@ -158,7 +179,12 @@ fn flow(client: &mut Client) -> Result<Value, Exit> {
 fn view(socket: &std::path::Path) -> Result<std::process::Child, Exit> {
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
     let mut command = Command::new(hawser);
-    command.arg("watch").arg("--socket").arg(socket).args(["--for", "10s"]).stderr(Stdio::null());
+    command
+        .arg("watch")
+        .arg("--socket")
+        .arg(socket)
+        .args(["--for", "10s"])
+        .stderr(Stdio::null());
     command.spawn().map_err(Exit::environment)
 }
 
@@ -170,13 +196,24 @@ mod tests {
     fn story(windows: [u64; 3]) -> Vec<Seen> {
         let part = |at: Duration| usize::from(at >= SET_AT) + usize::from(at >= SET_AT + LEASE);
         let marks = (0..).map(|mark| MARK * mark).take_while(|at| *at < LENGTH);
-        marks.map(|at| Seen { at, window: windows[part(at)], ..Seen::default() }).collect()
+        marks
+            .map(|at| Seen {
+                at,
+                window: windows[part(at)],
+                ..Seen::default()
+            })
+            .collect()
     }
 
     #[test]
     fn a_window_that_does_not_move_is_a_failure() {
         assert_eq!(verdict(&story([90_000, WINDOW, 90_000])), Ok(()));
-        for wrong in [[90_000; 3], [WINDOW; 3], [90_000, WINDOW, WINDOW], [9_000, WINDOW, 90_000]] {
+        for wrong in [
+            [90_000; 3],
+            [WINDOW; 3],
+            [90_000, WINDOW, WINDOW],
+            [9_000, WINDOW, 90_000],
+        ] {
             assert!(verdict(&story(wrong)).is_err(), "{wrong:?}");
         }
         assert!(verdict(&[]).is_err());

@@ -14,7 +14,10 @@ use crate::progress;
 
 pub(super) fn up(file: &Path, args: &UpArgs) -> Outcome {
     let spec = read(file)?;
-    let (program, arguments) = args.command.split_first().ok_or_else(|| Exit::usage("no command"))?;
+    let (program, arguments) = args
+        .command
+        .split_first()
+        .ok_or_else(|| Exit::usage("no command"))?;
     let host = args.host.as_deref().unwrap_or(&spec.host[0].name);
     beside(&spec, host, (program, arguments), args.verbose, &args.interact)
 }
@@ -59,11 +62,18 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let body = || run_all(&lab, &spec, every, &mut |news| show(&news, args.json));
     let report = seen(&lab, &args.interact, body)?.map_err(told)?;
     if args.json {
-        print!("{}\n", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+        print!(
+            "{}\n",
+            serde_json::to_string_pretty(&report).map_err(Exit::failed)?
+        );
     } else {
         print(&report);
     }
-    if report.ok { Ok(()) } else { Err(Exit::failed("a command failed, or had to be ended")) }
+    if report.ok {
+        Ok(())
+    } else {
+        Err(Exit::failed("a command failed, or had to be ended"))
+    }
 }
 
 pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
@@ -71,11 +81,18 @@ pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
     let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(told)?;
     bar.finish_and_clear();
     if args.json {
-        print!("{}\n", serde_json::to_string_pretty(&report).map_err(Exit::failed)?);
+        print!(
+            "{}\n",
+            serde_json::to_string_pretty(&report).map_err(Exit::failed)?
+        );
     } else {
         print!("{report}\n");
     }
-    if report.ok { Ok(()) } else { Err(Exit::failed("a link is not what it should be")) }
+    if report.ok {
+        Ok(())
+    } else {
+        Err(Exit::failed("a link is not what it should be"))
+    }
 }
 
 /// Does it with the lab's links on the bus, if that is wanted.
@@ -90,7 +107,9 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
 fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
     hold_signals().map_err(told)?;
     let lab = Lab::up(spec).map_err(told)?;
-    lab.warnings().iter().for_each(|warning| eprintln!("hawser: warning: {warning}"));
+    lab.warnings()
+        .iter()
+        .for_each(|warning| eprintln!("hawser: warning: {warning}"));
     Ok(lab)
 }
 
@@ -100,10 +119,17 @@ fn show(news: &News<'_>, apart: bool) {
         News::Line { host, is_error, line } if *is_error || apart => eprintln!("{host}: {line}"),
         News::Line { host, line, .. } => println!("{host}: {line}"),
         News::Changed(entry) => {
-            eprintln!("-- {:.3} s: the link {} changes", entry.time.as_secs_f64(), entry.change.link);
+            eprintln!(
+                "-- {:.3} s: the link {} changes",
+                entry.time.as_secs_f64(),
+                entry.change.link
+            );
         }
         News::Ended(command) if command.code != 0 && !command.stopped => {
-            eprintln!("-- {}: `{}` ended with {}", command.host, command.command, command.code);
+            eprintln!(
+                "-- {}: `{}` ended with {}",
+                command.host, command.command, command.code
+            );
         }
         News::Ended(_) => {}
     }
@@ -114,7 +140,11 @@ fn print(report: &RunReport) {
     for link in &report.links {
         for (direction, done) in [("forward", &link.forward), ("backward", &link.backward)] {
             let lost: Vec<String> = done.lost.iter().map(|(what, n)| format!("{n} {what}")).collect();
-            let lost = if lost.is_empty() { "none".to_owned() } else { lost.join(", ") };
+            let lost = if lost.is_empty() {
+                "none".to_owned()
+            } else {
+                lost.join(", ")
+            };
             println!(
                 "-- {} {direction}: {} frames in, {} out, lost: {lost}",
                 link.link, done.sent, done.delivered

@@ -135,7 +135,10 @@ fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
         && !spec.host.iter().any(|known| known.name == host)
     {
         let names: Vec<&str> = spec.host.iter().map(|host| host.name.as_str()).collect();
-        return Err(Exit::usage(format!("there is no host `{host}`; there are: {}", names.join(", "))));
+        return Err(Exit::usage(format!(
+            "there is no host `{host}`; there are: {}",
+            names.join(", ")
+        )));
     }
     contained()
 }
@@ -146,7 +149,10 @@ fn contained() -> Outcome {
     let mut command = Process::new(own);
     let mut arguments = std::env::args_os().skip(1);
     // `lab`, the sub-command, then what no user writes.
-    command.args(arguments.by_ref().take(2)).arg("--contained").args(arguments);
+    command
+        .args(arguments.by_ref().take(2))
+        .arg("--contained")
+        .args(arguments);
     match contain(command).map_err(told)? {
         0 => Ok(()),
         code => Err(Exit::told(code)),

@@ -52,7 +52,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         };
         let Some(what) = args.what.or_else(|| what_of(file)) else {
             let file = file.display();
-            return Err(Exit::usage(format!("the name of {file} does not say what it is: add --as")));
+            return Err(Exit::usage(format!(
+                "the name of {file} does not say what it is: add --as"
+            )));
         };
         let (summary, errors, warnings) = look(&text, file, what);
         let is_wrong = !errors.is_empty() || args.strict && !warnings.is_empty();
@@ -87,7 +89,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// What the name says that a file is.
 fn what_of(file: &Path) -> Option<What> {
     let name = file.file_name()?.to_str()?;
-    let bare = name.strip_suffix(".json").or_else(|| name.strip_suffix(".toml")).unwrap_or(name);
+    let bare = name
+        .strip_suffix(".json")
+        .or_else(|| name.strip_suffix(".toml"))
+        .unwrap_or(name);
     match role_of(Path::new(bare)) {
         Some(Role::Nodes) => Some(What::Nodes),
         Some(Role::Policies(_)) => Some(What::Policies),
@@ -103,10 +108,13 @@ fn look(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<Findi
         Some(Role::Nodes) | None => None,
     };
     match what {
-        What::Policies => count(document::policies(text, format, "unnamed", kind, &mut names), |policies| {
-            let alternatives: usize = policies.iter().map(|policy| policy.alternatives.len()).sum();
-            format!("policies: {}, alternatives: {alternatives}", policies.len())
-        }),
+        What::Policies => count(
+            document::policies(text, format, "unnamed", kind, &mut names),
+            |policies| {
+                let alternatives: usize = policies.iter().map(|policy| policy.alternatives.len()).sum();
+                format!("policies: {}, alternatives: {alternatives}", policies.len())
+            },
+        ),
         What::Nodes => count(document::nodes(text, format, "unnamed", &mut names), |nodes| {
             format!("nodes: {}", nodes.len())
         }),

@@ -43,7 +43,12 @@ fn origin(text: &mut String, candidate: &Candidate, key: Key) {
                 Some(after) => format!(": {}", stand(after)),
                 None => String::new(),
             };
-            let _ = writeln!(text, "        {} {}{after}", place(source), effect(source, change));
+            let _ = writeln!(
+                text,
+                "        {} {}{after}",
+                place(source),
+                effect(source, change)
+            );
         }
     }
 }
@@ -69,8 +74,9 @@ fn place(source: &Source) -> String {
         Source::Profile(uid) => format!("profile {uid}"),
         Source::Row(path, beside) => {
             let path: Vec<&str> = path.iter().map(|uid| &**uid).collect();
-            let beside =
-                beside.as_ref().map_or_else(String::new, |uid| format!(" beside which {uid} stands"));
+            let beside = beside
+                .as_ref()
+                .map_or_else(String::new, |uid| format!(" beside which {uid} stands"));
             format!("row {}{beside}", path.join(" ← "))
         }
         Source::Policy(uid) => format!("policy {uid}"),
@@ -102,7 +108,9 @@ fn stand(property: &Property) -> String {
 }
 
 fn transport(properties: &Properties) -> String {
-    properties.find(keys::TRANSPORT).map_or_else(|| "any transport".into(), |one| one.value.to_string())
+    properties
+        .find(keys::TRANSPORT)
+        .map_or_else(|| "any transport".into(), |one| one.value.to_string())
 }
 
 /// Why a candidate is none, in a line.
@@ -110,7 +118,10 @@ fn refused(rejection: &Rejection, names: &Names) -> String {
     let interface = rejection.candidate.find(keys::INTERFACE);
     let interface = interface.map_or_else(String::new, |one| format!(" over {}", one.value));
     let who = format!("{}{interface}", transport(&rejection.candidate));
-    let by = rejection.by.as_ref().map_or_else(String::new, |source| format!(" by {}", place(source)));
+    let by = rejection
+        .by
+        .as_ref()
+        .map_or_else(String::new, |source| format!(" by {}", place(source)));
     format!("{who}{by}: {}", reason(&rejection.why, names))
 }
 
@@ -129,8 +140,11 @@ fn reason(why: &Why, names: &Names) -> String {
 
 /// A ranking for programs.
 pub(super) fn report(ranking: &Ranking, names: &Names, explain: bool) -> Value {
-    let candidates: Vec<Value> =
-        ranking.candidates.iter().map(|one| described(one, names, explain)).collect();
+    let candidates: Vec<Value> = ranking
+        .candidates
+        .iter()
+        .map(|one| described(one, names, explain))
+        .collect();
     let mut report = json!({ "candidates": candidates });
     if explain {
         let rejected = ranking.rejections.iter().map(|rejection| {
@@ -170,7 +184,8 @@ fn described(candidate: &Candidate, names: &Names, explain: bool) -> Value {
 }
 
 fn object(properties: &Properties, names: &Names) -> Value {
-    let named =
-        properties.iter().map(|(key, property)| (names.text(key).to_owned(), property_json(property)));
+    let named = properties
+        .iter()
+        .map(|(key, property)| (names.text(key).to_owned(), property_json(property)));
     Value::Object(named.collect::<Map<String, Value>>())
 }

@@ -47,19 +47,37 @@ fn time(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = args.now.unwrap_or_else(|| since.map_or(0.0, |since| since.as_secs_f64()));
+    let now = args
+        .now
+        .unwrap_or_else(|| since.map_or(0.0, |since| since.as_secs_f64()));
     let text = policy::text(&args.request).map_err(|error| Exit::input(format!("cannot read {error}")))?;
-    let folders = Folders { pib: args.pib.clone(), cib: args.cib.clone() };
-    let mut base =
-        folders.load(Names::default(), &mut Learnt::default(), now).map_err(|errors| bad(&errors))?;
+    let folders = Folders {
+        pib: args.pib.clone(),
+        cib: args.cib.clone(),
+    };
+    let mut base = folders
+        .load(Names::default(), &mut Learnt::default(), now)
+        .map_err(|errors| bad(&errors))?;
     let read = document::request(&text, format_of(&args.request), &mut base.names);
-    let of_request = |finding: Finding| FileError { file: args.request.clone(), finding };
+    let of_request = |finding: Finding| FileError {
+        file: args.request.clone(),
+        finding,
+    };
     let request = read.map_err(|errors| bad(&errors.into_iter().map(of_request).collect::<Vec<_>>()))?;
-    for warning in base.warnings.iter().cloned().chain(request.warnings.into_iter().map(of_request)) {
+    for warning in base
+        .warnings
+        .iter()
+        .cloned()
+        .chain(request.warnings.into_iter().map(of_request))
+    {
         eprintln!("hawser: doubtful: {warning}");
     }
     let rows = base.cib().and_then(|cib| cib.rows(now)).map_err(Exit::input)?;
-    let options = Options { candidates: args.candidates, explain: args.explain, ..Options::default() };
+    let options = Options {
+        candidates: args.candidates,
+        explain: args.explain,
+        ..Options::default()
+    };
     let ranking = rank(&request.value, &base.pib, &rows, &base.names, &options).map_err(Exit::input)?;
     if args.json {
         println!("{}", report(&ranking, &base.names, args.explain));
@@ -74,5 +92,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 fn bad(errors: &[FileError]) -> Exit {
-    Exit::input(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\nhawser: "))
+    Exit::input(
+        errors
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\nhawser: "),
+    )
 }

@@ -140,7 +140,9 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
         .iter()
         .zip(0..)
         .map(|(word, class)| {
-            transports.parse(word, class).map_err(|error| Exit::usage(format!("--over: {error}")))
+            transports
+                .parse(word, class)
+                .map_err(|error| Exit::usage(format!("--over: {error}")))
         })
         .collect();
     Ok(Settings {
@@ -149,7 +151,10 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
         choice: Choice::Always(kinds?.into()),
         profile: args.profile.clone(),
         deadline: Duration::from_secs(args.deadline),
-        limits: Limits { connections: args.max_connections as usize, ..Limits::default() },
+        limits: Limits {
+            connections: args.max_connections as usize,
+            ..Limits::default()
+        },
         observer: observer(args),
         learner: None,
     })
@@ -159,9 +164,15 @@ fn credential(path: &Path) -> Result<Credential, Exit> {
     let named =
         |error: &dyn std::fmt::Display| Exit::input(format!("--credential {}: {error}", path.display()));
     // It keeps this host's other users out; they must not read it.
-    let mode = std::fs::metadata(path).map_err(|error| named(&error))?.permissions().mode();
+    let mode = std::fs::metadata(path)
+        .map_err(|error| named(&error))?
+        .permissions()
+        .mode();
     if mode & 0o077 != 0 {
-        return Err(named(&format!("others may use it (mode {:03o}); chmod 600 it", mode & 0o777)));
+        return Err(named(&format!(
+            "others may use it (mode {:03o}); chmod 600 it",
+            mode & 0o777
+        )));
     }
     let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
     Credential::parse(&text).map_err(|error| named(&error))
@@ -199,7 +210,9 @@ fn line(event: &Event) -> String {
         }
         What::Own(own) => self::own(own),
     };
-    event.request.map_or_else(|| text.clone(), |number| format!("#{number} {text}"))
+    event
+        .request
+        .map_or_else(|| text.clone(), |number| format!("#{number} {text}"))
 }
 
 fn race(what: &Race) -> String {
@@ -209,7 +222,10 @@ fn race(what: &Race) -> String {
             format!("{question:?}: {}", addresses.join(", "))
         }
         Race::Unanswered { why, .. } => why.clone(),
-        Race::Started { way, known: "unknown" } => format!("{way}: started"),
+        Race::Started {
+            way,
+            known: "unknown",
+        } => format!("{way}: started"),
         Race::Started { way, known } => format!("{way}: started; remembered as {known}"),
         Race::Probed { way } => format!("{way}: tried beside the winner"),
         Race::Failed { way, why, .. } => format!("{way}: {why}"),
@@ -222,7 +238,11 @@ fn race(what: &Race) -> String {
 fn own(own: &Own) -> String {
     match own {
         Own::Listening { address } => format!("listening on {address}"),
-        Own::Asked { client, protocol, destination } => {
+        Own::Asked {
+            client,
+            protocol,
+            destination,
+        } => {
             format!("{client} asks for {destination} by {protocol:?}")
         }
         Own::Ranked { candidates } => {
@@ -230,12 +250,26 @@ fn own(own: &Own) -> String {
             format!("the policy says {}", words.join(", "))
         }
         Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
-        Own::Closed { way, sent, received, seconds, error } => {
-            let error = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        Own::Closed {
+            way,
+            sent,
+            received,
+            seconds,
+            error,
+        } => {
+            let error = error
+                .as_ref()
+                .map_or_else(String::new, |error| format!(": {error}"));
             format!("{way}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
         }
         Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
-        Own::Dissociated { client, sent, received, dropped, seconds } => format!(
+        Own::Dissociated {
+            client,
+            sent,
+            received,
+            dropped,
+            seconds,
+        } => format!(
             "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
         ),
         Own::Served { way, status } => format!("{way}: answered with {status}"),
@@ -248,8 +282,18 @@ fn own(own: &Own) -> String {
 }
 
 fn ranked(candidate: &Ranked) -> String {
-    let Ranked { transport, interface, family, score, .. } = candidate;
-    let over = if interface.is_empty() { String::new() } else { format!(" over {interface}") };
+    let Ranked {
+        transport,
+        interface,
+        family,
+        score,
+        ..
+    } = candidate;
+    let over = if interface.is_empty() {
+        String::new()
+    } else {
+        format!(" over {interface}")
+    };
     let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
     format!("{transport}{over}{family} ({} | {})", score.0, score.1)
 }

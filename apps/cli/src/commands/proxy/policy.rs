@@ -53,9 +53,14 @@ impl PolicyArgs {
         gateway: Option<Gateway>,
         json: bool,
     ) -> Result<Option<Chooser>, Exit> {
-        let Some(profile) = &self.policy else { return Ok(None) };
+        let Some(profile) = &self.policy else {
+            return Ok(None);
+        };
         let opened = Knowledge::open(Known {
-            folders: Folders { pib: self.pib.clone(), cib: self.cib.clone() },
+            folders: Folders {
+                pib: self.pib.clone(),
+                cib: self.cib.clone(),
+            },
             store: self.store.clone(),
             socket: self.control.clone(),
             options: Policies::options(),

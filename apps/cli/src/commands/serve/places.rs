@@ -35,7 +35,10 @@ struct Occupant {
 impl Places {
     pub(super) fn new(shares: Shares) -> Rc<Self> {
         let taken = RefCell::new(places::Places::new(shares));
-        Rc::new(Self { taken, nobody_before: Cell::default() })
+        Rc::new(Self {
+            taken,
+            nobody_before: Cell::default(),
+        })
     }
 
     /// A place for a newcomer; none if all that it could have are taken by connections on which something
@@ -46,18 +49,31 @@ impl Places {
         if let Some(crowded) = crowded {
             self.make_room(crowded, now)?;
         }
-        let occupant = Rc::new(Occupant { moved_at: Cell::new(now), leave: Notify::new() });
+        let occupant = Rc::new(Occupant {
+            moved_at: Cell::new(now),
+            leave: Notify::new(),
+        });
         let (number, _) = self.taken.borrow_mut().take(peer, occupant.clone());
-        Some(Place { places: self.clone(), number, occupant })
+        Some(Place {
+            places: self.clone(),
+            number,
+            occupant,
+        })
     }
 
     /// Takes a place from a network, if something has not moved there for long enough.
     fn make_room(&self, network: Prefix, now: Instant) -> Option<()> {
-        if self.nobody_before.get().is_some_and(|(known, at)| known == network && now < at) {
+        if self
+            .nobody_before
+            .get()
+            .is_some_and(|(known, at)| known == network && now < at)
+        {
             return None;
         }
         let mut taken = self.taken.borrow_mut();
-        let longest = taken.of(network).min_by_key(|(_, occupant)| occupant.moved_at.get());
+        let longest = taken
+            .of(network)
+            .min_by_key(|(_, occupant)| occupant.moved_at.get());
         let (number, occupant) = longest.map(|(number, occupant)| (number, occupant.clone()))?;
         let stalled_at = occupant.moved_at.get() + STALLED;
         if now < stalled_at {
@@ -85,7 +101,10 @@ impl Place {
 
     /// The stream, whose bytes count as moved.
     pub(super) fn watch<S>(&self, stream: S) -> Watched<S> {
-        Watched { stream, occupant: self.occupant.clone() }
+        Watched {
+            stream,
+            occupant: self.occupant.clone(),
+        }
     }
 }
 
@@ -176,7 +195,10 @@ mod tests {
         stream.read_exact(&mut [0; 7]).await.unwrap();
         advance(Duration::from_secs(3)).await;
         let second = take().expect("one is stalled for 5 s");
-        assert!(is_lost(&last).await && !is_lost(&busy).await, "what was read counts as well");
+        assert!(
+            is_lost(&last).await && !is_lost(&busy).await,
+            "what was read counts as well"
+        );
         drop((idle, last, newcomer));
         assert!(take().is_some(), "a place that was left is free");
         drop(second);
@@ -184,14 +206,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_network_at_its_share_takes_no_place_of_another() {
-        let places = Places::new(Shares { total: 4, per_prefix: 3 });
+        let places = Places::new(Shares {
+            total: 4,
+            per_prefix: 3,
+        });
         let other = places.take(OTHER).unwrap();
         let held: Vec<Place> = (0..3).map(|_| places.take(ONE).unwrap()).collect();
         advance(Duration::from_secs(3)).await;
-        held.iter().for_each(|place| place.occupant.moved_at.set(Instant::now()));
+        held.iter()
+            .for_each(|place| place.occupant.moved_at.set(Instant::now()));
         advance(Duration::from_secs(3)).await;
-        assert!(places.take(ONE).is_none(), "something moved on each of its own 3 s ago");
-        assert!(!is_lost(&other).await, "although the other one is stalled for 6 s");
+        assert!(
+            places.take(ONE).is_none(),
+            "something moved on each of its own 3 s ago"
+        );
+        assert!(
+            !is_lost(&other).await,
+            "although the other one is stalled for 6 s"
+        );
         advance(Duration::from_secs(2)).await;
         let newcomer = places.take(THIRD).expect("the network that has most makes room");
         let mut lost = 0;

@@ -99,8 +99,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut source = args.source(on_screen)?;
     let converts = args.replay.is_some() && args.exports();
     let is_json = args.client.json || !(on_screen || converts);
-    let outputs =
-        Outputs::create(is_json, args.record.as_deref(), args.qlog.as_deref(), args.diagram.as_deref())?;
+    let outputs = Outputs::create(
+        is_json,
+        args.record.as_deref(),
+        args.qlog.as_deref(),
+        args.diagram.as_deref(),
+    )?;
     let screen = if on_screen { Some(Screen::open()?) } else { None };
     let limit = args.duration.map(Duration::from_nanos);
     watch(&mut source, outputs, screen, limit)
@@ -164,6 +168,9 @@ fn interruption() -> Result<Arc<AtomicBool>, Exit> {
             told.store(true, Ordering::Relaxed);
         });
     };
-    std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(Exit::environment)?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(wait)
+        .map_err(Exit::environment)?;
     Ok(flag)
 }

@@ -36,7 +36,9 @@ impl Series {
     /// where there is none.
     pub(super) fn columns(&self, now: u64, columns: usize) -> Vec<Option<f64>> {
         let mut out = vec![None; columns];
-        let Some((first, _)) = self.0.front() else { return out };
+        let Some((first, _)) = self.0.front() else {
+            return out;
+        };
         let begin = now.saturating_sub(SPAN).max(*first);
         let span = (now.saturating_sub(begin)).max(1);
         for (at, value) in self.0.iter().filter(|(at, _)| *at >= begin) {
@@ -196,7 +198,11 @@ impl Model {
             What::Header(_) => {}
             What::Offers(offers) => {
                 self.kinds.clear();
-                self.providers = offers.iter().map(|offer| offer.provider.clone()).take(16).collect();
+                self.providers = offers
+                    .iter()
+                    .map(|offer| offer.provider.clone())
+                    .take(16)
+                    .collect();
                 self.providers.dedup();
                 for offer in offers {
                     for variable in &offer.variables {
@@ -225,7 +231,8 @@ impl Model {
             let there = flows.iter().any(|flow| flow.flow == *name);
             watched.gone = if there { None } else { watched.gone.or(Some(at)) };
         }
-        self.flows.retain(|_, watched| watched.gone.is_none_or(|since| at - since.min(at) < LINGER));
+        self.flows
+            .retain(|_, watched| watched.gone.is_none_or(|since| at - since.min(at) < LINGER));
         for flow in flows {
             if let Some(watched) = self.flows.get_mut(&flow.flow) {
                 watched.flow = flow.clone();
@@ -235,7 +242,11 @@ impl Model {
         }
         let flows = &self.flows;
         self.held.retain(|(flow, _), _| flows.contains_key(flow));
-        if self.selected.as_ref().is_some_and(|name| !flows.contains_key(name)) {
+        if self
+            .selected
+            .as_ref()
+            .is_some_and(|name| !flows.contains_key(name))
+        {
             self.selected = None;
         }
     }
@@ -290,7 +301,10 @@ impl Model {
             return;
         }
         let names = self.ordered();
-        let at = self.selected.as_ref().and_then(|name| names.iter().position(|other| other == name));
+        let at = self
+            .selected
+            .as_ref()
+            .and_then(|name| names.iter().position(|other| other == name));
         let next = match (key, at) {
             (Key::Down, None) => 0,
             (Key::Down, Some(at)) => (at + 1).min(names.len().saturating_sub(1)),

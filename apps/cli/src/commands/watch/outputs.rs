@@ -26,20 +26,33 @@ struct Sink {
 impl Sink {
     /// Opens it; what it had stays until [`Sink::begin`].
     fn open(path: &Path) -> Result<Sink, Exit> {
-        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
         let file = file.map_err(|error| failed(path, &error))?;
-        Ok(Sink { path: path.to_owned(), writer: BufWriter::new(file) })
+        Ok(Sink {
+            path: path.to_owned(),
+            writer: BufWriter::new(file),
+        })
     }
 
     /// Empties it. A device or a pipe has nothing to be emptied of.
     fn begin(&self) -> Result<(), Exit> {
         let file = self.writer.get_ref();
         let is_file = file.metadata().is_ok_and(|known| known.is_file());
-        if is_file { file.set_len(0).map_err(|error| failed(&self.path, &error)) } else { Ok(()) }
+        if is_file {
+            file.set_len(0).map_err(|error| failed(&self.path, &error))
+        } else {
+            Ok(())
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Exit> {
-        self.writer.write_all(bytes).map_err(|error| failed(&self.path, &error))
+        self.writer
+            .write_all(bytes)
+            .map_err(|error| failed(&self.path, &error))
     }
 
     fn flush(&mut self) -> Result<(), Exit> {
@@ -66,9 +79,19 @@ struct Qlog {
 impl Qlog {
     /// Files that end as qvis expects of JSON text sequences are such; all others are one JSON document.
     fn create(path: &Path) -> Result<Qlog, Exit> {
-        let is_sequence = path.extension().is_some_and(|end| end == "sqlog" || end == "qlogseq");
-        let form = if is_sequence { Form::Sequence(None) } else { Form::Document(None) };
-        Ok(Qlog { sink: Sink::open(path)?, exporter: Exporter::default(), form })
+        let is_sequence = path
+            .extension()
+            .is_some_and(|end| end == "sqlog" || end == "qlogseq");
+        let form = if is_sequence {
+            Form::Sequence(None)
+        } else {
+            Form::Document(None)
+        };
+        Ok(Qlog {
+            sink: Sink::open(path)?,
+            exporter: Exporter::default(),
+            form,
+        })
     }
 
     fn line(&mut self, line: &Line) -> Result<(), Exit> {
@@ -153,8 +176,16 @@ impl Figure {
 
     /// A flow that was there before: what its variables say.
     fn place(&mut self, sample: &Sample) {
-        let value = |end: &str| sample.values.iter().find(|(name, _)| name.ends_with(end)).map(|(_, v)| *v);
-        let (Some(cwnd), Some(ssthresh)) = (value(".cwnd"), value(".ssthresh")) else { return };
+        let value = |end: &str| {
+            sample
+                .values
+                .iter()
+                .find(|(name, _)| name.ends_with(end))
+                .map(|(_, v)| *v)
+        };
+        let (Some(cwnd), Some(ssthresh)) = (value(".cwnd"), value(".ssthresh")) else {
+            return;
+        };
         if value(".state").is_none_or(|state| state >= ESTABLISHED)
             && let Some(diagram) = self.flow(&sample.flow)
         {
@@ -198,14 +229,26 @@ impl Outputs {
             // It is written at the end: that it can be is found out before.
             Some(path) => {
                 Sink::open(path)?;
-                Some(Figure { path: path.to_owned(), flows: BTreeMap::new(), title: String::new() })
+                Some(Figure {
+                    path: path.to_owned(),
+                    flows: BTreeMap::new(),
+                    title: String::new(),
+                })
             }
             None => None,
         };
         let recording = recording.map(Sink::open).transpose()?;
         let qlog = qlog.map(Qlog::create).transpose()?;
-        recording.iter().chain(qlog.as_ref().map(|qlog| &qlog.sink)).try_for_each(Sink::begin)?;
-        Ok(Outputs { is_json, recording, qlog, figure })
+        recording
+            .iter()
+            .chain(qlog.as_ref().map(|qlog| &qlog.sink))
+            .try_for_each(Sink::begin)?;
+        Ok(Outputs {
+            is_json,
+            recording,
+            qlog,
+            figure,
+        })
     }
 
     /// True when the reader of standard output is gone.
@@ -254,13 +297,25 @@ mod tests {
         std::fs::write(&recording, "what was heard").expect("a file");
         let missing = folder.join("no/such/folder.qlog");
         assert!(Outputs::create(false, Some(&recording), Some(&missing), None).is_err());
-        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "what was heard");
+        assert_eq!(
+            std::fs::read_to_string(&recording).expect("it is there"),
+            "what was heard"
+        );
         assert!(
             Outputs::create(false, Some(&recording), None, Some(&folder)).is_err(),
             "a folder is no file"
         );
-        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "what was heard");
-        Outputs::create(false, Some(&recording), None, None).map(drop).expect("all can be opened");
-        assert_eq!(std::fs::read_to_string(&recording).expect("it is there"), "", "a new recording");
+        assert_eq!(
+            std::fs::read_to_string(&recording).expect("it is there"),
+            "what was heard"
+        );
+        Outputs::create(false, Some(&recording), None, None)
+            .map(drop)
+            .expect("all can be opened");
+        assert_eq!(
+            std::fs::read_to_string(&recording).expect("it is there"),
+            "",
+            "a new recording"
+        );
     }
 }

@@ -38,7 +38,9 @@ impl Screen {
         };
         let terminal = open().map_err(|error| {
             restore();
-            Exit::environment(format!("the terminal cannot be used: {error}; --json does without"))
+            Exit::environment(format!(
+                "the terminal cannot be used: {error}; --json does without"
+            ))
         })?;
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |information| {
@@ -46,7 +48,12 @@ impl Screen {
             before(information);
         }));
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Ok(Screen { terminal, palette: Palette { colour }, frozen: None, drawn: None })
+        Ok(Screen {
+            terminal,
+            palette: Palette { colour },
+            frozen: None,
+            drawn: None,
+        })
     }
 
     /// Takes keys and draws, if it is time to. True when it is to end.
@@ -114,5 +121,9 @@ impl Drop for Screen {
 /// Best effort: there is nobody left to tell.
 fn restore() {
     let _ = disable_raw_mode();
-    let _ = execute!(stdout(), LeaveAlternateScreen, ratatui_crossterm::crossterm::cursor::Show);
+    let _ = execute!(
+        stdout(),
+        LeaveAlternateScreen,
+        ratatui_crossterm::crossterm::cursor::Show
+    );
 }

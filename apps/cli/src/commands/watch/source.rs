@@ -83,7 +83,10 @@ impl Live {
             every: wanted.every,
             next_look: now,
             looks: 0,
-            queue: VecDeque::from([Line { at: 0, what: What::Header(header) }]),
+            queue: VecDeque::from([Line {
+                at: 0,
+                what: What::Header(header),
+            }]),
             offers: Value::Null,
             flows: Value::Null,
             has_ended: false,
@@ -105,7 +108,11 @@ impl Live {
             }
             return Ok(Next::Nothing);
         }
-        let rest = if self.has_ended { at_most } else { rest.min(at_most) };
+        let rest = if self.has_ended {
+            at_most
+        } else {
+            rest.min(at_most)
+        };
         match self.client.hear(Some(rest)) {
             Ok(Heard::Signal(signal)) => {
                 if !self.is_offered(&signal) {
@@ -114,7 +121,10 @@ impl Live {
                 }
                 let signal = serde_json::from_value(signal)
                     .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
-                Ok(line(Line { at: self.at(), what: What::Signal(signal) }))
+                Ok(line(Line {
+                    at: self.at(),
+                    what: What::Signal(signal),
+                }))
             }
             Ok(Heard::Ended(_) | Heard::Nothing) => Ok(Next::Nothing),
             // That the process watched has ended is no failure of who watched.
@@ -125,7 +135,12 @@ impl Live {
 
     /// Whether what was offered last has a signal's event.
     fn is_offered(&self, signal: &Value) -> bool {
-        let mut events = self.offers.as_array().into_iter().flatten().flat_map(|offer| list(offer, "events"));
+        let mut events = self
+            .offers
+            .as_array()
+            .into_iter()
+            .flatten()
+            .flat_map(|offer| list(offer, "events"));
         events.any(|event| event["name"] == signal["event"])
     }
 
@@ -158,8 +173,13 @@ impl Live {
             self.push("flows", flows)?;
         }
         self.looks = self.looks.wrapping_add(1);
-        let names: Vec<Value> =
-            self.flows.as_array().into_iter().flatten().map(|f| f["flow"].clone()).collect();
+        let names: Vec<Value> = self
+            .flows
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|f| f["flow"].clone())
+            .collect();
         for flow in names.into_iter().take(MOST_PROBED) {
             match self.client.ask(&json!({ "probe": { "flow": flow } })) {
                 Ok(mut answer) => self.push("sample", answer["probed"].take())?,
@@ -182,7 +202,10 @@ impl Live {
         let mut fresh = Vec::new();
         for entry in list(&answer, "audit") {
             let key = ["who", "flow", "variable", "act"].map(|name| text(entry, name).to_owned());
-            let state = (entry["last"].as_u64().unwrap_or(0), entry["count"].as_u64().unwrap_or(0));
+            let state = (
+                entry["last"].as_u64().unwrap_or(0),
+                entry["count"].as_u64().unwrap_or(0),
+            );
             if self.audit.get(&key) != Some(&state) {
                 fresh.push((key, state, entry.clone()));
             }
@@ -203,7 +226,10 @@ impl Live {
             );
         }
         let at = self.at();
-        self.queue.push_back(Line { at, what: What::Audit(entries) });
+        self.queue.push_back(Line {
+            at,
+            what: What::Audit(entries),
+        });
         Ok(())
     }
 }
@@ -228,10 +254,19 @@ impl Replay {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|error| Exit::input(format!("{name}: {error}")))?;
         let began = at_own_speed.then(Instant::now);
-        let mut replay = Replay { path: name, reader: BufReader::new(file), number: 0, began, waiting: None };
+        let mut replay = Replay {
+            path: name,
+            reader: BufReader::new(file),
+            number: 0,
+            began,
+            waiting: None,
+        };
         let text = replay.read()?.unwrap_or_default();
         let header = record::parse_header(&text).map_err(|error| replay.wrong(&error))?;
-        replay.waiting = Some(Line { at: 0, what: What::Header(header) });
+        replay.waiting = Some(Line {
+            at: 0,
+            what: What::Header(header),
+        });
         Ok(replay)
     }
 
@@ -243,7 +278,9 @@ impl Replay {
         let mut text = String::new();
         self.number += 1;
         let mut limited = (&mut self.reader).take(LONGEST as u64);
-        let length = limited.read_line(&mut text).map_err(|error| self.wrong(&error.to_string()))?;
+        let length = limited
+            .read_line(&mut text)
+            .map_err(|error| self.wrong(&error.to_string()))?;
         if length == LONGEST {
             return Err(self.wrong(&format!("a line of more than {LONGEST} bytes")));
         }
@@ -252,14 +289,18 @@ impl Replay {
 
     pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
         if self.waiting.is_none() {
-            let Some(text) = self.read()? else { return Ok(Next::End) };
+            let Some(text) = self.read()? else {
+                return Ok(Next::End);
+            };
             // The last line of a recording that was cut short is not complete.
             if !text.ends_with('\n') {
                 return Ok(Next::End);
             }
             self.waiting = Some(record::parse(&text).map_err(|error| self.wrong(&error))?);
         }
-        let Some(next) = self.waiting.take() else { return Ok(Next::End) };
+        let Some(next) = self.waiting.take() else {
+            return Ok(Next::End);
+        };
         if let Some(began) = self.began {
             let rest = Duration::from_nanos(next.at).saturating_sub(began.elapsed());
             if !rest.is_zero() {

@@ -40,24 +40,32 @@ fn flows(at: u64, with_second: bool) -> Line {
         json!({ "flow": "1:1", "provider": "link", "kind": "queue", "label": "client-server, forward" }),
     ];
     if with_second {
-        all.push(json!({ "flow": "0:200000003", "provider": "tcp", "kind": "conn", "local": "10.9.0.2:80",
-                         "remote": "10.9.0.1:50999", "label": "" }));
+        all.push(
+            json!({ "flow": "0:200000003", "provider": "tcp", "kind": "conn", "local": "10.9.0.2:80",
+                         "remote": "10.9.0.1:50999", "label": "" }),
+        );
     }
     line(&json!({ "at": at, "flows": all }))
 }
 
 fn sample(at: u64, flow: &str, cwnd: u64, delivered: u64) -> Line {
-    line(&json!({ "at": at, "sample": { "flow": flow, "time": at, "values": {
+    line(
+        &json!({ "at": at, "sample": { "flow": flow, "time": at, "values": {
         "tcp.conn.cc.cwnd": cwnd, "tcp.conn.cc.ssthresh": u64::MAX, "tcp.conn.srtt": 40_000_000 + cwnd * 50,
         "tcp.conn.rttvar": 1_500_000, "tcp.conn.rack.min_rtt": 40_100_000, "tcp.conn.flight": cwnd / 2,
         "tcp.conn.delivered": delivered, "tcp.conn.retransmissions": 3, "tcp.conn.state": 3,
         "tcp.conn.recovering": 0, "tcp.conn.snd_wnd": 65535,
-    } } }))
+    } } }),
+    )
 }
 
 /// A sawtooth of twenty seconds, a listener, a link, and one who holds the window.
 fn model() -> Model {
-    let header = Header { process: 4242, pattern: "*".into(), ..Header::default() };
+    let header = Header {
+        process: 4242,
+        pattern: "*".into(),
+        ..Header::default()
+    };
     let mut model = Model::new(header);
     model.line(&offers());
     model.line(&flows(0, true));
@@ -74,12 +82,18 @@ fn model() -> Model {
         ));
     }
     let end = 100 * 200 * MS;
-    model.line(&line(&json!({ "at": end, "sample": { "flow": "1:1", "time": end, "values": {
-        "link.queue.bytes": 120_000, "link.queue.delay": 48_000_000, "link.queue.drops": 17 } } })));
-    model.line(&line(&json!({ "at": end, "sample": { "flow": "0:100000001", "time": end, "values": {
-        "tcp.listener.backlog": 128, "tcp.listener.dropped": 0, "tcp.listener.embryonic": 1 } } })));
-    model.line(&line(&json!({ "at": end, "audit": [{ "first": 1, "last": 1, "count": 1, "who": "cap",
-        "flow": "0:200000003", "variable": "tcp.conn.cc.cwnd", "act": "set", "value": 14_600 }] })));
+    model.line(&line(
+        &json!({ "at": end, "sample": { "flow": "1:1", "time": end, "values": {
+        "link.queue.bytes": 120_000, "link.queue.delay": 48_000_000, "link.queue.drops": 17 } } }),
+    ));
+    model.line(&line(
+        &json!({ "at": end, "sample": { "flow": "0:100000001", "time": end, "values": {
+        "tcp.listener.backlog": 128, "tcp.listener.dropped": 0, "tcp.listener.embryonic": 1 } } }),
+    ));
+    model.line(&line(
+        &json!({ "at": end, "audit": [{ "first": 1, "last": 1, "count": 1, "who": "cap",
+        "flow": "0:200000003", "variable": "tcp.conn.cc.cwnd", "act": "set", "value": 14_600 }] }),
+    ));
     model.line(&line(&json!({ "at": end, "statistics":
         { "events": 250, "passed": 102, "lost": 2, "crowded": 0 } })));
     model
@@ -102,7 +116,10 @@ fn assert_screen(name: &str, terminal: &Terminal<TestBackend>) {
         cells.collect::<String>().trim_end().to_owned() + "\n"
     };
     let text: String = (0..buffer.area.height).map(row).collect();
-    let path = format!("{}/src/commands/watch/screens/{name}.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/src/commands/watch/screens/{name}.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
     if std::env::var_os("HAWSER_BLESS").is_some() {
         std::fs::write(&path, &text).expect("it is written");
     }
@@ -137,14 +154,23 @@ fn the_selected_flow_is_in_view() {
 
 #[test]
 fn nothing_there() {
-    assert_screen("empty", &screen(&Model::new(Header::default()), false, false, 80, 6));
+    assert_screen(
+        "empty",
+        &screen(&Model::new(Header::default()), false, false, 80, 6),
+    );
 }
 
 #[test]
 fn colours_only_where_they_are_wanted() {
     let coloured = |colour| {
         let terminal = screen(&model(), true, colour, 120, 24);
-        terminal.backend().buffer().content().iter().filter(|cell| cell.fg != Color::Reset).count()
+        terminal
+            .backend()
+            .buffer()
+            .content()
+            .iter()
+            .filter(|cell| cell.fg != Color::Reset)
+            .count()
     };
     assert_eq!(coloured(false), 0);
     assert!(coloured(true) > 0);
@@ -153,7 +179,10 @@ fn colours_only_where_they_are_wanted() {
 #[test]
 fn orders() {
     let mut model = model();
-    assert_eq!(model.ordered(), ["0:100000001", "0:100000002", "0:200000003", "1:1"]);
+    assert_eq!(
+        model.ordered(),
+        ["0:100000001", "0:100000002", "0:200000003", "1:1"]
+    );
     model.key(Key::Sort);
     assert_eq!(model.ordered()[..2], ["0:100000002", "0:200000003"], "by rate");
     model.key(Key::Sort);
@@ -185,11 +214,23 @@ fn memory_is_bounded() {
             fields: Default::default(),
             lost: 0,
         };
-        model.line(&Line { at: number, what: What::Signal(signal) });
+        model.line(&Line {
+            at: number,
+            what: What::Signal(signal),
+        });
     }
-    model.line(&Line { at: 1, what: What::Statistics(Counts::default()) });
+    model.line(&Line {
+        at: 1,
+        what: What::Statistics(Counts::default()),
+    });
     assert!(model.counts.len() <= 1024 && model.latest.len() <= 8);
     model.line(&flows(0, false));
     (0..5000).for_each(|step| model.line(&sample(step * MS, "0:100000002", 1, 1)));
-    assert!(model.flows["0:100000002"].window.columns(5000 * MS, 10).iter().all(Option::is_some));
+    assert!(
+        model.flows["0:100000002"]
+            .window
+            .columns(5000 * MS, 10)
+            .iter()
+            .all(Option::is_some)
+    );
 }

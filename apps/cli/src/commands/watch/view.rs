@@ -34,7 +34,11 @@ pub(super) struct Palette {
 
 impl Palette {
     fn tint(self, colour: Color) -> Style {
-        if self.colour { Style::new().fg(colour) } else { Style::new() }
+        if self.colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
     }
 }
 
@@ -65,10 +69,21 @@ pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect,
 }
 
 fn head(model: &Model, is_paused: bool, palette: Palette) -> Line<'static> {
-    let flows = model.flows.values().filter(|watched| watched.gone.is_none()).count();
-    let providers = if model.providers.is_empty() { "nothing".into() } else { model.providers.join(", ") };
+    let flows = model
+        .flows
+        .values()
+        .filter(|watched| watched.gone.is_none())
+        .count();
+    let providers = if model.providers.is_empty() {
+        "nothing".into()
+    } else {
+        model.providers.join(", ")
+    };
     let mut spans = vec![
-        Span::styled(format!("{providers} in process {}", model.header.process), strong()),
+        Span::styled(
+            format!("{providers} in process {}", model.header.process),
+            strong(),
+        ),
         Span::raw(format!(
             "   {:.1} s   {flows} flow{}   by {}",
             model.now as f64 / 1e9,
@@ -77,7 +92,10 @@ fn head(model: &Model, is_paused: bool, palette: Palette) -> Line<'static> {
         )),
     ];
     if is_paused {
-        spans.push(Span::styled("   paused", palette.tint(Color::Yellow).add_modifier(Modifier::BOLD)));
+        spans.push(Span::styled(
+            "   paused",
+            palette.tint(Color::Yellow).add_modifier(Modifier::BOLD),
+        ));
     }
     Line::from(spans)
 }
@@ -111,9 +129,16 @@ fn block(
     width: usize,
 ) -> Vec<Line<'static>> {
     let mut lines = vec![title(model, watched, is_selected, palette)];
-    let known: Vec<_> = KNOWN.iter().filter_map(|(end, label)| known(model, watched, end, label)).collect();
+    let known: Vec<_> = KNOWN
+        .iter()
+        .filter_map(|(end, label)| known(model, watched, end, label))
+        .collect();
     if known.is_empty() {
-        lines.extend(wrapped(all(model, watched), width, if is_selected { 8 } else { 2 }));
+        lines.extend(wrapped(
+            all(model, watched),
+            width,
+            if is_selected { 8 } else { 2 },
+        ));
         return lines;
     }
     let mut items = known;
@@ -124,7 +149,11 @@ fn block(
     lines.extend(sparklines(watched, model.now, width, palette));
     if is_selected {
         let rest: Vec<_> = all(model, watched);
-        lines.extend(wrapped(rest, width, 8).into_iter().map(|line| line.style(faint())));
+        lines.extend(
+            wrapped(rest, width, 8)
+                .into_iter()
+                .map(|line| line.style(faint())),
+        );
     }
     lines
 }
@@ -137,15 +166,26 @@ fn title(model: &Model, watched: &Watched, is_selected: bool, palette: Palette) 
         (None, Some(remote)) => format!(" > {remote}"),
         (None, None) => String::new(),
     };
-    let label = if flow.label.is_empty() { String::new() } else { format!(" {}", flow.label) };
-    let style = if is_selected { strong().add_modifier(Modifier::REVERSED) } else { strong() };
+    let label = if flow.label.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", flow.label)
+    };
+    let style = if is_selected {
+        strong().add_modifier(Modifier::REVERSED)
+    } else {
+        strong()
+    };
     let mark = if is_selected { '▸' } else { ' ' };
     let mut spans = vec![Span::styled(
         format!("{mark}{} {}.{}{ends}{label}", flow.flow, flow.provider, flow.kind),
         style,
     )];
     if let Some((name, value)) = watched.value("state") {
-        spans.push(Span::styled(format!("  {}", shown(model.kind(name), value)), palette.tint(Color::Green)));
+        spans.push(Span::styled(
+            format!("  {}", shown(model.kind(name), value)),
+            palette.tint(Color::Green),
+        ));
     }
     if watched.gone.is_some() {
         spans.push(Span::styled("  ended", palette.tint(Color::Red)));
@@ -198,13 +238,19 @@ fn sparklines(watched: &Watched, now: u64, width: usize, palette: Palette) -> Op
         ("rtt", &watched.round_trip, Color::Yellow),
         ("rate", &watched.rate, Color::Green),
     ];
-    let there: Vec<_> = all.into_iter().filter(|(_, series, _)| series.last().is_some()).collect();
+    let there: Vec<_> = all
+        .into_iter()
+        .filter(|(_, series, _)| series.last().is_some())
+        .collect();
     let labels: usize = there.iter().map(|(name, ..)| name.len() + 3).sum();
     let columns = width.saturating_sub(2 + labels).checked_div(there.len())?.min(60);
     let mut spans = vec![Span::raw("  ")];
     for (name, series, colour) in there {
         spans.push(Span::styled(format!(" {name} "), faint()));
-        spans.push(Span::styled(sparkline(series, now, columns), palette.tint(colour)));
+        spans.push(Span::styled(
+            sparkline(series, now, columns),
+            palette.tint(colour),
+        ));
     }
     Some(Line::from(spans))
 }
@@ -224,13 +270,19 @@ fn foot(model: &Model, palette: Palette, width: usize) -> Vec<Line<'static>> {
     for ((flow, variable), (value, who)) in model.held.iter().take(4) {
         let value = shown(model.kind(variable), *value);
         lines.push(Line::from(vec![
-            Span::styled("held    ", palette.tint(Color::Magenta).add_modifier(Modifier::BOLD)),
+            Span::styled(
+                "held    ",
+                palette.tint(Color::Magenta).add_modifier(Modifier::BOLD),
+            ),
             Span::raw(format!("{variable} of {flow} = {value} by {who}")),
         ]));
     }
     let mut counts: Vec<_> = model.counts.iter().collect();
     counts.sort_by(|a, b| b.1.cmp(a.1));
-    let counts: Vec<_> = counts.iter().map(|(name, count)| format!("{} {count}", last(name))).collect();
+    let counts: Vec<_> = counts
+        .iter()
+        .map(|(name, count)| format!("{} {count}", last(name)))
+        .collect();
     if !counts.is_empty() {
         lines.push(labelled("events  ", counts.join("  ")));
     }
@@ -239,13 +291,23 @@ fn foot(model: &Model, palette: Palette, width: usize) -> Vec<Line<'static>> {
     }
     let queue = &model.statistics;
     let lost = queue.lost + queue.crowded;
-    let style = if lost > 0 { palette.tint(Color::Red) } else { Style::new() };
+    let style = if lost > 0 {
+        palette.tint(Color::Red)
+    } else {
+        Style::new()
+    };
     lines.push(Line::from(vec![
         Span::styled("queue   ", faint()),
-        Span::raw(format!("{} happened, {} passed the filters, ", queue.events, queue.passed)),
+        Span::raw(format!(
+            "{} happened, {} passed the filters, ",
+            queue.events, queue.passed
+        )),
         Span::styled(format!("{lost} lost"), style),
     ]));
-    lines.push(Line::styled("q quit   ↑↓ select a flow   p pause   s sort", faint()));
+    lines.push(Line::styled(
+        "q quit   ↑↓ select a flow   p pause   s sort",
+        faint(),
+    ));
     lines
 }
 
@@ -255,7 +317,10 @@ fn labelled(label: &'static str, text: String) -> Line<'static> {
 
 fn event(model: &Model, signal: &Signal) -> String {
     let field = |(name, value): (&String, &u64)| {
-        format!(" {name} {}", shown(model.kind(&format!("{} {name}", signal.event)), *value))
+        format!(
+            " {name} {}",
+            shown(model.kind(&format!("{} {name}", signal.event)), *value)
+        )
     };
     let fields: String = signal.fields.iter().map(field).collect();
     format!("{} of {}{fields}", signal.event, signal.flow)
@@ -271,9 +336,9 @@ fn shown(kind: Option<&Named>, value: u64) -> String {
         Some("duration") => duration(value),
         Some("time") => format!("{:.3} s", value as f64 / 1e9),
         Some("bool") => if value == 0 { "no" } else { "yes" }.to_owned(),
-        Some("enum") => {
-            kind.and_then(|kind| kind.label(value)).map_or_else(|| value.to_string(), str::to_owned)
-        }
+        Some("enum") => kind
+            .and_then(|kind| kind.label(value))
+            .map_or_else(|| value.to_string(), str::to_owned),
         _ if value >= UNLIMITED => "∞".to_owned(),
         _ => value.to_string(),
     }
@@ -310,6 +375,10 @@ fn scaled(value: f64, unit: &str) -> String {
         ..1e9 => (value / 1e6, "M"),
         _ => (value / 1e9, "G"),
     };
-    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    let digits = if value < 10.0 {
+        2
+    } else {
+        usize::from(value < 100.0)
+    };
     format!("{value:.digits$} {prefix}{unit}")
 }

@@ -54,8 +54,14 @@ fn check(elem: Ty, origin: u64, span: u64) {
     let shape = Shape::of(&elem);
     let at = |distance: u64| shape.fit(origin.wrapping_add(distance));
     let mut bytes = vec![0u8; (WINDOW_HEADER + 16 * RUNS) as usize];
-    let ty = Ty::Window { runs: RUNS, elem: Box::new(elem) };
-    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
+    let ty = Ty::Window {
+        runs: RUNS,
+        elem: Box::new(elem),
+    };
+    let mut memory = Memory {
+        scratch: &mut bytes,
+        ..Memory::default()
+    };
     let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
     let mut model = Model::default();
     let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ origin);
@@ -67,7 +73,11 @@ fn check(elem: Ty, origin: u64, span: u64) {
         match rng.below(8) {
             0..=4 => {
                 let expected = model.attempt(|m| m.set.extend(a..b));
-                assert_eq!(window.set(&mut memory, at(a), at(b)), expected, "round {round}: set {a}..{b}");
+                assert_eq!(
+                    window.set(&mut memory, at(a), at(b)),
+                    expected,
+                    "round {round}: set {a}..{b}"
+                );
             }
             5 | 6 => {
                 let expected = model.attempt(|m| m.set.retain(|x| *x < a || *x >= b));
@@ -90,15 +100,31 @@ fn check(elem: Ty, origin: u64, span: u64) {
         }
         let x = model.head + rng.below(span);
         let runs: Vec<_> = (0..RUNS.into()).map_while(|i| window.run(&memory, i)).collect();
-        let expected: Vec<_> = model.runs().iter().map(|(from, to)| (at(*from), at(*to))).collect();
+        let expected: Vec<_> = model
+            .runs()
+            .iter()
+            .map(|(from, to)| (at(*from), at(*to)))
+            .collect();
         assert_eq!(runs, expected, "round {round}");
         assert_eq!(window.head(&memory), at(model.head), "round {round}");
-        assert_eq!(window.is_set(&memory, at(x)), model.set.contains(&x), "round {round}: {x}");
+        assert_eq!(
+            window.is_set(&memory, at(x)),
+            model.set.contains(&x),
+            "round {round}: {x}"
+        );
         let end = model.set.last().map_or(model.head, |last| last + 1);
         let first_set = model.set.range(x..).next().copied().unwrap_or(end);
-        assert_eq!(window.first_set(&memory, at(x)), at(first_set), "round {round}: from {x}");
+        assert_eq!(
+            window.first_set(&memory, at(x)),
+            at(first_set),
+            "round {round}: from {x}"
+        );
         let first_unset = (x..).find(|x| !model.set.contains(x)).unwrap();
-        assert_eq!(window.first_unset(&memory, at(x)), at(first_unset), "round {round}: from {x}");
+        assert_eq!(
+            window.first_unset(&memory, at(x)),
+            at(first_unset),
+            "round {round}: from {x}"
+        );
     }
 }
 
@@ -119,8 +145,14 @@ fn circular_positions() {
 #[test]
 fn a_run_too_many_changes_nothing() {
     let mut bytes = vec![0u8; (WINDOW_HEADER + 32) as usize];
-    let ty = Ty::Window { runs: 2, elem: Box::new(Ty::uint(64)) };
-    let mut memory = Memory { scratch: &mut bytes, ..Memory::default() };
+    let ty = Ty::Window {
+        runs: 2,
+        elem: Box::new(Ty::uint(64)),
+    };
+    let mut memory = Memory {
+        scratch: &mut bytes,
+        ..Memory::default()
+    };
     let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
     assert!(window.set(&mut memory, 10, 20) && window.set(&mut memory, 30, 40));
     let before = memory.scratch.to_vec();

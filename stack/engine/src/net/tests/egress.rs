@@ -15,7 +15,11 @@ fn ip(text: &str) -> IpAddr {
 }
 
 fn to(text: &str) -> Net {
-    Net { dst_ip: to_bytes(ip(text)), protocol: 17, ..NET_ZERO }
+    Net {
+        dst_ip: to_bytes(ip(text)),
+        protocol: 17,
+        ..NET_ZERO
+    }
 }
 
 /// A packet for `net` with so many bytes of payload.
@@ -35,19 +39,31 @@ fn configurations_that_cannot_be() {
         Interface::new(config(addresses, gateways), &ethernet).err()
     };
     assert_eq!(refusal(&[], &[]), Some(ConfigError::NoAddress));
-    assert_eq!(refusal(&[("10.0.0.1", 33)], &[]), Some(ConfigError::PrefixLength(ip("10.0.0.1"), 33)));
+    assert_eq!(
+        refusal(&[("10.0.0.1", 33)], &[]),
+        Some(ConfigError::PrefixLength(ip("10.0.0.1"), 33))
+    );
     for bad in ["127.0.0.1", "224.0.0.1", "0.0.0.0", "10.0.0.255", "10.0.0.0"] {
         assert_eq!(refusal(&[(bad, 24)], &[]), Some(ConfigError::Address(ip(bad))));
     }
     let gateway = Some(ConfigError::Gateway(ip("10.0.1.1")));
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.1.1"]), gateway);
-    assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.1"]), Some(ConfigError::Gateway(ip("10.0.0.1"))));
+    assert_eq!(
+        refusal(&[("10.0.0.1", 24)], &["10.0.0.1"]),
+        Some(ConfigError::Gateway(ip("10.0.0.1")))
+    );
     let many: Vec<_> = (1..=33).map(|_| ("10.0.0.1", 24)).collect();
     assert_eq!(refusal(&many, &[]), Some(ConfigError::TooManyAddresses(33)));
     let mut narrow = config(&[("10.0.0.1", 24), ("fd00::1", 64)], &[]);
     narrow.mtu = 1279;
     let refused = Interface::new(narrow, &ethernet).err();
-    assert_eq!(refused, Some(ConfigError::Mtu { mtu: 1279, least: 1280 }));
+    assert_eq!(
+        refused,
+        Some(ConfigError::Mtu {
+            mtu: 1279,
+            least: 1280
+        })
+    );
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.2"]), None);
 }
 
@@ -58,26 +74,51 @@ fn sources_and_routes() {
     let mut interface = Interface::new(config, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     let mut source = |text: &str| {
         let mut net = to(text);
-        interface.route(&mut net).map(|mtu| (from_bytes(net.src_ip).to_string(), net.version, net.ttl, mtu))
+        interface
+            .route(&mut net)
+            .map(|mtu| (from_bytes(net.src_ip).to_string(), net.version, net.ttl, mtu))
     };
     let from = |text: &str, version| Ok((text.to_owned(), version, 64, 1500));
     assert_eq!(source("192.0.2.9"), from("192.0.2.2", 4));
     assert_eq!(source("10.9.9.9"), from("10.0.0.2", 4));
-    assert_eq!(source("198.51.100.1"), from("10.0.0.2", 4), "the gateway's subnet");
+    assert_eq!(
+        source("198.51.100.1"),
+        from("10.0.0.2", 4),
+        "the gateway's subnet"
+    );
     assert_eq!(source("2001:db8::9"), from("2001:db8::2", 6));
     assert_eq!(source("2001:db8:1::9"), from("2001:db8::2", 6));
     assert_eq!(source("fe80::9"), from("fe80::ff:fe00:2", 6));
-    for bad in ["0.0.0.0", "127.0.0.1", "192.0.2.255", "224.0.0.1", "192.0.2.2", "::", "ff02::1"] {
+    for bad in [
+        "0.0.0.0",
+        "127.0.0.1",
+        "192.0.2.255",
+        "224.0.0.1",
+        "192.0.2.2",
+        "::",
+        "ff02::1",
+    ] {
         assert_eq!(source(bad), Err(Unreachable::Destination), "{bad}");
     }
     let mixed = super::config(&[("fe80::5", 64), ("2001:db8::2", 64)], &["fe80::1"]);
     let mut by_link_local = Interface::new(mixed, &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     let mut far = to("2001:db8:1::9");
     by_link_local.route(&mut far).unwrap();
-    assert_eq!(from_bytes(far.src_ip), ip("2001:db8::2"), "as far-reaching as the destination");
-    let mut forged = Net { src_ip: to_bytes(ip("192.0.2.77")), ..to("192.0.2.9") };
+    assert_eq!(
+        from_bytes(far.src_ip),
+        ip("2001:db8::2"),
+        "as far-reaching as the destination"
+    );
+    let mut forged = Net {
+        src_ip: to_bytes(ip("192.0.2.77")),
+        ..to("192.0.2.9")
+    };
     assert_eq!(interface.route(&mut forged), Err(Unreachable::Source));
-    let mut chosen = Net { src_ip: to_bytes(ip("10.0.0.2")), ttl: 9, ..to("192.0.2.9") };
+    let mut chosen = Net {
+        src_ip: to_bytes(ip("10.0.0.2")),
+        ttl: 9,
+        ..to("192.0.2.9")
+    };
     assert_eq!(interface.route(&mut chosen), Ok(1500));
     assert_eq!((from_bytes(chosen.src_ip), chosen.ttl), (ip("10.0.0.2"), 9));
 }
@@ -87,7 +128,10 @@ fn no_route_and_no_family() {
     let only_v4 = config(&[("192.0.2.2", 24)], &[]);
     let mut interface = Interface::new(only_v4.clone(), &caps(Medium::Ethernet(OWN_MAC))).unwrap();
     assert_eq!(interface.route(&mut to("2001:db8::1")), Err(Unreachable::Family));
-    assert_eq!(interface.route(&mut to("198.51.100.1")), Err(Unreachable::NoRoute));
+    assert_eq!(
+        interface.route(&mut to("198.51.100.1")),
+        Err(Unreachable::NoRoute)
+    );
     // At the other end of a wire of bare IP is everybody.
     let mut interface = Interface::new(only_v4, &caps(Medium::Ip)).unwrap();
     assert_eq!(interface.route(&mut to("198.51.100.1")), Ok(1500));
@@ -113,7 +157,11 @@ fn packets_that_are_too_long_are_dropped() {
     ] {
         let frame = packet(&interface, &net, payload, gso_size);
         interface.send(0, &net, frame);
-        assert_eq!(interface.outgoing().drain(..).count(), usize::from(passes), "{payload}, {gso_size}");
+        assert_eq!(
+            interface.outgoing().drain(..).count(),
+            usize::from(passes),
+            "{payload}, {gso_size}"
+        );
     }
     assert_eq!(interface.counters().dropped(DropReason::TooLong), 3);
     let mut narrow = station(Medium::Ip);
@@ -140,7 +188,11 @@ fn waiting_packets_are_bounded() {
     for seconds in 1..=3 {
         interface.poll(seconds * 1_000_000_000);
     }
-    assert_eq!(interface.counters().dropped(DropReason::Unresolved), sent, "nobody answered");
+    assert_eq!(
+        interface.counters().dropped(DropReason::Unresolved),
+        sent,
+        "nobody answered"
+    );
     assert_eq!(interface.next_deadline(), None);
 }
 
@@ -166,9 +218,17 @@ fn first_packets_of_many_connections_wait() {
         answer.extend(OWN_MAC);
         answer.extend([192, 0, 2, 2]);
         interface.ingress(0, &frame(&answer));
-        let numbers: Vec<Vec<u8>> =
-            interface.outgoing().drain(..).map(|frame| frame.payload[0].bytes().to_vec()).collect();
-        assert_eq!(numbers, (count - left..count).map(|n| n.to_be_bytes().to_vec()).collect::<Vec<_>>());
+        let numbers: Vec<Vec<u8>> = interface
+            .outgoing()
+            .drain(..)
+            .map(|frame| frame.payload[0].bytes().to_vec())
+            .collect();
+        assert_eq!(
+            numbers,
+            (count - left..count)
+                .map(|n| n.to_be_bytes().to_vec())
+                .collect::<Vec<_>>()
+        );
     }
 }
 
@@ -185,7 +245,10 @@ fn neighbours_are_bounded() {
     };
     let mut net = to("10.0.0.1");
     interface.route(&mut net).unwrap();
-    assert!(matches!(interface.ingress(0, &frame(&ask([10, 0, 0, 1]))), Ingress::Done));
+    assert!(matches!(
+        interface.ingress(0, &frame(&ask([10, 0, 0, 1]))),
+        Ingress::Done
+    ));
     let send = |interface: &mut Interface, now| {
         interface.outgoing().clear();
         let packet = packet(interface, &net, 10, 0);
@@ -199,7 +262,11 @@ fn neighbours_are_bounded() {
         interface.ingress(u64::from(i), &frame(&ask([10, 1, a, b])));
         assert_eq!(interface.outgoing().len(), 1, "all are answered");
     }
-    assert_eq!(send(&mut interface, 2000), 1, "the packet alone, without a question");
+    assert_eq!(
+        send(&mut interface, 2000),
+        1,
+        "the packet alone, without a question"
+    );
     assert_eq!(interface.outgoing()[0].head[..6], [2, 0, 0, 0, 0, 1]);
     assert_eq!(interface.neighbours.len(), MAX_NEIGHBOURS);
 }
@@ -208,14 +275,22 @@ fn neighbours_are_bounded() {
 fn super_segments_are_counted() {
     let mut interface = station(Medium::Ip);
     let mut segs = |protocol: u8, transport: &[u8], tail: usize, seg_size: u16| {
-        let mut bytes = vec![0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+        let mut bytes = vec![
+            0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2,
+        ];
         let len = (bytes.len() + transport.len() + tail) as u16;
         bytes[2..4].copy_from_slice(&len.to_be_bytes());
         let sum = crate::net::checksum::Sum::default().add(&bytes).complement();
         bytes[10..12].copy_from_slice(&sum);
         bytes.extend(transport);
         let tail = vec![0; tail];
-        let frame = RxFrame { head: &bytes, tail: &tail, csum: Csum::Complete, seg_size, at: 0 };
+        let frame = RxFrame {
+            head: &bytes,
+            tail: &tail,
+            csum: Csum::Complete,
+            seg_size,
+            at: 0,
+        };
         match interface.ingress(0, &frame) {
             Ingress::Packet { net, .. } => (net.segs, net.seg_size),
             other => panic!("{other:?}"),

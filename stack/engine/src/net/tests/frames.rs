@@ -43,12 +43,19 @@ fn run(lines: &str, split: bool) -> Result<(), String> {
             }
             "mtu" => {
                 let (ip, bytes) = rest.split_once(' ').unwrap();
-                same(&interface.path_mtu(to_bytes(ip.parse().unwrap())).to_string(), bytes, line)?;
+                same(
+                    &interface.path_mtu(to_bytes(ip.parse().unwrap())).to_string(),
+                    bytes,
+                    line,
+                )?;
             }
             "out" => {
                 let outgoing = interface.outgoing();
-                let sent =
-                    if outgoing.is_empty() { String::new() } else { to_hex(&whole(&outgoing.remove(0))) };
+                let sent = if outgoing.is_empty() {
+                    String::new()
+                } else {
+                    to_hex(&whole(&outgoing.remove(0)))
+                };
                 same(&sent, rest, line)?;
             }
             _ => return Err(format!("unknown line: {line}")),
@@ -61,15 +68,31 @@ fn run(lines: &str, split: bool) -> Result<(), String> {
 }
 
 fn same(found: &str, expected: &str, line: &str) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("{line}\nbut found {found}")) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{line}\nbut found {found}"))
+    }
 }
 
 /// What the interface makes of a frame, in the words of frames.py.
 fn describe(interface: &mut Interface, now: u64, bytes: &[u8], split: bool) -> String {
     let (head, tail) = bytes.split_at(if split { headers(bytes) } else { bytes.len() });
-    let frame = RxFrame { head, tail, csum: Csum::Unverified, seg_size: 0, at: now };
+    let frame = RxFrame {
+        head,
+        tail,
+        csum: Csum::Unverified,
+        seg_size: 0,
+        at: now,
+    };
     match interface.ingress(now, &frame) {
-        Ingress::Packet { net, head, tail, head_offset, csum } => {
+        Ingress::Packet {
+            net,
+            head,
+            tail,
+            head_offset,
+            csum,
+        } => {
             assert_eq!(csum, Csum::Unverified);
             assert_eq!(frame.head[head_offset as usize..].as_ptr(), head.as_ptr());
             assert_eq!((net.segs, net.seg_size), (1, 0));
@@ -89,7 +112,12 @@ fn describe(interface: &mut Interface, now: u64, bytes: &[u8], split: bool) -> S
                 to_hex(tail),
             )
         }
-        Ingress::IcmpError { net, quoted, quoted_offset, icmp } => {
+        Ingress::IcmpError {
+            net,
+            quoted,
+            quoted_offset,
+            icmp,
+        } => {
             if icmp.kind == ICMP_TOO_BIG {
                 interface.lower_path(now, net.dst_ip, icmp.mtu);
             }
@@ -124,18 +152,34 @@ fn headers(frame: &[u8]) -> usize {
 
 fn send(interface: &mut Interface, now: u64, line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
-    let [ip, protocol, field, bytes] = words[..] else { panic!("send {line}") };
+    let [ip, protocol, field, bytes] = words[..] else {
+        panic!("send {line}")
+    };
     let dst_ip = to_bytes(ip.parse().unwrap());
-    let mut net = Net { dst_ip, protocol: protocol.parse().unwrap(), ..NET_ZERO };
+    let mut net = Net {
+        dst_ip,
+        protocol: protocol.parse().unwrap(),
+        ..NET_ZERO
+    };
     interface.route(&mut net).unwrap();
     let room = interface.header_room(&net);
     let head = [vec![0; room], from_hex(bytes)].concat();
     let field: usize = field.parse().unwrap();
     let csum = Some((room as u16, (room + field) as u16));
-    interface.send(now, &net, TxFrame { head, csum, ..TxFrame::default() });
+    interface.send(
+        now,
+        &net,
+        TxFrame {
+            head,
+            csum,
+            ..TxFrame::default()
+        },
+    );
 }
 
 fn whole(frame: &TxFrame) -> Vec<u8> {
     assert_eq!((frame.csum, frame.gso_size), (None, 0), "the wire can do neither");
-    frame.payload.iter().fold(frame.head.clone(), |bytes, piece| [&bytes, piece.bytes()].concat())
+    frame.payload.iter().fold(frame.head.clone(), |bytes, piece| {
+        [&bytes, piece.bytes()].concat()
+    })
 }

@@ -10,7 +10,11 @@ use crate::net::{Interface, to_bytes};
 use crate::wire::{Medium, RxFrame, TxFrame};
 
 fn corpus() -> Vec<Vec<u8>> {
-    CASES.lines().filter_map(|line| line.strip_prefix("in ")).map(from_hex).collect()
+    CASES
+        .lines()
+        .filter_map(|line| line.strip_prefix("in "))
+        .map(from_hex)
+        .collect()
 }
 
 /// One to four changes: a bit, a byte, a length, an end.
@@ -31,16 +35,38 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
 fn feed(interface: &mut Interface, rng: &mut Rng, now: u64, bytes: &[u8]) {
     let (head, tail) = bytes.split_at(rng.usize(..bytes.len() + 1));
     // Mostly with checksums taken for right: then mutations get further.
-    let csum = if rng.usize(..4) == 0 { Csum::Unverified } else { Csum::Complete };
-    let frame = RxFrame { head, tail, csum, seg_size: rng.u16(..) & 0x7ff, at: now };
+    let csum = if rng.usize(..4) == 0 {
+        Csum::Unverified
+    } else {
+        Csum::Complete
+    };
+    let frame = RxFrame {
+        head,
+        tail,
+        csum,
+        seg_size: rng.u16(..) & 0x7ff,
+        at: now,
+    };
     interface.ingress(now, &frame);
     interface.unreachable_reply(now, &frame);
-    let mut net = Net { dst_ip: to_bytes("192.0.2.7".parse().unwrap()), protocol: 17, ..NET_ZERO };
+    let mut net = Net {
+        dst_ip: to_bytes("192.0.2.7".parse().unwrap()),
+        protocol: 17,
+        ..NET_ZERO
+    };
     net.dst_ip[15] = rng.u8(..);
     if interface.route(&mut net).is_ok() {
         let head = vec![0; rng.usize(..100)];
         let csum = Some((rng.u16(..) & 0x7f, rng.u16(..) & 0x7f));
-        interface.send(now, &net, TxFrame { head, csum, ..TxFrame::default() });
+        interface.send(
+            now,
+            &net,
+            TxFrame {
+                head,
+                csum,
+                ..TxFrame::default()
+            },
+        );
     }
     interface.poll(now);
     for frame in interface.outgoing().drain(..) {

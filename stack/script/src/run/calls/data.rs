@@ -30,13 +30,17 @@ const PIECE: usize = 1 << 16;
 impl Kernel {
     pub(super) fn read(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let transfer = Transfer::of(arguments)?;
-        let Some(socket) = self.sockets.get(&arguments.number(0)?) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get(&arguments.number(0)?) else {
+            return fail(EBADF);
+        };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
         if transfer.flags & MSG_ERRQUEUE != 0 {
             let handle = self.handle_of(arguments.number(0)?);
             return self.read_errors(handle, arguments);
         }
-        let Role::Connection(handle) = socket.role else { return fail(ENOTCONN) };
+        let Role::Connection(handle) = socket.role else {
+            return fail(ENOTCONN);
+        };
         let shut = socket.shut_read;
         if transfer.bad_buffer {
             return fail(EFAULT);
@@ -50,7 +54,11 @@ impl Kernel {
             let differs = self.take(handle, (transfer.len - *stage).min(readable), stage)?;
             if differs.is_some() || *stage == transfer.len || !all {
                 let differs = differs.or_else(|| self.control_differs(arguments, handle));
-                return Ok(Progress::Done(Answer { value: *stage as i64, errno: 0, differs }));
+                return Ok(Progress::Done(Answer {
+                    value: *stage as i64,
+                    errno: 0,
+                    differs,
+                }));
             }
         }
         let state = self.connections.entry(handle).or_default();
@@ -75,7 +83,10 @@ impl Kernel {
         mut len: u64,
         stage: &mut u64,
     ) -> Result<Option<String>, Trouble> {
-        let isn = self.stack.peer(handle).and_then(|peer| self.peer_isns.get(&peer).copied());
+        let isn = self
+            .stack
+            .peer(handle)
+            .and_then(|peer| self.peer_isns.get(&peer).copied());
         let mut buffer = vec![0; PIECE];
         while len > 0 {
             let part = len.min(PIECE as u64) as usize;
@@ -96,7 +107,9 @@ impl Kernel {
                     .map(|(_, i)| first.wrapping_add(i))
             });
             if let Some(at) = wrong {
-                return Ok(Some(format!("the byte at sequence number {at} is not what the peer sent there")));
+                return Ok(Some(format!(
+                    "the byte at sequence number {at} is not what the peer sent there"
+                )));
             }
         }
         Ok(None)
@@ -107,11 +120,15 @@ impl Kernel {
         if arguments.call.name != "recvmsg" {
             return None;
         }
-        let Expression::Array(messages) = field(arguments.get(1).ok()?, "msg_control")? else { return None };
+        let Expression::Array(messages) = field(arguments.get(1).ok()?, "msg_control")? else {
+            return None;
+        };
         let expected = messages.iter().find_map(|message| {
             let is_inq =
                 matches!(field(message, "cmsg_type"), Some(Expression::Word(name)) if name == "TCP_CM_INQ");
-            field(message, "cmsg_data").filter(|_| is_inq).and_then(|data| number(data).ok())
+            field(message, "cmsg_data")
+                .filter(|_| is_inq)
+                .and_then(|data| number(data).ok())
         })?;
         let eof = self.connections.get(&handle).is_some_and(|state| state.eof);
         let left = self.stack.readable(handle) as i64;
@@ -123,7 +140,9 @@ impl Kernel {
     pub(super) fn write(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let transfer = Transfer::of(arguments)?;
         let fd = arguments.number(0)?;
-        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return fail(EBADF);
+        };
         let waits = !socket.nonblocking && transfer.flags & MSG_DONTWAIT == 0;
         let shut = socket.shut_write;
         let fast = transfer.flags & MSG_FASTOPEN != 0;
@@ -145,14 +164,24 @@ impl Kernel {
             },
             Role::Fresh => return fail(EPIPE),
         };
-        let Connection { connected, over, error, .. } =
-            self.connections.get(&handle).cloned().unwrap_or_default();
+        let Connection {
+            connected,
+            over,
+            error,
+            ..
+        } = self.connections.get(&handle).cloned().unwrap_or_default();
         if let (Some(error), true) = (error, *stage == 0 || !connected) {
-            self.connections.entry(handle).and_modify(|state| state.error = None);
+            self.connections
+                .entry(handle)
+                .and_modify(|state| state.error = None);
             return fail(error.0);
         }
         if shut || over {
-            return if *stage > 0 { done(*stage as i64) } else { fail(EPIPE) };
+            return if *stage > 0 {
+                done(*stage as i64)
+            } else {
+                fail(EPIPE)
+            };
         }
         if transfer.bad_buffer {
             return fail(EFAULT);
@@ -218,7 +247,11 @@ impl Kernel {
             // The SYN need not wait for text.
             let _ = self.stack.set_option(self.now, handle, OPT_FAST_OPEN, 0);
         }
-        let now = if waits { transfer.len } else { transfer.len.min(room) };
+        let now = if waits {
+            transfer.len
+        } else {
+            transfer.len.min(room)
+        };
         if let Err(errno) = self.give(handle, now, stage) {
             return fail(errno);
         }
@@ -285,7 +318,12 @@ impl<'a> Transfer<'a> {
             "sendmsg" => field(arguments.get(1)?, "msg_name"),
             _ => arguments.get(4).ok(),
         };
-        Ok(Transfer { len, flags, address: address.unwrap_or(&Expression::Anything), bad_buffer })
+        Ok(Transfer {
+            len,
+            flags,
+            address: address.unwrap_or(&Expression::Anything),
+            bad_buffer,
+        })
     }
 }
 

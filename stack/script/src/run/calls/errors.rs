@@ -60,17 +60,29 @@ impl ErrorQueue {
         let before = self.told.len();
         let mut news = false;
         for write in &mut self.stamped {
-            for (bit, kind, reached) in
-                [(SCHEDULED, 1, sent), (SENT, 0, sent), (ACKNOWLEDGED, 2, acknowledged)]
-            {
+            for (bit, kind, reached) in [
+                (SCHEDULED, 1, sent),
+                (SENT, 0, sent),
+                (ACKNOWLEDGED, 2, acknowledged),
+            ] {
                 if write.wanted & bit != 0 && reached >= write.end && self.told.len() < MOST {
                     write.wanted &= !bit;
-                    self.told.push_back(Told::Stamp { kind, at, key: write.key });
+                    self.told.push_back(Told::Stamp {
+                        kind,
+                        at,
+                        key: write.key,
+                    });
                 }
             }
         }
-        self.stamped.retain(|write| write.wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0);
-        while let Some((_, number)) = self.copied.front().copied().filter(|(end, _)| *end <= acknowledged) {
+        self.stamped
+            .retain(|write| write.wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0);
+        while let Some((_, number)) = self
+            .copied
+            .front()
+            .copied()
+            .filter(|(end, _)| *end <= acknowledged)
+        {
             self.copied.pop_front();
             news = true;
             // Neighbours are told of together, as Linux does.
@@ -111,16 +123,22 @@ impl Kernel {
     pub(in crate::run) fn settle_errors(&mut self) {
         let waiting =
             |state: &super::Connection| !state.errors.copied.is_empty() || !state.errors.stamped.is_empty();
-        let handles: Vec<_> =
-            self.connections.iter().filter(|(_, state)| waiting(state)).map(|(handle, _)| *handle).collect();
+        let handles: Vec<_> = self
+            .connections
+            .iter()
+            .filter(|(_, state)| waiting(state))
+            .map(|(handle, _)| *handle)
+            .collect();
         let at = self.now.saturating_sub(self.began);
         for handle in handles {
             let written = self.connections.get(&handle).map_or(0, |state| state.written);
             let info = self.info_of(handle);
             // A connection that is gone holds nothing any more.
             let left = |field| u64::try_from(info.number(field).unwrap_or(0)).unwrap_or(0);
-            let reached =
-                (written.saturating_sub(left("siocoutqnsd")), written.saturating_sub(left("siocoutq")));
+            let reached = (
+                written.saturating_sub(left("siocoutqnsd")),
+                written.saturating_sub(left("siocoutq")),
+            );
             if let Some(state) = self.connections.get_mut(&handle)
                 && state.errors.settle(reached, at)
             {
@@ -142,16 +160,24 @@ impl Kernel {
             Some(Expression::Array(messages)) => self.told_differs(&told, messages)?,
             _ => None,
         };
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(Progress::Done(Answer {
+            value: 0,
+            errno: 0,
+            differs,
+        }))
     }
 
     /// What differs between a notification and what the script expects of it.
     fn told_differs(&self, told: &Told, messages: &[Expression]) -> Result<Option<String>, String> {
         let (origin, errno, code, info, data) = match told {
             Told::Copied(first, last) => ("SO_EE_ORIGIN_ZEROCOPY", 0, 1, *first, *last),
-            Told::Stamp { kind, key, .. } => {
-                ("SO_EE_ORIGIN_TIMESTAMPING", constant("ENOMSG").unwrap_or(0), 0, *kind, *key)
-            }
+            Told::Stamp { kind, key, .. } => (
+                "SO_EE_ORIGIN_TIMESTAMPING",
+                constant("ENOMSG").unwrap_or(0),
+                0,
+                *kind,
+                *key,
+            ),
         };
         let found = [
             ("ee_errno", errno),
@@ -162,7 +188,9 @@ impl Kernel {
             ("ee_data", data.into()),
         ];
         for message in messages {
-            let Some(body) = field(message, "cmsg_data") else { continue };
+            let Some(body) = field(message, "cmsg_data") else {
+                continue;
+            };
             for (name, value) in found {
                 let wanted = field(body, name).map(number).transpose()?;
                 if wanted.is_some_and(|wanted| wanted != value) {
@@ -172,7 +200,9 @@ impl Kernel {
             let seconds = field(body, "scm_sec").map(number).transpose()?;
             let rest = field(body, "scm_nsec").map(number).transpose()?;
             if let (Told::Stamp { at, .. }, Some(seconds), Some(rest)) = (told, seconds, rest) {
-                let wanted = (seconds as u64).saturating_mul(1_000_000_000).saturating_add(rest as u64);
+                let wanted = (seconds as u64)
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(rest as u64);
                 if at.abs_diff(wanted) > self.config.tolerance {
                     return Ok(Some(format!("the time is {at} ns, not {wanted} ns")));
                 }

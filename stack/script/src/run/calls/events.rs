@@ -39,7 +39,9 @@ impl Poller {
 impl Kernel {
     /// What a descriptor is ready for.
     fn ready(&self, fd: i64) -> i64 {
-        let Some(socket) = self.sockets.get(&fd) else { return 32 };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return 32;
+        };
         match socket.role {
             // As Linux has it for a socket that was never connected.
             Role::Fresh => OUT | HUP,
@@ -51,8 +53,14 @@ impl Kernel {
                 }
             }
             Role::Connection(handle) => {
-                let Connection { connected, eof, over, error, errors, .. } =
-                    self.connections.get(&handle).cloned().unwrap_or_default();
+                let Connection {
+                    connected,
+                    eof,
+                    over,
+                    error,
+                    errors,
+                    ..
+                } = self.connections.get(&handle).cloned().unwrap_or_default();
                 let mut ready = 0;
                 if self.stack.readable(handle) > 0 || eof || over || socket.shut_read {
                     ready |= IN;
@@ -76,13 +84,17 @@ impl Kernel {
     }
 
     fn news(&self, fd: i64) -> (u64, u64) {
-        let state = self.handle_of(fd).and_then(|handle| self.connections.get(&handle));
+        let state = self
+            .handle_of(fd)
+            .and_then(|handle| self.connections.get(&handle));
         state.map_or((0, 0), |state| (state.read_news, state.write_news))
     }
 
     pub(super) fn poll(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let Expression::Array(entries) = arguments.get(0)? else {
-            return Err("poll() takes [{fd=3, events=POLLIN, revents=POLLIN}]".to_owned().into());
+            return Err("poll() takes [{fd=3, events=POLLIN, revents=POLLIN}]"
+                .to_owned()
+                .into());
         };
         let timeout = arguments.number(2)?;
         let (mut count, mut differs) = (0, None);
@@ -99,7 +111,11 @@ impl Kernel {
             }
         }
         if count > 0 || self.waited(timeout, stage) {
-            return Ok(Progress::Done(Answer { value: count, errno: 0, differs }));
+            return Ok(Progress::Done(Answer {
+                value: count,
+                errno: 0,
+                differs,
+            }));
         }
         Ok(Progress::Blocked)
     }
@@ -110,7 +126,10 @@ impl Kernel {
             return false;
         }
         if *stage == 0 {
-            *stage = self.now.saturating_add((timeout as u64).saturating_mul(MILLISECOND)).max(1);
+            *stage = self
+                .now
+                .saturating_add((timeout as u64).saturating_mul(MILLISECOND))
+                .max(1);
         }
         self.now >= *stage
     }
@@ -126,7 +145,9 @@ impl Kernel {
         if !self.sockets.contains_key(&fd) {
             return fail(EBADF);
         }
-        let Some(poller) = self.pollers.get_mut(&poller) else { return fail(EBADF) };
+        let Some(poller) = self.pollers.get_mut(&poller) else {
+            return fail(EBADF);
+        };
         let known = poller.watched.contains_key(&fd);
         match (operation, known) {
             (1, true) => return fail(EEXIST),
@@ -137,8 +158,18 @@ impl Kernel {
             }
             _ => {}
         }
-        let events = field(arguments.get(3)?, "events").map(number).transpose()?.unwrap_or(0);
-        poller.watched.insert(fd, Watch { events, told: None, disabled: false });
+        let events = field(arguments.get(3)?, "events")
+            .map(number)
+            .transpose()?
+            .unwrap_or(0);
+        poller.watched.insert(
+            fd,
+            Watch {
+                events,
+                told: None,
+                disabled: false,
+            },
+        );
         done(0)
     }
 
@@ -167,11 +198,19 @@ impl Kernel {
             return Ok(Progress::Blocked);
         }
         let differs = events_differ(arguments.get(1)?, &found)?;
-        Ok(Progress::Done(Answer { value: found.len() as i64, errno: 0, differs }))
+        Ok(Progress::Done(Answer {
+            value: found.len() as i64,
+            errno: 0,
+            differs,
+        }))
     }
 
     fn told(&mut self, poller: i64, fd: i64, news: (u64, u64), one_shot: bool) {
-        if let Some(watch) = self.pollers.get_mut(&poller).and_then(|poller| poller.watched.get_mut(&fd)) {
+        if let Some(watch) = self
+            .pollers
+            .get_mut(&poller)
+            .and_then(|poller| poller.watched.get_mut(&fd))
+        {
             watch.told = Some(news);
             watch.disabled |= one_shot;
         }
@@ -189,7 +228,10 @@ fn events_differ(expected: &Expression, found: &[(i64, i64)]) -> Result<Option<S
         let (fd, events) = found.get(i).copied().unwrap_or((0, 0));
         let wanted = field(expected, "events").map(number).transpose()?;
         if wanted.is_some_and(|wanted| wanted != events) {
-            return Ok(Some(format!("the events are {events:#x}, not {:#x}", wanted.unwrap_or(0))));
+            return Ok(Some(format!(
+                "the events are {events:#x}, not {:#x}",
+                wanted.unwrap_or(0)
+            )));
         }
         let wanted = field(expected, "fd").map(number).transpose()?;
         if events != 0 && wanted.is_some_and(|wanted| wanted != fd) {

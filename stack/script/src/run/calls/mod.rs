@@ -67,11 +67,18 @@ impl From<String> for Trouble {
 pub(crate) type Made = Result<Progress, Trouble>;
 
 fn done(value: i64) -> Made {
-    Ok(Progress::Done(Answer { value, ..Answer::default() }))
+    Ok(Progress::Done(Answer {
+        value,
+        ..Answer::default()
+    }))
 }
 
 fn fail(errno: u32) -> Made {
-    Ok(Progress::Done(Answer { value: -1, errno, differs: None }))
+    Ok(Progress::Done(Answer {
+        value: -1,
+        errno,
+        differs: None,
+    }))
 }
 
 fn unsupported<T>(what: impl Into<String>) -> Result<T, Trouble> {
@@ -247,13 +254,18 @@ impl Kernel {
                 Notice::Message(_) => {}
             }
         }
-        connected.into_iter().for_each(|handle| self.handshake_over(handle));
+        connected
+            .into_iter()
+            .for_each(|handle| self.handshake_over(handle));
         any
     }
 
     /// Makes a call, or goes on with it. `stage` is 0 at first, and the call's own afterwards.
     pub(crate) fn call(&mut self, call: &Call, stage: &mut u64) -> Made {
-        let arguments = Arguments { list: &call.arguments, call };
+        let arguments = Arguments {
+            list: &call.arguments,
+            call,
+        };
         match call.name.as_str() {
             "socket" => self.socket(&arguments),
             "bind" => self.bind(&arguments),
@@ -283,12 +295,20 @@ impl Kernel {
 
     /// TCP_INFO of the current connection.
     pub(crate) fn info(&self) -> Info<'_> {
-        Info { stack: &self.stack, table: &self.table, handle: self.current, last: &self.last }
+        Info {
+            stack: &self.stack,
+            table: &self.table,
+            handle: self.current,
+            last: &self.last,
+        }
     }
 
     /// TCP_INFO of a connection.
     fn info_of(&self, handle: Handle) -> Info<'_> {
-        Info { handle: Some(handle), ..self.info() }
+        Info {
+            handle: Some(handle),
+            ..self.info()
+        }
     }
 
     /// Remembers what TCP_INFO is made of, for a connection that ends.
@@ -327,7 +347,9 @@ pub(super) struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// The i-th argument.
     fn get(&self, i: usize) -> Result<&'a Expression, String> {
-        self.list.get(i).ok_or_else(|| format!("{}() takes more arguments than that", self.call.name))
+        self.list
+            .get(i)
+            .ok_or_else(|| format!("{}() takes more arguments than that", self.call.name))
     }
 
     /// The i-th argument as a number.

@@ -28,7 +28,8 @@ impl Kernel {
             return unsupported("sockets other than SOCK_STREAM");
         }
         let fd = self.new_fd(arguments);
-        self.sockets.insert(fd, Socket::new(Role::Fresh, kind & SOCK_NONBLOCK != 0));
+        self.sockets
+            .insert(fd, Socket::new(Role::Fresh, kind & SOCK_NONBLOCK != 0));
         done(fd)
     }
 
@@ -41,7 +42,9 @@ impl Kernel {
 
     pub(super) fn bind(&mut self, arguments: &Arguments<'_>) -> Made {
         let address = self.address(arguments.get(1)?, self.config.local)?;
-        let Some(socket) = self.sockets.get_mut(&arguments.number(0)?) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get_mut(&arguments.number(0)?) else {
+            return fail(EBADF);
+        };
         if socket.bound.is_some() {
             return fail(EINVAL);
         }
@@ -52,7 +55,9 @@ impl Kernel {
     pub(super) fn listen(&mut self, arguments: &Arguments<'_>) -> Made {
         let backlog = arguments.optional(1)?.unwrap_or(1).clamp(0, 65_535) as u32;
         let fd = arguments.number(0)?;
-        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return fail(EBADF);
+        };
         let local = socket.bound.unwrap_or(SocketAddr::new(self.config.local, PORT));
         match socket.role {
             Role::Listener(_) => return done(0),
@@ -72,15 +77,26 @@ impl Kernel {
 
     pub(super) fn accept(&mut self, arguments: &Arguments<'_>) -> Made {
         let fd = arguments.number(0)?;
-        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
-        let Role::Listener(listener) = socket.role else { return fail(EINVAL) };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return fail(EBADF);
+        };
+        let Role::Listener(listener) = socket.role else {
+            return fail(EINVAL);
+        };
         let waits = !socket.nonblocking;
-        let flags = if arguments.call.name == "accept4" { arguments.optional(3)?.unwrap_or(0) } else { 0 };
+        let flags = if arguments.call.name == "accept4" {
+            arguments.optional(3)?.unwrap_or(0)
+        } else {
+            0
+        };
         let Some(child) = self.queues.get_mut(&listener).and_then(|queue| queue.pop_front()) else {
             return block(waits, EAGAIN);
         };
         self.stack.accept(listener);
-        let inherited = self.sockets.get(&fd).map(|socket| (socket.options.clone(), socket.abortive));
+        let inherited = self
+            .sockets
+            .get(&fd)
+            .map(|socket| (socket.options.clone(), socket.abortive));
         let mut socket = Socket::new(Role::Connection(child), flags & SOCK_NONBLOCK != 0);
         socket.connect_reported = true;
         (socket.options, socket.abortive) = inherited.unwrap_or_default();
@@ -92,7 +108,9 @@ impl Kernel {
 
     pub(super) fn connect(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let fd = arguments.number(0)?;
-        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return fail(EBADF);
+        };
         let waits = !socket.nonblocking;
         let handle = match socket.role {
             Role::Listener(_) => return fail(EISCONN),
@@ -105,7 +123,11 @@ impl Kernel {
                 };
                 *stage = 1;
                 // What is written first goes with the SYN, which waits for it.
-                return if self.fast_open_room(handle) > 0 { done(0) } else { block(waits, EINPROGRESS) };
+                return if self.fast_open_room(handle) > 0 {
+                    done(0)
+                } else {
+                    block(waits, EINPROGRESS)
+                };
             }
         };
         let state = self.connections.entry(handle).or_default();
@@ -121,7 +143,11 @@ impl Kernel {
                 _ => block(waits, EALREADY),
             };
         }
-        match self.sockets.get_mut(&fd).map(|socket| std::mem::replace(&mut socket.connect_reported, true)) {
+        match self
+            .sockets
+            .get_mut(&fd)
+            .map(|socket| std::mem::replace(&mut socket.connect_reported, true))
+        {
             Some(false) => done(0),
             _ => fail(EISCONN),
         }
@@ -158,7 +184,10 @@ impl Kernel {
 
     /// The bytes that a SYN waits for, at most; 0 when none waits.
     pub(super) fn fast_open_room(&self, handle: Handle) -> u64 {
-        self.info_of(handle).number("fast_open_room").and_then(|room| u64::try_from(room).ok()).unwrap_or(0)
+        self.info_of(handle)
+            .number("fast_open_room")
+            .and_then(|room| u64::try_from(room).ok())
+            .unwrap_or(0)
     }
 
     pub(super) fn shutdown(&mut self, arguments: &Arguments<'_>) -> Made {
@@ -166,8 +195,12 @@ impl Kernel {
         if !(0..=2).contains(&how) {
             return fail(EINVAL);
         }
-        let Some(socket) = self.sockets.get_mut(&fd) else { return fail(EBADF) };
-        let Role::Connection(handle) = socket.role else { return fail(ENOTCONN) };
+        let Some(socket) = self.sockets.get_mut(&fd) else {
+            return fail(EBADF);
+        };
+        let Role::Connection(handle) = socket.role else {
+            return fail(ENOTCONN);
+        };
         let state = self.connections.get(&handle).cloned().unwrap_or_default();
         if state.over || !state.connected {
             return fail(ENOTCONN);
@@ -186,7 +219,9 @@ impl Kernel {
         if self.pollers.remove(&fd).is_some() {
             return done(0);
         }
-        let Some(socket) = self.sockets.remove(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.remove(&fd) else {
+            return fail(EBADF);
+        };
         self.pollers.values_mut().for_each(|poller| poller.forget(fd));
         match socket.role {
             Role::Fresh => {}

@@ -76,9 +76,10 @@ impl Kernel {
         if let Some(socket) = self.sockets.get_mut(&fd) {
             socket.options.insert((level, name), value);
         }
-        if let (true, Some(handle)) =
-            ((level, name) == (SOCKET, known("SO_TIMESTAMPING")), self.handle_of(fd))
-        {
+        if let (true, Some(handle)) = (
+            (level, name) == (SOCKET, known("SO_TIMESTAMPING")),
+            self.handle_of(fd),
+        ) {
             let state = self.connections.entry(handle).or_default();
             state.counted = state.written;
         }
@@ -98,7 +99,10 @@ impl Kernel {
                 stack(OPT_KEEPALIVE, if value == 0 { 0 } else { idle })
             }
             () if is(TCP, "TCP_KEEPIDLE") => {
-                let on = self.sockets.get(&fd).and_then(|s| s.options.get(&(SOCKET, known("SO_KEEPALIVE"))));
+                let on = self
+                    .sockets
+                    .get(&fd)
+                    .and_then(|s| s.options.get(&(SOCKET, known("SO_KEEPALIVE"))));
                 match on {
                     Some(1..) => stack(OPT_KEEPALIVE, seconds(number)),
                     _ => Some(Effect::Kept),
@@ -134,7 +138,11 @@ impl Kernel {
 
     /// The value of an option that was set.
     fn chosen(&self, fd: i64, level: i64, option: &str) -> Option<i64> {
-        self.sockets.get(&fd)?.options.get(&(level, known(option))).copied()
+        self.sockets
+            .get(&fd)?
+            .options
+            .get(&(level, known(option)))
+            .copied()
     }
 
     /// The value of an option; 0 unless it was set.
@@ -144,7 +152,9 @@ impl Kernel {
 
     /// The options that a socket has before it opens, for the stack.
     pub(super) fn first_options(&self, fd: i64) -> Vec<(u32, u64)> {
-        let Some(socket) = self.sockets.get(&fd) else { return Vec::new() };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return Vec::new();
+        };
         let effects = socket.options.iter().filter_map(|((level, name), value)| {
             match self.effect(fd, *level, *name, *value)? {
                 Effect::Stack(option, value) => Some((option, value)),
@@ -160,7 +170,9 @@ impl Kernel {
         let (Some(on), Some(time)) = (on, time) else {
             return Err("SO_LINGER is written {onoff=1, linger=0}".to_owned().into());
         };
-        self.sockets.entry(fd).and_modify(|socket| socket.abortive = on != 0 && time == 0);
+        self.sockets
+            .entry(fd)
+            .and_modify(|socket| socket.abortive = on != 0 && time == 0);
         if on != 0
             && time > 0
             && let Some(handle) = self.handle_of(fd)
@@ -192,7 +204,9 @@ impl Kernel {
     pub(super) fn getsockopt(&mut self, arguments: &Arguments<'_>) -> Made {
         let fd = arguments.number(0)?;
         let (level, name) = (arguments.number(1)?, arguments.number(2)?);
-        let Some(socket) = self.sockets.get(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get(&fd) else {
+            return fail(EBADF);
+        };
         let kept = socket.options.get(&(level, name)).copied();
         let connection = match socket.role {
             Role::Connection(handle) => Some(handle),
@@ -220,7 +234,11 @@ impl Kernel {
                 (expected != value).then(|| format!("the option's value is {value}, not {expected}"))
             }
         };
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(Progress::Done(Answer {
+            value: 0,
+            errno: 0,
+            differs,
+        }))
     }
 
     /// What an option is where nobody set it.
@@ -244,7 +262,9 @@ impl Kernel {
     /// A connection is open: what held for the handshake holds no longer.
     pub(super) fn handshake_over(&mut self, handle: Handle) {
         let of = |socket: &Socket| socket.role == Role::Connection(handle);
-        let Some((&fd, _)) = self.sockets.iter().find(|(_, socket)| of(socket)) else { return };
+        let Some((&fd, _)) = self.sockets.iter().find(|(_, socket)| of(socket)) else {
+            return;
+        };
         if self.chosen(fd, TCP, "TCP_KEEPINIT").is_some() {
             let limit = self.chose(fd, TCP, "TCP_USER_TIMEOUT") as u64;
             let limit = limit.saturating_mul(MILLISECOND);
@@ -254,7 +274,9 @@ impl Kernel {
 
     pub(super) fn fcntl(&mut self, arguments: &Arguments<'_>) -> Made {
         let (fd, command) = (arguments.number(0)?, arguments.number(1)?);
-        let Some(socket) = self.sockets.get_mut(&fd) else { return fail(EBADF) };
+        let Some(socket) = self.sockets.get_mut(&fd) else {
+            return fail(EBADF);
+        };
         let nonblock = known("O_NONBLOCK");
         match command {
             3 => done(known("O_RDWR") | if socket.nonblocking { nonblock } else { 0 }),
@@ -270,7 +292,11 @@ impl Kernel {
     pub(super) fn ioctl(&mut self, arguments: &Arguments<'_>) -> Made {
         let (fd, request) = (arguments.number(0)?, arguments.number(1)?);
         let Some(handle) = self.handle_of(fd) else {
-            return fail(if self.sockets.contains_key(&fd) { EINVAL } else { EBADF });
+            return fail(if self.sockets.contains_key(&fd) {
+                EINVAL
+            } else {
+                EBADF
+            });
         };
         let value = match request {
             _ if request == known("SIOCINQ") => self.stack.readable(handle) as i64,
@@ -283,7 +309,11 @@ impl Kernel {
         }
         let expected = number(arguments.get(2)?)?;
         let differs = (expected != value).then(|| format!("the value is {value}, not {expected}"));
-        Ok(Progress::Done(Answer { value: 0, errno: 0, differs }))
+        Ok(Progress::Done(Answer {
+            value: 0,
+            errno: 0,
+            differs,
+        }))
     }
 }
 

@@ -31,7 +31,14 @@ fn through(profile: &Profile, n: usize, gap: Nanos) -> (Vec<(Nanos, usize)>, Pip
 
 #[test]
 fn delay_is_exact() {
-    let (arrived, _) = through(&Profile { delay: 70, ..Profile::default() }, 100, 10);
+    let (arrived, _) = through(
+        &Profile {
+            delay: 70,
+            ..Profile::default()
+        },
+        100,
+        10,
+    );
     let expected: Vec<(Nanos, usize)> = (0..100).map(|i| (i * 10 + 70, i as usize + 1)).collect();
     assert_eq!(arrived, expected);
 }
@@ -39,7 +46,11 @@ fn delay_is_exact() {
 #[test]
 fn rate_and_delay_add_up() {
     // 1 Gbit/s: 8 ns a byte. Frames of 1 to 50 bytes at once: the k-th ends at 8 · k(k+1)/2.
-    let profile = Profile { rate: Some(1_000_000_000), delay: 1000, ..Profile::default() };
+    let profile = Profile {
+        rate: Some(1_000_000_000),
+        delay: 1000,
+        ..Profile::default()
+    };
     let (arrived, _) = through(&profile, 50, 0);
     let expected: Vec<(Nanos, usize)> = (1..=50).map(|k| (4 * k * (k + 1) + 1000, k as usize)).collect();
     assert_eq!(arrived, expected);
@@ -47,10 +58,21 @@ fn rate_and_delay_add_up() {
 
 #[test]
 fn held_frames_are_overtaken() {
-    let profile = Profile { reorder: 0.1, hold: 35, delay: 5, ..Profile::default() };
+    let profile = Profile {
+        reorder: 0.1,
+        hold: 35,
+        delay: 5,
+        ..Profile::default()
+    };
     let (arrived, pipe) = through(&profile, 10_000, 10);
-    let late = arrived.iter().filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 40).count();
-    let on_time = arrived.iter().filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 5).count();
+    let late = arrived
+        .iter()
+        .filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 40)
+        .count();
+    let on_time = arrived
+        .iter()
+        .filter(|(at, k)| *at == (*k as u64 - 1) * 10 + 5)
+        .count();
     assert_eq!(late + on_time, 10_000);
     assert!((late as f64 - 1000.0).abs() < 5.0 * 900f64.sqrt(), "{late} late");
     let inversions = arrived.windows(2).filter(|w| w[0].1 > w[1].1).count();
@@ -61,9 +83,20 @@ fn held_frames_are_overtaken() {
 
 #[test]
 fn copies_follow_at_once() {
-    let (arrived, pipe) = through(&Profile { duplicate: 0.3, delay: 1, ..Profile::default() }, 10_000, 10);
+    let (arrived, pipe) = through(
+        &Profile {
+            duplicate: 0.3,
+            delay: 1,
+            ..Profile::default()
+        },
+        10_000,
+        10,
+    );
     let copies = arrived.len() - 10_000;
-    assert!((copies as f64 - 3000.0).abs() < 5.0 * 2100f64.sqrt(), "{copies} copies");
+    assert!(
+        (copies as f64 - 3000.0).abs() < 5.0 * 2100f64.sqrt(),
+        "{copies} copies"
+    );
     let mut counts = vec![0; 10_001];
     arrived.iter().for_each(|(_, k)| counts[*k] += 1);
     assert!(counts[1..].iter().all(|c| *c == 1 || *c == 2));
@@ -72,7 +105,14 @@ fn copies_follow_at_once() {
 
 #[test]
 fn a_cut_loses_what_is_under_way_and_what_comes() {
-    let mut pipe = Pipe::new(&Profile { delay: 100, ..Profile::default() }, 1, "cut");
+    let mut pipe = Pipe::new(
+        &Profile {
+            delay: 100,
+            ..Profile::default()
+        },
+        1,
+        "cut",
+    );
     let mut losses = Vec::new();
     let mut lost = |at: Nanos, name: &'static str, frame: &Frame| losses.push((at, name, frame.len()));
     pipe.push(0, plain(1), &mut lost);
@@ -81,7 +121,9 @@ fn a_cut_loses_what_is_under_way_and_what_comes() {
     pipe.push(120, plain(3), &mut lost);
     pipe.set_up(130, true, &mut lost);
     pipe.push(140, plain(4), &mut lost);
-    let out: Vec<usize> = std::iter::from_fn(|| pipe.pop(1000, &mut lost)).map(|f| f.len()).collect();
+    let out: Vec<usize> = std::iter::from_fn(|| pipe.pop(1000, &mut lost))
+        .map(|f| f.len())
+        .collect();
     assert_eq!(out, [1, 4], "the first had arrived before the cut");
     assert_eq!(losses, [(110, "down", 2), (120, "down", 3)]);
     assert_eq!(pipe.counters().down, 2);
@@ -96,7 +138,10 @@ fn one_rule_does_not_shift_the_dice_of_another() {
         lengths.dedup();
         lengths
     };
-    let alone = lengths(&Profile { loss: 0.2, ..Profile::default() });
+    let alone = lengths(&Profile {
+        loss: 0.2,
+        ..Profile::default()
+    });
     let beside = lengths(&Profile {
         loss: 0.2,
         corrupt: 0.3,
@@ -110,7 +155,14 @@ fn one_rule_does_not_shift_the_dice_of_another() {
 
 #[test]
 fn tuning_acts_from_then_on() {
-    let mut pipe = Pipe::new(&Profile { loss: 1.0, ..Profile::default() }, 1, "tune");
+    let mut pipe = Pipe::new(
+        &Profile {
+            loss: 1.0,
+            ..Profile::default()
+        },
+        1,
+        "tune",
+    );
     let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
     pipe.push(0, plain(1), &mut lost);
     pipe.tune(1, &Profile::default(), &mut lost);
@@ -124,11 +176,18 @@ fn tuning_acts_from_then_on() {
 fn a_new_rate_holds_for_frames_that_wait() {
     const SECOND: Nanos = 1_000_000_000;
     for (rate, expected) in [
-        (Some(80_000), [SECOND / 2 + SECOND / 20, SECOND / 2 + SECOND * 3 / 20]),
+        (
+            Some(80_000),
+            [SECOND / 2 + SECOND / 20, SECOND / 2 + SECOND * 3 / 20],
+        ),
         (Some(4_000), [SECOND * 3 / 2, SECOND * 7 / 2]),
         (None, [SECOND / 2, SECOND / 2]),
     ] {
-        let at = |rate, delay| Profile { rate, delay, ..Profile::default() };
+        let at = |rate, delay| Profile {
+            rate,
+            delay,
+            ..Profile::default()
+        };
         let mut pipe = Pipe::new(&at(Some(8_000), 7), 1, "rate");
         let mut lost = |_: Nanos, _: &'static str, _: &Frame| panic!("nothing is lost");
         pipe.push(0, plain(1_000), &mut lost);
@@ -142,13 +201,24 @@ fn a_new_rate_holds_for_frames_that_wait() {
         assert_eq!(arrived, expected, "{rate:?}");
         pipe.push(4 * SECOND, plain(1_000), &mut lost);
         let takes = rate.map_or(0, |rate| 8_000 * SECOND / rate);
-        assert!(pipe.pop(4 * SECOND + takes + 7, &mut lost).is_some(), "{rate:?}: an idle line has its rate");
+        assert!(
+            pipe.pop(4 * SECOND + takes + 7, &mut lost).is_some(),
+            "{rate:?}: an idle line has its rate"
+        );
     }
 }
 
 #[test]
 fn frames_of_one_instant_keep_their_order() {
-    let (arrived, _) = through(&Profile { delay: 5, jitter: 3, ..Profile::default() }, 500, 0);
+    let (arrived, _) = through(
+        &Profile {
+            delay: 5,
+            jitter: 3,
+            ..Profile::default()
+        },
+        500,
+        0,
+    );
     let order: Vec<usize> = arrived.iter().map(|(_, k)| *k).collect();
     assert_eq!(order, (1..=500).collect::<Vec<usize>>());
 }
@@ -171,8 +241,10 @@ impl Rule for Probe {
 fn every_rule_of_every_direction_has_its_own_dice() {
     let (tell, told) = std::sync::mpsc::channel();
     for (seed, label) in [(1, "there"), (1, "back"), (2, "there")] {
-        let rules: Vec<Box<dyn Rule>> =
-            vec![Box::new(Probe("x", tell.clone())), Box::new(Probe("y", tell.clone()))];
+        let rules: Vec<Box<dyn Rule>> = vec![
+            Box::new(Probe("x", tell.clone())),
+            Box::new(Probe("y", tell.clone())),
+        ];
         Pipe::with_rules(rules, seed, label).push(0, plain(1), &mut |_, _, _| {});
     }
     drop(tell);
@@ -205,7 +277,9 @@ fn hostile_bytes_pass_all_rules_and_captures() {
             *protocol = [6, 17, 58, *protocol][dice.below(4) as usize];
         }
         frame.seg_size = dice.below(40) as u16;
-        frame.partial = dice.chance(0.3).then(|| (dice.below(90) as u16, dice.below(90) as u16));
+        frame.partial = dice
+            .chance(0.3)
+            .then(|| (dice.below(90) as u16, dice.below(90) as u16));
         for mut packet in crate::segment::cut(frame.clone()) {
             packet.complete();
         }

@@ -28,7 +28,10 @@ struct Seen {
 
 impl Bridge {
     pub(super) fn new(feed: Feed) -> Bridge {
-        Bridge { feed, state: Mutex::default() }
+        Bridge {
+            feed,
+            state: Mutex::default(),
+        }
     }
 
     /// How many requests a way's proxy has had.
@@ -38,7 +41,11 @@ impl Bridge {
 
     /// What won the last race of a way's proxy, if that was for a request after the first `count`.
     pub(super) fn won_after(&self, way: usize, count: u64) -> Option<String> {
-        self.lock()[way].won.clone().filter(|(request, _)| *request > count).map(|(_, transport)| transport)
+        self.lock()[way]
+            .won
+            .clone()
+            .filter(|(request, _)| *request > count)
+            .map(|(_, transport)| transport)
     }
 
     /// Hears of an event of a way's proxy.
@@ -57,7 +64,8 @@ impl Bridge {
                 seen.requests = number;
                 seen.candidates.clear();
                 seen.is_ranked = false;
-                self.feed.asked(id, &format!("{destination} by {}", WAYS[way].name));
+                self.feed
+                    .asked(id, &format!("{destination} by {}", WAYS[way].name));
                 return;
             }
             What::Own(Own::Ranked { candidates }) => {
@@ -105,9 +113,18 @@ impl Seen {
     fn started(&mut self, way: &Description, known: &str) {
         if !self.is_ranked {
             let (name, why) = (way.to_string(), vec!["no policy: as listed".to_owned()]);
-            self.candidates.push(Candidate { name, score: None, why, chosen: false });
+            self.candidates.push(Candidate {
+                name,
+                score: None,
+                why,
+                chosen: false,
+            });
         }
-        let memory = if known == "unknown" { String::new() } else { format!(", remembered: {known}") };
+        let memory = if known == "unknown" {
+            String::new()
+        } else {
+            format!(", remembered: {known}")
+        };
         self.note(way, format!("tried{memory}"));
     }
 
@@ -122,18 +139,41 @@ impl Seen {
     /// The candidate that a way belongs to: policies speak of transports, races of addresses as well.
     fn find(&mut self, way: &Description) -> Option<&mut Candidate> {
         let of_policy = |name: &str| {
-            name.split(['/', ' ']).next().is_some_and(|word| word.eq_ignore_ascii_case(&way.transport))
+            name.split(['/', ' '])
+                .next()
+                .is_some_and(|word| word.eq_ignore_ascii_case(&way.transport))
         };
         let (is_ranked, name) = (self.is_ranked, way.to_string());
-        self.candidates.iter_mut().find(|one| if is_ranked { of_policy(&one.name) } else { one.name == name })
+        self.candidates.iter_mut().find(|one| {
+            if is_ranked {
+                of_policy(&one.name)
+            } else {
+                one.name == name
+            }
+        })
     }
 }
 
 /// What a policy says of a candidate.
 fn candidate(ranked: &Ranked) -> Candidate {
-    let Ranked { transport, interface, family, class, score } = ranked;
-    let over = if interface.is_empty() { String::new() } else { format!(" over {interface}") };
+    let Ranked {
+        transport,
+        interface,
+        family,
+        class,
+        score,
+    } = ranked;
+    let over = if interface.is_empty() {
+        String::new()
+    } else {
+        format!(" over {interface}")
+    };
     let family = family.map_or_else(String::new, |family| format!(" by {family:?}"));
     let why = vec![format!("class {class} of the race")];
-    Candidate { name: format!("{transport}{over}{family}"), score: Some(*score), why, chosen: false }
+    Candidate {
+        name: format!("{transport}{over}{family}"),
+        score: Some(*score),
+        why,
+        chosen: false,
+    }
 }

@@ -51,7 +51,11 @@ pub(super) struct Done {
 
 /// Fails when there is neither a browser nor curl.
 pub(in super::super) fn require_client() -> Outcome {
-    if program().is_some() { Ok(()) } else { super::super::linux::require_curl() }
+    if program().is_some() {
+        Ok(())
+    } else {
+        super::super::linux::require_curl()
+    }
 }
 
 impl<'p> Client<'p> {
@@ -63,15 +67,29 @@ impl<'p> Client<'p> {
     ) -> Result<Client<'p>, Exit> {
         require_client()?;
         let Some(command) = command(|program| place.on_client(program))? else {
-            return Ok(Client { place, bridge, browser: None, stop });
+            return Ok(Client {
+                place,
+                bridge,
+                browser: None,
+                stop,
+            });
         };
         let browser = Browser::launch(command, &Options::default());
-        Ok(Client { place, bridge, browser: Some(browser.map_err(Exit::environment)?), stop })
+        Ok(Client {
+            place,
+            bridge,
+            browser: Some(browser.map_err(Exit::environment)?),
+            stop,
+        })
     }
 
     /// Its name.
     pub(super) fn name(&self) -> &'static str {
-        if self.browser.is_some() { "Chromium" } else { "curl" }
+        if self.browser.is_some() {
+            "Chromium"
+        } else {
+            "curl"
+        }
     }
 
     /// Begins a download through a way's proxy, over a connection of its own.
@@ -80,7 +98,10 @@ impl<'p> Client<'p> {
         let url = format!("http://{SERVER}/{mib}");
         let Some(browser) = &mut self.browser else {
             let before = self.bridge.requests(way);
-            let mut curl = self.place.on_client("curl".as_ref()).map_err(|exit| exit.to_string())?;
+            let mut curl = self
+                .place
+                .on_client("curl".as_ref())
+                .map_err(|exit| exit.to_string())?;
             curl.args([
                 "-sS",
                 "--fail",
@@ -90,9 +111,20 @@ impl<'p> Client<'p> {
                 &format!("socks5h://{proxy}"),
                 "--max-time",
             ]);
-            curl.arg(LIMIT.as_secs().to_string()).arg("-o").arg(self.place.directory().join("got")).arg(url);
-            let child = curl.stderr(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
-            return Ok(Running { way, mib, before, begun: Begun::Curl(child, Instant::now()) });
+            curl.arg(LIMIT.as_secs().to_string())
+                .arg("-o")
+                .arg(self.place.directory().join("got"))
+                .arg(url);
+            let child = curl
+                .stderr(Stdio::piped())
+                .spawn()
+                .map_err(|error| error.to_string())?;
+            return Ok(Running {
+                way,
+                mib,
+                before,
+                begun: Begun::Curl(child, Instant::now()),
+            });
         };
         let begin = |browser: &mut Browser| {
             browser.turn_to(proxy)?;
@@ -103,7 +135,12 @@ impl<'p> Client<'p> {
         };
         let begun: Result<_, hawser_dashboard::browser::BrowserError> = begin(browser);
         let (before, transfer) = begun.map_err(|error| error.to_string())?;
-        Ok(Running { way, mib, before, begun: Begun::Browser(transfer) })
+        Ok(Running {
+            way,
+            mib,
+            before,
+            begun: Begun::Browser(transfer),
+        })
     }
 
     /// Waits for a download's end.
@@ -111,12 +148,17 @@ impl<'p> Client<'p> {
         let bytes = u64::from(running.mib) << 20;
         let seconds = match (running.begun, &mut self.browser) {
             (Begun::Browser(transfer), Some(browser)) => {
-                while !browser.has_ended(&transfer, LOOK).map_err(|error| error.to_string())? {
+                while !browser
+                    .has_ended(&transfer, LOOK)
+                    .map_err(|error| error.to_string())?
+                {
                     if self.stop.load(Ordering::Relaxed) {
                         return Err("nobody waits for it any more".to_owned());
                     }
                 }
-                let fetched = browser.finish_fetch(&transfer, CHECK).map_err(|error| error.to_string())?;
+                let fetched = browser
+                    .finish_fetch(&transfer, CHECK)
+                    .map_err(|error| error.to_string())?;
                 if fetched.bytes != bytes || fetched.verdict != true {
                     return Err(format!("{} bytes came, and not those of the file", fetched.bytes));
                 }
@@ -145,7 +187,10 @@ impl<'p> Client<'p> {
             (Begun::Browser(_), None) => return Err("the browser has gone".to_owned()),
         };
         let transport = self.bridge.won_after(running.way, running.before);
-        Ok(Done { transport: transport.unwrap_or_else(|| "?".to_owned()), seconds })
+        Ok(Done {
+            transport: transport.unwrap_or_else(|| "?".to_owned()),
+            seconds,
+        })
     }
 
     /// Both.

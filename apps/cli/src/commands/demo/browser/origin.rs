@@ -79,16 +79,30 @@ async fn serve(mut door: Doorway) {
 async fn answer<B>(request: Request<B>) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let path = request.uri().path().trim_start_matches('/');
     let (status, kind, body) = match path.parse::<u32>() {
-        Ok(mib) if mib <= LARGEST_MIB => {
-            (StatusCode::OK, "application/octet-stream", Content::of(u64::from(mib) << 20).boxed())
-        }
-        _ if path.is_empty() => (StatusCode::OK, "text/html; charset=utf-8", Full::from(PAGE).boxed()),
-        _ => (StatusCode::NOT_FOUND, "text/plain", Full::from("not found\n").boxed()),
+        Ok(mib) if mib <= LARGEST_MIB => (
+            StatusCode::OK,
+            "application/octet-stream",
+            Content::of(u64::from(mib) << 20).boxed(),
+        ),
+        _ if path.is_empty() => (
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            Full::from(PAGE).boxed(),
+        ),
+        _ => (
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            Full::from("not found\n").boxed(),
+        ),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CONNECTION, HeaderValue::from_static("close"));
     Ok(response)
 }
 
@@ -107,7 +121,9 @@ impl Content {
 /// What a file has from one byte to another; both are multiples of four.
 pub(super) fn content(from: u64, to: u64) -> Vec<u8> {
     // An index is taken modulo 2³², as the product is.
-    (from / 4..to / 4).flat_map(|index| (index as u32).wrapping_mul(FACTOR).to_le_bytes()).collect()
+    (from / 4..to / 4)
+        .flat_map(|index| (index as u32).wrapping_mul(FACTOR).to_le_bytes())
+        .collect()
 }
 
 impl Body for Content {
@@ -139,7 +155,10 @@ mod tests {
     /// By hand: 2654435761 = 0x9E3779B1, and twice that modulo 2³² is 0x3C6EF362.
     #[test]
     fn content_can_be_computed() {
-        assert_eq!(content(0, 12), [0, 0, 0, 0, 0xb1, 0x79, 0x37, 0x9e, 0x62, 0xf3, 0x6e, 0x3c]);
+        assert_eq!(
+            content(0, 12),
+            [0, 0, 0, 0, 0xb1, 0x79, 0x37, 0x9e, 0x62, 0xf3, 0x6e, 0x3c]
+        );
         assert_eq!(content(4, 8), content(0, 12)[4..8]);
     }
 

@@ -61,7 +61,10 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     let here = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(Exit::environment);
     let page = here(0)?;
     let proxies = WAYS.iter().map(|_| here(0)).collect::<Result<Vec<_>, _>>()?;
-    let ports = proxies.iter().map(TcpListener::local_addr).collect::<Result<Vec<SocketAddr>, _>>();
+    let ports = proxies
+        .iter()
+        .map(TcpListener::local_addr)
+        .collect::<Result<Vec<SocketAddr>, _>>();
     let ports = ports.map_err(Exit::environment)?;
     // Before any thread is started.
     enter_user_namespace().map_err(Exit::environment)?;
@@ -92,8 +95,15 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
 
 /// What the page is about; with the proxies that a browser outside of the lab can take part by.
 pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
-    let path = |(id, name): (&str, &str)| Path { id: id.into(), name: name.into(), mbit_per_second: RATE };
-    let way = |way: &Way| FeedWay { id: way.id.into(), name: way.name.into() };
+    let path = |(id, name): (&str, &str)| Path {
+        id: id.into(),
+        name: name.into(),
+        mbit_per_second: RATE,
+    };
+    let way = |way: &Way| FeedWay {
+        id: way.id.into(),
+        name: way.name.into(),
+    };
     let hint = |(way, port): (&Way, &SocketAddr)| format!("{}: socks5://{port}", way.name);
     let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
     Plan {
@@ -105,14 +115,20 @@ pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
         switches: switches(),
         ways: WAYS.iter().map(way).collect(),
         sizes_mib: SIZES_MIB.into(),
-        hints: hints.into_iter().chain(WAYS.iter().zip(ports).map(hint)).collect(),
+        hints: hints
+            .into_iter()
+            .chain(WAYS.iter().zip(ports).map(hint))
+            .collect(),
     }
 }
 
 fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
     if as_json {
-        let proxies: serde_json::Map<String, Value> =
-            WAYS.iter().zip(ports).map(|(way, port)| (way.id.to_owned(), port.to_string().into())).collect();
+        let proxies: serde_json::Map<String, Value> = WAYS
+            .iter()
+            .zip(ports)
+            .map(|(way, port)| (way.id.to_owned(), port.to_string().into()))
+            .collect();
         println!("{}", json!({ "event": "page", "url": url, "proxies": proxies }));
         return;
     }

@@ -32,14 +32,22 @@ pub(super) fn take(place: &Place, feed: &Feed, file: &Path) -> Outcome {
     })?;
     // On the client, as the browser is.
     let client = place.lab.host("client").map_err(Exit::environment)?;
-    let listener = client.run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).map_err(Exit::environment)?;
+    let listener = client
+        .run(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .map_err(Exit::environment)?;
     let listener = listener.map_err(Exit::environment)?;
     let page = Dashboard::new(listener, feed.clone(), Arc::new(Picture)).map_err(Exit::environment)?;
     let url = page.url();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(Exit::environment)?;
     runtime.spawn(page.serve(std::future::pending()));
-    let options = Options { size: SIZE, ..Options::default() };
+    let options = Options {
+        size: SIZE,
+        ..Options::default()
+    };
     let shown = |command| -> Result<Vec<u8>, BrowserError> {
         let mut browser = Browser::launch(command, &options)?;
         browser.navigate(&url)?;

@@ -103,7 +103,10 @@ impl Place {
 
     /// A command on the client.
     pub(super) fn on_client(&self, program: &Path) -> Result<Command, Exit> {
-        self.lab.host("client").and_then(|host| host.command(program)).map_err(Exit::environment)
+        self.lab
+            .host("client")
+            .and_then(|host| host.command(program))
+            .map_err(Exit::environment)
     }
 
     /// Admits or blocks something, at once.
@@ -121,7 +124,11 @@ impl Place {
         let selectors: Result<Vec<Selector>, _> = blocked.iter().map(|one| one.parse::<Selector>()).collect();
         let block = Some(selectors.map_err(|error| error.to_string())?);
         for link in self.lab.links() {
-            link.set_both(&Rules { block: block.clone(), ..Rules::default() }).map_err(failed)?;
+            link.set_both(&Rules {
+                block: block.clone(),
+                ..Rules::default()
+            })
+            .map_err(failed)?;
         }
         Ok(())
     }
@@ -130,20 +137,31 @@ impl Place {
 /// This command on the server.
 fn on_server(lab: &Lab) -> Result<Command, Exit> {
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
-    let mut command = lab.host("server").and_then(|host| host.command(&hawser)).map_err(Exit::environment)?;
+    let mut command = lab
+        .host("server")
+        .and_then(|host| host.command(&hawser))
+        .map_err(Exit::environment)?;
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     Ok(command)
 }
 
 /// The server's addresses.
 fn addresses(lab: &Lab) -> Result<Vec<IpAddr>, Exit> {
-    Ok(lab.host("server").map_err(Exit::environment)?.addresses().to_vec())
+    Ok(lab
+        .host("server")
+        .map_err(Exit::environment)?
+        .addresses()
+        .to_vec())
 }
 
 /// Starts a child and waits for its first line, which says that it listens.
 fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
     let mut process = Process(command.spawn().map_err(Exit::environment)?);
-    let output = process.0.stdout.take().ok_or_else(|| Exit::environment("no pipe to a server"))?;
+    let output = process
+        .0
+        .stdout
+        .take()
+        .ok_or_else(|| Exit::environment("no pipe to a server"))?;
     let (mut output, mut line) = (BufReader::new(output), String::new());
     output.read_line(&mut line).map_err(Exit::environment)?;
     let said = serde_json::from_str(&line)
@@ -169,18 +187,25 @@ fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, Door), Exit> {
     // Whatever the mask: a gateway takes no file that others may write.
     let mut options = std::fs::OpenOptions::new();
     let file = options.write(true).create_new(true).mode(0o600).open(&clients);
-    file.and_then(|mut file| file.write_all(line.as_bytes())).map_err(Exit::environment)?;
+    file.and_then(|mut file| file.write_all(line.as_bytes()))
+        .map_err(Exit::environment)?;
     let mut command = on_server(lab)?;
     command.args(["gateway", "--json", "--clients"]).arg(clients);
     // The web server is at the gateway's own addresses: these are named one by one.
     for own in addresses(lab)? {
-        let own = if own.is_ipv6() { format!("[{own}]") } else { own.to_string() };
+        let own = if own.is_ipv6() {
+            format!("[{own}]")
+        } else {
+            own.to_string()
+        };
         command.args(["--allow", &format!("{own}:{PORT}")]);
     }
     let (process, said) = listening(command)?;
     let pin = said["pin"].as_str().unwrap_or_default().to_owned();
     let address = lab.host("server").ok().and_then(|host| host.ipv4());
-    let address = address.ok_or_else(|| Exit::environment("the server has no address"))?.to_string();
+    let address = address
+        .ok_or_else(|| Exit::environment("the server has no address"))?
+        .to_string();
     Ok((process, Door { address, pin, token }))
 }
 
@@ -208,7 +233,10 @@ fn proxies(
         let settings = Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, way.port))],
             choice: way.choice(door)?,
-            limits: Limits { drain: Duration::ZERO, ..Limits::default() },
+            limits: Limits {
+                drain: Duration::ZERO,
+                ..Limits::default()
+            },
             observer: Some(Arc::new(move |event| bridge.on(number, &event))),
             ..Settings::default()
         };

@@ -52,7 +52,11 @@ impl Row {
     }
 
     fn json(&self) -> Value {
-        let (transport, seconds) = self.result.as_ref().map(|(t, s)| (Some(t), Some(s))).unwrap_or_default();
+        let (transport, seconds) = self
+            .result
+            .as_ref()
+            .map(|(t, s)| (Some(t), Some(s)))
+            .unwrap_or_default();
         json!({
             "network": self.network, "way": self.way.id, "mib": self.mib, "transport": transport,
             "seconds": seconds, "mbit_per_second": self.mbit_per_second(), "error": self.result.as_ref().err(),
@@ -99,7 +103,13 @@ fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
         println!("{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:");
         println!();
     }
-    let mut story = Story { place, feed, client, rows: Vec::new(), as_json: args.json };
+    let mut story = Story {
+        place,
+        feed,
+        client,
+        rows: Vec::new(),
+        as_json: args.json,
+    };
     story.play(&sizes, if every_way { &WAYS[1..] } else { MIXED })?;
     if let Some(file) = &args.picture {
         // The policy's ranking is to be seen, and SCTP at work.
@@ -112,7 +122,10 @@ fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
     }
     match story.rows.iter().filter(|row| row.result.is_err()).count() {
         0 => Ok(()),
-        n => Err(Exit::failed(format!("{n} of {} downloads failed", story.rows.len()))),
+        n => Err(Exit::failed(format!(
+            "{n} of {} downloads failed",
+            story.rows.len()
+        ))),
     }
 }
 
@@ -138,7 +151,10 @@ impl Story<'_> {
         for way in sessions {
             self.download(ADMITTED, way, sizes);
         }
-        self.lose(&MIXED[0], sizes.first().map_or(SIZE_MIB, |mib| mib / 2).max(SIZE_MIB / 2))
+        self.lose(
+            &MIXED[0],
+            sizes.first().map_or(SIZE_MIB, |mib| mib / 2).max(SIZE_MIB / 2),
+        )
     }
 
     fn switch(&self, id: &str, on: bool) -> Result<(), Exit> {
@@ -164,7 +180,9 @@ impl Story<'_> {
             }
             std::thread::sleep(Duration::from_secs(1));
         }
-        Err(Exit::failed(format!("SCTP was admitted, and not tried again for {NOTICED_IN:?}")))
+        Err(Exit::failed(format!(
+            "SCTP was admitted, and not tried again for {NOTICED_IN:?}"
+        )))
     }
 
     /// A download within a session that loses one of its carriers.
@@ -201,7 +219,12 @@ impl Story<'_> {
             }
         }
         self.feed.download(download);
-        let row = Row { network, way, mib, result: result.map(|done| (done.transport, done.seconds)) };
+        let row = Row {
+            network,
+            way,
+            mib,
+            result: result.map(|done| (done.transport, done.seconds)),
+        };
         if !self.as_json {
             row.print();
         }

@@ -28,10 +28,30 @@ pub(super) struct Way {
 
 /// All of them.
 pub(super) const WAYS: [Way; 4] = [
-    Way { id: "policy", name: "SCTP or TCP, by policy", carriers: None, port: 1080 },
-    Way { id: "tcp-tcp", name: "session, TCP + TCP", carriers: Some(["tcp", "tcp"]), port: 1081 },
-    Way { id: "tcp-quic", name: "session, TCP + QUIC", carriers: Some(["tcp", "quic"]), port: 1082 },
-    Way { id: "quic-quic", name: "session, QUIC + QUIC", carriers: Some(["quic", "quic"]), port: 1083 },
+    Way {
+        id: "policy",
+        name: "SCTP or TCP, by policy",
+        carriers: None,
+        port: 1080,
+    },
+    Way {
+        id: "tcp-tcp",
+        name: "session, TCP + TCP",
+        carriers: Some(["tcp", "tcp"]),
+        port: 1081,
+    },
+    Way {
+        id: "tcp-quic",
+        name: "session, TCP + QUIC",
+        carriers: Some(["tcp", "quic"]),
+        port: 1082,
+    },
+    Way {
+        id: "quic-quic",
+        name: "session, QUIC + QUIC",
+        carriers: Some(["quic", "quic"]),
+        port: 1083,
+    },
 ];
 
 /// The interfaces of the client, one for each path.
@@ -59,8 +79,13 @@ impl Way {
 
     /// What its proxy races.
     pub(super) fn choice(&self, door: &Door) -> Result<Choice, Exit> {
-        let Some(carriers) = self.carriers else { return by_policy() };
-        let mut text = format!("remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n", door.address, door.pin);
+        let Some(carriers) = self.carriers else {
+            return by_policy();
+        };
+        let mut text = format!(
+            "remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n",
+            door.address, door.pin
+        );
         for (transport, interface) in carriers.iter().zip(INTERFACES) {
             text += &format!(
                 "[[connection_priority]]\ntransport = \"{transport}\"\ninterfaces = \"{interface}\"\n"
@@ -79,14 +104,23 @@ impl Way {
 fn by_policy() -> Result<Choice, Exit> {
     let mut manager = Manager::new(Policies::options());
     let mut pib = shipped::pib(manager.names_mut()).map_err(Exit::failed)?;
-    let profile =
-        document::policies(PROFILE, Format::Toml, "browser", Some(Kind::Profile), manager.names_mut());
+    let profile = document::policies(
+        PROFILE,
+        Format::Toml,
+        "browser",
+        Some(Kind::Profile),
+        manager.names_mut(),
+    );
     let profile = profile.map_err(|findings| Exit::failed(format!("browser.profile.toml: {findings:?}")))?;
     for policy in profile.value {
         pib.insert(policy).map_err(Exit::failed)?;
     }
     let names = manager.names().clone();
-    manager.replace(names, pib, Vec::new(), 0.0).map_err(Exit::failed)?;
+    manager
+        .replace(names, pib, Vec::new(), 0.0)
+        .map_err(Exit::failed)?;
     let manager = Arc::new(Mutex::new(manager));
-    Policies::new(manager, "reliable", Transports::new()).map(Choice::ByPolicy).map_err(Exit::failed)
+    Policies::new(manager, "reliable", Transports::new())
+        .map(Choice::ByPolicy)
+        .map_err(Exit::failed)
 }
