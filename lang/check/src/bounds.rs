@@ -8,10 +8,10 @@
 use hawser_ir::abi::{
     ContextRec, ExternRec, NotifyRec, PacketRec, QueueRec, RaiseRec, SignalRec, TimerRec, UnitRec,
 };
-use hawser_ir::{Bounds, FuncId, Instr, Module, Processor, Stmt, StmtKind, When};
+use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::{Arg, Bounds, Expr, FuncId, Instr, Module, Place, Processor, Stmt, StmtKind, When};
 
 use crate::steps::Weights;
-use crate::walk::{self, Node};
 
 /// What something can need at most. Counts stay at the highest number instead of wrapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -188,22 +188,19 @@ impl<'m> Costs<'m> {
             if paths.through.is_none() {
                 break;
             }
-            paths = paths.then(self.statement(&stmt.kind));
+            paths = paths.then(self.statement(stmt));
         }
         paths
     }
 
-    fn statement(&mut self, stmt: &StmtKind) -> Paths {
-        let mut calls = Paths::through(Cost::of_steps(self.weights.statement(stmt)));
-        walk::nodes(stmt, &mut |node| {
-            let part = match node {
-                Node::Call(func, _) => self.call(func),
-                Node::Expr(expr) => Paths::through(Cost::of_steps(self.weights.expr(expr))),
-                Node::Place(place) => Paths::through(Cost::of_steps(self.weights.place(place))),
-            };
-            calls = calls.then(part);
-        });
-        let own = match stmt {
+    fn statement(&mut self, stmt: &Stmt) -> Paths {
+        let mut parts = Parts {
+            costs: self,
+            paths: Paths::through(Cost::default()),
+        };
+        visit::visit_own(&mut parts, stmt);
+        let parts = parts.paths;
+        let own = match &stmt.kind {
             StmtKind::If(_, then, otherwise) => self.paths(then).or(self.paths(otherwise)),
             StmtKind::For { body, max, .. } => {
                 // A round that breaks off comes through, too; which rounds do is not known.
@@ -242,7 +239,7 @@ impl<'m> Costs<'m> {
             | StmtKind::Extract { .. }
             | StmtKind::SetIds { .. } => Paths::through(Cost::default()),
         };
-        calls.then(own)
+        parts.then(own)
     }
 
     fn instruction(&self, instruction: &Instr) -> Cost {
@@ -300,6 +297,36 @@ impl<'m> Costs<'m> {
             events: 0,
             steps,
         }
+    }
+}
+
+/// Adds up what the parts of one statement need.
+struct Parts<'c, 'm> {
+    costs: &'c mut Costs<'m>,
+    paths: Paths,
+}
+
+impl Parts<'_, '_> {
+    fn add_steps(&mut self, steps: u64) {
+        self.paths = self.paths.then(Paths::through(Cost::of_steps(steps)));
+    }
+}
+
+impl Visitor<'_> for Parts<'_, '_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        self.add_steps(self.costs.weights.statement(&stmt.kind));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        self.add_steps(self.costs.weights.expr(expr));
+    }
+
+    fn place(&mut self, place: &Place, _: Access) {
+        self.add_steps(self.costs.weights.place(place));
+    }
+
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.paths = self.paths.then(self.costs.call(func));
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hawser_ir::visit;
 use hawser_ir::{
     Arg, Base, ContainerOp, EventKind, Expr, ExprKind, FuncId, Module, Operand, Place, Span, Stmt, StmtKind,
     Ty,
@@ -16,7 +17,6 @@ use hawser_syntax::Diagnostic;
 use crate::bounds::{runs, scenarios};
 use crate::codes;
 use crate::state::Checker;
-use crate::walk;
 
 /// Whose memory a place is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,7 +167,7 @@ impl Run<'_> {
 
     fn statement(&mut self, stmt: &Stmt, frame: &mut Frame, path: Path) -> Path {
         let mut path = path;
-        walk::calls(&stmt.kind, &mut |func, args| {
+        visit::own_calls(stmt, |func, args| {
             let refs = args.iter().filter_map(|arg| match arg {
                 Arg::Ref(place) => Some(origin(place.base, &frame.refs)),
                 Arg::Value(_) => None,

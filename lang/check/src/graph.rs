@@ -1,11 +1,11 @@
 //! The call graph: no recursion, and what a function does with everything that it calls.
 
+use hawser_ir::visit;
 use hawser_ir::{ContextId, EventId, FuncId, Instr, Span, StmtKind};
 use hawser_syntax::Diagnostic;
 
 use crate::codes;
 use crate::state::{Checker, MAX_DEPTH, ast_span};
-use crate::walk;
 
 /// What a function does, itself or through others; with a place for messages.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ impl Checker<'_> {
         let mut facts = Facts::default();
         hawser_ir::statements(&self.module.funcs[func].body, &mut |stmt| {
             let at = stmt.span;
-            walk::calls(&stmt.kind, &mut |callee, _| {
+            visit::own_calls(stmt, |callee, _| {
                 if !facts.calls.contains(&callee) {
                     facts.calls.push(callee);
                 }

@@ -9,7 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
-//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`; `walk` helps
+//! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
 //! when there is no error.
@@ -56,7 +56,6 @@ mod stmt;
 mod types;
 mod unused;
 pub mod vocabulary;
-mod walk;
 mod wire;
 
 use hawser_syntax::{Diagnostic, SourceMap, ast};

@@ -1,13 +1,13 @@
 //! Signals: made and issued only where somebody asked for them.
 
-use hawser_ir::{self as ir, Base, Expr, ExprKind, Instr, SignalId, Stmt, StmtKind, Ty};
+use hawser_ir::visit;
+use hawser_ir::{Base, Expr, ExprKind, Instr, SignalId, Stmt, StmtKind, Ty};
 use hawser_syntax::ast;
 
 use crate::body::Body;
 use crate::codes;
 use crate::convert::Value;
 use crate::state::{RecordKind, span};
-use crate::walk;
 
 impl<'a> Body<'_, 'a> {
     /// `signal(name{…})`
@@ -69,6 +69,6 @@ fn only_sets_a_variable(stmt: &Stmt) -> bool {
         return false;
     };
     let mut calls = false;
-    walk::calls(&stmt.kind, &mut |_: ir::FuncId, _| calls = true);
+    visit::own_calls(stmt, |_, _| calls = true);
     to.base == Base::Local && !calls
 }

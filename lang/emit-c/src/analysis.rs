@@ -1,8 +1,7 @@
 //! What each function does beyond its own frame, worked out through all that it calls.
 
+use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, Expr, ExprKind, FuncId, FuncParam, Instr, Module, Place, Stmt, StmtKind};
-
-use crate::walk::{self, Use, Visitor};
 
 /// What a caller has to know of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,28 +51,14 @@ fn summarize(module: &Module, id: FuncId, known: &mut Vec<Option<Summary>>) {
         writes: vec![false; refs],
         ..Summary::default()
     });
-    let mut callees = Callees(Vec::new());
-    walk::block(&mut callees, &func.body);
-    callees
-        .0
+    visit::callees(&func.body)
         .into_iter()
         .for_each(|callee| summarize(module, callee, known));
 
     let summary = known[index].clone().unwrap_or_default();
     let mut visit = Summarize { known, summary };
-    walk::block(&mut visit, &func.body);
-    visit.stmts(&func.body);
+    visit::visit_block(&mut visit, &func.body);
     known[index] = Some(visit.summary);
-}
-
-struct Callees(Vec<FuncId>);
-
-impl Visitor for Callees {
-    fn place(&mut self, _: &Place, _: Use) {}
-
-    fn call(&mut self, func: FuncId, _: &[Arg]) {
-        self.0.push(func);
-    }
 }
 
 struct Summarize<'a> {
@@ -101,54 +86,52 @@ impl Summarize<'_> {
             Base::Event | Base::Global(_) | Base::Scratch => self.summary.acts |= written,
         }
     }
-
-    fn stmts(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
-            match &stmt.kind {
-                StmtKind::Done | StmtKind::Refuse(_) | StmtKind::Assert(..) | StmtKind::Drop => {
-                    self.summary.halts = true;
-                    self.summary.acts = true;
-                }
-                StmtKind::Extract { ok, .. } => {
-                    self.summary.halts |= ok.is_none();
-                    self.summary.acts = true;
-                }
-                StmtKind::PushEvent { .. } => {
-                    self.summary.halts = true;
-                    self.summary.acts = true;
-                }
-                StmtKind::Emit(instr) => {
-                    self.summary.acts = true;
-                    self.summary.emits = true;
-                    let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
-                    self.summary.found |= !timer;
-                    self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
-                }
-                StmtKind::If(_, then, otherwise) => {
-                    self.stmts(then);
-                    self.stmts(otherwise);
-                }
-                StmtKind::For { body, .. } => self.stmts(body),
-                StmtKind::Store(..)
-                | StmtKind::Copy(..)
-                | StmtKind::Init(_)
-                | StmtKind::MakeId(..)
-                | StmtKind::MakeData { .. }
-                | StmtKind::MakeIpv4(..)
-                | StmtKind::Container { .. }
-                | StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return(_)
-                | StmtKind::Call(..)
-                | StmtKind::SetIds { .. } => {}
-            }
-        }
-    }
 }
 
-impl Visitor for Summarize<'_> {
-    fn place(&mut self, place: &Place, how: Use) {
-        self.touch(place.base, how == Use::Write);
+impl Visitor<'_> for Summarize<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Done
+            | StmtKind::Refuse(_)
+            | StmtKind::Assert(..)
+            | StmtKind::Drop
+            | StmtKind::PushEvent { .. } => {
+                self.summary.halts = true;
+                self.summary.acts = true;
+            }
+            StmtKind::Extract { ok, .. } => {
+                self.summary.halts |= ok.is_none();
+                self.summary.acts = true;
+            }
+            StmtKind::Emit(instr) => {
+                self.summary.acts = true;
+                self.summary.emits = true;
+                let timer = matches!(instr, Instr::TimerStart { .. } | Instr::TimerStop { .. });
+                self.summary.found |= !timer;
+                self.summary.fresh |= matches!(instr, Instr::NewCtx { .. });
+            }
+            StmtKind::Store(..)
+            | StmtKind::Copy(..)
+            | StmtKind::Init(_)
+            | StmtKind::MakeId(..)
+            | StmtKind::MakeData { .. }
+            | StmtKind::MakeIpv4(..)
+            | StmtKind::Container { .. }
+            | StmtKind::If(..)
+            | StmtKind::For { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Call(..)
+            | StmtKind::SetIds { .. } => {}
+        }
+    }
+
+    fn place(&mut self, place: &Place, access: Access) {
+        // What becomes of a reference is added with its call.
+        if access != Access::Reference {
+            self.touch(place.base, access.writes());
+        }
     }
 
     fn call(&mut self, func: FuncId, args: &[Arg]) {
@@ -181,7 +164,7 @@ pub(crate) fn is_plain(summaries: &[Summary], e: &Expr) -> bool {
         summaries,
         plain: true,
     };
-    walk::expr(&mut plain, e);
+    visit::visit_expr(&mut plain, e);
     plain.plain
 }
 
@@ -198,9 +181,7 @@ struct Plain<'a> {
     plain: bool,
 }
 
-impl Visitor for Plain<'_> {
-    fn place(&mut self, _: &Place, _: Use) {}
-
+impl Visitor<'_> for Plain<'_> {
     fn call(&mut self, func: FuncId, _: &[Arg]) {
         self.plain &= !self.summaries[func.0 as usize].changes();
     }

@@ -6,13 +6,13 @@
 //! Invariant: a record's room is there from the beginning, because the chain's worst case was compared
 //! with it. What a function leaves there without sending it is no record.
 
+use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, Func, FuncId, Instr, Place, Stmt, StmtKind, Ty};
 
 use crate::analysis::Summary;
 use crate::emitter::Emitter;
 use crate::function::LARGE;
 use crate::scope::{Local, Scope};
-use crate::walk::{self, Use, Visitor};
 
 impl Emitter<'_> {
     /// The variables of a function that are put together where their packets go, by their indices.
@@ -45,7 +45,7 @@ impl Emitter<'_> {
                 mentioned: false,
                 emits: false,
             };
-            walk::block(&mut found, stmts);
+            visit::visit_block(&mut found, stmts);
             found
         };
         let Some(first) = (0..=sent).find(|at| look(&body[*at..=*at]).mentioned) else {
@@ -93,17 +93,12 @@ struct Filling<'a> {
     emits: bool,
 }
 
-impl Visitor for Filling<'_> {
-    fn place(&mut self, place: &Place, _: Use) {
+impl Visitor<'_> for Filling<'_> {
+    fn place(&mut self, place: &Place, _: Access) {
         self.mentioned |= place.base == Base::Local && self.part.contains(&place.offset);
     }
 
-    fn call(&mut self, func: FuncId, args: &[Arg]) {
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
         self.emits |= self.summaries[func.0 as usize].emits;
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.place(place, Use::Read);
-            }
-        }
     }
 }

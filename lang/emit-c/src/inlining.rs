@@ -10,9 +10,8 @@
 
 use std::collections::BTreeSet;
 
-use hawser_ir::{Arg, Expr, FuncId, Module, Place, Stmt};
-
-use crate::walk::{self, Use, Visitor};
+use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::{Arg, Expr, FuncId, Module, Place};
 
 /// The most places and expressions of a function that becomes part of its callers wherever they are.
 const SMALL: usize = 64;
@@ -43,7 +42,7 @@ fn measure(module: &Module, id: FuncId, sizes: &mut Vec<Option<usize>>) {
         return;
     }
     let mut nodes = Nodes::default();
-    nodes.block(&module.funcs[index].body);
+    visit::visit_block(&mut nodes, &module.funcs[index].body);
     let mut size = nodes.own;
     for callee in nodes.calls {
         measure(module, callee, sizes);
@@ -61,19 +60,13 @@ struct Nodes {
     calls: Vec<FuncId>,
 }
 
-impl Nodes {
-    fn block(&mut self, body: &[Stmt]) {
-        walk::block(self, body);
-    }
-}
-
-impl Visitor for Nodes {
-    fn place(&mut self, _: &Place, _: Use) {
+impl Visitor<'_> for Nodes {
+    fn place(&mut self, _: &Place, _: Access) {
         self.own += 1;
     }
 
     fn call(&mut self, func: FuncId, args: &[Arg]) {
-        self.own += args.len();
+        self.own += args.iter().filter(|arg| matches!(arg, Arg::Value(_))).count();
         self.calls.push(func);
     }
 

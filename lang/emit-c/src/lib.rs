@@ -39,7 +39,6 @@ mod query;
 mod scope;
 mod stmt;
 mod types;
-mod walk;
 mod writer;
 
 use hawser_ir::Module;

@@ -6,9 +6,8 @@
 
 use std::collections::HashMap;
 
-use hawser_ir::{Arg, Base, FuncId, Place, Stmt, StmtKind, Ty};
-
-use crate::walk::{self, Use, Visitor};
+use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::{Base, Place, Stmt, StmtKind, Ty};
 
 /// Before which statement each variable is declared; statements by their address.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +73,7 @@ impl Mentions {
         let mut found = Vec::new();
         for (number, stmt) in block.iter().enumerate() {
             let mut offsets = Offsets::default();
-            walk::own(&mut offsets, stmt);
+            visit::visit_own(&mut offsets, stmt);
             let inside = stmt
                 .kind
                 .blocks()
@@ -109,18 +108,10 @@ struct Offsets {
     found: Vec<u32>,
 }
 
-impl Visitor for Offsets {
-    fn place(&mut self, place: &Place, _: Use) {
+impl Visitor<'_> for Offsets {
+    fn place(&mut self, place: &Place, _: Access) {
         if place.base == Base::Local {
             self.found.push(place.offset);
-        }
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.place(place, Use::Read);
-            }
         }
     }
 }
@@ -133,13 +124,13 @@ struct Variable<'a> {
     ty: &'a Ty,
 }
 
-impl Variable<'_> {
+impl<'a> Variable<'a> {
     /// The statement before which to declare it, and whether that sets it; nothing where it is not
     /// mentioned, or cannot be declared in here.
     fn sink(self, mentions: &Mentions, block: &[Stmt], in_loop: bool) -> Option<(usize, bool)> {
         let (first, only) = mentions.first(block, self)?;
         let first = &block[first];
-        if only && !self.is_in_own(first) {
+        if only && !self.mention_in(first).found {
             if let StmtKind::If(_, then, otherwise) = &first.kind {
                 match [then, otherwise].map(|b| mentions.first(b, self).is_some()) {
                     [true, false] => return self.sink(mentions, then, in_loop),
@@ -156,14 +147,15 @@ impl Variable<'_> {
         (!in_loop || whole).then(|| (address(first), whole))
     }
 
-    fn is_in_own(self, stmt: &Stmt) -> bool {
+    /// How a statement mentions it, the blocks inside aside.
+    fn mention_in(self, stmt: &Stmt) -> Mention<'a> {
         let mut mention = Mention {
             variable: self,
+            found: false,
             reads: false,
-            writes: false,
         };
-        walk::own(&mut mention, stmt);
-        mention.reads || mention.writes
+        visit::visit_own(&mut mention, stmt);
+        mention
     }
 
     /// Whether a statement sets all of it and reads nothing of it.
@@ -178,13 +170,7 @@ impl Variable<'_> {
         else {
             return false;
         };
-        let mut mention = Mention {
-            variable: self,
-            reads: false,
-            writes: false,
-        };
-        walk::own(&mut mention, stmt);
-        !mention.reads
+        !self.mention_in(stmt).reads
             && to.base == Base::Local
             && to.offset == self.offset
             && to.ty == *self.ty
@@ -194,31 +180,16 @@ impl Variable<'_> {
 
 struct Mention<'a> {
     variable: Variable<'a>,
+    found: bool,
+    /// Its value may be used.
     reads: bool,
-    writes: bool,
 }
 
-impl Mention<'_> {
-    fn concerns(&self, place: &Place) -> bool {
-        place.base == Base::Local && (self.variable.offset..self.variable.end).contains(&place.offset)
-    }
-}
-
-impl Visitor for Mention<'_> {
-    fn place(&mut self, place: &Place, how: Use) {
-        if self.concerns(place) {
-            match how {
-                Use::Read => self.reads = true,
-                Use::Write => self.writes = true,
-            }
-        }
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.reads |= self.concerns(place);
-            }
-        }
+impl Visitor<'_> for Mention<'_> {
+    fn place(&mut self, place: &Place, access: Access) {
+        let concerns =
+            place.base == Base::Local && (self.variable.offset..self.variable.end).contains(&place.offset);
+        self.found |= concerns;
+        self.reads |= concerns && access != Access::Write;
     }
 }

@@ -185,8 +185,7 @@ impl Packets<'_> {
 
     /// A packet for a parser: its headers as they are built, payload, and some damage.
     fn packet(&self, dice: &mut Dice, parser: FuncId, net: &hawser_ir::abi::Net) -> Vec<u8> {
-        let mut headers = Vec::new();
-        extracted(&self.module.funcs[parser.0 as usize].body, &mut headers);
+        let headers = extracted(&self.module.funcs[parser.0 as usize].body);
         let mut payload = vec![0; dice.below(PAYLOAD)];
         payload.iter_mut().for_each(|byte| *byte = dice.word() as u8);
         let mut bytes = payload;
@@ -265,33 +264,12 @@ fn internet_sum(bytes: &[u8]) -> u16 {
 }
 
 /// The blueprints that a parser takes apart, in order.
-fn extracted(body: &[Stmt], found: &mut Vec<usize>) {
-    for stmt in body {
-        match &stmt.kind {
-            StmtKind::Extract { blueprint, .. } => found.push(blueprint.0 as usize),
-            StmtKind::If(_, then, otherwise) => {
-                extracted(then, found);
-                extracted(otherwise, found);
-            }
-            StmtKind::For { body, .. } => extracted(body, found),
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Emit(_)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. }
-            | StmtKind::Drop => {}
+fn extracted(body: &[Stmt]) -> Vec<usize> {
+    let mut found = Vec::new();
+    hawser_ir::statements(body, &mut |stmt| {
+        if let StmtKind::Extract { blueprint, .. } = &stmt.kind {
+            found.push(blueprint.0 as usize);
         }
-    }
+    });
+    found
 }

@@ -280,16 +280,6 @@ pub struct Stmt {
     pub kind: StmtKind,
 }
 
-/// Tells `visit` of every statement, outer ones first.
-pub fn statements<'s>(stmts: &'s [Stmt], visit: &mut dyn FnMut(&'s Stmt)) {
-    for stmt in stmts {
-        visit(stmt);
-        for block in stmt.kind.blocks() {
-            statements(block, visit);
-        }
-    }
-}
-
 /// The kinds of statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
@@ -354,36 +344,6 @@ pub enum StmtKind {
     PushEvent { event: EventId, from: Place },
     /// Ends a parser with a counted drop.
     Drop,
-}
-
-impl StmtKind {
-    /// The blocks inside a statement.
-    #[must_use]
-    pub fn blocks(&self) -> [&[Stmt]; 2] {
-        match self {
-            StmtKind::If(_, then, otherwise) => [then, otherwise],
-            StmtKind::For { body, .. } => [body, &[]],
-            StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeId(..)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Emit(_)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::Extract { .. }
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. }
-            | StmtKind::Drop => [&[], &[]],
-        }
-    }
 }
 
 /// Operations on the built-in containers.

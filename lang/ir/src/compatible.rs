@@ -4,8 +4,9 @@
 //! Functions, chains and params may differ; so may what stands behind the shared rows at the end of
 //! a table that only functions use (structures, signals).
 
-use crate::body::{Instr, StmtKind, statements};
+use crate::body::{Instr, StmtKind};
 use crate::module::{Context, Module};
+use crate::visit::statements;
 
 impl Module {
     /// Whether this program can go on with the contexts, events and pending packets of another:

@@ -9,6 +9,7 @@
 //! * [`body`]: expressions, statements and instructions
 //! * [`module`]: events, contexts, chains, blueprints, parsers: the whole program
 //! * [`offload`]: what a segmenting device may do in a program's place
+//! * [`visit`]: the one walk over functions
 //! * [`abi`]: views, events and instruction records as bytes
 //!
 //! Invariant: this crate knows no runtime crate, performs no I/O and has no clock.
@@ -22,8 +23,10 @@ mod compatible;
 pub mod module;
 pub mod offload;
 pub mod ty;
+pub mod visit;
 
 pub use body::*;
 pub use module::*;
 pub use offload::*;
 pub use ty::*;
+pub use visit::statements;

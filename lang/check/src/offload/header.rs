@@ -1,8 +1,8 @@
 //! Where the fields of a header lie, and what of it depends on the packet.
 
-use hawser_ir::{Blueprint, Expr, Fill, Hindrance, Module, Span, WireFact, WireField};
+use hawser_ir::{Blueprint, Expr, Fill, Hindrance, Module, Span, WireField};
 
-use super::reads::{self, Read};
+use super::reads;
 
 /// What fills a run of bits at a fixed place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,12 +162,7 @@ fn depends(value: &Expr, varying: &[u32]) -> Option<&'static str> {
     if reads::of_blueprint(value, |place| varying.contains(&place.offset)) {
         return Some("follows a field that changes");
     }
-    let mut has_len = false;
-    reads::reads(value, &mut |read| match read {
-        Read::Fact(WireFact::TotalLen | WireFact::DataLen) => has_len = true,
-        Read::Fact(WireFact::HeaderLen) | Read::Place(_) => {}
-    });
-    has_len.then_some("follows the payload's length")
+    reads::payload_len(value).then_some("follows the payload's length")
 }
 
 fn name_of(field: &WireField) -> Option<&str> {

@@ -1,5 +1,6 @@
 //! `wire_build_X`: one packet's header of a `pkt_gen`, after the segmentation rules.
 
+use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Base, BlueprintId, FuncId, Instr, Place, RuleId, Stmt, StmtKind, Ty};
 
 use super::Image;
@@ -7,7 +8,6 @@ use super::format::{checksums, crc, protocol, trailer_len};
 use crate::emitter::Emitter;
 use crate::number::wrap;
 use crate::scope::{At, Scope};
-use crate::walk::{self, Use, Visitor};
 
 impl Emitter<'_> {
     /// Prints `wire_build_X`: applies the rules to the image, then writes its header.
@@ -180,7 +180,7 @@ impl Emitter<'_> {
         let mut read = Read::default();
         for rule in rules.iter().map(|rule| &module.seg_rules[rule.0 as usize]) {
             for value in [&rule.only, &rule.first, &rule.mid, &rule.last] {
-                walk::expr(&mut read, value);
+                visit::visit_expr(&mut read, value);
             }
         }
         if read.more {
@@ -251,18 +251,13 @@ impl Emitter<'_> {
 
 /// The rules of each instruction that sends a blueprint.
 fn rule_lists(body: &[Stmt], id: BlueprintId, found: &mut Vec<Vec<RuleId>>) {
-    for stmt in body {
-        if let StmtKind::Emit(Instr::PktGen { blueprint, rules, .. }) = &stmt.kind {
-            if *blueprint == id {
-                found.push(rules.iter().map(|(rule, _)| *rule).collect());
-            }
-        } else if let StmtKind::If(_, then, otherwise) = &stmt.kind {
-            rule_lists(then, id, found);
-            rule_lists(otherwise, id, found);
-        } else if let StmtKind::For { body, .. } = &stmt.kind {
-            rule_lists(body, id, found);
+    hawser_ir::statements(body, &mut |stmt| {
+        if let StmtKind::Emit(Instr::PktGen { blueprint, rules, .. }) = &stmt.kind
+            && *blueprint == id
+        {
+            found.push(rules.iter().map(|(rule, _)| *rule).collect());
         }
-    }
+    });
 }
 
 /// What rules read of the previous packet's image.
@@ -273,8 +268,8 @@ struct Read {
     more: bool,
 }
 
-impl Visitor for Read {
-    fn place(&mut self, place: &Place, _: Use) {
+impl Visitor<'_> for Read {
+    fn place(&mut self, place: &Place, _: Access) {
         if place.base != Base::Blueprint {
             return;
         }

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use hawser_ir::{Arg, Base, FuncId, Place, StmtKind};
+use hawser_ir::visit::{self, Access, Visitor};
+use hawser_ir::{Base, Place, StmtKind};
 
 use crate::emitter::Emitter;
 use crate::scope::Scope;
-use crate::walk::{self, Use, Visitor};
 
 /// Gaps of fewer bytes than this are cleared together with what stands between them.
 const NEAR: u32 = 8;
@@ -49,7 +49,7 @@ impl Emitter<'_> {
                 set: &set,
                 found: false,
             };
-            walk::whole(&mut reads, stmt);
+            visit::visit_block(&mut reads, std::slice::from_ref(stmt));
             if reads.found {
                 break;
             }
@@ -89,8 +89,8 @@ struct Reads<'a> {
     found: bool,
 }
 
-impl Visitor for Reads<'_> {
-    fn place(&mut self, place: &Place, how: Use) {
+impl Visitor<'_> for Reads<'_> {
+    fn place(&mut self, place: &Place, access: Access) {
         if place.base != Base::Local || !self.event.contains(&place.offset) {
             return;
         }
@@ -98,15 +98,11 @@ impl Visitor for Reads<'_> {
         let part = self.set.range(..=at).next_back();
         let is_set = part.is_some_and(|(_, to)| at < *to);
         let is_whole = place.steps.is_empty();
-        self.found |= !is_whole || (how == Use::Read && !(is_set && place.ty.is_scalar()));
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.found |= place.base == Base::Local && self.event.contains(&place.offset);
-            }
-        }
+        self.found |= match access {
+            Access::Write => !is_whole,
+            Access::Read | Access::Update => !is_whole || !(is_set && place.ty.is_scalar()),
+            Access::Reference => true,
+        };
     }
 }
 

@@ -136,41 +136,15 @@ struct Used {
 
 impl Used {
     fn by(&mut self, body: &[Stmt]) {
-        for stmt in body {
-            match &stmt.kind {
-                StmtKind::If(_, then, otherwise) => {
-                    self.by(then);
-                    self.by(otherwise);
+        hawser_ir::statements(body, &mut |stmt| {
+            if let StmtKind::Extract { blueprint, dst, .. } = &stmt.kind {
+                self.read.insert((*blueprint, Image::There));
+                if !dst.steps.is_empty() {
+                    self.read.insert((*blueprint, Image::Absent));
                 }
-                StmtKind::For { body, .. } => self.by(body),
-                StmtKind::Extract { blueprint, dst, .. } => {
-                    self.read.insert((*blueprint, Image::There));
-                    if !dst.steps.is_empty() {
-                        self.read.insert((*blueprint, Image::Absent));
-                    }
-                }
-                StmtKind::Emit(Instr::PktGen { blueprint, .. }) => {
-                    self.sent.insert(*blueprint);
-                }
-                StmtKind::Emit(_)
-                | StmtKind::Store(..)
-                | StmtKind::Copy(..)
-                | StmtKind::Init(_)
-                | StmtKind::MakeId(..)
-                | StmtKind::MakeData { .. }
-                | StmtKind::MakeIpv4(..)
-                | StmtKind::Container { .. }
-                | StmtKind::Break
-                | StmtKind::Continue
-                | StmtKind::Return(_)
-                | StmtKind::Call(..)
-                | StmtKind::Done
-                | StmtKind::Refuse(_)
-                | StmtKind::Assert(..)
-                | StmtKind::SetIds { .. }
-                | StmtKind::PushEvent { .. }
-                | StmtKind::Drop => {}
+            } else if let StmtKind::Emit(Instr::PktGen { blueprint, .. }) = &stmt.kind {
+                self.sent.insert(*blueprint);
             }
-        }
+        });
     }
 }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{
     Arg, Base, BlueprintId, Expr, ExprKind, Func, FuncId, Index, Place, Query, Step, Stmt, StmtKind, Ty,
 };
@@ -12,7 +13,6 @@ use super::usual::TAGS;
 use crate::analysis::Summary;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
-use crate::walk::{self, Use, Visitor};
 
 impl Emitter<'_> {
     /// The variable that is put together where its event goes, by its index: that of a parser which
@@ -42,16 +42,12 @@ impl Emitter<'_> {
                 .find(|declared| declared.local == index);
             here.is_some_and(|here| !here.set_whole || matches!(stmt.kind, StmtKind::Init(_)))
         };
-        let mut later = Mentions {
-            start: local.offset,
-            end: local.offset + local.size.max(1),
-            found: false,
-        };
-        walk::block(&mut later, &func.body[pushed + 1..]);
+        let part = local.offset..local.offset + local.size.max(1);
+        let mentioned_later = is_mentioned(&func.body[pushed + 1..], &part);
         let whole = self.layout().size(&from.ty) == local.size
             && self.zero(&local.ty) == "{0}"
             && !self.has_defaults(&local.ty);
-        (whole && !later.found && func.body[..=pushed].iter().any(declared)).then_some(index)
+        (whole && !mentioned_later && func.body[..=pushed].iter().any(declared)).then_some(index)
     }
 
     /// Prints `flow_id a(…), b(…); set_flow_id(e, a, b);` with the ids made where they go, for an event
@@ -79,19 +75,13 @@ impl Emitter<'_> {
         let module = self.module;
         let whole = &module.funcs[body.0 as usize].body;
         let twice = ids.iter().all(|id| {
-            let mut count = Count {
-                place: id,
-                mentions: 0,
-            };
-            walk::block(&mut count, whole);
-            id.base == Base::Local && id.steps.is_empty() && count.mentions == 2
+            let mut mentions = 0;
+            visit::places(whole, |place, _| {
+                mentions += usize::from(place.base == id.base && place.offset == id.offset);
+            });
+            id.base == Base::Local && id.steps.is_empty() && mentions == 2
         });
-        let mut header = Mentions {
-            start: event.offset,
-            end: event.offset + event.size,
-            found: false,
-        };
-        walk::block(&mut header, &stmts[..made]);
+        let names_event = is_mentioned(&stmts[..made], &(event.offset..event.offset + event.size));
         // The event itself may begin here; whatever else does is declared in the usual way.
         let begun: Vec<usize> = stmts[..=made]
             .iter()
@@ -100,7 +90,7 @@ impl Emitter<'_> {
             .collect();
         let is_id = |local: &usize| ids.iter().any(|id| id.offset == s.locals[*local].offset);
         let only_these = begun.iter().all(|local| *local == index || is_id(local));
-        if !same || !twice || header.found || !only_these {
+        if !same || !twice || names_event || !only_these {
             return 0;
         }
         if begun.contains(&index) {
@@ -134,10 +124,7 @@ impl Emitter<'_> {
 
     /// How many statements here and in what is called add an event.
     fn pushes(&self, body: &[Stmt]) -> usize {
-        let mut callees = Callees(Vec::new());
-        walk::block(&mut callees, body);
-        let called: usize = callees
-            .0
+        let called: usize = visit::callees(body)
             .iter()
             .map(|callee| self.pushes(&self.func(*callee).body))
             .sum();
@@ -165,7 +152,7 @@ impl Emitter<'_> {
             written: 0,
             asked: Vec::new(),
         };
-        walk::block(&mut uses, &self.module.funcs[body.0 as usize].body);
+        visit::visit_block(&mut uses, &self.module.funcs[body.0 as usize].body);
         let OptionUses {
             written, mut asked, ..
         } = uses;
@@ -227,55 +214,13 @@ fn own_pushes(body: &[Stmt]) -> usize {
     body.iter().map(of).sum()
 }
 
-/// How often a place, or a part of it, is mentioned.
-struct Count<'a> {
-    place: &'a Place,
-    mentions: usize,
-}
-
-impl Visitor for Count<'_> {
-    fn place(&mut self, place: &Place, _: Use) {
-        self.mentions += usize::from(place.base == self.place.base && place.offset == self.place.offset);
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.place(place, Use::Read);
-            }
-        }
-    }
-}
-
-struct Callees(Vec<FuncId>);
-
-impl Visitor for Callees {
-    fn place(&mut self, _: &Place, _: Use) {}
-
-    fn call(&mut self, func: FuncId, _: &[Arg]) {
-        self.0.push(func);
-    }
-}
-
-/// Whether a part of the frame is mentioned.
-struct Mentions {
-    start: u32,
-    end: u32,
-    found: bool,
-}
-
-impl Visitor for Mentions {
-    fn place(&mut self, place: &Place, _: Use) {
-        self.found |= place.base == Base::Local && (self.start..self.end).contains(&place.offset);
-    }
-
-    fn call(&mut self, _: FuncId, args: &[Arg]) {
-        for arg in args {
-            if let Arg::Ref(place) = arg {
-                self.place(place, Use::Read);
-            }
-        }
-    }
+/// Whether statements mention a part of the frame.
+fn is_mentioned(stmts: &[Stmt], part: &Range<u32>) -> bool {
+    let mut found = false;
+    visit::places(stmts, |place, _| {
+        found |= place.base == Base::Local && part.contains(&place.offset);
+    });
+    found
 }
 
 /// How often an image is written, and which of its options are asked for.
@@ -299,9 +244,9 @@ impl OptionUses<'_> {
     }
 }
 
-impl Visitor for OptionUses<'_> {
-    fn place(&mut self, place: &Place, how: Use) {
-        self.written += usize::from(how == Use::Write && self.concerns(place));
+impl Visitor<'_> for OptionUses<'_> {
+    fn place(&mut self, place: &Place, access: Access) {
+        self.written += usize::from(access.writes() && self.concerns(place));
         if let Some(Step {
             index: Index::Tag(tag),
             ..

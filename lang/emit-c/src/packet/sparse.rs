@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{
     Arg, Base, BlueprintId, Expr, ExprKind, Fill, FuncId, Module, Place, Query, Stmt, StmtKind, Ty, WireField,
 };
 
 use super::format::{computed, crc, inner, options, options_behind};
-use crate::walk::{self, Use, Visitor};
 
 /// By blueprint: the bytes of its image that are read, where not all of it counts.
 #[derive(Clone, Debug, Default)]
@@ -88,16 +88,11 @@ impl Sparse {
 /// Where a function extracts: what, to where, and whether it goes on without.
 fn extracts(body: &[Stmt]) -> Vec<(BlueprintId, Place, bool)> {
     let mut found = Vec::new();
-    for stmt in body {
+    hawser_ir::statements(body, &mut |stmt| {
         if let StmtKind::Extract { blueprint, dst, ok } = &stmt.kind {
             found.push((*blueprint, dst.clone(), ok.is_some()));
-        } else if let StmtKind::If(_, then, otherwise) = &stmt.kind {
-            found.extend(extracts(then));
-            found.extend(extracts(otherwise));
-        } else if let StmtKind::For { body, .. } = &stmt.kind {
-            found.extend(extracts(body));
         }
-    }
+    });
     found
 }
 
@@ -118,7 +113,7 @@ fn reads(module: &Module, func: FuncId, id: BlueprintId, dst: &Place) -> Option<
         asked: None,
         found: Some(BTreeSet::new()),
     };
-    walk::block(&mut visit, &module.funcs[func.0 as usize].body);
+    visit::visit_block(&mut visit, &module.funcs[func.0 as usize].body);
     visit.found
 }
 
@@ -138,12 +133,12 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     }
     for (field, expr) in computed(blueprint) {
         needs.0.insert(field.offset);
-        walk::expr(&mut needs, expr);
+        visit::visit_expr(&mut needs, expr);
     }
     if let Some((list, ..)) = options(blueprint)
         && let Some(len) = &module.opt_list(list).len
     {
-        walk::expr(&mut needs, len);
+        visit::visit_expr(&mut needs, len);
     }
     needs.0.extend(crc(blueprint).map(|crc| crc.offset));
     needs.0
@@ -151,14 +146,12 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
 
 struct Own(BTreeSet<u32>);
 
-impl Visitor for Own {
-    fn place(&mut self, place: &Place, _: Use) {
+impl Visitor<'_> for Own {
+    fn place(&mut self, place: &Place, _: Access) {
         if place.base == Base::Blueprint {
             self.0.insert(place.offset);
         }
     }
-
-    fn call(&mut self, _: FuncId, _: &[Arg]) {}
 }
 
 /// Gathers what is read of an image in a variable, or behind a parameter.
@@ -183,9 +176,9 @@ impl Reads<'_> {
     }
 }
 
-impl Visitor for Reads<'_> {
-    fn place(&mut self, place: &Place, how: Use) {
-        let Some(offset) = self.offset(place).filter(|_| how == Use::Read) else {
+impl Visitor<'_> for Reads<'_> {
+    fn place(&mut self, place: &Place, access: Access) {
+        let Some(offset) = self.offset(place).filter(|_| access.reads()) else {
             return;
         };
         let in_list = offset == self.list_at && !place.steps.is_empty();
@@ -227,7 +220,7 @@ impl Visitor for Reads<'_> {
                 found: self.found.take(),
                 ..*self
             };
-            walk::block(&mut inside, &module.funcs[func.0 as usize].body);
+            visit::visit_block(&mut inside, &module.funcs[func.0 as usize].body);
             self.found = inside.found;
         }
     }

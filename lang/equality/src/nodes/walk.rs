@@ -1,12 +1,13 @@
-//! A walk over a module that counts its nodes by name.
+//! Counts the nodes of a module by name.
 //!
 //! Matches are exhaustive: a new node does not compile until it has a name here.
 
 use std::collections::BTreeSet;
 
+use hawser_ir::visit::{Access, Visitor, visit_block, visit_expr};
 use hawser_ir::{
-    Arg, Base, BinOp, ContainerOp, Expr, ExprKind, Fill, FuncId, IdPart, Index, Instr, Module, Operand,
-    Place, Query, Stmt, StmtKind, Ty, WireFact, WireField,
+    Arg, Base, ContainerOp, Expr, ExprKind, Fill, FuncId, IdPart, Index, Instr, Module, Place, Query, Stmt,
+    StmtKind, Ty, WireFact, WireField,
 };
 
 use crate::coverage::Coverage;
@@ -34,7 +35,7 @@ impl Walk<'_> {
         let processors = module.chains.iter().flat_map(|chain| &chain.processors);
         processors
             .flat_map(|processor| &processor.args)
-            .for_each(|place| self.place(place));
+            .for_each(|place| self.place(place, Access::Reference));
         module
             .parsers
             .iter()
@@ -47,11 +48,11 @@ impl Walk<'_> {
             self.coverage.count("module seg rule");
             [&rule.first, &rule.mid, &rule.last, &rule.only]
                 .into_iter()
-                .for_each(|e| self.expr(e));
+                .for_each(|e| visit_expr(self, e));
         }
         for (invariant, _) in module.contexts.iter().flat_map(|context| &context.invariants) {
             self.coverage.count("module invariant");
-            self.expr(invariant);
+            visit_expr(self, invariant);
         }
         for field in module
             .blueprints
@@ -64,7 +65,7 @@ impl Walk<'_> {
             .opt_lists
             .iter()
             .filter_map(|list| list.len.as_ref())
-            .for_each(|len| self.expr(len));
+            .for_each(|len| visit_expr(self, len));
     }
 
     fn wire_field(&mut self, field: &WireField) {
@@ -75,7 +76,7 @@ impl Walk<'_> {
                     None => {}
                     Some(Fill::Value(value)) => {
                         self.coverage.count("fill Value");
-                        self.expr(value);
+                        visit_expr(self, value);
                     }
                     Some(Fill::HeaderWords) => self.coverage.count("fill HeaderWords"),
                     Some(Fill::Checksum16 { .. }) => self.coverage.count("fill Checksum16"),
@@ -86,7 +87,7 @@ impl Walk<'_> {
             WireField::Bytes { .. } => self.coverage.count("wire Bytes"),
             WireField::Nested { when, .. } => {
                 self.coverage.count("wire Nested");
-                when.iter().for_each(|when| self.expr(when));
+                when.iter().for_each(|when| visit_expr(self, when));
             }
             WireField::Options { .. } => self.coverage.count("wire Options"),
             WireField::Repeat { .. } => self.coverage.count("wire Repeat"),
@@ -95,438 +96,187 @@ impl Walk<'_> {
 
     fn function(&mut self, func: FuncId) {
         if self.seen.insert(func) {
-            self.block(&self.module.funcs[func.0 as usize].body);
+            visit_block(self, &self.module.funcs[func.0 as usize].body);
         }
     }
 
-    fn block(&mut self, stmts: &[Stmt]) {
-        stmts.iter().for_each(|stmt| self.stmt(&stmt.kind));
+    fn id_parts(&mut self, parts: &[IdPart]) {
+        for part in parts {
+            self.coverage.count(match part {
+                IdPart::Scalar(..) => "id part Scalar",
+                IdPart::Bytes(_) => "id part Bytes",
+            });
+        }
     }
+}
 
-    fn stmt(&mut self, stmt: &StmtKind) {
-        let name = match stmt {
-            StmtKind::Store(place, value) => {
-                self.place(place);
-                self.expr(value);
-                "Store"
-            }
-            StmtKind::Copy(to, from) => {
-                self.place(to);
-                self.place(from);
-                "Copy"
-            }
-            StmtKind::Init(place) => {
-                self.place(place);
-                "Init"
-            }
-            StmtKind::MakeId(place, parts) => {
-                self.place(place);
-                self.parts(parts);
+impl Visitor<'_> for Walk<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        let name = match &stmt.kind {
+            StmtKind::Store(..) => "Store",
+            StmtKind::Copy(..) => "Copy",
+            StmtKind::Init(_) => "Init",
+            StmtKind::MakeId(_, parts) => {
+                self.id_parts(parts);
                 "MakeId"
             }
-            StmtKind::MakeData {
-                dst,
-                uid,
-                off,
-                len,
-                seg_size,
-            } => {
-                [dst, uid].into_iter().for_each(|p| self.place(p));
-                [off, len, seg_size].into_iter().for_each(|e| self.expr(e));
-                "MakeData"
-            }
-            StmtKind::MakeIpv4(place, value) => {
-                self.place(place);
-                self.expr(value);
-                "MakeIpv4"
-            }
-            StmtKind::Container { op, ok } => {
-                self.container(op);
-                ok.iter().for_each(|ok| self.place(ok));
+            StmtKind::MakeData { .. } => "MakeData",
+            StmtKind::MakeIpv4(..) => "MakeIpv4",
+            StmtKind::Container { op, .. } => {
+                self.coverage.count(format!("container {}", container(op)));
                 "Container"
             }
-            StmtKind::If(condition, then, otherwise) => {
-                self.expr(condition);
-                self.block(then);
-                self.block(otherwise);
-                "If"
-            }
-            StmtKind::For {
-                var, from, to, body, ..
-            } => {
-                self.place(var);
-                self.expr(from);
-                self.expr(to);
-                self.block(body);
-                "For"
-            }
+            StmtKind::If(..) => "If",
+            StmtKind::For { .. } => "For",
             StmtKind::Break => "Break",
             StmtKind::Continue => "Continue",
-            StmtKind::Return(value) => {
-                value.iter().for_each(|value| self.expr(value));
-                "Return"
-            }
-            StmtKind::Call(func, args) => {
-                self.call(*func, args);
-                "Call"
-            }
+            StmtKind::Return(_) => "Return",
+            StmtKind::Call(..) => "Call",
             StmtKind::Emit(instr) => {
-                self.instr(instr);
+                self.coverage.count(format!("instr {}", instruction(instr)));
                 "Emit"
             }
             StmtKind::Done => "Done",
-            StmtKind::Refuse(code) => {
-                self.expr(code);
-                "Refuse"
-            }
-            StmtKind::Assert(condition, _) => {
-                self.expr(condition);
-                "Assert"
-            }
-            StmtKind::Extract { dst, ok, .. } => {
-                self.place(dst);
-                ok.iter().for_each(|ok| self.place(ok));
-                "Extract"
-            }
-            StmtKind::SetIds { event, ids } => {
-                self.place(event);
-                ids.iter().for_each(|id| self.place(id));
-                "SetIds"
-            }
-            StmtKind::PushEvent { from, .. } => {
-                self.place(from);
-                "PushEvent"
-            }
+            StmtKind::Refuse(_) => "Refuse",
+            StmtKind::Assert(..) => "Assert",
+            StmtKind::Extract { .. } => "Extract",
+            StmtKind::SetIds { .. } => "SetIds",
+            StmtKind::PushEvent { .. } => "PushEvent",
             StmtKind::Drop => "Drop",
         };
         self.coverage.count(format!("stmt {name}"));
-    }
-
-    fn container(&mut self, op: &ContainerOp) {
-        let (name, place) = match op {
-            ContainerOp::PushBack(place, operand) => {
-                self.operand(operand);
-                ("PushBack", place)
-            }
-            ContainerOp::PopFront(place, to) => {
-                to.iter().for_each(|to| self.place(to));
-                ("PopFront", place)
-            }
-            ContainerOp::Clear(place) => ("Clear", place),
-            ContainerOp::Put(place, operand) => {
-                self.operand(operand);
-                ("Put", place)
-            }
-            ContainerOp::Remove(place, key) => {
-                self.expr(key);
-                ("Remove", place)
-            }
-            ContainerOp::WindowSet(place, a, b) => {
-                self.expr(a);
-                self.expr(b);
-                ("WindowSet", place)
-            }
-            ContainerOp::WindowUnset(place, a, b) => {
-                self.expr(a);
-                self.expr(b);
-                ("WindowUnset", place)
-            }
-            ContainerOp::WindowSlide(place, to) => {
-                self.expr(to);
-                ("WindowSlide", place)
-            }
-            ContainerOp::OptionAdd(place, _, from) => {
-                self.place(from);
-                ("OptionAdd", place)
-            }
-        };
-        self.place(place);
-        self.coverage.count(format!("container {name}"));
-    }
-
-    fn operand(&mut self, operand: &Operand) {
-        match operand {
-            Operand::Value(value) => self.expr(value),
-            Operand::Ref(place) => self.place(place),
-        }
-    }
-
-    fn call(&mut self, func: FuncId, args: &[Arg]) {
-        for arg in args {
-            match arg {
-                Arg::Value(value) => self.expr(value),
-                Arg::Ref(place) => self.place(place),
-            }
-        }
-        self.function(func);
-    }
-
-    fn parts(&mut self, parts: &[IdPart]) {
-        for part in parts {
-            match part {
-                IdPart::Scalar(value, _) => {
-                    self.coverage.count("id part Scalar");
-                    self.expr(value);
-                }
-                IdPart::Bytes(place) => {
-                    self.coverage.count("id part Bytes");
-                    self.place(place);
-                }
-            }
-        }
-    }
-
-    fn place(&mut self, place: &Place) {
-        let base = match place.base {
-            Base::Local => "local",
-            Base::Ref(_) => "ref",
-            Base::Event => "event",
-            Base::Keyed => "keyed",
-            Base::Fresh => "fresh",
-            Base::Global(_) => "global",
-            Base::Scratch => "scratch",
-            Base::Blueprint => "blueprint",
-        };
-        self.coverage.count(format!("base {base}"));
-        for step in &place.steps {
-            match &step.index {
-                Index::At(index) => {
-                    self.coverage.count("index At");
-                    self.expr(index);
-                }
-                Index::Tag(_) => self.coverage.count("index Tag"),
-                Index::Key(key, _) => {
-                    self.coverage.count("index Key");
-                    self.expr(key);
-                }
-            }
-        }
     }
 
     fn expr(&mut self, expr: &Expr) {
         let name = match &expr.kind {
             ExprKind::Const(_) => "Const",
             ExprKind::Param(_) => "Param",
-            ExprKind::Load(place) => {
-                self.place(place);
-                "Load"
-            }
-            ExprKind::Cast(inner) => {
-                self.expr(inner);
-                "Cast"
-            }
-            ExprKind::Binary(op, a, b) => {
-                self.binary(*op, a, b);
+            ExprKind::Load(_) => "Load",
+            ExprKind::Cast(_) => "Cast",
+            ExprKind::Binary(op, a, _) => {
+                self.coverage.count(format!("binary {op:?}"));
+                self.coverage.count(format!("computed {}", class(&a.ty)));
                 "Binary"
             }
-            ExprKind::Compare(op, a, b) => {
+            ExprKind::Compare(op, a, _) => {
                 self.coverage.count(format!("compare {op:?}"));
                 self.coverage.count(format!("compared {}", class(&a.ty)));
-                self.expr(a);
-                self.expr(b);
                 "Compare"
             }
-            ExprKind::Unary(op, a) => {
+            ExprKind::Unary(op, _) => {
                 self.coverage.count(format!("unary {op:?}"));
-                self.expr(a);
                 "Unary"
             }
-            ExprKind::And(a, b) => {
-                self.expr(a);
-                self.expr(b);
-                "And"
-            }
-            ExprKind::Or(a, b) => {
-                self.expr(a);
-                self.expr(b);
-                "Or"
-            }
-            ExprKind::Select(condition, a, b) => {
-                [condition, a, b].into_iter().for_each(|e| self.expr(e));
-                "Select"
-            }
-            ExprKind::Builtin(function, args) => {
+            ExprKind::And(..) => "And",
+            ExprKind::Or(..) => "Or",
+            ExprKind::Select(..) => "Select",
+            ExprKind::Builtin(function, _) => {
                 self.coverage.count(format!("builtin {function:?}"));
-                args.iter().for_each(|e| self.expr(e));
                 "Builtin"
             }
-            ExprKind::SameBytes(a, b) => {
-                self.place(a);
-                self.place(b);
-                "SameBytes"
-            }
-            ExprKind::IsZero(place) => {
-                self.place(place);
-                "IsZero"
-            }
-            ExprKind::Query(query) => {
-                self.query(query);
+            ExprKind::SameBytes(..) => "SameBytes",
+            ExprKind::IsZero(_) => "IsZero",
+            ExprKind::Query(asked) => {
+                self.coverage.count(format!("query {}", query(asked)));
                 "Query"
             }
-            ExprKind::KeyedHash(keys, parts) => {
-                keys.iter().for_each(|e| self.expr(e));
-                self.parts(parts);
+            ExprKind::KeyedHash(_, parts) => {
+                self.id_parts(parts);
                 "KeyedHash"
             }
-            ExprKind::Call(func, args) => {
-                self.call(*func, args);
-                "Call"
-            }
+            ExprKind::Call(..) => "Call",
             ExprKind::RuleArg(_) => "RuleArg",
             ExprKind::Wanted(_) => "Wanted",
             ExprKind::Wire(fact) => {
-                let fact = match fact {
-                    WireFact::TotalLen => "TotalLen",
-                    WireFact::HeaderLen => "HeaderLen",
-                    WireFact::DataLen => "DataLen",
-                };
-                self.coverage.count(format!("wire fact {fact}"));
+                self.coverage.count(match fact {
+                    WireFact::TotalLen => "wire fact TotalLen",
+                    WireFact::HeaderLen => "wire fact HeaderLen",
+                    WireFact::DataLen => "wire fact DataLen",
+                });
                 "Wire"
             }
         };
         self.coverage.count(format!("expr {name}"));
     }
 
-    fn binary(&mut self, op: BinOp, a: &Expr, b: &Expr) {
-        self.coverage.count(format!("binary {op:?}"));
-        self.coverage.count(format!("computed {}", class(&a.ty)));
-        self.expr(a);
-        self.expr(b);
+    fn place(&mut self, place: &Place, _: Access) {
+        self.coverage.count(match place.base {
+            Base::Local => "base local",
+            Base::Ref(_) => "base ref",
+            Base::Event => "base event",
+            Base::Keyed => "base keyed",
+            Base::Fresh => "base fresh",
+            Base::Global(_) => "base global",
+            Base::Scratch => "base scratch",
+            Base::Blueprint => "base blueprint",
+        });
+        for step in &place.steps {
+            self.coverage.count(match &step.index {
+                Index::At(_) => "index At",
+                Index::Tag(_) => "index Tag",
+                Index::Key(..) => "index Key",
+            });
+        }
     }
 
-    fn query(&mut self, query: &Query) {
-        let (name, place) = match query {
-            Query::Len(place) => ("Len", place),
-            Query::HasTag(place, _) => ("HasTag", place),
-            Query::HasKey(place, key) => {
-                self.expr(key);
-                ("HasKey", place)
-            }
-            Query::FirstFrom(place, values) => {
-                values.iter().for_each(|e| self.expr(e));
-                ("FirstFrom", place)
-            }
-            Query::WindowHead(place) => ("WindowHead", place),
-            Query::WindowIsSet(place, x) => {
-                self.expr(x);
-                ("WindowIsSet", place)
-            }
-            Query::WindowFirstSet(place, x) => {
-                self.expr(x);
-                ("WindowFirstSet", place)
-            }
-            Query::WindowFirstUnset(place, x) => {
-                self.expr(x);
-                ("WindowFirstUnset", place)
-            }
-            Query::WindowRunFrom(place, i) => {
-                self.expr(i);
-                ("WindowRunFrom", place)
-            }
-            Query::WindowRunTo(place, i) => {
-                self.expr(i);
-                ("WindowRunTo", place)
-            }
-        };
-        self.place(place);
-        self.coverage.count(format!("query {name}"));
+    fn call(&mut self, func: FuncId, _: &[Arg]) {
+        self.function(func);
     }
+}
 
-    fn instr(&mut self, instr: &Instr) {
-        let name = match instr {
-            Instr::NewTxOrderedData { size, uid, addr } => {
-                self.unit(uid, &[size, addr]);
-                "NewTxOrderedData"
-            }
-            Instr::AddTxData { addr, len, uid } => {
-                self.unit(uid, &[addr, len]);
-                "AddTxData"
-            }
-            Instr::TxFlushAndNotify { uid, len } => {
-                self.unit(uid, &[len]);
-                "TxFlushAndNotify"
-            }
-            Instr::NewRxOrderedData { size, uid, addr, cap } => {
-                self.unit(uid, &[size, addr, cap]);
-                "NewRxOrderedData"
-            }
-            Instr::AddRxDataSeg { addr, len, uid, off } => {
-                self.unit(uid, &[addr, len, off]);
-                "AddRxDataSeg"
-            }
-            Instr::RxFlushAndNotify { uid, len, addr } => {
-                self.unit(uid, &[len, addr]);
-                "RxFlushAndNotify"
-            }
-            Instr::DelTxOrderedData { uid } => {
-                self.place(uid);
-                "DelTxOrderedData"
-            }
-            Instr::DelRxOrderedData { uid } => {
-                self.place(uid);
-                "DelRxOrderedData"
-            }
-            Instr::PktGen {
-                net, bp, rules, rank, ..
-            } => {
-                self.place(net);
-                self.place(bp);
-                rules.iter().flat_map(|(_, args)| args).for_each(|e| self.expr(e));
-                rank.iter().for_each(|e| self.expr(e));
-                "PktGen"
-            }
-            Instr::TimerStart { timer, dur, .. } => {
-                self.unit(timer, &[dur]);
-                "TimerStart"
-            }
-            Instr::TimerStop { timer, .. } => {
-                self.place(timer);
-                "TimerStop"
-            }
-            Instr::NewCtx { .. } => "NewCtx",
-            Instr::DelCtx { .. } => "DelCtx",
-            Instr::AddId { id } => {
-                self.place(id);
-                "AddId"
-            }
-            Instr::DropId { id } => {
-                self.place(id);
-                "DropId"
-            }
-            Instr::Notify { error, id, args, .. } => {
-                id.iter().for_each(|id| self.place(id));
-                error.iter().chain(args).for_each(|e| self.expr(e));
-                "Notify"
-            }
-            Instr::Raise { from, target, .. } => {
-                self.place(from);
-                target.iter().for_each(|target| self.place(target));
-                "Raise"
-            }
-            Instr::Signal { from, .. } => {
-                self.place(from);
-                "Signal"
-            }
-            Instr::SetQueueRate { rate, .. } => {
-                self.expr(rate);
-                "SetQueueRate"
-            }
-            Instr::SetQueuePrio { prio, .. } => {
-                self.expr(prio);
-                "SetQueuePrio"
-            }
-            Instr::QueueReset { .. } => "QueueReset",
-            Instr::Extern { args, .. } => {
-                args.iter().for_each(|e| self.expr(e));
-                "Extern"
-            }
-        };
-        self.coverage.count(format!("instr {name}"));
+fn container(op: &ContainerOp) -> &'static str {
+    match op {
+        ContainerOp::PushBack(..) => "PushBack",
+        ContainerOp::PopFront(..) => "PopFront",
+        ContainerOp::Clear(_) => "Clear",
+        ContainerOp::Put(..) => "Put",
+        ContainerOp::Remove(..) => "Remove",
+        ContainerOp::WindowSet(..) => "WindowSet",
+        ContainerOp::WindowUnset(..) => "WindowUnset",
+        ContainerOp::WindowSlide(..) => "WindowSlide",
+        ContainerOp::OptionAdd(..) => "OptionAdd",
     }
+}
 
-    fn unit(&mut self, place: &Place, values: &[&Expr]) {
-        self.place(place);
-        values.iter().for_each(|e| self.expr(e));
+fn query(query: &Query) -> &'static str {
+    match query {
+        Query::Len(_) => "Len",
+        Query::HasTag(..) => "HasTag",
+        Query::HasKey(..) => "HasKey",
+        Query::FirstFrom(..) => "FirstFrom",
+        Query::WindowHead(_) => "WindowHead",
+        Query::WindowIsSet(..) => "WindowIsSet",
+        Query::WindowFirstSet(..) => "WindowFirstSet",
+        Query::WindowFirstUnset(..) => "WindowFirstUnset",
+        Query::WindowRunFrom(..) => "WindowRunFrom",
+        Query::WindowRunTo(..) => "WindowRunTo",
+    }
+}
+
+fn instruction(instr: &Instr) -> &'static str {
+    match instr {
+        Instr::NewTxOrderedData { .. } => "NewTxOrderedData",
+        Instr::AddTxData { .. } => "AddTxData",
+        Instr::TxFlushAndNotify { .. } => "TxFlushAndNotify",
+        Instr::NewRxOrderedData { .. } => "NewRxOrderedData",
+        Instr::AddRxDataSeg { .. } => "AddRxDataSeg",
+        Instr::RxFlushAndNotify { .. } => "RxFlushAndNotify",
+        Instr::DelTxOrderedData { .. } => "DelTxOrderedData",
+        Instr::DelRxOrderedData { .. } => "DelRxOrderedData",
+        Instr::PktGen { .. } => "PktGen",
+        Instr::TimerStart { .. } => "TimerStart",
+        Instr::TimerStop { .. } => "TimerStop",
+        Instr::NewCtx { .. } => "NewCtx",
+        Instr::DelCtx { .. } => "DelCtx",
+        Instr::AddId { .. } => "AddId",
+        Instr::DropId { .. } => "DropId",
+        Instr::Notify { .. } => "Notify",
+        Instr::Raise { .. } => "Raise",
+        Instr::Signal { .. } => "Signal",
+        Instr::SetQueueRate { .. } => "SetQueueRate",
+        Instr::SetQueuePrio { .. } => "SetQueuePrio",
+        Instr::QueueReset { .. } => "QueueReset",
+        Instr::Extern { .. } => "Extern",
     }
 }
 
