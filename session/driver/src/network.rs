@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
-use futures_util::StreamExt;
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
-use rtnetlink::packet_route::address::{AddressAttribute, AddressMessage};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use rtnetlink::{MulticastGroup, new_multicast_connection};
+use hawser_net::host::netlink::interfaces::{self, AddressReport, LinkReport, Report};
+use hawser_net::host::netlink::{DATAGRAM, Request, messages};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use tokio::io::unix::AsyncFd;
 
 use super::document::{Interface, Kind};
 
@@ -42,8 +42,8 @@ pub struct Attachment {
 /// Interfaces and addresses, kept up to date.
 pub struct Network {
     links: Links,
-    messages: Box<dyn futures_util::Stream<Item = NetlinkMessage<RouteNetlinkMessage>> + Send + Unpin>,
-    task: tokio::task::JoinHandle<()>,
+    socket: AsyncFd<OwnedFd>,
+    datagram: Vec<u8>,
 }
 
 /// Links by index, and what became of them that was not told yet.
@@ -67,32 +67,51 @@ impl Network {
     /// # Errors
     /// No netlink socket could be had, or the kernel did not answer.
     pub async fn open() -> io::Result<Self> {
-        // What changes while the kernel tells what there is comes afterwards, and nothing is missed.
-        let groups = [
-            MulticastGroup::Link,
-            MulticastGroup::Ipv4Ifaddr,
-            MulticastGroup::Ipv6Ifaddr,
-        ];
-        let (connection, handle, messages) = new_multicast_connection(&groups)?;
-        let task = tokio::spawn(connection);
-        let messages = Box::new(messages.map(|(message, _)| message));
+        // What changes while the kernel lists what there is comes afterwards, and nothing is missed.
         let mut network = Self {
             links: Links::default(),
-            messages,
-            task,
+            socket: hawser_net::watch(interfaces::watch()?)?,
+            datagram: vec![0; DATAGRAM],
         };
-        let mut links = handle.link().get().execute();
-        while let Some(link) = links.next().await {
-            network.links.take_link(&link.map_err(io::Error::other)?, true);
-        }
-        let mut addresses = handle.address().get().execute();
-        while let Some(address) = addresses.next().await {
-            network
-                .links
-                .take_address(&address.map_err(io::Error::other)?, true);
-        }
+        network.list(interfaces::links(), 1).await?;
+        network.list(interfaces::addresses(), 2).await?;
         network.links.changes.clear();
         Ok(network)
+    }
+
+    /// Requests a list under a sequence number, and takes it with whatever else comes meanwhile.
+    async fn list(&mut self, request: Request, sequence: u32) -> io::Result<()> {
+        send(
+            self.socket.get_ref(),
+            &request.finish(sequence),
+            SendFlags::empty(),
+        )?;
+        loop {
+            let length = self.receive().await?;
+            let mut messages = messages(&self.datagram[..length]);
+            let outcome = messages.find_map(|message| {
+                self.links.take(Report::read(message));
+                message.outcome().filter(|_| message.sequence == sequence)
+            });
+            if let Some(outcome) = outcome {
+                return outcome;
+            }
+        }
+    }
+
+    /// Waits for a datagram of the kernel's; its length.
+    async fn receive(&mut self) -> io::Result<usize> {
+        loop {
+            let mut ready = self.socket.readable().await?;
+            let datagram = &mut self.datagram;
+            let received = ready.try_io(|socket| {
+                let (length, _) = recv(socket.get_ref(), &mut **datagram, RecvFlags::empty())?;
+                Ok(length)
+            });
+            if let Ok(received) = received {
+                return received;
+            }
+        }
     }
 
     /// The interfaces that there are.
@@ -146,49 +165,44 @@ impl Network {
             if let Some(change) = self.links.changes.pop_front() {
                 return Some(change);
             }
-            let message = self.messages.next().await?;
-            let NetlinkPayload::InnerMessage(message) = message.payload else {
-                continue;
-            };
-            match message {
-                RouteNetlinkMessage::NewLink(link) => self.links.take_link(&link, true),
-                RouteNetlinkMessage::DelLink(link) => self.links.take_link(&link, false),
-                RouteNetlinkMessage::NewAddress(address) => self.links.take_address(&address, true),
-                RouteNetlinkMessage::DelAddress(address) => self.links.take_address(&address, false),
-                _ => {}
+            match self.receive().await {
+                Ok(length) => messages(&self.datagram[..length])
+                    .for_each(|message| self.links.take(Report::read(message))),
+                // Reports were lost, as more came than the socket holds.
+                Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {}
+                Err(_) => return None,
             }
         }
     }
 }
 
 impl Links {
-    fn take_link(&mut self, message: &LinkMessage, exists: bool) {
-        // Bridges tell of their ports in the same words: one that leaves its bridge is not gone.
-        if message.header.interface_family == AddressFamily::Bridge {
+    fn take(&mut self, report: Option<Report>) {
+        match report {
+            Some(Report::Link(link)) => self.take_link(link),
+            Some(Report::Address(address)) => self.take_address(&address),
+            None => {}
+        }
+    }
+
+    fn take_link(&mut self, report: LinkReport) {
+        // Bridges report their ports in the same form: one that leaves its bridge is not gone.
+        if report.of_bridge {
             return;
         }
-        let index = message.header.index;
-        if !exists {
+        let LinkReport { index, is_up, .. } = report;
+        if !report.exists {
             let gone = self.known.remove(&index).map(|link| Change::Down(link.name));
             return self.changes.extend(gone);
         }
-        let name = message.attributes.iter().find_map(|attribute| match attribute {
-            LinkAttribute::IfName(name) => Some(name.clone()),
-            _ => None,
-        });
-        let Some(name) = name else { return };
-        let is_up = message.header.flags.contains(LinkFlags::Up | LinkFlags::LowerUp);
+        let Some(name) = report.name else { return };
         let link = self.known.entry(index).or_insert_with(|| Link {
             name: name.clone(),
             is_up: false,
             mtu: None,
             addresses: BTreeSet::new(),
         });
-        let mtu = message.attributes.iter().find_map(|attribute| match attribute {
-            LinkAttribute::Mtu(mtu) => Some(*mtu),
-            _ => None,
-        });
-        link.mtu = mtu.or(link.mtu);
+        link.mtu = report.mtu.or(link.mtu);
         if link.name != name {
             // To whoever knows it by its name it is gone, and another one there.
             let before = std::mem::replace(&mut link.name, name.clone());
@@ -205,22 +219,13 @@ impl Links {
         }
     }
 
-    fn take_address(&mut self, message: &AddressMessage, exists: bool) {
-        let Some(link) = self.known.get_mut(&message.header.index) else {
+    fn take_address(&mut self, report: &AddressReport) {
+        let Some(link) = self.known.get_mut(&report.index) else {
             return;
         };
-        // Of a point-to-point link the local address is the one that is its own.
-        let local = message.attributes.iter().find_map(|attribute| match attribute {
-            AddressAttribute::Local(address) => Some(*address),
-            _ => None,
-        });
-        let any = message.attributes.iter().find_map(|attribute| match attribute {
-            AddressAttribute::Address(address) => Some(*address),
-            _ => None,
-        });
-        let Some(address) = local.or(any) else { return };
+        let address = report.address;
         let name = link.name.clone();
-        let change = if exists {
+        let change = if report.exists {
             link.addresses
                 .insert(address)
                 .then_some(Change::AddressAdded(name, address))
@@ -233,12 +238,6 @@ impl Links {
     }
 }
 
-impl Drop for Network {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 /// Whether the kernel speaks MPTCP.
 pub fn speaks_mptcp() -> bool {
     std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|enabled| enabled.trim() == "1")
@@ -248,45 +247,53 @@ pub fn speaks_mptcp() -> bool {
 mod tests {
     use super::*;
 
-    /// RTM_NEWLINK or RTM_DELLINK of link 7.
-    fn link(family: AddressFamily, name: &str, is_up: bool) -> LinkMessage {
-        let mut message = LinkMessage::default();
-        message.header.interface_family = family;
-        message.header.index = 7;
-        if is_up {
-            message.header.flags = LinkFlags::Up | LinkFlags::LowerUp;
+    /// A report of the interface 7 under a name.
+    fn link(name: &str, is_up: bool) -> LinkReport {
+        LinkReport {
+            index: 7,
+            exists: true,
+            of_bridge: false,
+            is_up,
+            name: Some(name.into()),
+            mtu: None,
         }
-        message.attributes.push(LinkAttribute::IfName(name.into()));
-        message
     }
 
-    fn told(links: &mut Links) -> Vec<Change> {
+    fn changes(links: &mut Links) -> Vec<Change> {
         links.changes.drain(..).collect()
     }
 
     #[test]
     fn a_link_that_leaves_its_bridge_is_not_gone() {
+        let of_bridge = |exists, is_up| LinkReport {
+            exists,
+            of_bridge: true,
+            ..link("eth0", is_up)
+        };
         let mut links = Links::default();
-        links.take_link(&link(AddressFamily::Unspec, "eth0", true), true);
-        assert_eq!(told(&mut links), [Change::Up("eth0".into())]);
-        links.take_link(&link(AddressFamily::Bridge, "eth0", true), true);
-        links.take_link(&link(AddressFamily::Bridge, "eth0", true), false);
-        assert_eq!(told(&mut links), []);
-        links.take_link(&link(AddressFamily::Unspec, "eth0", false), false);
-        assert_eq!(told(&mut links), [Change::Down("eth0".into())]);
+        links.take_link(link("eth0", true));
+        assert_eq!(changes(&mut links), [Change::Up("eth0".into())]);
+        links.take_link(of_bridge(true, true));
+        links.take_link(of_bridge(false, true));
+        assert_eq!(changes(&mut links), []);
+        links.take_link(LinkReport {
+            exists: false,
+            ..link("eth0", false)
+        });
+        assert_eq!(changes(&mut links), [Change::Down("eth0".into())]);
     }
 
     #[test]
     fn a_link_that_is_renamed_is_gone_under_its_old_name() {
         let mut links = Links::default();
-        links.take_link(&link(AddressFamily::Unspec, "wlan0", true), true);
-        told(&mut links);
-        links.take_link(&link(AddressFamily::Unspec, "wlp2s0", true), true);
+        links.take_link(link("wlan0", true));
+        changes(&mut links);
+        links.take_link(link("wlp2s0", true));
         assert_eq!(
-            told(&mut links),
+            changes(&mut links),
             [Change::Down("wlan0".into()), Change::Up("wlp2s0".into())]
         );
-        links.take_link(&link(AddressFamily::Unspec, "wlp2s0", false), true);
-        assert_eq!(told(&mut links), [Change::Down("wlp2s0".into())]);
+        links.take_link(link("wlp2s0", false));
+        assert_eq!(changes(&mut links), [Change::Down("wlp2s0".into())]);
     }
 }

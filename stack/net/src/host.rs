@@ -9,7 +9,7 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_host::netns::Netlink;
 
-pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, linux_tcp, netns};
+pub use hawser_host::{PacketOptions, PacketWire, TunOptions, TunWire, linux_tcp, netlink, netns};
 
 use crate::device::Device;
 use crate::endpoint::Endpoint;

@@ -3,6 +3,7 @@
 //! * [`TunWire`]: bare IP through a TUN device: for bulk, and where the stack has a subnet of its own
 //! * [`PacketWire`]: Ethernet through a packet socket on an existing interface
 //! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
+//! * [`netlink`]: requests to the kernel, and what it reports
 //! * [`peer`]: the kernel's end of a TUN device, for who plays a stack's peer
 //! * [`Clock`] tells the time
 //!
@@ -23,6 +24,7 @@ mod error;
 mod filter;
 #[allow(unsafe_code)] // It calls the system.
 pub mod linux_tcp;
+pub mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod peer;

@@ -6,7 +6,7 @@
 //!
 //! * `namespaces`: the network namespaces that there are, and a line to the kernel in each
 //! * `owners`: whose a socket is
-//! * `wire`, `state`: what is asked and answered
+//! * `wire`, `state`: requests and replies
 
 mod namespaces;
 mod owners;
@@ -14,12 +14,11 @@ mod state;
 mod wire;
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
-use rustix::net::{recv, sendto, socket_with};
+use hawser_host::netlink::{Message, Request, Socket};
+use rustix::net::AddressFamily;
 
 pub use namespaces::own_namespace;
 pub use owners::{Owners, Process};
@@ -27,13 +26,12 @@ pub use state::State;
 
 use crate::KernelError;
 use namespaces::Lines;
-use wire::Ask;
-pub(crate) use wire::{Part, parts};
+#[cfg(test)]
+pub(crate) use wire::SOCK_DIAG_BY_FAMILY;
+pub(crate) use wire::flow;
 
 /// The most flows whose addresses are remembered.
 const REMEMBERED: usize = 65_536;
-/// The kernel sends at most this much at a time (NLMSG_GOODSIZE, and what a dump may take).
-const ANSWER: usize = 32 * 1024;
 
 /// A TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,28 +60,38 @@ pub struct Diagnostics {
     lines: Lines,
     /// Which addresses in which namespace a cookie belongs to.
     known: HashMap<u64, (u64, SocketAddr, SocketAddr)>,
-    answer: Vec<u8>,
 }
 
 /// INET_DIAG in one network namespace.
 #[derive(Debug)]
 struct Line {
     namespace: u64,
-    socket: OwnedFd,
+    socket: Socket,
 }
 
 impl Line {
     /// In the calling thread's.
     fn open(namespace: u64) -> Result<Line, KernelError> {
-        let protocol = Some(netlink::SOCK_DIAG);
-        let socket = socket_with(
-            AddressFamily::NETLINK,
-            SocketType::DGRAM,
-            SocketFlags::CLOEXEC,
-            protocol,
-        );
-        let socket = socket.map_err(|error| KernelError::system("open INET_DIAG", error))?;
+        let socket =
+            Socket::open(wire::PROTOCOL).map_err(|error| KernelError::system("open INET_DIAG", error))?;
         Ok(Line { namespace, socket })
+    }
+
+    /// Gives `each` the flows that answer a request. That there are none is no error.
+    fn ask(&mut self, request: Request, mut each: impl FnMut(Flow)) -> Result<(), KernelError> {
+        let namespace = self.namespace;
+        self.exchange(request, |message| {
+            if let Some(flow) = flow(message) {
+                each(Flow { namespace, ..flow });
+            }
+        })
+    }
+
+    fn exchange(&mut self, request: Request, each: impl FnMut(Message<'_>)) -> Result<(), KernelError> {
+        match self.socket.exchange(request, each) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(|error| KernelError::system("ask INET_DIAG", error)),
+        }
     }
 }
 
@@ -97,7 +105,6 @@ impl Diagnostics {
         Ok(Self {
             lines: Lines::own(line),
             known: HashMap::new(),
-            answer: vec![0; ANSWER],
         })
     }
 
@@ -120,15 +127,9 @@ impl Diagnostics {
     pub fn flows(&mut self) -> Result<Vec<Flow>, KernelError> {
         let mut flows = Vec::new();
         self.lines.look();
-        for line in self.lines.all() {
+        for line in self.lines.all_mut() {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                ask(
-                    line,
-                    &mut self.answer,
-                    &Ask::all(family),
-                    |_| {},
-                    |flow| flows.push(flow),
-                )?;
+                line.ask(wire::all(family), |flow| flows.push(flow))?;
             }
         }
         self.known.clear();
@@ -159,17 +160,16 @@ impl Diagnostics {
             .ok_or(KernelError::NoFlow(cookie))
     }
 
-    /// What the kernel says of all connections, as it came.
+    /// The messages that describe all connections, as they came.
     #[cfg(test)]
-    pub(crate) fn heard(&mut self) -> Result<Vec<Vec<u8>>, KernelError> {
-        let mut heard = Vec::new();
-        for line in self.lines.all() {
+    pub(crate) fn messages(&mut self) -> Result<Vec<Vec<u8>>, KernelError> {
+        let mut all = Vec::new();
+        for line in self.lines.all_mut() {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
-                let keep = |answer: &[u8]| heard.push(answer.to_vec());
-                ask(line, &mut self.answer, &Ask::all(family), keep, |_| {})?;
+                line.exchange(wire::all(family), |message| all.push(message.body.to_vec()))?;
             }
         }
-        Ok(heard)
+        Ok(all)
     }
 
     /// The connection between two addresses, in the namespace in which this was opened.
@@ -186,49 +186,11 @@ impl Diagnostics {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Option<Flow>, KernelError> {
-        let Some(line) = self.lines.all().find(|line| line.namespace == namespace) else {
+        let Some(line) = self.lines.all_mut().find(|line| line.namespace == namespace) else {
             return Ok(None);
         };
         let mut found = None;
-        ask(
-            line,
-            &mut self.answer,
-            &Ask::one(local, remote),
-            |_| {},
-            |flow| found = Some(flow),
-        )?;
+        line.ask(wire::one(local, remote), |flow| found = Some(flow))?;
         Ok(found)
-    }
-}
-
-/// Asks in a namespace: `answer` is given what came, `each` the flows in it.
-fn ask(
-    line: &Line,
-    room: &mut [u8],
-    ask: &Ask,
-    mut answer: impl FnMut(&[u8]),
-    mut each: impl FnMut(Flow),
-) -> Result<(), KernelError> {
-    let failed = |error| KernelError::system("ask INET_DIAG", error);
-    let kernel = SocketAddrNetlink::new(0, 0);
-    sendto(&line.socket, ask.bytes(), SendFlags::empty(), &kernel).map_err(failed)?;
-    loop {
-        let (length, _) = recv(&line.socket, &mut *room, RecvFlags::empty()).map_err(failed)?;
-        let heard = room.get(..length).unwrap_or_default();
-        answer(heard);
-        for part in parts(heard) {
-            match part {
-                Part::Flow(flow) => each(Flow {
-                    namespace: line.namespace,
-                    ..*flow
-                }),
-                Part::End => return Ok(()),
-                Part::Error(error) if error == rustix::io::Errno::NOENT => return Ok(()),
-                Part::Error(error) => return Err(failed(error)),
-            }
-        }
-        if !ask.is_dump() {
-            return Ok(());
-        }
     }
 }

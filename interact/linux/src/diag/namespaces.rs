@@ -58,6 +58,10 @@ impl Lines {
         std::iter::once(&self.first).chain(&self.others)
     }
 
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Line> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
+    }
+
     /// Looks for others, now and whenever [`Lines::look`] finds that it was long ago.
     pub(super) fn follow(&mut self) {
         let begin = Instant::now();

@@ -1,6 +1,7 @@
 //! What an interface, and the queue in front of it, have counted.
 
-use super::message::{self, Message};
+use crate::netlink::{Attributes, Request, u32_at, u64_at};
+
 use super::{NamespaceError, Netlink};
 
 /// Bytes of `struct ifinfomsg` and of `struct tcmsg`.
@@ -51,12 +52,12 @@ impl Netlink {
     /// When there is no such interface.
     pub fn interface_counters(&mut self, name: &str) -> Result<InterfaceCounters, NamespaceError> {
         let mut read = || {
-            let mut message = Message::new(libc::RTM_GETLINK, 0);
-            message.put_link(self.index(name)?, 0, 0);
+            let mut request = Request::new(libc::RTM_GETLINK, 0);
+            request.put_link(self.index(name)?, 0, 0);
             let mut found = InterfaceCounters::default();
-            self.exchange(message, |answer| {
-                if let Some(body) = message::body(answer, libc::RTM_NEWLINK, LINK_HEADER)
-                    && let Some(bytes) = message::find(body, libc::IFLA_STATS64)
+            self.socket.exchange(request, |answer| {
+                if answer.kind == libc::RTM_NEWLINK
+                    && let Some(bytes) = answer.attributes(LINK_HEADER).find(libc::IFLA_STATS64)
                 {
                     found = InterfaceCounters::read(bytes);
                 }
@@ -73,18 +74,18 @@ impl Netlink {
     pub fn queue_counters(&mut self, name: &str) -> Result<QueueCounters, NamespaceError> {
         let mut read = || {
             // Unless an echo is asked for, the answer goes to those alone who listen to everything.
-            let mut message = Message::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO as u16);
-            message.put(&[0; 4]);
-            message.put(&self.index(name)?.to_ne_bytes());
-            message.put(&[0; 4]);
-            message.put(&ROOT.to_ne_bytes());
-            message.put(&[0; 4]);
+            let mut request = Request::new(libc::RTM_GETQDISC, libc::NLM_F_ECHO);
+            request.put(&[0; 4]);
+            request.put(&self.index(name)?.to_ne_bytes());
+            request.put(&[0; 4]);
+            request.put(&ROOT.to_ne_bytes());
+            request.put(&[0; 4]);
             let mut found = QueueCounters::default();
-            self.exchange(message, |answer| {
-                if let Some(body) = message::body(answer, libc::RTM_NEWQDISC, QUEUE_HEADER)
-                    && let Some(bytes) = message::find(body, STATISTICS)
+            self.socket.exchange(request, |answer| {
+                if answer.kind == libc::RTM_NEWQDISC
+                    && let Some(bytes) = answer.attributes(QUEUE_HEADER).find(STATISTICS)
                 {
-                    found = QueueCounters::read(bytes);
+                    found = QueueCounters::read(Attributes(bytes));
                 }
             })?;
             Ok(found)
@@ -109,9 +110,9 @@ impl InterfaceCounters {
 
 impl QueueCounters {
     /// From attributes: a `struct gnet_stats_basic` and a `struct gnet_stats_queue`.
-    fn read(bytes: &[u8]) -> QueueCounters {
-        let basic = message::find(bytes, BASIC).unwrap_or_default();
-        let queue = message::find(bytes, QUEUE).unwrap_or_default();
+    fn read(attributes: Attributes<'_>) -> QueueCounters {
+        let basic = attributes.find(BASIC).unwrap_or_default();
+        let queue = attributes.find(QUEUE).unwrap_or_default();
         QueueCounters {
             sent: short(basic, 8),
             sent_bytes: long(basic, 0),
@@ -124,12 +125,10 @@ impl QueueCounters {
 
 /// A number of 64 bits; 0 where there is none.
 fn long(bytes: &[u8], at: usize) -> u64 {
-    let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk);
-    bytes.copied().map_or(0, u64::from_ne_bytes)
+    u64_at(bytes, at).unwrap_or(0)
 }
 
 /// A number of 32 bits; 0 where there is none.
 fn short(bytes: &[u8], at: usize) -> u64 {
-    let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk);
-    bytes.copied().map_or(0, |bytes| u32::from_ne_bytes(bytes).into())
+    u32_at(bytes, at).map_or(0, u64::from)
 }

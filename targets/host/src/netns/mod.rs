@@ -19,7 +19,6 @@
 //! ```
 
 mod counters;
-mod message;
 mod netlink;
 mod route;
 mod shaper;

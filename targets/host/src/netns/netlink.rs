@@ -1,34 +1,32 @@
 //! Links, addresses and routes of a network namespace, by rtnetlink.
 
 use std::ffi::c_int;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use crate::sys::{self, InterfaceRequest, Plain};
+use crate::netlink::{Request, Socket};
+use crate::sys::{self, InterfaceRequest};
 
-use super::message::{self, Message};
 use super::{Namespace, NamespaceError};
 
 /// VETH_INFO_PEER of <linux/veth.h>.
 const VETH_INFO_PEER: u16 = 1;
+/// Where the type is in a `struct rtmsg`.
+const ROUTE_TYPE: usize = 7;
 /// How long [`Netlink::settle`] waits at most.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 /// How long an interface that is connected takes at most to use its addresses.
 const CONNECTED_LIMIT: Duration = Duration::from_millis(300);
 /// How long to wait between two looks.
 const SETTLE_STEP: Duration = Duration::from_millis(2);
-/// Bytes enough for an acknowledgement, which quotes its request.
-const ANSWER: usize = 8192;
 
 /// A connection to the kernel about the network namespace that it was opened in, from whatever
 /// thread it is used.
 #[derive(Debug)]
 pub struct Netlink {
-    socket: File,
-    sequence: u32,
+    pub(super) socket: Socket,
     /// The IPv6 addresses that it has given, with their interfaces.
     given: Vec<(String, IpAddr)>,
 }
@@ -39,17 +37,10 @@ impl Netlink {
     /// # Errors
     /// When the kernel has no rtnetlink.
     pub fn open() -> Result<Netlink, NamespaceError> {
-        let connect = || {
-            let socket = sys::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
-            let mut address = libc::sockaddr_nl::zeroed();
-            address.nl_family = libc::AF_NETLINK as u16;
-            sys::bind(socket.as_fd(), &address)?;
-            Ok(File::from(socket))
-        };
-        let socket = connect().map_err(NamespaceError::new("open a netlink socket"))?;
+        let socket =
+            Socket::open(libc::NETLINK_ROUTE).map_err(NamespaceError::new("open a netlink socket"))?;
         Ok(Netlink {
             socket,
-            sequence: 0,
             given: Vec::new(),
         })
     }
@@ -77,20 +68,21 @@ impl Netlink {
         peer: &str,
         to: &Namespace,
     ) -> Result<(), NamespaceError> {
-        let mut message = Message::new(libc::RTM_NEWLINK, create());
-        message.put_link(number, 0, 0);
-        message.string(libc::IFLA_IFNAME, name);
-        let info = message.open(libc::IFLA_LINKINFO);
-        message.string(libc::IFLA_INFO_KIND, "veth");
-        let data = message.open(libc::IFLA_INFO_DATA);
-        let other = message.open(VETH_INFO_PEER);
-        message.put_link(0, 0, 0);
-        message.string(libc::IFLA_IFNAME, peer);
-        message.attribute(libc::IFLA_NET_NS_FD, &to.handle().to_ne_bytes());
-        message.close(other);
-        message.close(data);
-        message.close(info);
-        self.ask(message)
+        let mut request = Request::new(libc::RTM_NEWLINK, create());
+        request.put_link(number, 0, 0);
+        request.string(libc::IFLA_IFNAME, name);
+        let info = request.open(libc::IFLA_LINKINFO);
+        request.string(libc::IFLA_INFO_KIND, "veth");
+        let data = request.open(libc::IFLA_INFO_DATA);
+        let other = request.open(VETH_INFO_PEER);
+        request.put_link(0, 0, 0);
+        request.string(libc::IFLA_IFNAME, peer);
+        request.attribute(libc::IFLA_NET_NS_FD, &to.handle().to_ne_bytes());
+        request.close(other);
+        request.close(data);
+        request.close(info);
+        self.socket
+            .request(request)
             .map_err(NamespaceError::new(format!("lay a cable from {name} to {peer}")))
     }
 
@@ -137,10 +129,10 @@ impl Netlink {
     /// When there is no such interface, or it cannot have that.
     pub fn set_mtu(&mut self, name: &str, mtu: u32) -> Result<(), NamespaceError> {
         let mut set = || {
-            let mut message = Message::new(libc::RTM_NEWLINK, 0);
-            message.put_link(self.index(name)?, 0, 0);
-            message.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_NEWLINK, 0);
+            request.put_link(self.index(name)?, 0, 0);
+            request.attribute(libc::IFLA_MTU, &mtu.to_ne_bytes());
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!("set the MTU of {name} to {mtu}")))
     }
@@ -152,10 +144,10 @@ impl Netlink {
     /// When there is no such interface, or it is not permitted.
     pub fn set_queue(&mut self, name: &str, packets: u32) -> Result<(), NamespaceError> {
         let mut set = || {
-            let mut message = Message::new(libc::RTM_NEWLINK, 0);
-            message.put_link(self.index(name)?, 0, 0);
-            message.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_NEWLINK, 0);
+            request.put_link(self.index(name)?, 0, 0);
+            request.attribute(libc::IFLA_TXQLEN, &packets.to_ne_bytes());
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!(
             "set the queue of {name} to {packets} packets"
@@ -194,12 +186,12 @@ impl Netlink {
     /// When there is no such interface, or it has the address already.
     pub fn add_address(&mut self, name: &str, ip: IpAddr, prefix: u8) -> Result<(), NamespaceError> {
         let mut add = || {
-            let mut message = Message::new(libc::RTM_NEWADDR, create());
-            message.put_address(family(ip), prefix, self.index(name)?);
+            let mut request = Request::new(libc::RTM_NEWADDR, create());
+            request.put_address(family(ip), prefix, self.index(name)?);
             let bytes = octets(ip);
-            message.attribute(libc::IFA_LOCAL, &bytes);
-            message.attribute(libc::IFA_ADDRESS, &bytes);
-            self.ask(message)
+            request.attribute(libc::IFA_LOCAL, &bytes);
+            request.attribute(libc::IFA_ADDRESS, &bytes);
+            self.socket.request(request)
         };
         add().map_err(NamespaceError::new(format!(
             "give {name} the address {ip}/{prefix}"
@@ -215,19 +207,25 @@ impl Netlink {
     /// # Errors
     /// When the router is on no subnet, or the route is there already.
     pub fn add_route(&mut self, to: IpAddr, prefix: u8, gateway: IpAddr) -> Result<(), NamespaceError> {
-        let mut message = Message::new(libc::RTM_NEWROUTE, create());
-        message.put_route(family(to), prefix);
-        message.attribute(libc::RTA_DST, &octets(to));
-        message.attribute(libc::RTA_GATEWAY, &octets(gateway));
-        self.ask(message).map_err(NamespaceError::new(format!(
+        let mut request = Request::new(libc::RTM_NEWROUTE, create());
+        put_route(
+            &mut request,
+            family(to),
+            prefix,
+            libc::RT_TABLE_MAIN,
+            libc::RT_SCOPE_UNIVERSE,
+        );
+        request.attribute(libc::RTA_DST, &octets(to));
+        request.attribute(libc::RTA_GATEWAY, &octets(gateway));
+        self.socket.request(request).map_err(NamespaceError::new(format!(
             "add a route to {to}/{prefix} by {gateway}"
         )))
     }
 
     fn set_flags(&mut self, name: &str, flags: u32) -> io::Result<()> {
-        let mut message = Message::new(libc::RTM_NEWLINK, 0);
-        message.put_link(self.index(name)?, flags, libc::IFF_UP as u32);
-        self.ask(message)
+        let mut request = Request::new(libc::RTM_NEWLINK, 0);
+        request.put_link(self.index(name)?, flags, libc::IFF_UP as u32);
+        self.socket.request(request)
     }
 
     /// The number of the interface `name`, in the socket's namespace.
@@ -276,39 +274,25 @@ impl Netlink {
 
     /// Whether the kernel takes packets to `ip` as its own.
     fn is_local(&mut self, ip: IpAddr) -> io::Result<bool> {
-        let mut message = Message::new(libc::RTM_GETROUTE, 0);
-        message.put_route(family(ip), if ip.is_ipv4() { 32 } else { 128 });
-        message.attribute(libc::RTA_DST, &octets(ip));
+        let mut request = Request::new(libc::RTM_GETROUTE, 0);
+        put_route(
+            &mut request,
+            family(ip),
+            if ip.is_ipv4() { 32 } else { 128 },
+            libc::RT_TABLE_MAIN,
+            libc::RT_SCOPE_UNIVERSE,
+        );
+        request.attribute(libc::RTA_DST, &octets(ip));
         let mut is_local = false;
-        let answered = self.exchange(message, |answer| {
-            is_local |= message::route_type(answer) == Some(libc::RTN_LOCAL);
+        let answered = self.socket.exchange(request, |answer| {
+            is_local |=
+                answer.kind == libc::RTM_NEWROUTE && answer.body.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL);
         });
         match answered {
             Ok(()) => Ok(is_local),
             // Not even a subnet's route yet.
             Err(error) if error.raw_os_error() == Some(libc::ENETUNREACH) => Ok(false),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Sends a request and waits for its acknowledgement.
-    pub(super) fn ask(&mut self, message: Message) -> io::Result<()> {
-        self.exchange(message, |_| ())
-    }
-
-    /// Sends a request, shows what comes before its acknowledgement, and waits for that.
-    pub(super) fn exchange(&mut self, message: Message, mut see: impl FnMut(&[u8])) -> io::Result<()> {
-        self.sequence += 1;
-        let request = message.finish(self.sequence);
-        self.socket.write_all(&request)?;
-        let mut answer = vec![0; ANSWER];
-        loop {
-            let len = self.socket.read(&mut answer)?;
-            match message::acknowledgement(&answer[..len], self.sequence) {
-                Some(0) => return Ok(()),
-                Some(error) => return Err(io::Error::from_raw_os_error(error)),
-                None => see(&answer[..len]),
-            }
         }
     }
 }
@@ -322,8 +306,23 @@ fn pause(end: Instant) -> io::Result<()> {
     Ok(())
 }
 
-fn create() -> u16 {
-    (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16
+fn create() -> c_int {
+    libc::NLM_F_CREATE | libc::NLM_F_EXCL
+}
+
+/// Appends a `struct rtmsg` for a unicast route of a table.
+pub(super) fn put_route(request: &mut Request, family: u8, prefix: u8, table: u8, scope: u8) {
+    request.put(&[
+        family,
+        prefix,
+        0,
+        0,
+        table,
+        libc::RTPROT_STATIC,
+        scope,
+        libc::RTN_UNICAST,
+    ]);
+    request.put(&[0; 4]);
 }
 
 pub(super) fn family(ip: IpAddr) -> u8 {

@@ -1,10 +1,12 @@
 //! Neighbours, routes through chosen interfaces, and rules that choose a table by the source.
 
+use std::ffi::c_int;
 use std::net::IpAddr;
 
+use crate::netlink::Request;
+
 use super::NamespaceError;
-use super::message::Message;
-use super::netlink::{Netlink, family, octets};
+use super::netlink::{Netlink, family, octets, put_route};
 
 /// NDA_DST and NDA_LLADDR of <linux/neighbour.h>.
 const NEIGHBOUR_ADDRESS: u16 = 1;
@@ -36,10 +38,10 @@ impl Netlink {
     /// When there is no such interface, or it is not permitted.
     pub fn set_hardware_address(&mut self, name: &str, mac: [u8; 6]) -> Result<(), NamespaceError> {
         let mut set = || {
-            let mut message = Message::new(libc::RTM_NEWLINK, 0);
-            message.put_link(self.index(name)?, 0, 0);
-            message.attribute(libc::IFLA_ADDRESS, &mac);
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_NEWLINK, 0);
+            request.put_link(self.index(name)?, 0, 0);
+            request.attribute(libc::IFLA_ADDRESS, &mac);
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!("give {name} a hardware address")))
     }
@@ -51,14 +53,14 @@ impl Netlink {
     /// When there is no such interface, or it is not permitted.
     pub fn set_neighbour(&mut self, name: &str, ip: IpAddr, mac: [u8; 6]) -> Result<(), NamespaceError> {
         let mut set = || {
-            let mut message = Message::new(libc::RTM_NEWNEIGH, replace());
-            message.put(&[family(ip), 0, 0, 0]);
-            message.put(&self.index(name)?.to_ne_bytes());
-            message.put(&libc::NUD_PERMANENT.to_ne_bytes());
-            message.put(&[0, 0]);
-            message.attribute(NEIGHBOUR_ADDRESS, &octets(ip));
-            message.attribute(NEIGHBOUR_LINK_ADDRESS, &mac);
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_NEWNEIGH, replace());
+            request.put(&[family(ip), 0, 0, 0]);
+            request.put(&self.index(name)?.to_ne_bytes());
+            request.put(&libc::NUD_PERMANENT.to_ne_bytes());
+            request.put(&[0, 0]);
+            request.attribute(NEIGHBOUR_ADDRESS, &octets(ip));
+            request.attribute(NEIGHBOUR_LINK_ADDRESS, &mac);
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!("name the neighbour {ip} on {name}")))
     }
@@ -74,26 +76,16 @@ impl Netlink {
                 (None, IpAddr::V4(_)) => libc::RT_SCOPE_LINK,
                 _ => libc::RT_SCOPE_UNIVERSE,
             };
-            let mut message = Message::new(libc::RTM_NEWROUTE, replace());
+            let mut request = Request::new(libc::RTM_NEWROUTE, replace());
             let table = route.table.unwrap_or(libc::RT_TABLE_MAIN);
-            message.put(&[
-                family(to),
-                prefix,
-                0,
-                0,
-                table,
-                libc::RTPROT_STATIC,
-                scope,
-                libc::RTN_UNICAST,
-            ]);
-            message.put(&[0; 4]);
-            message.attribute(libc::RTA_DST, &octets(to));
-            message.attribute(libc::RTA_OIF, &self.index(route.interface)?.to_ne_bytes());
-            message.attribute(libc::RTA_PRIORITY, &route.metric.to_ne_bytes());
+            put_route(&mut request, family(to), prefix, table, scope);
+            request.attribute(libc::RTA_DST, &octets(to));
+            request.attribute(libc::RTA_OIF, &self.index(route.interface)?.to_ne_bytes());
+            request.attribute(libc::RTA_PRIORITY, &route.metric.to_ne_bytes());
             if let Some(gateway) = route.gateway {
-                message.attribute(libc::RTA_GATEWAY, &octets(gateway));
+                request.attribute(libc::RTA_GATEWAY, &octets(gateway));
             }
-            self.ask(message)
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!(
             "add a route to {to}/{prefix} by {}",
@@ -107,16 +99,16 @@ impl Netlink {
     /// When it is not permitted.
     pub fn route_by_source(&mut self, source: IpAddr, table: u8) -> Result<(), NamespaceError> {
         let bits = if source.is_ipv4() { 32 } else { 128 };
-        let mut message = Message::new(libc::RTM_NEWRULE, replace());
-        message.put(&[family(source), 0, bits, 0, table, 0, 0, RULE_TO_TABLE]);
-        message.put(&[0; 4]);
-        message.attribute(RULE_SOURCE, &octets(source));
-        self.ask(message).map_err(NamespaceError::new(format!(
+        let mut request = Request::new(libc::RTM_NEWRULE, replace());
+        request.put(&[family(source), 0, bits, 0, table, 0, 0, RULE_TO_TABLE]);
+        request.put(&[0; 4]);
+        request.attribute(RULE_SOURCE, &octets(source));
+        self.socket.request(request).map_err(NamespaceError::new(format!(
             "route what comes from {source} by itself"
         )))
     }
 }
 
-fn replace() -> u16 {
-    (libc::NLM_F_CREATE | libc::NLM_F_REPLACE) as u16
+fn replace() -> c_int {
+    libc::NLM_F_CREATE | libc::NLM_F_REPLACE
 }

@@ -1,6 +1,7 @@
 //! The kernel's token bucket (`tc-tbf(8)`): a rate, and a queue in front of it.
 
-use super::message::Message;
+use crate::netlink::Request;
+
 use super::{NamespaceError, Netlink};
 
 /// The root of an interface's queueing disciplines (TC_H_ROOT).
@@ -36,19 +37,19 @@ impl Netlink {
     pub fn shape(&mut self, name: &str, shape: Shape) -> Result<(), NamespaceError> {
         let mut set = || {
             let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-            let mut message = Message::new(libc::RTM_NEWQDISC, flags as u16);
-            message.put(&[0; 4]);
-            message.put(&self.index(name)?.to_ne_bytes());
-            message.put(&HANDLE.to_ne_bytes());
-            message.put(&ROOT.to_ne_bytes());
-            message.put(&[0; 4]);
-            message.string(KIND, "tbf");
-            let options = message.open(OPTIONS);
-            message.attribute(PARAMETERS, &parameters(shape));
-            message.attribute(RATE_64, &shape.bytes_per_second.to_ne_bytes());
-            message.attribute(BURST, &shape.burst.to_ne_bytes());
-            message.close(options);
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_NEWQDISC, flags);
+            request.put(&[0; 4]);
+            request.put(&self.index(name)?.to_ne_bytes());
+            request.put(&HANDLE.to_ne_bytes());
+            request.put(&ROOT.to_ne_bytes());
+            request.put(&[0; 4]);
+            request.string(KIND, "tbf");
+            let options = request.open(OPTIONS);
+            request.attribute(PARAMETERS, &parameters(shape));
+            request.attribute(RATE_64, &shape.bytes_per_second.to_ne_bytes());
+            request.attribute(BURST, &shape.burst.to_ne_bytes());
+            request.close(options);
+            self.socket.request(request)
         };
         set().map_err(NamespaceError::new(format!(
             "shape {name} by the kernel's token bucket (sch_tbf)"
@@ -61,13 +62,13 @@ impl Netlink {
     /// When there is no such interface, it has no shape, or it is not permitted.
     pub fn unshape(&mut self, name: &str) -> Result<(), NamespaceError> {
         let mut unset = || {
-            let mut message = Message::new(libc::RTM_DELQDISC, 0);
-            message.put(&[0; 4]);
-            message.put(&self.index(name)?.to_ne_bytes());
-            message.put(&HANDLE.to_ne_bytes());
-            message.put(&ROOT.to_ne_bytes());
-            message.put(&[0; 4]);
-            self.ask(message)
+            let mut request = Request::new(libc::RTM_DELQDISC, 0);
+            request.put(&[0; 4]);
+            request.put(&self.index(name)?.to_ne_bytes());
+            request.put(&HANDLE.to_ne_bytes());
+            request.put(&ROOT.to_ne_bytes());
+            request.put(&[0; 4]);
+            self.socket.request(request)
         };
         unset().map_err(NamespaceError::new(format!("take the shape of {name} away")))
     }

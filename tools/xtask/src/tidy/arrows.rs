@@ -157,6 +157,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "interact",
         to: &["interact/bus"],
     },
+    // The kernel's TCP is asked by the host's netlink.
+    Rule {
+        from: "interact/linux",
+        to: &["interact/bus", "targets/host"],
+    },
     // The model for a fuzzer runs a real program.
     Rule {
         from: "interact/socket",

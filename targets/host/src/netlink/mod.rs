@@ -1,0 +1,84 @@
+//! Netlink: requests to the kernel and its messages, for everything here that speaks it: links, addresses and
+//! routes ([`netns`](crate::netns)), interfaces that come and go, and sockets (INET_DIAG).
+
+pub mod interfaces;
+mod message;
+
+use std::ffi::c_int;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::sys::{self, Plain};
+
+pub use message::{Attributes, Message, Nest, Request, messages, u16_at, u32_at, u64_at};
+
+/// What the kernel sends at once is at most this long: NLMSG_GOODSIZE, and what a list may take.
+pub const DATAGRAM: usize = 32 * 1024;
+
+fn open(kind: c_int, protocol: c_int, groups: c_int) -> io::Result<OwnedFd> {
+    let socket = sys::socket(libc::AF_NETLINK, kind, protocol)?;
+    let mut address = libc::sockaddr_nl::zeroed();
+    address.nl_family = libc::AF_NETLINK as u16;
+    address.nl_groups = groups as u32;
+    sys::bind(socket.as_fd(), &address)?;
+    Ok(socket)
+}
+
+/// A connection to the kernel for requests, in the network namespace of the thread that opened it,
+/// from whatever thread it is used.
+#[derive(Debug)]
+pub struct Socket {
+    file: File,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Socket {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// When the kernel has no such protocol, or the process may open no more sockets.
+    pub fn open(protocol: c_int) -> io::Result<Socket> {
+        Ok(Socket {
+            file: File::from(open(libc::SOCK_RAW, protocol, 0)?),
+            sequence: 0,
+            buffer: vec![0; DATAGRAM],
+        })
+    }
+
+    /// Sends a request and waits for its end.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn request(&mut self, request: Request) -> io::Result<()> {
+        self.exchange(request, |_| ())
+    }
+
+    /// Sends a request, gives `each` the messages that answer it, and waits for its end.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn exchange(&mut self, request: Request, mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+        self.sequence += 1;
+        self.file.write_all(&request.finish(self.sequence))?;
+        loop {
+            let length = self.file.read(&mut self.buffer)?;
+            for message in messages(&self.buffer[..length]) {
+                if message.sequence != self.sequence {
+                    continue;
+                }
+                match message.outcome() {
+                    Some(outcome) => return outcome,
+                    None => each(message),
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
