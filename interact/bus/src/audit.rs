@@ -5,8 +5,6 @@
 
 use std::collections::VecDeque;
 
-use sha2::{Digest as _, Sha256};
-
 use crate::Nanos;
 use crate::flow::Target;
 
@@ -41,7 +39,7 @@ impl Act {
     /// That a text was attached: the log has the beginning of its SHA-256, as `sha256sum` shows it.
     #[must_use]
     pub fn attached(text: &str) -> Act {
-        let hash = Sha256::digest(text);
+        let hash = hmac_sha256::Hash::hash(text.as_bytes());
         let digits = hash.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}"));
         Act::Attached(digits.collect())
     }
