@@ -1,11 +1,12 @@
 //! What reads bytes from outside, for a fuzzer: it has no other use.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hawser_engine::wire::{Csum, Nanos};
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use parking_lot::Mutex;
 
 use crate::names::Zone;
 use crate::plan::Plan;

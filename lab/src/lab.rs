@@ -1,11 +1,12 @@
 //! A running lab.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_sim::scenario::State;
+use parking_lot::Mutex;
 
 use crate::forward::{CellSetup, Change, Forwarder};
 use crate::host::{Host, Inside};
@@ -245,9 +246,4 @@ pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
         rules: rules.clone(),
         trace,
     })
-}
-
-/// What a thread left that panicked is as good as before: each holder makes one change.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

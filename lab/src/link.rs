@@ -52,7 +52,7 @@ impl Link<'_> {
     }
 
     fn set_up(&self, up: bool) -> Result<(), LabError> {
-        let _changing = lab::lock(&self.lab.changing);
+        let _changing = self.lab.changing.lock();
         self.carry(up)?;
         self.lab.note(self.number, if up { What::Up } else { What::Down });
         Ok(())
@@ -60,7 +60,7 @@ impl Link<'_> {
 
     fn carry(&self, up: bool) -> Result<(), LabError> {
         let cell = self.cell()?;
-        let mut netlink = lab::lock(&self.lab.core_netlink);
+        let mut netlink = self.lab.core_netlink.lock();
         let act = move |cell: &mut Cell, now| cell.set_up(now, up);
         let carry = || self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped);
         // Whoever sees the carrier come back may send at once: it has to arrive.
@@ -99,7 +99,7 @@ impl Link<'_> {
     /// trace cannot be read.
     pub fn set(&self, direction: Direction, rules: &Rules) -> Result<(), LabError> {
         let number = direction as usize;
-        let _changing = lab::lock(&self.lab.changing);
+        let _changing = self.lab.changing.lock();
         if self.lab.cells[self.number].is_none() && rules.suit_the_kernel() {
             self.reshape(number, rules)?;
         } else {
@@ -116,13 +116,13 @@ impl Link<'_> {
     /// What a direction does at present: the file's rules and what was changed since.
     #[must_use]
     pub fn rules(&self, direction: Direction) -> Rules {
-        lab::lock(&self.lab.present)[self.number].rules[direction as usize].clone()
+        self.lab.present.lock()[self.number].rules[direction as usize].clone()
     }
 
     /// Whether it is mended, not cut.
     #[must_use]
     pub fn is_up(&self) -> bool {
-        lab::lock(&self.lab.present)[self.number].up
+        self.lab.present.lock()[self.number].up
     }
 
     /// Has the link's translator forget its mappings and take other ports, as one that was started
@@ -132,7 +132,7 @@ impl Link<'_> {
     /// When the kernel alone carries the link.
     pub fn rebind(&self) -> Result<(), LabError> {
         let cell = self.cell()?;
-        let _changing = lab::lock(&self.lab.changing);
+        let _changing = self.lab.changing.lock();
         self.lab
             .forwarder()?
             .order(cell, |cell: &mut Cell, _| cell.rebind())
@@ -144,8 +144,8 @@ impl Link<'_> {
     /// Changes the kernel's shaper.
     fn reshape(&self, direction: usize, rules: &Rules) -> Result<(), LabError> {
         let link = &self.lab.plan.links[self.number];
-        let mut shapers = lab::lock(&self.lab.shapers);
-        let mut netlink = lab::lock(&self.lab.stations[link.ends[direction].host].netlink);
+        let mut shapers = self.lab.shapers.lock();
+        let mut netlink = self.lab.stations[link.ends[direction].host].netlink.lock();
         shapers[self.number][direction].change(&mut netlink, link, direction, rules)
     }
 
@@ -159,8 +159,8 @@ impl Link<'_> {
         let start = self.lab.start;
         let Some(cell) = self.lab.cells[self.number] else {
             let end = &self.lab.plan.links[self.number].ends[direction];
-            let shapers = lab::lock(&self.lab.shapers);
-            let mut netlink = lab::lock(&self.lab.stations[end.host].netlink);
+            let shapers = self.lab.shapers.lock();
+            let mut netlink = self.lab.stations[end.host].netlink.lock();
             let at = self.lab.age();
             let found = shapers[self.number][direction].statistics(&mut netlink, &end.interface)?;
             return Ok(Statistics { at, ..found });

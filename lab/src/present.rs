@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::lab::{self, Lab};
+use crate::lab::Lab;
 use crate::link::Direction;
 use crate::plan::LinkPlan;
 use crate::spec::Rules;
@@ -53,13 +53,13 @@ impl Lab {
     /// Tells of each change of a link from now on, in the thread that makes it, after it was made, until
     /// the listener answers false. It does not change links itself.
     pub fn on_change(&self, listener: impl Fn(&Changed) -> bool + Send + 'static) {
-        lab::lock(&self.listeners).push(Box::new(listener));
+        self.listeners.lock().push(Box::new(listener));
     }
 
     /// A change was made, by who holds `changing`.
     pub(crate) fn note(&self, link: usize, what: What) {
         {
-            let present = &mut lab::lock(&self.present)[link];
+            let present = &mut self.present.lock()[link];
             match &what {
                 What::Up => present.up = true,
                 What::Down => present.up = false,
@@ -81,6 +81,6 @@ impl Lab {
             link,
             what,
         };
-        lab::lock(&self.listeners).retain(|listener| listener(&changed));
+        self.listeners.lock().retain(|listener| listener(&changed));
     }
 }

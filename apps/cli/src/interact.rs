@@ -1,10 +1,10 @@
 //! The options of commands that let themselves be watched and steered, and of those that do it.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use hawser::interact::{self, Bus, Client, ClientError, Rules, Server};
 use hawser::lang::OneLine;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::exit::Exit;
@@ -44,7 +44,7 @@ impl InteractArgs {
         };
         let bus = interact::open_process_bus();
         let server = Server::start(bus.clone(), &path, rules).map_err(Exit::environment)?;
-        *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        *SERVER.lock() = Some(server);
         Ok(bus)
     }
 }
@@ -54,7 +54,7 @@ static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
 /// Serves no more: who listens is given the last signals first. For the end of the process.
 pub(crate) fn part() {
-    drop(SERVER.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(SERVER.lock().take());
 }
 
 fn usual() -> Result<PathBuf, Exit> {

@@ -6,10 +6,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hawser_dashboard::browser::{Browser, Options, command};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -101,7 +101,7 @@ fn check(rows: &[Row]) {
 /// a lab's links are carried by it too.
 #[test]
 fn downloads_take_both_paths_when_they_can() {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     const MEASURED_AT_MOST: usize = 3;
     for attempt in 1..=MEASURED_AT_MOST {
         let mut story = hawser();
@@ -155,7 +155,7 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
         println!("skipped: the page's switches: there is no Chromium: apt-get install chromium");
         return Ok(());
     };
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = TURN.lock();
     let mut command = hawser();
     command
         .args(["--web", "--json"])

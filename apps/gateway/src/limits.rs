@@ -1,11 +1,12 @@
 //! What a gateway gives at most, to one client and to all.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::places::{Gate, Shares};
 use hawser::session::{AcceptorConfig, Config};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// What a gateway gives at most. The default suits a handful of people's browsers.
@@ -119,7 +120,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(client) = clients.get_mut(&self.name) {
             client.sessions.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
         }
@@ -149,7 +150,7 @@ impl Counts {
         name: &Arc<str>,
         is_gone: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Option<Place> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         let client = clients.entry(name.clone()).or_insert_with(|| Client {
             sessions: Vec::new(),
             streams: Arc::new(Semaphore::new(self.streams_per_client)),

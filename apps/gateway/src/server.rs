@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 
 use hawser::places::Place as StrangerPlace;
 use hawser::resolve::Resolver;
 use hawser::resolve::nat64::Prefix;
 use hawser::session::{Network, Notice, Observer, PathInfo, PathState, Server, Session, SessionStream};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -135,7 +136,7 @@ pub async fn serve(
             }
             change = network.next(), if is_told => {
                 is_told = change.is_some();
-                *house.own.write().unwrap_or_else(PoisonError::into_inner) = network.addresses().into();
+                *house.own.write() = network.addresses().into();
                 looks.reset_immediately();
             }
             _ = looks.tick() => {
@@ -153,7 +154,7 @@ impl House {
     async fn find_translators(&self) {
         let asked = timeout(self.config.limits.connect, self.config.resolver.nat64()).await;
         if let Ok(Ok(prefixes)) = asked {
-            *self.nat64.write().unwrap_or_else(PoisonError::into_inner) = prefixes.into();
+            *self.nat64.write() = prefixes.into();
         }
     }
 }
@@ -322,7 +323,7 @@ impl Visit {
     }
 
     fn stops(&self) -> MutexGuard<'_, HashMap<u32, Arc<Notify>>> {
-        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stops.lock()
     }
 
     fn admit(self: Arc<Self>, mut stream: SessionStream, streams: &mut JoinSet<()>) {
@@ -362,8 +363,8 @@ impl Visit {
             }
         };
         let destination = request.destination;
-        let own = own.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let nat64 = nat64.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let own = own.read().clone();
+        let nat64 = nat64.read().clone();
         let rules = Rules {
             allow: &config.allow,
             own: &own,

@@ -2,12 +2,13 @@
 
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Output};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser::select::{Profile, Racer};
 use hawser_lab::{Lab, Spec};
 use hawser_proxy::{Choice, Event, Proxy, Settings};
+use parking_lot::Mutex;
 
 use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
@@ -108,7 +109,7 @@ impl Place<'_> {
     }
 
     fn events(&self, name: &str) -> Vec<serde_json::Value> {
-        let told = self.told.lock().expect("a log");
+        let told = self.told.lock();
         let all = told.iter().filter_map(|event| serde_json::to_value(event).ok());
         all.filter(|event| event["event"] == name).collect()
     }
@@ -150,7 +151,7 @@ fn on_prepared_stage(
     prepare(&lab)?;
     let told: Arc<Mutex<Vec<Event>>> = Arc::default();
     let log = Arc::clone(&told);
-    let observer = Arc::new(move |event| log.lock().expect("a log").push(event));
+    let observer = Arc::new(move |event| log.lock().push(event));
     let settings = Settings {
         observer: Some(observer),
         ..settings

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carrier::named;
 use hawser_carrier_tls::{MaybeTls, TlsClient, TlsServer};
 use hawser_net::{Keepalive, Listener, Network, Options, Stream};
+use parking_lot::Mutex;
 
 use crate::carrier::MtpCarrier;
 
@@ -171,7 +172,7 @@ impl MtpStack {
 /// The same text for as long as the process lives: there are few names of programs.
 fn interned(name: String) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = NAMES.lock();
     if let Some(known) = names.get(name.as_str()) {
         return known;
     }

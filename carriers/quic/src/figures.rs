@@ -2,10 +2,11 @@
 //! trips vary, which quinn keeps to itself. And one that spares CUBIC the losses that no queue caused.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use quinn::congestion::{BbrConfig, Controller, ControllerFactory, CubicConfig};
 use quinn_proto::RttEstimator;
 
@@ -52,13 +53,11 @@ impl Figures {
     }
 
     pub(crate) fn variation(&self) -> Duration {
-        self.rounds
-            .lock()
-            .map_or(Duration::ZERO, |rounds| rounds.variation)
+        self.rounds.lock().variation
     }
 
     pub(crate) fn rate(&self) -> u64 {
-        self.rounds.lock().map_or(0, |rounds| rounds.rate)
+        self.rounds.lock().rate
     }
 
     fn acknowledged(&self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: Duration) {
@@ -66,9 +65,7 @@ impl Figures {
         self.in_flight
             .fetch_update(Relaxed, Relaxed, |flying| Some(flying.saturating_sub(bytes)))
             .ok();
-        let Ok(mut rounds) = self.rounds.lock() else {
-            return;
-        };
+        let mut rounds = self.rounds.lock();
         let sample = now.saturating_duration_since(sent);
         rounds.variation = (3 * rounds.variation + rtt.abs_diff(sample)) / 4;
         let since = *rounds.since.get_or_insert(sent);

@@ -5,8 +5,10 @@
 //! is woken, and nothing of the library is called from a callback.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Waker};
+
+use parking_lot::Mutex;
 
 static BELLS: LazyLock<Mutex<Bells>> = LazyLock::new(Mutex::default);
 
@@ -38,7 +40,7 @@ impl Rope {
     /// A new bell.
     pub(crate) fn hang() -> Self {
         let bell = Arc::new(Bell::default());
-        let mut bells = lock(&BELLS);
+        let mut bells = BELLS.lock();
         bells.next += 1;
         let number = bells.next;
         bells.by_number.insert(number, bell.clone());
@@ -53,27 +55,27 @@ impl Rope {
     /// Wakes the task when something may be read. To be called before trying: what happens in between
     /// is then not missed.
     pub(crate) fn wake_reader(&self, cx: &Context<'_>) {
-        set(&mut lock(&self.bell.waiting).reader, cx);
+        set(&mut self.bell.waiting.lock().reader, cx);
     }
 
     /// Wakes the task when something may be written.
     pub(crate) fn wake_writer(&self, cx: &Context<'_>) {
-        set(&mut lock(&self.bell.waiting).writer, cx);
+        set(&mut self.bell.waiting.lock().writer, cx);
     }
 }
 
 impl Drop for Rope {
     fn drop(&mut self) {
-        lock(&BELLS).by_number.remove(&self.number);
+        BELLS.lock().by_number.remove(&self.number);
     }
 }
 
 /// Something happened to the socket with this number.
 pub(crate) fn ring(number: usize) {
-    let bell = lock(&BELLS).by_number.get(&number).cloned();
+    let bell = BELLS.lock().by_number.get(&number).cloned();
     let Some(bell) = bell else { return };
     let (reader, writer) = {
-        let mut waiting = lock(&bell.waiting);
+        let mut waiting = bell.waiting.lock();
         (waiting.reader.take(), waiting.writer.take())
     };
     reader.into_iter().chain(writer).for_each(Waker::wake);
@@ -84,11 +86,6 @@ fn set(place: &mut Option<Waker>, cx: &Context<'_>) {
         Some(waker) => waker.clone_from(cx.waker()),
         None => *place = Some(cx.waker().clone()),
     }
-}
-
-/// What these locks guard is whole at every moment, whoever panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

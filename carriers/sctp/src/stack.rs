@@ -3,8 +3,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::abi::{
     self, AssociationParameters, Event, InitMessage, PeerAddressParameters, RtoInfo, notification, option,
@@ -67,7 +68,7 @@ impl Stack {
     /// The library is not there, the port is taken, or the stack runs over another one.
     pub fn open(udp_port: Option<u16>) -> Result<Self, SctpError> {
         let udp_port = udp_port.filter(|port| *port != 0);
-        let mut stack = STACK.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stack = STACK.lock();
         match (*stack, udp_port) {
             (Some(stack), Some(wanted)) if wanted != stack.udp_port => Err(SctpError::OtherPort {
                 present: stack.udp_port,
@@ -85,7 +86,7 @@ impl Stack {
     /// The stack, if it was begun.
     #[must_use]
     pub fn present() -> Option<Self> {
-        *STACK.lock().unwrap_or_else(PoisonError::into_inner)
+        *STACK.lock()
     }
 
     fn begin(wanted: u16) -> Result<Self, SctpError> {

@@ -1,9 +1,11 @@
 //! The central handler: who provides what, who has subscribed to it, and who may do what.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Nanos;
 use crate::attach::Attachable;
@@ -209,12 +211,7 @@ impl Bus {
         }
         inner.sweep();
         inner.sources.push(line);
-        let log = self
-            .audit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone();
+        let log = self.audit.lock().0.clone();
         Source::new(
             id,
             self.clone(),
@@ -354,13 +351,8 @@ impl Bus {
     /// happened within the last tenth of a second may be missing.
     #[must_use]
     pub fn audit(&self) -> (Vec<Entry>, u64) {
-        let log = self
-            .audit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-            .clone();
-        let audit = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.audit.lock().0.clone();
+        let audit = log.lock();
         (audit.entries().cloned().collect(), audit.forgotten())
     }
 
@@ -504,7 +496,7 @@ impl Bus {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -1,10 +1,12 @@
 //! A subscriber's end of the bus.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::Nanos;
 use crate::audit::Origin;
@@ -234,7 +236,7 @@ impl Member {
     /// in the log. The source takes it when it is next at work. False when its queue is full: then
     /// nothing comes of it, which is in the log as well.
     pub fn steer(&self, modification: &Modification) -> bool {
-        let mut rings = self.steering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rings = self.steering.lock();
         let source = modification.target.source;
         let (ring, dropped) = match rings.entry(source) {
             std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::flow::Target;
 use crate::ring::Waker;
@@ -58,7 +59,7 @@ impl Notices {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Notice>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

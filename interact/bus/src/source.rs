@@ -8,9 +8,11 @@ mod orders;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 
 use crate::Nanos;
 use crate::attach::{Attachable, Steps};
@@ -513,7 +515,7 @@ impl Source {
 
     /// Gives the log to the bus, unless somebody reads it just now.
     pub(crate) fn share_audit(&mut self, now: Nanos) {
-        let Ok(mut shared) = self.shared_audit.try_lock() else {
+        let Some(mut shared) = self.shared_audit.try_lock() else {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
             return;
         };
@@ -525,9 +527,7 @@ impl Drop for Source {
     fn drop(&mut self) {
         // In a batch, if its provider has panicked.
         self.tell_now();
-        if let Ok(mut shared) = self.shared_audit.lock() {
-            self.audit.drain_into(&mut shared);
-        }
+        self.audit.drain_into(&mut self.shared_audit.lock());
     }
 }
 

@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use hawser_socket::{
 use hawser_temporary::Folder;
 use hawser_testing::{Test, TestResult, run, skip, tests};
 use hawser_twares::{FastParams, NamedLaw, SteerOptions};
+use parking_lot::{Condvar, Mutex};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal as Number, getpid, kill_process};
 use serde_json::json;
@@ -390,8 +391,7 @@ impl Tware for Stopper {
 
     fn signal(&mut self, _: usize, _: &Signal<'_>, _: &mut Hands) {
         let (goes, bell) = &*self.0;
-        let held = goes.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(bell.wait_while(held, |goes| !*goes));
+        bell.wait_while(&mut goes.lock(), |goes| !*goes);
     }
 }
 
@@ -429,7 +429,7 @@ fn what_is_lost_last_is_told() -> TestResult {
     taker.join().map_err(|_| "the reader panicked")?;
     // The end of the flow, too.
     std::thread::sleep(Duration::from_millis(100));
-    *door.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    *door.0.lock() = true;
     door.1.notify_all();
 
     let began = Instant::now();

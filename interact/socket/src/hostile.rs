@@ -1,7 +1,7 @@
 //! Lines of strangers, for a fuzzer: it has no other use. The provider is that of the tests, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use hawser_bus::{
     Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State, Variable,
     VariableId,
 };
+use parking_lot::Mutex;
 
 use hawser_engine::Step;
 use hawser_engine::program::Program;
@@ -82,16 +83,13 @@ fn program() -> Arc<dyn Program> {
 
 impl State for &Shared {
     fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
-        let cwnd = *self.windows.lock().ok()?.get(flow.0 as usize)?;
+        let cwnd = *self.windows.lock().get(flow.0 as usize)?;
         [cwnd, 7, 4].get(usize::from(variable.0)).copied()
     }
 
     // The window alone can be set.
     fn write(&mut self, flow: FlowId, _: VariableId, value: u64) -> bool {
-        let Ok(mut windows) = self.windows.lock() else {
-            return false;
-        };
-        windows.get_mut(flow.0 as usize).is_some_and(|cwnd| {
+        self.windows.lock().get_mut(flow.0 as usize).is_some_and(|cwnd| {
             *cwnd = value;
             true
         })
@@ -131,16 +129,12 @@ impl Provider {
     }
 
     pub(super) fn publish(&self, flow: u64, event: EventId, fields: &[u64]) {
-        self.shared
-            .events
-            .lock()
-            .expect("no panic")
-            .push((flow, event, fields.to_vec()));
+        self.shared.events.lock().push((flow, event, fields.to_vec()));
         self.shared.wake();
     }
 
     pub(super) fn window(&self, flow: usize) -> u64 {
-        self.shared.windows.lock().expect("no panic")[flow]
+        self.shared.windows.lock()[flow]
     }
 }
 
@@ -166,14 +160,14 @@ impl Shared {
         while !self.over.load(Ordering::Relaxed) {
             let now = begin.elapsed().as_nanos() as Nanos;
             // What was asked for before an event was published is done before it.
-            let events = self.events.lock().map(|mut events| std::mem::take(&mut *events));
+            let events = std::mem::take(&mut *self.events.lock());
             source.poll(now, &mut state);
             while let Some((stepping, step)) = source.next_step() {
                 let step = step.downcast::<Step>().map_err(|_| "another's step".to_owned());
                 // No stack runs here: any program would do.
                 source.stepped(now, stepping, step.and_then(|step| step(&mut |_| Ok(program()))));
             }
-            for (flow, event, fields) in events.unwrap_or_default() {
+            for (flow, event, fields) in events {
                 source.publish(now, FlowId(flow), event, &fields, &mut state);
                 source.settle(FlowId(flow), &mut state);
             }

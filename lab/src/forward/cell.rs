@@ -2,12 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use hawser_engine::wire::{Csum, Nanos};
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{self, Pipe, Profile, Rule};
+use parking_lot::Mutex;
 
 use crate::plan::NatPlan;
 use crate::rules::filter::{Blocked, Filter};
@@ -242,7 +243,7 @@ impl Direction {
         rules.apply(&mut self.profile);
         if rules.rate.is_some() || trace.is_some() {
             // One stands in for the other.
-            *self.line.lock().unwrap_or_else(PoisonError::into_inner) = trace.clone();
+            *self.line.lock() = trace.clone();
             self.profile.rate = self.profile.rate.filter(|_| trace.is_none());
         }
         self.pipe.tune(now, &self.profile, &mut |_, _, _| {});

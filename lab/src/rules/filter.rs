@@ -3,12 +3,13 @@
 //! Of a packet in fragments the first alone shows its ports; with that lost, the others come to
 //! nothing.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use parking_lot::Mutex;
 
 use crate::spec::Selector;
 use crate::spec::selector::Protocol;
@@ -29,7 +30,7 @@ pub(crate) struct Blocked {
 impl Blocked {
     /// Blocks these from now on, and no others.
     pub(crate) fn set(&self, selectors: &[Selector]) {
-        *self.selectors.lock().unwrap_or_else(PoisonError::into_inner) = selectors.to_vec();
+        *self.selectors.lock() = selectors.to_vec();
     }
 }
 
@@ -53,11 +54,7 @@ impl Rule for Filter {
     }
 
     fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
-        let selectors = self
-            .blocked
-            .selectors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let selectors = self.blocked.selectors.lock();
         if selectors.is_empty() {
             return Verdict::Pass;
         }

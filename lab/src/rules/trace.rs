@@ -6,12 +6,13 @@
 //! packet.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Profile, Rule, Verdict};
+use parking_lot::Mutex;
 
 /// Bytes of an opportunity.
 const OPPORTUNITY: u64 = 1500;
@@ -134,7 +135,7 @@ impl Trace {
 
     /// Takes up a trace that was chosen anew.
     fn follow(&mut self, now: Nanos) {
-        let chosen = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let chosen = self.shared.lock();
         let same = match (&*chosen, &self.running) {
             (Some(line), Some(running)) => Arc::ptr_eq(line, &running.line),
             (None, None) => true,

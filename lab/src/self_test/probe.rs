@@ -3,14 +3,14 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::{InterfaceCounters, Netlink};
+use parking_lot::MutexGuard;
 
-use crate::lab::{self, Lab};
+use crate::lab::Lab;
 use crate::link::Direction;
 use crate::{LabError, sys};
 
@@ -87,7 +87,7 @@ impl Arrivals<'_> {
         let number = lab.plan.hosts.iter().position(|host| host.name == "b");
         let station = number.and_then(|number| lab.stations.get(number));
         station
-            .map(|station| Arrivals(lab::lock(&station.netlink)))
+            .map(|station| Arrivals(station.netlink.lock()))
             .ok_or(LabError::Stopped)
     }
 

@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::compile::Settings;
 use crate::coverage::Coverage;
@@ -58,7 +59,7 @@ pub fn run(executable: &Path, plan: &Plan) -> Findings {
             scope.spawn(|| {
                 loop {
                     let (first, count) = {
-                        let mut next = next.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        let mut next = next.lock();
                         let first = *next;
                         let count = plan.batch.max(1).min(last - first);
                         *next += count;
@@ -72,9 +73,7 @@ pub fn run(executable: &Path, plan: &Plan) -> Findings {
             });
         }
     });
-    let mut findings = findings
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut findings = findings.into_inner();
     findings.failures.sort_by_key(|failure| failure.seed);
     findings
 }
@@ -83,7 +82,7 @@ pub fn run(executable: &Path, plan: &Plan) -> Findings {
 fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, findings: &Mutex<Findings>) {
     while count > 0 {
         let report = worker(executable, plan, first, count);
-        let mut all = findings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut all = findings.lock();
         report.nodes.iter().for_each(|line| all.coverage.absorb(line));
         let mut failures = report.failures;
         let died = report.died.map(|(how, seed, step)| {

@@ -2,7 +2,7 @@
 //! on is a flow.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_bus::ring::Waker;
@@ -10,6 +10,7 @@ use hawser_bus::{
     Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable,
     VariableId,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::report::What;
@@ -242,7 +243,7 @@ impl Stage {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// Takes orders; how long until there is something to do again.

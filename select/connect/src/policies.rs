@@ -2,9 +2,10 @@
 //! places in it become classes, which the race turns into delays (NEAT's Algorithm 1).
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::policy::{self, Candidate, Key, Limit, Manager, Options, Property, Request, Scalar, Value, keys};
@@ -107,7 +108,7 @@ impl Policies {
         transports: Transports,
     ) -> Result<Policies, PolicyError> {
         let (wishes, ip_version) = {
-            let mut manager = manager.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut manager = manager.lock();
             let pib = manager.pib();
             let Some(found) = pib.find(policy::Kind::Profile, profile) else {
                 let profiles = pib.iter().filter(|one| one.kind == policy::Kind::Profile);
@@ -141,7 +142,7 @@ impl Policies {
             .map_or(0.0, |since| since.as_secs_f64());
         let ranking = {
             // A panic elsewhere leaves nothing half changed in it.
-            let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut manager = self.manager.lock();
             manager.select(&request, now)?
         };
         let chosen = self.usable(&ranking.candidates);

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_connect::policy::document::{self, Format};
 use hawser_connect::policy::{Event, FileError, Folders, Learnt, Manager, Names, Options, Watch, WatchError};
+use parking_lot::Mutex;
 
 const NOW: f64 = 1_700_000_000.0;
 const NODE: &str = r#"{ "root": true, "expire": -1, "properties": { "interface": { "value": "eth0" } } }"#;
@@ -140,7 +141,7 @@ fn an_unsaid_end_counts_from_the_files_first_word() {
 
 /// The score of the best candidate under what is in force.
 fn in_force(manager: &Mutex<Manager>) -> (f64, usize) {
-    let mut manager = manager.lock().expect("nobody panicked");
+    let mut manager = manager.lock();
     let request = document::request("{}", Format::Json, manager.names_mut())
         .expect("a request")
         .value;

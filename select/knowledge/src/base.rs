@@ -5,11 +5,12 @@
 //! [`Origin::most`]; a change takes effect as a whole or not at all.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hawser_policy::document::{self, Finding, Format, node_json};
 use hawser_policy::{Expiry, Kind, LIFETIME, Limit, Manager, Node, Policy};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{Notify, broadcast};
 
@@ -83,11 +84,11 @@ impl Base {
 
     /// The manager. No call leaves it half changed, so that a panic elsewhere does it no harm.
     pub(super) fn manager(&self) -> MutexGuard<'_, Manager> {
-        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
+        self.manager.lock()
     }
 
     fn known(&self) -> MutexGuard<'_, Learnt> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Events from now on.
@@ -97,7 +98,7 @@ impl Base {
 
     /// The same for the first who asks since the beginning: what was wrong then is for them.
     pub(super) fn subscribe_first(&self) -> broadcast::Receiver<Event> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = self.first.lock().take();
         first.unwrap_or_else(|| self.subscribe())
     }
 

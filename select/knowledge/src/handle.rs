@@ -1,11 +1,12 @@
 //! The handle: opens everything, runs the sources, and ranks.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_policy::document::{self, Finding, Format};
 use hawser_policy::{Limit, Manager, Names, Options, Ranking, Request};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
@@ -79,7 +80,7 @@ struct Remembered {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let tasks = self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let tasks = self.tasks.get_mut();
         tasks.drain(..).for_each(|task| task.abort());
     }
 }
@@ -282,16 +283,12 @@ impl Knowledge {
     }
 
     fn remembered(&self) -> MutexGuard<'_, Remembered> {
-        self.inner.racer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.racer.lock()
     }
 
     fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(task).abort_handle();
-        self.inner
-            .tasks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(task);
+        self.inner.tasks.lock().push(task);
     }
 }
 

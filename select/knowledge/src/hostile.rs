@@ -1,6 +1,8 @@
 //! Lines of strangers, for a fuzzer: it has no other use.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::base::Base;
 use super::control::protocol::{Command, parse, refusal};

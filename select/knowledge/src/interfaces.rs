@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hawser_policy::{Expiry, Node, Properties, Property, Scalar, Value, keys};
+use parking_lot::Mutex;
 
 use super::base::{Base, now};
 use super::event::{Event, Origin, Trouble};
@@ -54,7 +55,7 @@ pub(super) struct Links(Mutex<Vec<Attachment>>);
 impl Links {
     /// The interface that has this address.
     pub(super) fn holder(&self, address: IpAddr) -> Option<String> {
-        let links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let links = self.0.lock();
         let address = address.to_canonical();
         let link = links.iter().find(|link| link.addresses.contains(&address))?;
         (link.interface.kind != Kind::Loopback).then(|| link.interface.name.clone())
@@ -91,7 +92,7 @@ impl Source {
             .filter_map(|attachment| node(attachment, is_wireless))
             .map(|node| (node.uid.clone(), node))
             .collect();
-        *self.links.0.lock().unwrap_or_else(PoisonError::into_inner) = attachments;
+        *self.links.0.lock() = attachments;
         let now = now();
         let lost = self
             .told

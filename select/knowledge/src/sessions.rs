@@ -4,10 +4,11 @@
 //! when half of its short life is over, so that rankings are not made anew for nothing.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_policy::{Expiry, Node, Precedence, Properties, Property, keys};
+use parking_lot::Mutex;
 
 use super::base::{Base, now};
 use super::event::Origin;
@@ -28,7 +29,7 @@ pub(super) struct Followed(Mutex<Vec<Observer>>);
 
 impl Followed {
     pub(super) fn add(&self, session: &Session) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|observer| observer.paths().is_some());
         if all.len() >= MOST {
             all.remove(0);
@@ -38,7 +39,7 @@ impl Followed {
 
     /// The live paths of all sessions; those that have ended are forgotten.
     fn paths(&self) -> Vec<PathInfo> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let mut paths = Vec::new();
         all.retain(|observer| match observer.paths() {
             Some(new) => {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_carrier::Carrier;
@@ -14,6 +14,7 @@ use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions};
 use hawser_carrier_tls::TlsClient;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
+use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
 
 use super::driver::{Connector, Driver, Wanted};
@@ -229,7 +230,7 @@ struct Endpoints(Mutex<HashMap<(usize, bool), QuicEndpoint>>);
 
 impl Endpoints {
     fn lock(&self) -> MutexGuard<'_, HashMap<(usize, bool), QuicEndpoint>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Takes the socket of a way for an attempt. One that did not lead there is not put back, nor one

@@ -14,10 +14,10 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
+use parking_lot::Mutex;
 use sha2::Sha256;
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -218,7 +218,7 @@ impl Gate {
 
     /// Wrong codes that are still taken. At 0 nobody is admitted any more.
     pub fn guesses_left(&self) -> u32 {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.left.lock()
     }
 
     /// Waits for the proof that this session's client knows the code. A session that is not admitted is
@@ -265,7 +265,7 @@ impl Gate {
 
     /// Counts a guess while nobody else has one judged.
     fn judge(&self, is_right: impl FnOnce() -> bool) -> Result<(), CodeError> {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock();
         if *left == 0 {
             return Err(CodeError::Exhausted);
         }

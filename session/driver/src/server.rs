@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description, send};
@@ -15,6 +15,7 @@ use hawser_carrier_tcp::{Door, TcpOptions};
 use hawser_carrier_tls::TlsServer;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use super::driver::{Arrival, Driver};
@@ -257,7 +258,7 @@ impl Drop for Server {
 
 impl House {
     fn door(&self) -> MutexGuard<'_, DoorState> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+        self.door.lock()
     }
 
     fn now(&self) -> Duration {

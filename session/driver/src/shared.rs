@@ -7,13 +7,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
 use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::client::Way;
@@ -202,10 +203,10 @@ impl Shared {
         })
     }
 
-    /// The session. A handle that panicked while it held it leaves it consistent: the machine's
-    /// calls do not unwind half-way.
+    /// The session. A handle that panics while it holds it leaves it consistent: the machine's calls
+    /// do not unwind half-way.
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(super) fn now(&self) -> Duration {

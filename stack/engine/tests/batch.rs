@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use common::cable::caps;
 use common::script::*;
@@ -13,6 +13,7 @@ use common::{address, config, stack};
 use hawser_engine::TapEvent;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_ir::abi::*;
+use parking_lot::Mutex;
 
 /// A wire with frames ready to be taken, which keeps what is sent.
 struct Tape {
@@ -149,7 +150,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
     let trace = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&trace);
     stack.set_tap(Some(Box::new(move |event: &TapEvent<'_>| {
-        seen.lock().expect("not poisoned").push(format!("{event:?}"));
+        seen.lock().push(format!("{event:?}"));
     })));
     stack.listen(1, address(0, 3), 1).expect("free");
     let mut wire = Tape {
@@ -165,7 +166,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
         stack.interface_counters(),
         stack.contexts()
     );
-    let trace = trace.lock().expect("not poisoned").clone();
+    let trace = trace.lock().clone();
     // The network layer's own answers leave before what a batch's chains send.
     wire.sent.sort_by_key(|frame| frame[9]);
     (trace, wire.sent, counts)

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use common::cable::{cable, caps};
 use common::script::*;
@@ -10,6 +10,7 @@ use common::{Pair, address, config, stack};
 use hawser_engine::net::DropReason;
 use hawser_engine::{ConfigError, Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::*;
+use parking_lot::Mutex;
 
 /// Connects; the flow has both units.
 fn connecting() -> Script {
@@ -32,7 +33,7 @@ fn connected(script: Script) -> (Pair, Handle) {
 fn sent(pair: &mut Pair) -> Vec<(u8, u32, Vec<u8>)> {
     let end = &mut pair.ends[0];
     while pair.stacks[0].poll(pair.now, end).expect("a cable does not fail") {}
-    let mut frames = end.outbound.lock().expect("not poisoned");
+    let mut frames = end.outbound.lock();
     let take = |frame: Vec<u8>| {
         let seq = u32::from_be_bytes([frame[28], frame[29], frame[30], frame[31]]);
         (frame[25], seq, frame[32..].to_vec())
@@ -116,7 +117,7 @@ fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<
     let bytes: Vec<u8> = (0..19_500u32).map(|i| (i / 3) as u8).collect();
     assert_eq!(stack.send(1, handle, &bytes), Ok(19_500));
     while stack.poll(1, &mut end).expect("a cable does not fail") {}
-    let frames = end.outbound.lock().expect("not poisoned");
+    let frames = end.outbound.lock();
     let packets = frames.iter().map(|frame| frame[20..].to_vec()).collect();
     (packets, end.joined, stack.counters().wrong_super_segments)
 }
@@ -207,7 +208,7 @@ fn raised_events_run_after_the_records_and_in_order() {
     let (raised, closed) = (log.clone(), log.clone());
     let script = connecting()
         .on(CLOSE, move |step| {
-            closed.lock().expect("not poisoned").push(100);
+            closed.lock().push(100);
             step.scratch[0] = 42;
             let own = step.keyed.as_ref().expect("bound").1.header.id;
             step.raise(own, 1);
@@ -218,7 +219,7 @@ fn raised_events_run_after_the_records_and_in_order() {
         })
         .on(RAISED, move |step| {
             let flag = step.ev.flag;
-            raised.lock().expect("not poisoned").push(flag);
+            raised.lock().push(flag);
             assert_eq!(step.scratch[0], 42, "the scratchpad lives as long as the request");
             assert_eq!(
                 step.keyed.is_some(),
@@ -233,7 +234,7 @@ fn raised_events_run_after_the_records_and_in_order() {
         });
     let (mut pair, handle) = connected(script);
     pair.stacks[0].close(1, handle);
-    assert_eq!(*log.lock().expect("not poisoned"), [100, 1, 2, 3, 5, 4]);
+    assert_eq!(*log.lock(), [100, 1, 2, 3, 5, 4]);
 }
 
 #[test]
@@ -278,7 +279,7 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
         .on(TIMER, move |step| {
             let now = step.ev.header.now;
             let running = [step.words()[14] > 0, step.words()[15] > 0];
-            fired.lock().expect("not poisoned").push((now, running));
+            fired.lock().push((now, running));
             Outcome::Done
         });
     let (mut pair, handle) = connected(script);
@@ -287,24 +288,17 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
     assert_eq!(pair.stacks[0].next_deadline(), Some(1005));
     pair.now = 1004;
     pair.settle();
-    assert!(log.lock().expect("not poisoned").is_empty());
+    assert!(log.lock().is_empty());
     assert!(pair.advance());
     pair.settle();
-    assert_eq!(
-        *log.lock().expect("not poisoned"),
-        [(1005, [true, false]), (1005, [false, false])]
-    );
+    assert_eq!(*log.lock(), [(1005, [true, false]), (1005, [false, false])]);
     assert_eq!(pair.stacks[0].next_deadline(), None);
     let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
     pair.stacks[0].close(2000, other);
     pair.stacks[0].abort(2000, other);
     pair.now = 9000;
     pair.settle();
-    assert_eq!(
-        log.lock().expect("not poisoned").len(),
-        3,
-        "a stopped timer does not fire"
-    );
+    assert_eq!(log.lock().len(), 3, "a stopped timer does not fire");
 }
 
 #[test]
@@ -334,13 +328,7 @@ fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
     assert!(stack.wants_wire());
     let mut seqs = Vec::new();
     while seqs.len() < 17 {
-        seqs.extend(
-            end.outbound
-                .lock()
-                .expect("not poisoned")
-                .drain(..)
-                .map(|frame| frame[31]),
-        );
+        seqs.extend(end.outbound.lock().drain(..).map(|frame| frame[31]));
         stack.poll(1, &mut end).expect("a cable does not fail");
     }
     assert!(seqs.iter().copied().eq(0..17));
@@ -516,14 +504,8 @@ fn the_tap_sees_every_event_after_it_took_effect() {
             .map(|(_, bytes)| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3]);
         let made = event.fresh.is_some();
         let records = event.records.iter().count();
-        log.lock().expect("not poisoned").push((
-            header.event,
-            header.now,
-            word,
-            made,
-            records,
-            event.outcome,
-        ));
+        log.lock()
+            .push((header.event, header.now, word, made, records, event.outcome));
     })));
     let handle = stack.connect(5, address(1, 80), None).expect("free");
     stack.close(6, handle);
@@ -531,7 +513,7 @@ fn the_tap_sees_every_event_after_it_took_effect() {
         (CONNECT, 5, None, true, 3, Outcome::Done),
         (CLOSE, 6, Some(77), false, 1, Outcome::Stop),
     ];
-    assert_eq!(*seen.lock().expect("not poisoned"), want);
+    assert_eq!(*seen.lock(), want);
 }
 
 #[test]
@@ -684,7 +666,7 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     let note = |what: &'static str| {
         let told = told.clone();
         move |_: &mut Step<'_>| {
-            told.lock().expect("not poisoned").push(what);
+            told.lock().push(what);
             Outcome::Done
         }
     };
@@ -694,14 +676,14 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     pair.stacks[0].release(handle);
     pair.stacks[0].release(handle);
     let _ = sent(&mut pair);
-    assert_eq!(*told.lock().expect("not poisoned"), ["close", "release"]);
-    told.lock().expect("not poisoned").clear();
+    assert_eq!(*told.lock(), ["close", "release"]);
+    told.lock().clear();
     let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
     pair.stacks[0].finish(1, handle);
     pair.stacks[0].finish(1, handle);
     let _ = sent(&mut pair);
     assert_eq!(
-        *told.lock().expect("not poisoned"),
+        *told.lock(),
         ["release", "close"],
         "both at once: nobody will read"
     );
@@ -737,11 +719,7 @@ fn a_program_without_a_parser_for_errors_vouches_for_none() {
     let sum = checksum(&error);
     error[2..4].copy_from_slice(&sum);
     let len = 20 + error.len() as u16;
-    pair.ends[0]
-        .inbound
-        .lock()
-        .expect("not poisoned")
-        .push_back(ipv4(9, 1, 1, len, &error));
+    pair.ends[0].inbound.lock().push_back(ipv4(9, 1, 1, len, &error));
     let _ = sent(&mut pair);
     assert_eq!(pair.stacks[0].counters().frames_received, 1);
     let interface = pair.stacks[0].interface_counters();

@@ -12,11 +12,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::Swap;
 use hawser_engine::program::Program;
 use hawser_ir::Module;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::builtin::checked;
 use crate::params::parse_params;
@@ -451,7 +452,7 @@ impl Attachments {
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 }
 

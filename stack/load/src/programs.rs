@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::program::Program;
+use parking_lot::Mutex;
 
 pub use crate::names as builtin_names;
 pub use crate::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
@@ -149,7 +150,7 @@ impl Programs {
         };
         let key = (name.to_owned(), engine);
         // Held while one is compiled: whoever wants the same waits for it.
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(loaded) = known.get(&key) {
             return Ok(loaded.clone());
         }

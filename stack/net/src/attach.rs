@@ -1,12 +1,13 @@
 //! What is attached to a running program, as the bus's members reach it.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bus::{Attachable, Attachment, Bus, BusError, Change, Rights, SourceId};
 use hawser_engine::Step;
 use hawser_load::{Attachments, Installed};
+use parking_lot::Mutex;
 
 /// Whose an attachment is that the process makes itself.
 pub(crate) const APPLICATION: &str = "application";
@@ -23,10 +24,6 @@ pub struct OnBus {
     attachments: Arc<Attachments>,
     /// Those that are being detached because they broke an assertion.
     leaving: Arc<Mutex<BTreeSet<String>>>,
-}
-
-fn lock(names: &Mutex<BTreeSet<String>>) -> MutexGuard<'_, BTreeSet<String>> {
-    names.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl OnBus {
@@ -66,7 +63,7 @@ impl Attachable for OnBus {
 
     /// To check what is left takes a while, so a thread of its own does it.
     fn failed_assertion(&self, bus: &Bus, source: SourceId, event: u32, assertion: u32) {
-        let mut leaving = lock(&self.leaving);
+        let mut leaving = self.leaving.lock();
         for name in self.attachments.suspects(event, assertion) {
             if !leaving.insert(name.clone()) {
                 continue;
@@ -82,7 +79,7 @@ impl Attachable for OnBus {
                         break;
                     }
                 }
-                lock(&list).remove(&name);
+                list.lock().remove(&name);
             };
             if std::thread::Builder::new()
                 .name("detach".to_owned())

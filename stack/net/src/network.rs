@@ -9,12 +9,13 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::Handle;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
@@ -210,9 +211,8 @@ impl Network {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic while the lock was held has ended that task; the stack itself stays consistent
-        // between calls.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        // A task that panics while it holds the lock ends alone: the stack stays consistent between calls.
+        self.inner.lock()
     }
 }
 

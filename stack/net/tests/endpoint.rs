@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hawser_engine::net::InterfaceConfig;
@@ -14,6 +14,7 @@ use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Nanos, StackConfig};
 use hawser_load::Loaded;
 use hawser_net::{Device, Endpoint, Handle, Keepalive, Network, Options};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MS: Nanos = 1_000_000;
@@ -42,7 +43,7 @@ impl Wire for End {
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
         assert!(!self.broken.load(Ordering::Relaxed), "broken on purpose");
-        let mut waiting = self.inward.lock().expect("not poisoned");
+        let mut waiting = self.inward.lock();
         let count = waiting.len().min(max);
         self.batch = waiting.drain(..count).collect();
         Ok(count)
@@ -71,10 +72,7 @@ impl Wire for End {
                 .for_each(|piece| bytes.extend_from_slice(piece.bytes()));
             bytes
         };
-        self.outward
-            .lock()
-            .expect("not poisoned")
-            .extend(frames.iter().map(bytes));
+        self.outward.lock().extend(frames.iter().map(bytes));
         // A full one has been rung.
         let _ = self.ring.write(&[1]);
         Ok(frames.len())

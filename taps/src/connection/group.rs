@@ -2,9 +2,10 @@
 //!
 //! All connection properties but `connPriority` are the group's: changing one changes it for all.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::AbortHandle;
 
 use super::event::Event;
@@ -69,8 +70,7 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // What is behind it is whole after each statement.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(super) fn properties(&self) -> Arc<TransportProperties> {

@@ -6,11 +6,12 @@
 //! told; for each Send there is one outcome, in the order in which the transport took them.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::event::Event;
 use super::group::Group;
@@ -198,8 +199,7 @@ impl Core {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // What is behind it is whole after each statement.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Whether the application may send, and receive (RFC 9622, 6.2.16).

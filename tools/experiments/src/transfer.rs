@@ -1,12 +1,13 @@
 //! Bytes from one side to the other, by a session.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser::lab::Lab;
 use hawser::session::document::Document;
 use hawser::session::{CarrierId, Notice, Server, Session, SessionStream, open};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 
@@ -146,10 +147,7 @@ impl Work {
         let listening = server.clone();
         let giving = stage.server.spawn(async move {
             let session = listening.accept().await?;
-            there
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(("server", session.clone()));
+            there.lock().push(("server", session.clone()));
             match self.direction {
                 Direction::Up => take(session, self.verify, self.began).await.map(Some),
                 Direction::Down => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -157,9 +155,7 @@ impl Work {
         });
         let client = stage.client.spawn(async move {
             let (session, _) = open(&document).await?;
-            here.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(("client", session.clone()));
+            here.lock().push(("client", session.clone()));
             match self.direction {
                 Direction::Down => take(session, self.verify, self.began).await.map(Some),
                 Direction::Up => give(&session, self.bytes, self.verify).await.map(|()| None),
@@ -170,7 +166,7 @@ impl Work {
             server.or(client).ok_or_else(|| Error::from("nobody received"))
         };
         let late = |_| {
-            let sessions = sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            let sessions = sessions.lock();
             let state = |(side, session): &(&str, Session)| {
                 format!(
                     "{side}: closed {}, {:?}, {:?}",
@@ -317,7 +313,7 @@ async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report,
     let _ = session.close(0).await;
     sampler.abort();
     listener.abort();
-    let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut record = record.lock();
     record.report.seconds = read;
     record.sample(&session);
     record.report.bytes = record.read;
@@ -334,7 +330,7 @@ async fn read(
     let mut last: Option<Instant> = None;
     loop {
         let bytes = stream.read_bytes().await?;
-        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = record.lock();
         let pause = last.map_or(Duration::ZERO, |last| last.elapsed());
         if pause > PAUSE {
             let seconds = pause.as_secs_f64();
@@ -360,10 +356,7 @@ async fn sample(session: Session, record: Arc<Mutex<Record>>) {
     let mut clock = tokio::time::interval(EVERY);
     loop {
         clock.tick().await;
-        record
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .sample(&session);
+        record.lock().sample(&session);
     }
 }
 
@@ -380,7 +373,7 @@ async fn listen(session: Session, record: Arc<Mutex<Record>>) {
             Notice::Closed { code, .. } => format!("closed with {code}"),
             _ => continue,
         };
-        let mut record = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = record.lock();
         let now = record.now();
         record.report.events.push((now, what));
     }

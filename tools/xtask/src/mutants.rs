@@ -11,11 +11,11 @@ mod conditions;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hawser_syntax::Span;
+use parking_lot::Mutex;
 
 /// Of a hundred mutants so many have to be killed.
 const GOAL: usize = 80;
@@ -276,10 +276,7 @@ fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mut
                     mutant.file, mutant.line, mutant.text
                 );
             }
-            fates
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .push((i, fate));
+            fates.lock().push((i, fate));
         }
     };
     std::thread::scope(|scope| {
@@ -288,9 +285,7 @@ fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mut
             scope.spawn(move || work(worker));
         }
     });
-    let mut fates = fates
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut fates = fates.into_inner();
     fates.sort_by_key(|(i, _)| *i);
     fates.into_iter().map(|(_, fate)| fate).collect()
 }

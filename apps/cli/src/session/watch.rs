@@ -1,12 +1,13 @@
 //! What is shown of a session while it goes on: a bar per path, a line per event; JSON instead.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser::lang::OneLine;
 use hawser::session::{CarrierId, Loss, Notice, PathInfo, PathState, Session};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// How often the bars move.
@@ -70,7 +71,7 @@ impl Watch {
     /// Ends the bars and gives what the paths have done.
     pub(crate) fn finish(self) -> Value {
         self.end();
-        let mut seen = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.paths.lock();
         if let Some(bars) = &self.bars {
             update(&self.session, bars, &mut seen, &self.total);
             seen.values().chain([&self.total]).for_each(ProgressBar::abandon);
@@ -80,7 +81,7 @@ impl Watch {
 
     /// Whatever its tasks are at, nothing is shown from here on.
     fn end(&self) {
-        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.over.lock() = true;
     }
 
     /// Time since it began.
@@ -105,7 +106,7 @@ fn style(bar: &ProgressBar, template: &str) {
 
 async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, over: Arc<Mutex<bool>>) {
     while let Some(notice) = session.next_event().await {
-        let over = over.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = over.lock();
         if *over {
             return;
         }
@@ -225,16 +226,11 @@ async fn move_bars(
     let mut clock = tokio::time::interval(EVERY);
     loop {
         clock.tick().await;
-        let over = over.lock().unwrap_or_else(PoisonError::into_inner);
+        let over = over.lock();
         if *over {
             return;
         }
-        update(
-            &session,
-            &bars,
-            &mut seen.lock().unwrap_or_else(PoisonError::into_inner),
-            &total,
-        );
+        update(&session, &bars, &mut seen.lock(), &total);
     }
 }
 

@@ -10,10 +10,11 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -48,8 +49,7 @@ pub(super) struct Answering(Shared);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // What is behind it is whole after each statement.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A request is being answered from now on.

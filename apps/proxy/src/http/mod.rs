@@ -8,7 +8,7 @@ pub(crate) mod request;
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
@@ -91,7 +92,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
     if let Err(error) = ended {
         client.rejected(with_causes(&error));
     }
-    let tunnel = promised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let tunnel = promised.lock().take();
     if let Some(tunnel) = tunnel {
         tunnel.run().await;
     }
@@ -144,7 +145,7 @@ async fn answer(
                         connected,
                         began,
                     };
-                    *promised.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+                    *promised.lock() = Some(tunnel);
                     Response::new(nothing())
                 }
             }
@@ -232,10 +233,7 @@ fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc:
     let (pass, passed) = mpsc::channel(MOST_INTERIMS);
     hyper::ext::on_informational(&mut request, move |response| {
         if response.status() == StatusCode::CONTINUE {
-            tell.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take()
-                .map(|tell| tell.send(()));
+            tell.lock().take().map(|tell| tell.send(()));
         } else if version >= Version::HTTP_11 {
             // When there are too many at once, the client does without.
             let _ = pass.try_send(request::interim(

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::process::Output;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::select::Racer;
 use hawser_proxy::{Event, Limits, Proxy, Settings};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -32,7 +33,7 @@ impl Stage {
         let log = Arc::clone(&told);
         let settings = Settings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-            observer: Some(Arc::new(move |event| log.lock().expect("a log").push(event))),
+            observer: Some(Arc::new(move |event| log.lock().push(event))),
             ..settings
         };
         let racer = Racer::open().await.expect("a racer");
@@ -52,7 +53,7 @@ impl Stage {
 
     /// The names of the events so far, in order.
     pub(crate) fn events(&self) -> Vec<String> {
-        let told = self.told.lock().expect("a log");
+        let told = self.told.lock();
         let name = |event| {
             serde_json::to_value(event).expect("JSON")["event"]
                 .as_str()

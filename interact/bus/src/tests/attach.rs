@@ -22,7 +22,7 @@ impl Attachable for Arc<Names> {
                     places: vec![text.into()],
                 };
                 Box::new(move || {
-                    let mut list = names.0.lock().expect("no panic");
+                    let mut list = names.0.lock();
                     list.retain(|there| there.name != one.name);
                     list.push(one);
                     Ok(())
@@ -31,7 +31,7 @@ impl Attachable for Arc<Names> {
             Change::Detach { name, .. } => {
                 let name = name.to_owned();
                 Box::new(move || {
-                    let mut list = names.0.lock().expect("no panic");
+                    let mut list = names.0.lock();
                     let at = list.iter().position(|there| there.name == name);
                     at.map(|at| drop(list.remove(at)))
                         .ok_or_else(|| format!("there is no {name}"))
@@ -42,7 +42,7 @@ impl Attachable for Arc<Names> {
     }
 
     fn attachments(&self) -> Vec<Attachment> {
-        self.0.lock().expect("no panic").clone()
+        self.0.lock().clone()
     }
 }
 

@@ -10,12 +10,13 @@ use std::io::Read;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use libbpf_rs::{
     ErrorKind, Iter, Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, RingBuffer,
     RingBufferBuilder,
 };
+use parking_lot::Mutex;
 use rustix::event::{Timespec, epoll};
 
 use crate::abi::{
@@ -187,7 +188,7 @@ impl Programs {
             let error = std::io::Error::from_raw_os_error(-taken);
             return Err(KernelError::system("read the ring", error));
         }
-        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = self.batch.lock();
         batch.drain(..).for_each(|record| each(&record));
         Ok(taken as usize >= BATCH)
     }
@@ -317,7 +318,7 @@ fn ring(events: &MapHandle, batch: &Arc<Mutex<Vec<RawRecord>>>) -> libbpf_rs::Re
     let mut builder = RingBufferBuilder::new();
     builder.add(events, move |bytes| {
         if let Ok(record) = bytemuck::try_pod_read_unaligned(bytes) {
-            batch.lock().unwrap_or_else(PoisonError::into_inner).push(record);
+            batch.lock().push(record);
         }
         0
     })?;

@@ -9,12 +9,13 @@
 mod rewrite;
 mod table;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
 use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use parking_lot::Mutex;
 
 use crate::plan::NatPlan;
 
@@ -49,7 +50,7 @@ impl Translator {
 
     /// Forgets all mappings and goes on with other ports.
     pub(crate) fn rebind(&self) {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).rebind();
+        self.table.lock().rebind();
     }
 
     fn translate(
@@ -62,7 +63,7 @@ impl Translator {
             return Verdict::Pass;
         }
         let flow = Packet::find(frame).and_then(|packet| Flow::of(frame, &packet));
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         match flow.and_then(|flow| translate(&mut table, frame, flow)) {
             Some(()) => Verdict::Pass,
             None => Verdict::Drop,

@@ -6,10 +6,11 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hawser_policy::{Limit, Manager};
+use parking_lot::Mutex;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use tokio::io::unix::AsyncFd;
 
@@ -126,7 +127,7 @@ impl Watch {
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
         // No call leaves the manager half changed, so that a panic elsewhere does it no harm.
-        let mut manager = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut manager = self.manager.lock();
         let base = match texts.understand(manager.names().clone(), &mut self.learnt, now) {
             Ok(base) => base,
             Err(errors) => return Event::Refused(errors),

@@ -1,6 +1,6 @@
 //! Outcomes: what they are as nodes, and what they do to a ranking with what Hawser ships.
 
-use std::sync::Mutex;
+use parking_lot::Mutex;
 
 use super::*;
 use hawser_connect::Report;

@@ -9,9 +9,10 @@ mod file;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -177,7 +178,7 @@ impl Drop for Store {
 
 impl Queue {
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pending.lock()
     }
 
     /// Keeps a node until it ends.
@@ -285,27 +286,14 @@ impl Queue {
     fn gather(&self, failed: bool) -> (Changes, u64, bool) {
         let mut pending = self.lock();
         if failed && !pending.is_over {
-            pending = self
-                .0
-                .wake
-                .wait_timeout_while(pending, RETRY, |pending| !pending.is_over)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let may_wait = |pending: &mut Pending| !pending.is_over;
+            self.0.wake.wait_while_for(&mut pending, may_wait, RETRY);
         }
         let is_idle =
             |pending: &mut Pending| pending.changes.is_empty() && !pending.is_over && !pending.is_urgent;
-        pending = self
-            .0
-            .wake
-            .wait_while(pending, is_idle)
-            .unwrap_or_else(PoisonError::into_inner);
+        self.0.wake.wait_while(&mut pending, is_idle);
         let may_gather = |pending: &mut Pending| !pending.is_over && !pending.is_urgent;
-        pending = self
-            .0
-            .wake
-            .wait_timeout_while(pending, GATHER, may_gather)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0;
+        self.0.wake.wait_while_for(&mut pending, may_gather, GATHER);
         pending.is_urgent = false;
         (
             std::mem::take(&mut pending.changes),

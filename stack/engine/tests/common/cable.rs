@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use parking_lot::Mutex;
 
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
@@ -64,7 +65,7 @@ impl Wire for Cable {
     }
 
     fn receive(&mut self, max: usize) -> io::Result<usize> {
-        let mut inbound = self.inbound.lock().expect("not poisoned");
+        let mut inbound = self.inbound.lock();
         let count = max.min(inbound.len());
         self.batch.extend(inbound.drain(..count));
         Ok(count)
@@ -92,13 +93,13 @@ impl Wire for Cable {
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for (i, frame) in frames.iter().enumerate() {
-            if self.outbound.lock().expect("not poisoned").len() >= self.room {
+            if self.outbound.lock().len() >= self.room {
                 return Ok(i);
             }
             self.joined += usize::from(frame.gso_size > 0);
             for bytes in cut(frame) {
                 if !self.lost() {
-                    self.outbound.lock().expect("not poisoned").push_back(bytes);
+                    self.outbound.lock().push_back(bytes);
                 }
             }
         }

@@ -1,8 +1,9 @@
 //! Processors attached to TCP while it runs: they take part from the next event on, nothing is lost
 //! when they come and go, and what would break the running program is refused.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use hawser_engine::program::Program;
 use hawser_engine::{ConfigError, SwapError, Tap};
 use hawser_ir::abi::{RecordKind, SignalRec};
@@ -69,17 +70,17 @@ fn before_is_before_and_after_is_after() {
             if record.fixed::<SignalRec>().signal == number {
                 let bytes = record.tail::<SignalRec>();
                 let cwnd = u64::from_ne_bytes(bytes[8..16].try_into().expect("eight bytes"));
-                told.lock().expect("one thread").push((bytes[0], cwnd));
+                told.lock().push((bytes[0], cwnd));
             }
         }
     });
     c.bench.stack.set_tap(Some(tap));
     c.bench.stack.want_signals(u64::MAX);
     c.bench.send(c.handle, 20_000);
-    let on_send = std::mem::take(&mut *heard.lock().expect("one thread"));
+    let on_send = std::mem::take(&mut *heard.lock());
     assert_eq!(on_send, [(4, 10_000)], "those that take segments do not run on requests");
     c.acknowledge(1000);
-    let on_ack = heard.lock().expect("one thread").clone();
+    let on_ack = heard.lock().clone();
     assert_eq!(on_ack, [(1, 10_000), (2, 10_000), (3, 11_000), (4, 11_000)]);
 }
 

@@ -1,8 +1,9 @@
 //! What TCP tells of itself: each signal at its RFC's situation, and nowhere else.
 
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use hawser_engine::{Nanos, Stack, Tap, TapEvent};
 use hawser_ir::Module;
 use hawser_ir::abi::{RecordKind, SignalRec};
@@ -23,7 +24,7 @@ impl Heard {
     fn of(stack: &mut Stack) -> Heard {
         let heard = Heard::default();
         let told = heard.clone();
-        let tap: Tap = Box::new(move |event| signals_of(event, &mut told.0.lock().expect("one thread")));
+        let tap: Tap = Box::new(move |event| signals_of(event, &mut told.0.lock()));
         stack.want_signals(u64::MAX);
         stack.set_tap(Some(tap));
         heard
@@ -31,7 +32,7 @@ impl Heard {
 
     /// What was heard since the last look.
     fn all(&self) -> Vec<Signal> {
-        std::mem::take(&mut *self.0.lock().expect("one thread"))
+        std::mem::take(&mut *self.0.lock())
     }
 
     /// The same as text, without what tells of states and samples; `at` counts from `base` on.

@@ -4,14 +4,15 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser::host::{DeviceSpec, Setup, open};
 use hawser::interact::Bus;
 use hawser::interact::kernel::serve_kernel;
 use hawser::lab::{Direction, Host, Lab, Spec};
+use parking_lot::Mutex;
 use serde_json::json;
 use socket2::SockRef;
 
@@ -128,7 +129,7 @@ struct Told {
 
 impl Told {
     fn tell(&self, sample: Sample) {
-        *self.sender.lock().unwrap_or_else(PoisonError::into_inner) = sample;
+        *self.sender.lock() = sample;
     }
 }
 
@@ -155,7 +156,7 @@ pub(super) fn transfer(
     while began.elapsed() < time && !sending.is_finished() {
         std::thread::sleep(EVERY);
         let at = lab.link("bottleneck")?.statistics(Direction::Forward)?;
-        let sender = *told.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = *told.sender.lock();
         let (seconds, received) = (began.elapsed().as_secs_f64(), told.received.load(Relaxed));
         let dropped = at.lost.get("queue").copied().unwrap_or_default();
         let overrun = at.lost.values().sum::<u64>() - dropped;

@@ -1,11 +1,12 @@
 //! `itcp-filters`: how much of what happens is delivered, by interval and by frequency: of our own TCP in
 //! virtual time, of Linux's in the lab by filters in the kernel.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::{Bus, Filter, Hands, Nanos, Rights, Schema, Signal, SourceId, Tware, Wish};
 use hawser::sim::{Scenario, Watch, run_steered};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::filtered;
@@ -44,7 +45,7 @@ impl Tware for Listener {
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut heard = self.heard.lock();
         if let Some(times) = heard.get_mut(wish) {
             times.push(signal.time());
         }
@@ -91,7 +92,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(member);
-    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let heard = heard.lock().clone();
     Ok(heard)
 }
 

@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use hawser::lab::{Lab, Spec};
@@ -16,6 +16,7 @@ use hawser::policy::{Manager, shipped};
 use hawser::select::doors::{DoorWish, Doorway, Guest};
 use hawser::select::kinds::{Tcp, Transports};
 use hawser::select::{Destination, Kind, Policies, Racer, Request};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;

@@ -1,10 +1,9 @@
 //! What the proxies tell, for the page and for the table.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use hawser::select::{Description, Ranked, Report, What as Race};
 use hawser_dashboard::{Candidate, Feed};
 use hawser_proxy::{Event, Own, What};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::ways::WAYS;
 
@@ -88,7 +87,7 @@ impl Bridge {
     }
 
     fn lock(&self) -> MutexGuard<'_, [Seen; WAYS.len()]> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

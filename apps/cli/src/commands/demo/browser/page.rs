@@ -1,13 +1,14 @@
 //! `hawser demo --web`: the page of the browser's story, until it is interrupted.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hawser::lab::{LinkReport, enter_user_namespace};
 use hawser_dashboard::{Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Way as FeedWay};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -37,7 +38,7 @@ struct Network {
 impl Controls for Network {
     fn switch(&self, id: &str, on: bool) -> Result<(), String> {
         // One order at a time, so that what is shown is what is.
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         self.place.switch(id, on)?;
         self.feed.switched(id, on);
         Ok(())
@@ -45,7 +46,7 @@ impl Controls for Network {
 
     fn download(&self, way: &str, mib: u32) -> Result<(), String> {
         let way = Way::numbered(way).ok_or("there is no such way")?;
-        let mut number = self.downloads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut number = self.downloads.lock();
         match self.orders.try_send((*number, way, mib)) {
             Ok(()) => *number += 1,
             Err(TrySendError::Full(_)) => return Err(format!("{WAITING} downloads wait already")),

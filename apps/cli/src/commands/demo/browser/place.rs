@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::gateway::Token;
@@ -16,6 +16,7 @@ use hawser::select::Racer;
 use hawser_dashboard::Switch;
 use hawser_gateway::Clients;
 use hawser_proxy::{Limits, Proxy, Settings};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -116,7 +117,7 @@ impl Place {
             let link = self.lab.link(id).map_err(failed)?;
             return if on { link.up() } else { link.down() }.map_err(failed);
         };
-        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut blocked = self.blocked.lock();
         blocked.retain(|one| one != selector);
         if !on {
             blocked.push(selector);

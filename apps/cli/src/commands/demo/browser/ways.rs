@@ -1,6 +1,6 @@
 //! The ways that a download can be asked to go: a proxy for each.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hawser::gateway::{Gateway, Token};
 use hawser::policy::document::{self, Format};
@@ -9,6 +9,7 @@ use hawser::select::Policies;
 use hawser::select::kinds::Transports;
 use hawser::session::document::{Document, Format as DocumentFormat, StatePlace};
 use hawser_proxy::Choice;
+use parking_lot::Mutex;
 
 use crate::exit::Exit;
 
