@@ -19,6 +19,7 @@
 
 mod clients;
 pub mod destination;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod limits;
 mod reach;

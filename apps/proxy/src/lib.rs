@@ -35,6 +35,7 @@ mod answer;
 mod connection;
 mod credential;
 mod event;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod http;
 mod relay;

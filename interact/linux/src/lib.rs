@@ -49,7 +49,7 @@ mod error;
 mod event;
 mod filter;
 mod hook;
-#[doc(hidden)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod kernel;
 mod leases;

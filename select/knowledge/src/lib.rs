@@ -44,6 +44,7 @@ mod base;
 mod control;
 mod event;
 mod handle;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod interfaces;
 mod races;

@@ -24,6 +24,7 @@
 
 mod cib;
 pub mod document;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 pub mod limits;
 mod manager;

@@ -46,6 +46,7 @@
 mod cache;
 mod candidate;
 mod failure;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod order;
 mod profile;

@@ -32,6 +32,7 @@
 
 mod config;
 mod error;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 pub mod nat64;
 mod resolver;

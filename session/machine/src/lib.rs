@@ -30,6 +30,7 @@ mod acceptor;
 #[cfg(test)]
 mod attacks;
 mod config;
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 pub mod interact;
 mod opening;

@@ -5,4 +5,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| hawser::knowledge::hostile::lines(data));
+fuzz_target!(|data: &[u8]| hawser_knowledge::hostile::lines(data));
