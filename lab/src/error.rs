@@ -5,6 +5,7 @@ use std::io;
 
 use hawser_host::netns::NamespaceError;
 
+use crate::rules::trace::TraceError;
 use crate::spec::SpecError;
 
 /// What went wrong. The text says what would help.
@@ -17,7 +18,7 @@ pub enum LabError {
         /// The file.
         path: std::path::PathBuf,
         /// What is wrong with it.
-        reason: String,
+        error: TraceError,
     },
     /// The kernel refuses a namespace, a link, an address or a route.
     Namespace(NamespaceError),
@@ -70,7 +71,7 @@ impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LabError::Spec(error) => error.fmt(f),
-            LabError::Trace { path, reason } => write!(f, "the trace {}: {reason}", path.display()),
+            LabError::Trace { path, error } => write!(f, "the trace {}: {error}", path.display()),
             LabError::Namespace(error) => error.fmt(f),
             LabError::Unknown { kind, name, known } => {
                 write!(f, "there is no {kind} `{name}`; there are: {}", known.join(", "))

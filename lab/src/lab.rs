@@ -15,7 +15,7 @@ use crate::names::{self, NameServer, View, Zone};
 use crate::network::{self, Network};
 use crate::plan::Plan;
 use crate::present::{Listener, Present};
-use crate::rules::trace::Line;
+use crate::rules::trace::{Line, TraceError};
 use crate::shaper::Shaper;
 use crate::spec::{Rules, Spec};
 use crate::{LabError, sys, timeline};
@@ -234,11 +234,11 @@ fn setups(spec: &Spec, plan: &Plan) -> Result<Vec<CellSetup>, LabError> {
 /// Rules with their trace read.
 pub(crate) fn read_trace(rules: &Rules) -> Result<Change, LabError> {
     let read = |path: &Path| {
-        let wrong = |reason: String| LabError::Trace {
+        let wrong = |error| LabError::Trace {
             path: path.to_owned(),
-            reason,
+            error,
         };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(TraceError::System(error)))?;
         Line::parse(&text).map(Arc::new).map_err(wrong)
     };
     let trace = rules.trace.as_deref().map(read).transpose()?;

@@ -49,7 +49,7 @@ mod contain;
 mod error;
 mod forward;
 mod host;
-#[doc(hidden)]
+#[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
 mod lab;
 mod link;
@@ -76,5 +76,6 @@ pub use host::{Host, HostHandle};
 pub use lab::Lab;
 pub use link::{Direction, Link};
 pub use present::{Changed, What};
-pub use spec::{Rules, Spec, SpecError};
+pub use rules::trace::TraceError;
+pub use spec::{ReadError, Rules, Spec, SpecError};
 pub use statistics::{LOSSES, LinkReport, Statistics};

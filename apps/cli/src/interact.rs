@@ -90,7 +90,9 @@ pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(OneLine(error)),
-        ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Strange(_) => Exit::network(error),
+        ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Ring(_) | ClientError::Strange(_) => {
+            Exit::network(error)
+        }
     }
 }
 

@@ -32,17 +32,20 @@ impl fmt::Display for Target {
     }
 }
 
-impl std::str::FromStr for Target {
-    type Err = String;
+/// A text that names no flow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no flow: expected SOURCE:FLOW, for instance 3:1f")]
+pub struct TargetError(pub String);
 
-    fn from_str(text: &str) -> Result<Target, String> {
+impl std::str::FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Target, TargetError> {
         let parts = text
             .split_once(':')
             .and_then(|(source, flow)| Some((source.parse().ok()?, u64::from_str_radix(flow, 16).ok()?)));
         let Some((source, flow)) = parts else {
-            return Err(format!(
-                "`{text}` names no flow: expected SOURCE:FLOW, for instance 3:1f"
-            ));
+            return Err(TargetError(text.to_owned()));
         };
         Ok(Target {
             source: SourceId(source),

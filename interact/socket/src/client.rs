@@ -13,7 +13,7 @@ use hawser_bus::ring::Consumer;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use serde_json::{Value, json};
 
-use super::shared::{self, Bell};
+use super::shared::{self, Bell, RingError};
 use crate::local::{self, ConnectError, FILES, MAX_ANSWER};
 
 /// How long an answer may take.
@@ -53,6 +53,9 @@ pub enum ClientError {
         "process {0} has closed the connection: it does so when a subscriber takes nothing of what it is sent for 5 s: read faster, or subscribe with an interval"
     )]
     Closed(u64),
+    /// The memory that came for a ring is none.
+    #[error("the other end speaks another protocol: {0}")]
+    Ring(#[from] RingError),
     /// The other end says what nobody understands.
     #[error("the other end speaks another protocol: {0}")]
     Strange(String),
@@ -213,7 +216,7 @@ impl Client {
     /// When it is turned down, or the other process is gone.
     pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
         let [memory, bell] = self.ring_files(slots)?;
-        let ring = shared::accept(&memory).map_err(|error| ClientError::Strange(error.to_string()))?;
+        let ring = shared::accept(&memory)?;
         Ok((ring, Bell::new(bell)))
     }
 
@@ -224,7 +227,7 @@ impl Client {
         slots: usize,
     ) -> Result<(impl hawser_bus::ring::Memory + use<>, Bell), ClientError> {
         let [memory, bell] = self.ring_files(slots)?;
-        Ok((shared::map(&memory).map_err(ClientError::Gone)?, Bell::new(bell)))
+        Ok((shared::map(&memory)?, Bell::new(bell)))
     }
 
     fn ring_files(&mut self, slots: usize) -> Result<[OwnedFd; FILES], ClientError> {

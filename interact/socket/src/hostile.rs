@@ -17,7 +17,7 @@ use hawser_load::Attachments;
 use hawser_net::OnBus;
 
 use super::Rules;
-use super::guest::Guest;
+use super::connection::Connection;
 use crate::local::LINE;
 
 /// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set.
@@ -191,7 +191,7 @@ pub fn lines(data: &[u8]) {
     let rules = Rules::parse(RULES).expect("rules");
     let bus = Bus::new();
     let provider = Provider::new(&bus);
-    let mut guest = Guest::new(bus.clone(), &rules, 7, None).expect("the first one");
+    let mut guest = Connection::new(bus.clone(), &rules, 7, None).expect("the first one");
     for line in data
         .split(|byte| *byte == b'\n')
         .filter(|line| line.len() <= LINE)

@@ -17,8 +17,8 @@
 
 mod answer;
 mod client;
+mod connection;
 pub mod diagram;
-mod guest;
 #[doc(hidden)]
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
@@ -39,8 +39,8 @@ pub use client::{Client, ClientError, Heard};
 pub use hawser_bus::*;
 pub use process::{open_process_bus, process_bus};
 pub use remote::{Remote, run_remote};
-pub use request::{Request, parse, parse_span};
-pub use rules::{Rules, RulesError};
+pub use request::{Request, RequestError, SpanError, parse, parse_span};
+pub use rules::{Rules, RulesError, RulesTextError};
 pub use serve::{Server, SocketError, serve, usual_socket};
-pub use shared::Bell;
+pub use shared::{Bell, RingError};
 pub use thread::{Running, ThreadError, run_in_thread};

@@ -229,19 +229,33 @@ pub(super) fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
+/// Why a text is no recording.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// A line is no JSON, or has not the form of a recording's line.
+    #[error(transparent)]
+    Syntax(#[from] serde_json::Error),
+    /// It is a recording of another version, or of something else.
+    #[error("a recording of `{0}`, expected `{SCHEMA}`")]
+    Schema(String),
+    /// The first line is no header.
+    #[error("no recording: it does not begin with a header of `{SCHEMA}`")]
+    NoHeader,
+}
+
 /// Reads a line.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(text: &str) -> Result<Line, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+pub fn parse(text: &str) -> Result<Line, RecordError> {
+    Ok(serde_json::from_str(text)?)
 }
 
 /// Reads the first line.
 ///
 /// # Errors
 /// That it begins no recording, or one of another version.
-pub fn parse_header(text: &str) -> Result<Header, String> {
+pub fn parse_header(text: &str) -> Result<Header, RecordError> {
     match parse(text) {
         Ok(Line {
             what: What::Header(header),
@@ -250,10 +264,8 @@ pub fn parse_header(text: &str) -> Result<Header, String> {
         Ok(Line {
             what: What::Header(header),
             ..
-        }) => Err(format!("a recording of `{}`, expected `{SCHEMA}`", header.schema)),
-        _ => Err(format!(
-            "no recording: it does not begin with a header of `{SCHEMA}`"
-        )),
+        }) => Err(RecordError::Schema(header.schema)),
+        _ => Err(RecordError::NoHeader),
     }
 }
 
@@ -279,13 +291,9 @@ mod tests {
 
     #[test]
     fn what_is_no_recording_is_told() {
-        assert!(
-            parse_header("{}")
-                .expect_err("no header")
-                .contains("no recording")
-        );
+        assert!(matches!(parse_header("{}"), Err(RecordError::NoHeader)));
         let other = r#"{"at":0,"header":{"schema":"x/2","process":1,"began":2,"pattern":"*","interval":0}}"#;
-        assert!(parse_header(other).expect_err("another").contains("`x/2`"));
+        assert!(matches!(parse_header(other), Err(RecordError::Schema(schema)) if schema == "x/2"));
         assert!(parse(r#"{"at":1,"dream":{}}"#).is_err());
     }
 }

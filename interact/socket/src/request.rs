@@ -1,5 +1,6 @@
 //! What a subscriber says at the socket, without I/O.
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use hawser_bus::{Filter, Nanos, Rule, Scope, Target, Wish};
@@ -242,20 +243,31 @@ pub struct Release {
     pub variable: String,
 }
 
-/// Understands a line.
+/// Why a line is no request.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// It is no text.
+    #[error("the line is not UTF-8")]
+    NotUtf8,
+    /// It is no JSON, or has not the form of a request.
+    #[error("{0}; for instance {EXAMPLE}")]
+    Syntax(#[from] serde_json::Error),
+    /// A client cannot be called so.
+    #[error("`{0}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`")]
+    Name(String),
+}
+
+/// Reads a line.
 ///
 /// # Errors
 /// What is wrong with it, and what would be right.
-pub fn parse(line: &[u8]) -> Result<Request, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "the line is not UTF-8".to_owned())?;
-    let request: Request =
-        serde_json::from_str(text).map_err(|error| format!("{error}; for instance {}", EXAMPLE))?;
+pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
+    let text = std::str::from_utf8(line).map_err(|_| RequestError::NotUtf8)?;
+    let request: Request = serde_json::from_str(text)?;
     if let Request::Hello(Hello { name, .. }) = &request
         && !is_name(name)
     {
-        return Err(format!(
-            "`{name}` is no name: 1 to 64 letters, digits, `-`, `_` and `.`"
-        ));
+        return Err(RequestError::Name(name.clone()));
     }
     Ok(request)
 }
@@ -273,21 +285,30 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.chars().all(letter)
 }
 
+/// Why a text is no span of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpanError {
+    /// It is no number with a unit.
+    #[error("`{0}` is no span of time: write it like 10ms (ns, us, ms, s, min)")]
+    Syntax(String),
+    /// It is a number alone.
+    #[error("`{0}` has no unit: write {0}s for seconds, or another of ns, us, ms, min")]
+    NoUnit(String),
+}
+
 /// Nanoseconds of a span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs none.
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_span(text: &str) -> Result<Nanos, String> {
-    let wrong = || format!("`{text}` is no span of time: write it like 10ms (ns, us, ms, s, min)");
-    let no_unit =
-        || format!("`{text}` has no unit: write {text}s for seconds, or another of ns, us, ms, min");
+pub fn parse_span(text: &str) -> Result<Nanos, SpanError> {
+    let wrong = || SpanError::Syntax(text.to_owned());
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {
         "" if number == "0" => 1.0,
-        "" if number.parse::<f64>().is_ok() => return Err(no_unit()),
+        "" if number.parse::<f64>().is_ok() => return Err(SpanError::NoUnit(text.to_owned())),
         "ns" => 1.0,
         "us" => 1e3,
         "ms" => 1e6,
@@ -337,7 +358,7 @@ fn some_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Scope
     scope(deserializer).map(Some)
 }
 
-fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(deserializer: D) -> Result<T, D::Error> {
+fn parsed<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
     String::deserialize(deserializer)?
         .parse()
         .map_err(de::Error::custom)
@@ -421,9 +442,9 @@ mod tests {
             (r#"{"hello":{"name":"a","priority":256}}"#, "expected u8"),
         ] {
             let error = parse(line.as_bytes()).expect_err("it is wrong");
-            assert!(error.contains(why), "{line}: {error}");
+            assert!(error.to_string().contains(why), "{line}: {error}");
         }
-        assert!(parse(b"\xff").expect_err("it is wrong").contains("UTF-8"));
+        assert!(matches!(parse(b"\xff"), Err(RequestError::NotUtf8)));
     }
 
     #[test]
@@ -442,7 +463,7 @@ mod tests {
         }
         let why = parse_span("5").expect_err("nanoseconds, or seconds?");
         assert_eq!(
-            why,
+            why.to_string(),
             "`5` has no unit: write 5s for seconds, or another of ns, us, ms, min"
         );
     }

@@ -1,5 +1,6 @@
 //! The operator's file: who may do what at the socket.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use hawser_bus::{Grant, Rights};
@@ -7,10 +8,44 @@ use serde::Deserialize;
 
 /// Why a rights file was not taken.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {why}", path.display())]
-pub struct RulesError {
-    path: PathBuf,
-    why: String,
+pub enum RulesError {
+    /// It cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Not its owner alone decides what it says.
+    #[error("{}: others can write it: chmod go-w", .0.display())]
+    WritableByOthers(PathBuf),
+    /// Its text is wrong.
+    #[error("{}: {error}", path.display())]
+    Text {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        error: RulesTextError,
+    },
+}
+
+/// What is wrong with the text of a rights file.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesTextError {
+    /// It is no TOML, or has not the form of rules.
+    #[error(transparent)]
+    Syntax(#[from] toml::de::Error),
+    /// No value is within a rule's bounds.
+    #[error("`{variables}`: min {min} is above max {max}")]
+    Bounds {
+        /// The rule's variables.
+        variables: String,
+        /// The least value.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
 }
 
 /// Who may do what: the first rule that names a subscriber counts; whom none names may look on alone.
@@ -82,32 +117,28 @@ impl Rules {
     pub fn load(path: &Path) -> Result<Rules, RulesError> {
         use std::os::unix::fs::MetadataExt;
 
-        let wrong = |why: String| RulesError {
-            path: path.into(),
-            why,
-        };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let mode = std::fs::metadata(path)
-            .map_err(|error| wrong(error.to_string()))?
-            .mode();
-        if mode & 0o022 != 0 {
-            return Err(wrong("others can write it: chmod go-w".into()));
+        let path = path.to_owned();
+        let read = || Ok((std::fs::read_to_string(&path)?, std::fs::metadata(&path)?.mode()));
+        match read() {
+            Err(error) => Err(RulesError::Read { path, error }),
+            Ok((_, mode)) if mode & 0o022 != 0 => Err(RulesError::WritableByOthers(path)),
+            Ok((text, _)) => Rules::parse(&text).map_err(|error| RulesError::Text { path, error }),
         }
-        Rules::parse(&text).map_err(wrong)
     }
 
     /// The rules of a text.
     ///
     /// # Errors
     /// Where it is wrong.
-    pub fn parse(text: &str) -> Result<Rules, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    pub fn parse(text: &str) -> Result<Rules, RulesTextError> {
+        let file: File = toml::from_str(text)?;
         for grant in file.rule.iter().flat_map(|rule| &rule.modify) {
             if grant.min > grant.max {
-                return Err(format!(
-                    "`{}`: min {} is above max {}",
-                    grant.variables, grant.min, grant.max
-                ));
+                return Err(RulesTextError::Bounds {
+                    variables: grant.variables.clone(),
+                    min: grant.min,
+                    max: grant.max,
+                });
             }
         }
         Ok(Rules(Some(file.rule)))
@@ -199,7 +230,7 @@ mod tests {
             ("[[rule]]\npriority = 300", "u8"),
         ] {
             let error = Rules::parse(text).expect_err("it is wrong");
-            assert!(error.contains(why), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::guest::Guest;
+use super::connection::Connection;
 use super::rules::Rules;
 pub use crate::local::SocketError;
 use crate::local::{Answers, End, Lines, Socket, peer};
@@ -181,7 +181,7 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let (reader, writer) = stream.into_split();
     let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match user {
-        Ok(user) => match Guest::new(bus, rules, user, process) {
+        Ok(user) => match Connection::new(bus, rules, user, process) {
             Ok(mut guest) => {
                 guest
                     .converse(&mut lines, &mut answers, rules, user, parting)

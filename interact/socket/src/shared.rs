@@ -94,29 +94,42 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     })
 }
 
+/// Why memory that came from another process is not taken for a ring.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// The system refuses.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// It could become shorter while it is read.
+    #[error("the ring's memory is not sealed")]
+    NotSealed,
+    /// No ring is so large, or so small.
+    #[error("the ring has no size that a ring can have")]
+    Size,
+    /// It does not begin as a ring does.
+    #[error("it is no ring")]
+    NoRing,
+}
+
 /// Maps a ring's memory that came from another process.
-///
-/// # Errors
-/// When it could become shorter while it is read, or is no ring's.
-pub(super) fn map(memory: &OwnedFd) -> io::Result<impl Memory + use<>> {
-    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-    if !fcntl_get_seals(memory)?.contains(SealFlags::SHRINK) {
-        return Err(wrong("the ring's memory is not sealed"));
+pub(super) fn map(memory: &OwnedFd) -> Result<impl Memory + use<>, RingError> {
+    if !fcntl_get_seals(memory)
+        .map_err(io::Error::from)?
+        .contains(SealFlags::SHRINK)
+    {
+        return Err(RingError::NotSealed);
     }
-    let words = usize::try_from(fstat(memory)?.st_size).unwrap_or(0) / WORD;
+    let size = fstat(memory).map_err(io::Error::from)?.st_size;
+    let words = usize::try_from(size).unwrap_or(0) / WORD;
     if words == 0 || words > words_for(MAX_SLOTS) {
-        return Err(wrong("the ring has no size that a ring can have"));
+        return Err(RingError::Size);
     }
-    Mapping::new(memory, words)
+    Ok(Mapping::new(memory, words)?)
 }
 
 /// The reader's end of a ring that another process has made.
-///
-/// # Errors
-/// When it is none, or could become shorter while it is read.
-pub(super) fn accept(memory: &OwnedFd) -> io::Result<Consumer> {
-    let ring = Consumer::open(Arc::new(map(memory)?));
-    ring.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is no ring"))
+pub(super) fn accept(memory: &OwnedFd) -> Result<Consumer, RingError> {
+    Consumer::open(Arc::new(map(memory)?)).ok_or(RingError::NoRing)
 }
 
 /// Wakes the reader of a ring.

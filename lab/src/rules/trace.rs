@@ -6,6 +6,8 @@
 //! packet.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
@@ -18,10 +20,10 @@ use parking_lot::Mutex;
 const OPPORTUNITY: u64 = 1500;
 const MILLISECOND: Nanos = 1_000_000;
 /// The most lines of a file: 10 minutes at 200 Mbit/s.
-const LINES: usize = 10_000_000;
+const MAX_LINES: usize = 10_000_000;
 
 /// The latest time of a file, in milliseconds: a year.
-const LONGEST: u64 = 31_536_000_000;
+const MAX_TIME_MS: u64 = 31_536_000_000;
 
 /// The times of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,34 +32,71 @@ pub(crate) struct Line {
     times: Vec<u64>,
 }
 
+/// What is wrong with a trace; lines are counted from 1.
+#[derive(Debug)]
+pub enum TraceError {
+    /// It cannot be read.
+    System(io::Error),
+    /// A line is no whole number of milliseconds.
+    NoNumber(usize, String),
+    /// A line's time is before that of the line before it.
+    Backwards(usize),
+    /// A line's time is more than a year.
+    Late(usize),
+    /// There are more lines than a trace has at most.
+    Long(usize),
+    /// There is no line.
+    Empty,
+    /// The last time is 0.
+    Zero,
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::System(error) => write!(f, "{error}"),
+            TraceError::NoNumber(line, text) => {
+                write!(f, "line {line}: `{text}` is no whole number of milliseconds")
+            }
+            TraceError::Backwards(line) => write!(f, "line {line}: the times of a trace never go back"),
+            TraceError::Late(line) => {
+                write!(f, "line {line}: a trace is at most a year long, {MAX_TIME_MS} ms")
+            }
+            TraceError::Long(line) => write!(f, "line {line}: a trace has at most {MAX_LINES} lines"),
+            TraceError::Empty => f.write_str("a trace needs at least one line, a time in milliseconds"),
+            TraceError::Zero => f.write_str("the last time of a trace is its length, and cannot be 0"),
+        }
+    }
+}
+
 impl Line {
     /// Reads a file's text.
-    pub(crate) fn parse(text: &str) -> Result<Line, String> {
+    pub(crate) fn parse(text: &str) -> Result<Line, TraceError> {
         let mut times = Vec::new();
         for (number, line) in text
             .lines()
             .enumerate()
             .filter(|(_, line)| !line.trim().is_empty())
         {
-            let wrong = |what: &str| format!("line {}: {what}", number + 1);
+            let number = number + 1;
             let time: u64 = line
                 .trim()
                 .parse()
-                .map_err(|_| wrong(&format!("`{line}` is no whole number of milliseconds")))?;
+                .map_err(|_| TraceError::NoNumber(number, line.to_owned()))?;
             if times.last().is_some_and(|last| time < *last) {
-                return Err(wrong("the times of a trace never go back"));
+                return Err(TraceError::Backwards(number));
             }
-            if time > LONGEST {
-                return Err(wrong(&format!("a trace is at most a year long, {LONGEST} ms")));
+            if time > MAX_TIME_MS {
+                return Err(TraceError::Late(number));
             }
-            if times.len() == LINES {
-                return Err(wrong(&format!("a trace has at most {LINES} lines")));
+            if times.len() == MAX_LINES {
+                return Err(TraceError::Long(number));
             }
             times.push(time);
         }
         match times.last() {
-            None => Err("a trace needs at least one line, a time in milliseconds".to_owned()),
-            Some(0) => Err("the last time of a trace is its length, and cannot be 0".to_owned()),
+            None => Err(TraceError::Empty),
+            Some(0) => Err(TraceError::Zero),
             Some(_) => Ok(Line { times }),
         }
     }
@@ -299,7 +338,10 @@ mod tests {
         // 2^58 ms are 5^6 * 2^64 ns: 0 in 64 bits.
         for time in ["288230376151711744", "18446744073709551615", "31536000001"] {
             let found = Line::parse(&format!("1\n{time}\n")).expect_err(time);
-            assert_eq!(found, "line 2: a trace is at most a year long, 31536000000 ms");
+            assert_eq!(
+                found.to_string(),
+                "line 2: a trace is at most a year long, 31536000000 ms"
+            );
         }
         let longest = leave("31536000000\n", &Profile::default(), &[(0, 1500), (1, 1500)]);
         assert_eq!(longest, [Some(31_536_000_000), Some(63_072_000_000)]);
@@ -321,7 +363,7 @@ mod tests {
             ("1\nx\n", "line 2: `x`"),
         ] {
             let error = Line::parse(text).expect_err(text);
-            assert!(error.contains(why), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
         }
     }
 }

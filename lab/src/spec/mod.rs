@@ -11,6 +11,8 @@ mod check;
 mod rules;
 pub mod selector;
 
+use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +23,26 @@ use serde::{Deserialize, Serialize};
 pub use hawser_sim::ScenarioError as SpecError;
 pub use rules::Rules;
 pub use selector::Selector;
+
+/// Why a lab file was not taken.
+#[derive(Debug)]
+pub enum ReadError {
+    /// It cannot be read.
+    System(PathBuf, io::Error),
+    /// Its text is wrong: the line, the key, and what was expected.
+    Text(PathBuf, SpecError),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::System(path, error) => write!(f, "cannot read {}: {error}", path.display()),
+            ReadError::Text(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
 
 /// A network. Read it with [`Spec::parse`]; what that returns is consistent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -304,11 +326,10 @@ impl Spec {
     /// Reads a lab file; the traces that it names are relative to it.
     ///
     /// # Errors
-    /// The message to show: the file, the line and key, what was expected.
-    pub fn read(path: &Path) -> Result<Spec, String> {
-        let text =
-            std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        let mut spec = Spec::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    /// When it cannot be read, or its text is wrong.
+    pub fn read(path: &Path) -> Result<Spec, ReadError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ReadError::System(path.into(), error))?;
+        let mut spec = Spec::parse(&text).map_err(|error| ReadError::Text(path.into(), error))?;
         if let Some(directory) = path.parent() {
             spec.traces_mut()
                 .for_each(|trace| *trace = directory.join(&*trace));

@@ -55,10 +55,37 @@ const NAMES: &[(&str, Protocol)] = &[
     ("ipv6", Protocol::Ipv6),
 ];
 
-impl FromStr for Selector {
-    type Err = String;
+/// Why a text names no packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelectorError {
+    /// There is no such protocol.
+    Protocol(String),
+    /// The protocol has no ports.
+    NoPorts(String),
+    /// That is no port.
+    Port(String),
+}
 
-    fn from_str(text: &str) -> Result<Selector, String> {
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SelectorError::Protocol(name) => write!(
+                f,
+                "`{name}` is no protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port \
+                 as in \"udp:443\""
+            ),
+            SelectorError::NoPorts(name) => write!(f, "`{name}` has no ports"),
+            SelectorError::Port(port) => write!(f, "`{port}` is no port, 0 to 65535"),
+        }
+    }
+}
+
+impl std::error::Error for SelectorError {}
+
+impl FromStr for Selector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Selector, SelectorError> {
         let (name, port) = match text.split_once(':') {
             Some((name, port)) => (name, Some(port)),
             None => (text, None),
@@ -67,19 +94,13 @@ impl FromStr for Selector {
             .iter()
             .find(|(known, _)| *known == name)
             .map(|(_, protocol)| *protocol);
-        let protocol = known.or_else(|| name.parse().ok().map(Protocol::Number)).ok_or_else(|| {
-            format!(
-                "`{name}` is no protocol: tcp, udp, sctp, icmp, mptcp, ipv4, ipv6 or a number, and a port \
-                 as in \"udp:443\""
-            )
-        })?;
+        let protocol = known
+            .or_else(|| name.parse().ok().map(Protocol::Number))
+            .ok_or_else(|| SelectorError::Protocol(name.to_owned()))?;
         let port = match port {
             None => None,
-            Some(_) if !protocol.has_ports() => return Err(format!("`{name}` has no ports")),
-            Some(port) => Some(
-                port.parse()
-                    .map_err(|_| format!("`{port}` is no port, 0 to 65535"))?,
-            ),
+            Some(_) if !protocol.has_ports() => return Err(SelectorError::NoPorts(name.to_owned())),
+            Some(port) => Some(port.parse().map_err(|_| SelectorError::Port(port.to_owned()))?),
         };
         Ok(Selector { protocol, port })
     }

@@ -21,6 +21,12 @@ pub enum SocketError {
     /// Something is there that is no socket.
     #[error("{} is no socket, and is left alone; choose another path", .0.display())]
     NoSocket(PathBuf),
+    /// Other processes keep its folder to themselves.
+    #[error("{}: its folder has been locked by another process for a second; use a folder of your own", .0.display())]
+    Locked(PathBuf),
+    /// No socket has so long a path.
+    #[error("{}: the path is too long for a socket: with 27 more bytes it has to be under 108", .0.display())]
+    PathTooLong(PathBuf),
     /// The system says no.
     #[error("{}: {error}", path.display())]
     System {
@@ -45,17 +51,17 @@ struct SocketFile {
     identity: (u64, u64),
 }
 
-/// Locks the folder, which others do for an instant; nobody may make this process wait for ever.
-fn lock_soon(folder: &File) -> io::Result<()> {
+/// Locks the folder, which others do for an instant; nobody may make this process wait for ever. Whether it
+/// could.
+fn lock_soon(folder: &File) -> io::Result<bool> {
     const TURNS: u32 = 50;
     for _ in 0..TURNS {
         match flock(folder, FlockOperation::NonBlockingLockExclusive) {
             Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
-            result => return Ok(result?),
+            result => return Ok(result.map(|()| true)?),
         }
     }
-    let why = "its folder has been locked by another process for a second; use a folder of your own";
-    Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    Ok(false)
 }
 
 impl Socket {
@@ -72,10 +78,15 @@ impl Socket {
         super::folder(folder).map_err(system)?;
         // One process at a time looks whether the place is free, and takes it.
         let lock = File::open(folder).map_err(system)?;
-        lock_soon(&lock).map_err(system)?;
+        if !lock_soon(&lock).map_err(system)? {
+            return Err(SocketError::Locked(path.into()));
+        }
         let is_stale = is_stale(path)?;
         let nest = Nest::new(folder).map_err(system)?;
-        let listener = nest.listen().map_err(system)?;
+        let listener = nest.listen().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => SocketError::PathTooLong(path.into()),
+            _ => system(error),
+        })?;
         if is_stale {
             nest.take(path)?;
         }
@@ -148,7 +159,7 @@ struct Nest(PathBuf);
 impl Nest {
     fn new(folder: &Path) -> io::Result<Nest> {
         let mut random = [0u8; 8];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
         let path = folder.join(format!(".hawser-{:016x}", u64::from_ne_bytes(random)));
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Nest(path))
@@ -160,13 +171,7 @@ impl Nest {
 
     fn listen(&self) -> io::Result<Listener> {
         let path = self.socket();
-        let listener = Listener::bind(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidInput => io::Error::new(
-                error.kind(),
-                "the path is too long for a socket: with 27 more bytes it has to be under 108",
-            ),
-            _ => error,
-        })?;
+        let listener = Listener::bind(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         Ok(listener)
     }

@@ -262,7 +262,7 @@ impl Replay {
             waiting: None,
         };
         let text = replay.read()?.unwrap_or_default();
-        let header = record::parse_header(&text).map_err(|error| replay.wrong(&error))?;
+        let header = record::parse_header(&text).map_err(|error| replay.wrong(&error.to_string()))?;
         replay.waiting = Some(Line {
             at: 0,
             what: What::Header(header),
@@ -296,7 +296,7 @@ impl Replay {
             if !text.ends_with('\n') {
                 return Ok(Next::End);
             }
-            self.waiting = Some(record::parse(&text).map_err(|error| self.wrong(&error))?);
+            self.waiting = Some(record::parse(&text).map_err(|error| self.wrong(&error.to_string()))?);
         }
         let Some(next) = self.waiting.take() else {
             return Ok(Next::End);

@@ -1,5 +1,6 @@
-//! A subscriber at the socket: what it asks for, and what it is told.
+//! A client's connection to the socket: its requests are answered, its signals delivered.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::answer;
-use super::request::{self, Attach, Detach, Flows, Hello, Request};
+use super::request::{self, Attach, Detach, Flows, Hello, Request, RequestError};
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
@@ -22,16 +23,47 @@ use crate::local::{Answers, End, Lines};
 /// Signals that wait for a subscriber.
 const QUEUE: usize = 1024;
 /// Subscriptions of one connection.
-const MOST_SUBSCRIPTIONS: usize = 64;
+const MAX_SUBSCRIPTIONS: usize = 64;
 /// How long a source may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Signals that are written before requests get their turn.
 const TURN: usize = 256;
 /// Schemas that are remembered.
 const SCHEMAS: usize = 64;
 
-/// A subscriber at the socket.
-pub(super) struct Guest {
+/// Why a request was refused; the text goes to the client.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RequestRefusal {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error("hello comes before the first subscription")]
+    LateHello,
+    #[error("there is no ring: ask for one first, {{\"ring\":{{\"slots\":4096}}}}")]
+    NoRing,
+    #[error("this connection has its ring already")]
+    SecondRing,
+    #[error("no ring: {0}")]
+    Ring(#[source] io::Error),
+    #[error("the subscriber is gone")]
+    NoSubscriber,
+    #[error("the source is gone")]
+    NoSource,
+    #[error("`{0}` names {1} variables: one at a time is set")]
+    NotOneVariable(String, usize),
+    #[error("{0} can be read only: its program does not declare it modifiable")]
+    ReadOnly(String),
+    #[error("{0}: {1}")]
+    Variable(String, Refusal),
+    #[error("{0}; it may take effect yet, as `attachments` will tell")]
+    Late(BusError),
+    #[error(transparent)]
+    Thread(#[from] tokio::task::JoinError),
+}
+
+/// A client's connection.
+pub(super) struct Connection {
     member: Arc<Member>,
     /// Its process.
     process: Option<u32>,
@@ -51,8 +83,13 @@ pub(super) struct Guest {
     schemas: Vec<(SourceId, Arc<Schema>)>,
 }
 
-impl Guest {
-    pub(super) fn new(bus: Bus, rules: &Rules, user: u32, process: Option<u32>) -> Result<Guest, BusError> {
+impl Connection {
+    pub(super) fn new(
+        bus: Bus,
+        rules: &Rules,
+        user: u32,
+        process: Option<u32>,
+    ) -> Result<Connection, BusError> {
         let name = format!("guest-{user}");
         let rights = rules.rights(&name, user);
         let priority = rights.priority.min(1);
@@ -61,7 +98,7 @@ impl Guest {
         let waker: Waker = Arc::new(move || bell.notify_one());
         let (queue, signals) = Ring::new(QUEUE, Some(waker));
         let member = Arc::new(join(&bus, user, process, &name, rights, priority, &ready)?);
-        Ok(Guest {
+        Ok(Connection {
             member,
             process,
             priority,
@@ -121,15 +158,17 @@ impl Guest {
         self.schemas.clear();
         let answer = match request::parse(line) {
             Ok(request) => self.answer(request, rules, user).await,
-            Err(why) => Err(why),
+            Err(error) => Err(error.into()),
         };
         self.known |= answer.is_ok();
         // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
-        let error = |why| match request::is_steering(line) {
-            true => json!({ "error": why, "of": "steer" }),
-            false => json!({ "error": why }),
-        };
-        answer.unwrap_or_else(|why| Some(error(why)))
+        answer.unwrap_or_else(|refusal| {
+            let mut error = json!({ "error": refusal.to_string() });
+            if request::is_steering(line) {
+                error["of"] = "steer".into();
+            }
+            Some(error)
+        })
     }
 
     /// Waits for a signal.
@@ -180,13 +219,17 @@ impl Guest {
         }
     }
 
-    async fn answer(&mut self, request: Request, rules: &Rules, user: u32) -> Result<Option<Value>, String> {
-        let told = |error: BusError| error.to_string();
+    async fn answer(
+        &mut self,
+        request: Request,
+        rules: &Rules,
+        user: u32,
+    ) -> Result<Option<Value>, RequestRefusal> {
         let bus = self.member.bus().clone();
         let answer = match request {
             Request::Hello(Hello { name, priority }) => {
                 if !self.with.is_empty() {
-                    return Err("hello comes before the first subscription".into());
+                    return Err(RequestRefusal::LateHello);
                 }
                 let rights = rules.rights(&name, user);
                 let member = join(
@@ -198,7 +241,7 @@ impl Guest {
                     priority,
                     &self.ready,
                 );
-                self.member = Arc::new(member.map_err(told)?);
+                self.member = Arc::new(member?);
                 self.priority = priority;
                 answer::hello(&name, priority, &rights)
             }
@@ -215,36 +258,35 @@ impl Guest {
                 answer::audit(&entries, forgotten)
             }
             Request::Subscribe(wish) => {
-                if self.with.len() >= MOST_SUBSCRIPTIONS {
-                    return Err(told(BusError::Full("subscriptions", MOST_SUBSCRIPTIONS)));
+                if self.with.len() >= MAX_SUBSCRIPTIONS {
+                    return Err(BusError::Full("subscriptions", MAX_SUBSCRIPTIONS).into());
                 }
                 let queue = if wish.ring {
                     self.ring.as_ref()
                 } else {
                     Some(&self.queue)
                 };
-                let queue =
-                    queue.ok_or("there is no ring: ask for one first, {\"ring\":{\"slots\":4096}}")?;
-                let id = self.member.subscribe(wish.wish(), queue).map_err(told)?;
+                let queue = queue.ok_or(RequestRefusal::NoRing)?;
+                let id = self.member.subscribe(wish.wish(), queue)?;
                 self.with.push((id, wish.with));
                 json!({ "subscribed": id.0 })
             }
             Request::Change(change) => {
                 let id = SubscriptionId(change.subscription);
-                self.member.change(id, |wish| change.apply(wish)).map_err(told)?;
+                self.member.change(id, |wish| change.apply(wish))?;
                 json!({ "changed": id.0 })
             }
             Request::Unsubscribe(id) => {
-                self.member.unsubscribe(SubscriptionId(id)).map_err(told)?;
+                self.member.unsubscribe(SubscriptionId(id))?;
                 self.with.retain(|(known, _)| known.0 != id);
                 json!({ "unsubscribed": id })
             }
             Request::Statistics(id) => {
                 if !self.with.iter().any(|(known, _)| known.0 == id) {
-                    return Err(told(BusError::NoSubscription(id)));
+                    return Err(BusError::NoSubscription(id).into());
                 }
                 let member = self.member.clone();
-                let sum = aside(move || member.statistics(SubscriptionId(id), PATIENCE)).await?;
+                let sum = aside(move || member.statistics(SubscriptionId(id), ANSWER_TIMEOUT)).await?;
                 answer::statistics(&sum)
             }
             Request::Probe(probe) => self.probe(&probe).await?,
@@ -282,11 +324,11 @@ impl Guest {
     }
 
     /// Makes a ring in memory that the subscriber gets, too.
-    fn share(&mut self, wanted: request::Ring) -> Result<Value, String> {
+    fn share(&mut self, wanted: request::Ring) -> Result<Value, RequestRefusal> {
         if self.ring.is_some() {
-            return Err("this connection has its ring already".into());
+            return Err(RequestRefusal::SecondRing);
         }
-        let offer = shared::offer(wanted.slots).map_err(|error| format!("no ring: {error}"))?;
+        let offer = shared::offer(wanted.slots).map_err(RequestRefusal::Ring)?;
         let slots = offer.ring.slots();
         self.ring = Some(offer.ring);
         self.files = offer.files;
@@ -301,14 +343,14 @@ impl Guest {
         source: u32,
         name: String,
         text: Option<(String, Vec<String>)>,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, RequestRefusal> {
         let (member, called) = (self.member.clone(), name.clone());
         let result = aside(move || {
             let pending = match text {
                 Some((text, params)) => member.attach(SourceId(source), &called, &text, &params)?,
                 None => member.detach(SourceId(source), &called, "")?,
             };
-            pending.wait(PATIENCE)?.map_err(|refusal| match refusal {
+            pending.wait(ANSWER_TIMEOUT)?.map_err(|refusal| match refusal {
                 Refusal::NotToAttach => {
                     let what = "attach to a program or to detach".to_owned();
                     BusError::NoRight {
@@ -320,8 +362,8 @@ impl Guest {
             })
         });
         let warnings = result.await?.map_err(|error: BusError| match error {
-            BusError::Silent => format!("{error}; it may take effect yet, as `attachments` will tell"),
-            error => error.to_string(),
+            BusError::Silent => RequestRefusal::Late(error),
+            error => error.into(),
         })?;
         let mut answer = json!({ "source": source, "name": name });
         if !warnings.is_empty() {
@@ -330,10 +372,8 @@ impl Guest {
         Ok(json!({ done: answer }))
     }
 
-    fn rights(&self) -> Result<Arc<Rights>, String> {
-        self.member
-            .rights()
-            .ok_or_else(|| "the subscriber is gone".to_owned())
+    fn rights(&self) -> Result<Arc<Rights>, RequestRefusal> {
+        self.member.rights().ok_or(RequestRefusal::NoSubscriber)
     }
 
     /// Entries have values, so they are for who may read the variable; one's own are one's own, and what
@@ -345,7 +385,7 @@ impl Guest {
     }
 
     /// The flows of sources of which something may be heard or read.
-    async fn flows(&self, scope: &Scope) -> Result<Value, String> {
+    async fn flows(&self, scope: &Scope) -> Result<Value, RequestRefusal> {
         let rights = self.rights()?;
         let mut out = Vec::new();
         for source in self.member.bus().sources() {
@@ -357,7 +397,7 @@ impl Guest {
             let Ok(pending) = self.member.flows(source.id) else {
                 continue;
             };
-            let flows = aside(move || pending.wait(PATIENCE)).await;
+            let flows = aside(move || pending.wait(ANSWER_TIMEOUT)).await;
             let flows = flows.ok().and_then(Result::ok).unwrap_or_default();
             let provider = source.schema.provider();
             for (flow, info) in &flows {
@@ -373,8 +413,7 @@ impl Guest {
         Ok(json!({ "flows": out }))
     }
 
-    async fn probe(&mut self, probe: &request::Probe) -> Result<Value, String> {
-        let told = |error: BusError| error.to_string();
+    async fn probe(&mut self, probe: &request::Probe) -> Result<Value, RequestRefusal> {
         let source = probe.flow.source;
         let patterns: Vec<String> = if probe.variables.is_empty() {
             vec!["*".into()]
@@ -383,12 +422,13 @@ impl Guest {
         };
         let mut variables: Vec<VariableId> = Vec::new();
         for pattern in patterns {
-            variables.extend(self.variables(source, &pattern).map_err(told)?);
+            variables.extend(self.variables(source, &pattern)?);
         }
-        let pending = self.member.probe(probe.flow, variables.clone()).map_err(told)?;
-        let answer = aside(move || pending.wait(PATIENCE)).await?.map_err(told)?;
-        let answer = answer.ok_or_else(|| format!("there is no flow {}", probe.flow))?;
-        let schema = schema_of(&mut self.schemas, self.member.bus(), source).ok_or("the source is gone")?;
+        let pending = self.member.probe(probe.flow, variables.clone())?;
+        let answer = aside(move || pending.wait(ANSWER_TIMEOUT)).await??;
+        let answer = answer.ok_or(BusError::Refused(Refusal::NoFlow(probe.flow)))?;
+        let schema =
+            schema_of(&mut self.schemas, self.member.bus(), source).ok_or(RequestRefusal::NoSource)?;
         let named = |(id, value): (&VariableId, &Option<u64>)| {
             Some((schema.variable_type(*id)?.name.clone(), json!((*value)?)))
         };
@@ -411,54 +451,48 @@ impl Guest {
         target: Target,
         variable: &str,
         set: Option<(u64, u64)>,
-    ) -> Result<Modification, String> {
-        let variables = self
-            .variables(target.source, variable)
-            .map_err(|error| error.to_string())?;
+    ) -> Result<Modification, RequestRefusal> {
+        let variables = self.variables(target.source, variable)?;
         match variables[..] {
             [variable] => Ok(Modification {
                 target,
                 variable,
                 set,
             }),
-            _ => Err(format!(
-                "`{variable}` names {} variables: one at a time is set",
-                variables.len()
+            _ => Err(RequestRefusal::NotOneVariable(
+                variable.to_owned(),
+                variables.len(),
             )),
         }
     }
 
     /// Why a source did not do it, with names.
-    fn refused(&mut self, refusal: &Refusal, modification: &Modification) -> String {
+    fn refused(&mut self, refusal: Refusal, modification: &Modification) -> RequestRefusal {
         let source = modification.target.source;
         let variable = schema_of(&mut self.schemas, self.member.bus(), source)
             .and_then(|schema| schema.variable_type(modification.variable));
         match (refusal, variable) {
             (Refusal::NoRight, Some(v)) if v.access == Access::Observable => {
-                format!(
-                    "{} can be read only: its program does not declare it modifiable",
-                    v.name
-                )
+                RequestRefusal::ReadOnly(v.name.clone())
             }
             (Refusal::NoRight, Some(v)) => {
                 let (who, what) = (self.member.name().to_owned(), format!("set {}", v.name));
-                BusError::NoRight { who, what }.to_string()
+                BusError::NoRight { who, what }.into()
             }
-            (_, Some(v)) => format!("{}: {refusal}", v.name),
-            (_, None) => refusal.to_string(),
+            (refusal, Some(v)) => RequestRefusal::Variable(v.name.clone(), refusal),
+            (refusal, None) => BusError::from(refusal).into(),
         }
     }
 
-    async fn modify(&mut self, modification: &Modification, priority: Option<u8>) -> Result<Value, String> {
+    async fn modify(
+        &mut self,
+        modification: &Modification,
+        priority: Option<u8>,
+    ) -> Result<Value, RequestRefusal> {
         let priority = priority.unwrap_or(self.priority);
-        let pending = self
-            .member
-            .modify(modification, priority)
-            .map_err(|error| error.to_string())?;
-        let before = aside(move || pending.wait(PATIENCE))
-            .await?
-            .map_err(|error| error.to_string())?;
-        let before = before.map_err(|refusal| self.refused(&refusal, modification))?;
+        let pending = self.member.modify(modification, priority)?;
+        let before = aside(move || pending.wait(ANSWER_TIMEOUT)).await??;
+        let before = before.map_err(|refusal| self.refused(refusal, modification))?;
         let word = if modification.set.is_some() {
             "modified"
         } else {
@@ -493,10 +527,8 @@ fn join(
 }
 
 /// Waits where nobody else is kept waiting.
-async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(wait)
-        .await
-        .map_err(|error| error.to_string())
+async fn aside<T: Send + 'static>(wait: impl FnOnce() -> T + Send + 'static) -> Result<T, RequestRefusal> {
+    Ok(tokio::task::spawn_blocking(wait).await?)
 }
 
 /// The schema of a source, remembered. One that is gone may have left signals.
