@@ -11,7 +11,8 @@ demo: ## name what is missing, build, then show Hawser beside Linux's own TCP, o
 	cargo run -q --locked -p hawser-cli -- demo
 
 test: ## every check and every test, with times and what was skipped
-	@scripts/phases setup format lint tidy deny facade build tests ordinary swarm mutants docs
+	@scripts/phases setup format build tidy deny idle:machines idle:doctests idle:lint idle:facade idle:bench \
+		idle:swarm idle:mutants idle:docs tests ordinary
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup
@@ -22,7 +23,7 @@ fmt: ## format the sources
 lint: ## clippy, warnings are errors
 	@scripts/phases lint
 
-tidy: ## the rules of the house
+tidy: ## the repository's rules
 	@scripts/phases tidy
 
 docs: ## the crates' documentation

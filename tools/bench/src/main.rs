@@ -31,7 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use bench::{Common, abi, bulk, callgrind, check, connect, memory, policy, race, rr, session, stack};
+use bench::{Common, abi, bulk, callgrind, check, connect, gates, memory, policy, race, rr, session, stack};
 use report::Report;
 use table::Style;
 
@@ -60,6 +60,7 @@ enum Command {
     Crowd(session::CrowdArgs),
     Policy(policy::Args),
     Race(race::Args),
+    Gates(gates::Args),
     /// One side of a measurement: the benches start it
     #[command(hide = true)]
     Side {
@@ -99,6 +100,13 @@ fn main() -> ExitCode {
         Command::Crowd(args) => session::crowd(args, common),
         Command::Policy(args) => policy::run(args, common),
         Command::Race(args) => race::run(args, common),
+        Command::Gates(_) => {
+            return match gates::run(common) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::FAILURE,
+                Err(error) => ended(Err(error)),
+            };
+        }
         Command::OnceSession(args) => return ended(session::once(args)),
         Command::Side { spec } => return ended(sides::run(spec)),
         Command::OnceAbi(args) => return ended(abi::once(args)),

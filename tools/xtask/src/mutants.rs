@@ -24,7 +24,7 @@ const GOAL: usize = 80;
 const PROCESSOR_SECONDS: u32 = 20;
 
 /// What takes longer than this waits for something that does not come.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Mutants tried at the same time.
 const WORKERS: usize = 2;
@@ -195,28 +195,30 @@ fn choose<'a>(all: &'a [Mutant], options: &Options) -> Vec<&'a Mutant> {
 
 /// The killers' command lines, with what they run already built.
 fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
-    cargo(root, &["build", "-q", "-p", "hawser-cli"])?;
-    let messages = cargo(
+    // As the phase `build` of scripts/phases: another choice of packages or features would be built anew, in
+    // the place of programs that other phases run.
+    let features = output(root, &mut Command::new("scripts/features"))?;
+    let whole = ["--workspace", "-q"]
+        .into_iter()
+        .chain(features.split_whitespace());
+    output(
         root,
-        &[
-            "test",
-            "-q",
-            "-p",
-            "hawser-load",
-            "--test",
-            "tcp_interp",
-            "--test",
-            "fast",
-            "--no-run",
-            "--message-format",
-            "json",
-        ],
+        Command::new("cargo")
+            .args(["build", "--all-targets"])
+            .args(whole.clone()),
+    )?;
+    let messages = output(
+        root,
+        Command::new("cargo")
+            .args(["test", "--no-run", "--message-format", "json"])
+            .args(whole),
     )?;
     let executable = |name: &str| {
         messages
             .lines()
             .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
             .filter(|message| message["target"]["name"] == name)
+            .filter(|message| message["target"]["kind"] == serde_json::json!(["test"]))
             .find_map(|message| message["executable"].as_str().map(str::to_owned))
             .ok_or_else(|| format!("cargo did not say where the tests of stack/load/tests/{name} are"))
     };
@@ -230,15 +232,15 @@ fn killers(root: &Path) -> Result<Vec<(&'static str, Vec<String>)>, String> {
     Ok(KILLERS.iter().map(|(name, words)| (*name, line(words))).collect())
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("cargo")
-        .args(arguments)
+/// What a command prints that ends well.
+fn output(root: &Path, command: &mut Command) -> Result<String, String> {
+    let output = command
         .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
+        .map_err(|error| format!("cannot start {command:?}: {error}"))?;
     if !output.status.success() {
-        return Err(format!("cargo {} failed", arguments.join(" ")));
+        return Err(format!("{command:?} failed"));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -369,7 +371,7 @@ fn passes(mut child: Child) -> bool {
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return status.success(),
-            Ok(None) if begin.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
+            Ok(None) if begin.elapsed() < TIMEOUT => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) | Err(_) => {
                 let _ = child.kill();
                 let _ = child.wait();

@@ -50,41 +50,117 @@ fn without_rust_or_with_an_old_one_the_first_line_says_which_is_needed_and_how_t
     Ok(())
 }
 
-/// A copy of the script, so that it leaves the logs of whoever runs this test alone.
-fn phase(name: &str, required: &str) -> Result<(Option<i32>, String), Box<dyn Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = hawser_temporary::Folder::new()?;
-    fs::create_dir(folder.join("scripts"))?;
-    for file in ["scripts/phases", "Cargo.toml"] {
-        fs::copy(root.join(file), folder.join(file))?;
+/// A copy of the script, so that it leaves the logs of whoever runs this test alone, with a cargo of its own,
+/// which is this script.
+struct Phases(hawser_temporary::Folder);
+
+impl Phases {
+    fn with_cargo(script: &str) -> Result<Phases, Box<dyn Error>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let phases = Phases(hawser_temporary::Folder::new()?);
+        fs::create_dir(phases.0.join("scripts"))?;
+        for file in ["scripts/phases", "scripts/features", "Cargo.toml"] {
+            fs::copy(root.join(file), phases.0.join(file))?;
+        }
+        phases.program("cargo", script)?;
+        Ok(phases)
     }
-    // Found before any cargo-deny.
-    let cargo = folder.join("cargo");
-    fs::write(&cargo, "#!/bin/sh\nexit 101\n")?;
-    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH")?);
-    let script = folder.join("scripts/phases");
-    let output = Command::new(script)
-        .arg(name)
-        .env("PATH", path)
-        .env("HAWSER_REQUIRE", required)
-        .output()?;
-    Ok((output.status.code(), String::from_utf8(output.stdout)?))
+
+    fn program(&self, name: &str, script: &str) -> Result<(), Box<dyn Error>> {
+        let path = self.0.join(name);
+        fs::write(&path, format!("#!/bin/bash\n{script}\n"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(())
+    }
+
+    /// The exit code of these phases, and what they print.
+    fn run(&self, names: &[&str], required: &str) -> Result<(Option<i32>, String), Box<dyn Error>> {
+        let path = format!("{}:{}", self.0.display(), std::env::var("PATH")?);
+        let output = Command::new(self.0.join("scripts/phases"))
+            .args(names)
+            .env("PATH", path)
+            .env("HAWSER_REQUIRE", required)
+            .output()?;
+        Ok((output.status.code(), String::from_utf8(output.stdout)?))
+    }
 }
 
 #[test]
 fn what_is_required_and_skipped_fails_its_phase() -> Result<(), Box<dyn Error>> {
-    let (code, said) = phase("deny", "")?;
+    let phases = Phases::with_cargo("exit 101")?;
+    let (code, printed) = phases.run(&["deny"], "")?;
     assert!(
-        code == Some(0) && said.starts_with("skipped: cargo-deny is not installed"),
-        "{code:?} {said}"
+        code == Some(0) && printed.starts_with("skipped: cargo-deny is not installed"),
+        "{code:?} {printed}"
     );
-    let (code, said) = phase("deny", "netns,tun")?;
-    assert_eq!(code, Some(0), "{said}");
-    let (code, said) = phase("deny", "netns,cargo-deny")?;
+    let (code, printed) = phases.run(&["deny"], "netns,tun")?;
+    assert_eq!(code, Some(0), "{printed}");
+    let (code, printed) = phases.run(&["deny"], "netns,cargo-deny")?;
     assert!(
-        code == Some(1) && said.contains("this must not be skipped here"),
-        "{code:?} {said}"
+        code == Some(1) && printed.contains("this must not be skipped here"),
+        "{code:?} {printed}"
     );
+    Ok(())
+}
+
+#[test]
+fn advisories_that_cannot_be_fetched_are_skipped_by_name() -> Result<(), Box<dyn Error>> {
+    let phases = Phases::with_cargo(r#"[ "$2" != fetch ]"#)?;
+    let (code, printed) = phases.run(&["deny"], "")?;
+    assert_eq!(code, Some(0), "{printed}");
+    assert_eq!(
+        printed,
+        "skipped: advisories: RustSec's database cannot be fetched\n"
+    );
+    let phases = Phases::with_cargo(r#"echo "$*"; [[ $* != *advisories* ]]"#)?;
+    let (code, printed) = phases.run(&["deny"], "")?;
+    assert!(
+        code == Some(1) && printed.contains("deny check bans licenses sources\n"),
+        "{printed}"
+    );
+    Ok(())
+}
+
+/// A cargo that names three test programs, of which one fails, and whose clippy finds something.
+const CARGO: &str = r#"
+program() { echo "{\"manifest_path\":\"$PWD/$1/Cargo.toml\",\"profile\":{\"test\":true},\"executable\":\"$PWD/$2\"}"; }
+case "$*" in
+    *json*) program lang/syntax pure; program stack/script host-0a; program apps/proxy waiting ;;
+    clippy*) exit 1 ;;
+esac"#;
+
+#[test]
+fn idle_phases_run_beside_others_and_are_in_the_table() -> Result<(), Box<dyn Error>> {
+    let phases = Phases::with_cargo(CARGO)?;
+    for folder in ["lang/syntax", "stack/script", "apps/proxy"] {
+        fs::create_dir_all(phases.0.join(folder))?;
+    }
+    let policy = "chrt -p $$ | sed -n '1s/.*: /policy /p'";
+    let passes = format!("{policy}\necho 'test result: ok. 2 passed; 0 failed'");
+    for name in ["host-0a", "waiting"] {
+        phases.program(name, &passes)?;
+    }
+    let fails =
+        "printf 'failures:\\n---- a::b stdout ----\\n  why\\ntest result: FAILED. 1 passed; 1 failed\\n'";
+    phases.program("pure", &format!("{policy}\n{fails}\nexit 1"))?;
+    let (code, printed) = phases.run(&["build", "idle:machines", "idle:lint", "tests"], "")?;
+    assert_eq!(code, Some(1), "{printed}");
+    for line in [
+        "== machines, at idle priority\n     Running lang/syntax (pure)\npolicy SCHED_IDLE\n",
+        "     Running stack/script (host-0a)\npolicy SCHED_OTHER\n",
+        "     Running apps/proxy (waiting)\npolicy SCHED_OTHER\n",
+        "    ---- a::b stdout ----\n      why\n",
+        "\n5 passed, 1 failed\n",
+        "\nfailed: machines lint\n",
+    ] {
+        assert!(printed.contains(line), "{line} is not in {printed}");
+    }
+    let table = printed.split("== phases\n").nth(1).unwrap_or_default();
+    for phase in ["build", "machines", "lint", "tests"] {
+        assert!(
+            table.contains(&format!("\n{phase} ")) || table.starts_with(phase),
+            "{printed}"
+        );
+    }
     Ok(())
 }

@@ -31,6 +31,19 @@ pub(crate) struct Args {
     no_peer: bool,
 }
 
+impl Args {
+    /// These engines beside smoltcp, with transfers of at most so many MiB.
+    pub(crate) fn of(engines: &[&str], size: u64) -> Self {
+        Self {
+            engines: engines.iter().map(|&engine| engine.to_owned()).collect(),
+            window: 256,
+            size: Some(size),
+            params: Vec::new(),
+            no_peer: false,
+        }
+    }
+}
+
 /// What is run under valgrind: one transfer, once.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Once {

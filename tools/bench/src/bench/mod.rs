@@ -5,6 +5,7 @@ pub(crate) mod bulk;
 pub(crate) mod callgrind;
 pub(crate) mod check;
 pub(crate) mod connect;
+pub(crate) mod gates;
 pub(crate) mod memory;
 pub(crate) mod policy;
 pub(crate) mod race;
@@ -18,7 +19,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::Row;
 
-/// What all benches are told.
+/// Options of all benches.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Common {
     /// The report as JSON

@@ -13,7 +13,7 @@ use super::{Common, alternate, callgrind, column, row};
 use crate::report::{Better, Metric, Report};
 
 /// Measure ranking 100 candidates under 50 policies, and a warm selection
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Rankings of each run; warm selections are 50 times as many
     #[arg(long, value_name = "N")]
@@ -38,7 +38,7 @@ const TRANSPORTS: [&str; 5] = ["session", "QUIC", "TLS/TCP", "TCP", "SCTP/UDP"];
 /// Runs the bench.
 ///
 /// # Errors
-/// None; that valgrind is missing is told in the report.
+/// None; the report says when valgrind is missing.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let rankings = args
         .rankings
@@ -155,8 +155,8 @@ impl Case {
     }
 }
 
-fn first(findings: Vec<document::Finding>) -> String {
-    findings.first().map_or_else(String::new, ToString::to_string)
+fn first(diagnostics: Vec<document::Finding>) -> String {
+    diagnostics.first().map_or_else(String::new, ToString::to_string)
 }
 
 /// 50: by transport, by interface, by both, by size, and what applies to all.

@@ -17,7 +17,7 @@ use crate::report::{Better, Metric, Report};
 const CANDIDATES: u32 = 12;
 
 /// Measure a warm and a cold selection among twelve candidates
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Selections of each run
     #[arg(long, value_name = "N")]
@@ -39,7 +39,7 @@ type Failure = Box<dyn std::error::Error>;
 /// Runs the bench.
 ///
 /// # Errors
-/// None; that valgrind is missing is told in the report.
+/// None; the report says when valgrind is missing.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let selections = args
         .selections

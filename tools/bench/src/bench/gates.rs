@@ -1,0 +1,122 @@
+//! `hawser bench gates`: whether what is counted in instructions keeps within its limits. Such counts do not
+//! depend on who else uses the machine.
+
+use super::{Common, callgrind, policy, race};
+use crate::report::Report;
+
+/// Check that instructions per packet, per ranking and per selection keep within their limits
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {}
+
+/// What is counted, and its limit.
+struct Gate {
+    name: &'static str,
+    count: f64,
+    limit: f64,
+}
+
+/// Limits are what was counted when they were written, and some percent for other compilers. Lower them when
+/// the code has become cheaper; a change that makes it dearer says why.
+///
+/// Instructions for a data packet: generated code as a multiple of smoltcp's, which the same compiler made;
+/// code by hand in the same engine likewise; generated code as a multiple of code by hand.
+const PACKET_LIMITS: [f64; 3] = [1.33, 1.11, 1.23];
+/// Instructions for ranking 100 candidates under 50 policies (3,709,903, in 0.87 ms), and for a selection that
+/// is remembered (78).
+const RANKING_LIMITS: [f64; 2] = [4_100_000.0, 100.0];
+/// Instructions for a selection with its race, warm (45,083, in 4.5 µs) and cold (41,456).
+const RACE_LIMITS: [f64; 2] = [49_600.0, 45_600.0];
+
+/// What goes wrong.
+type Failure = Box<dyn std::error::Error>;
+
+/// Counts, prints each count beside its limit, and tells whether all keep within theirs.
+///
+/// # Errors
+/// When valgrind is not there, or something cannot be measured.
+pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
+    let common = Common {
+        json: true, // no progress is shown
+        runs: Some(1),
+        quick: true,
+        ..common.clone()
+    };
+    let gates = packets(&common)?
+        .into_iter()
+        .chain(rankings(&common)?)
+        .chain(selections(&common)?);
+    let mut kept = true;
+    for gate in gates {
+        let over = if gate.count <= gate.limit {
+            ""
+        } else {
+            "  TOO MANY"
+        };
+        println!(
+            "{:<48} {:>12.2} of {:>12.2}{over}",
+            gate.name, gate.count, gate.limit
+        );
+        kept &= over.is_empty();
+    }
+    Ok(kept)
+}
+
+fn packets(common: &Common) -> Result<[Gate; 3], Failure> {
+    let report = callgrind::run(&callgrind::Args::of(&["native", "handwritten"], 1), common)?;
+    let per_packet = |row| figure(&report, row, "per data packet");
+    let [native, by_hand, peer] = [per_packet(0)?, per_packet(1)?, per_packet(2)?];
+    let [native_limit, by_hand_limit, programmability_limit] = PACKET_LIMITS;
+    Ok([
+        Gate {
+            name: "a packet, generated code / smoltcp",
+            count: native / peer,
+            limit: native_limit,
+        },
+        Gate {
+            name: "a packet, code by hand / smoltcp",
+            count: by_hand / peer,
+            limit: by_hand_limit,
+        },
+        Gate {
+            name: "a packet, generated code / code by hand",
+            count: native / by_hand,
+            limit: programmability_limit,
+        },
+    ])
+}
+
+fn rankings(common: &Common) -> Result<[Gate; 2], Failure> {
+    let report = policy::run(&policy::Args::default(), common)?;
+    let names = ["ranking 100 candidates under 50 policies", "a remembered ranking"];
+    counted(&report, names, RANKING_LIMITS)
+}
+
+fn selections(common: &Common) -> Result<[Gate; 2], Failure> {
+    let report = race::run(&race::Args::default(), common)?;
+    let names = [
+        "a selection among 12 candidates, warm",
+        "a selection among 12 candidates, cold",
+    ];
+    counted(&report, names, RACE_LIMITS)
+}
+
+/// The instructions of a report's first two rows.
+fn counted(report: &Report, names: [&'static str; 2], limits: [f64; 2]) -> Result<[Gate; 2], Failure> {
+    let gate = |row: usize| {
+        figure(report, row, "instructions").map(|count| Gate {
+            name: names[row],
+            count,
+            limit: limits[row],
+        })
+    };
+    Ok([gate(0)?, gate(1)?])
+}
+
+/// The median of a metric of a row, by its name.
+fn figure(report: &Report, row: usize, name: &str) -> Result<f64, String> {
+    let metrics = report.rows.get(row).map_or(&[][..], |row| &row.metrics);
+    let metric = metrics.iter().find(|metric| metric.name == name);
+    metric
+        .map(|metric| metric.median)
+        .ok_or_else(|| format!("`{name}` was not measured in row {row} of `{}`", report.bench))
+}
