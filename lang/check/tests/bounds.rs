@@ -3,7 +3,7 @@
 //! Bytes of the records (`hawser_ir::abi`): ordered data 72, timers 24, contexts 56, notices 88,
 //! packets 128 and the blueprint's image, raises 56 and the event, signals 16 and the structure.
 
-mod common;
+use crate::common;
 
 use common::{bounds, chain, module, repository};
 use hawser_ir::When;

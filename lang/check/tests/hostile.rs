@@ -2,7 +2,7 @@
 //! and trees with holes. It may find whatever it likes, but it ends, and never both with a module
 //! and an error.
 
-mod common;
+use crate::common;
 
 use common::{check, repository};
 use fastrand::Rng;

@@ -1,7 +1,7 @@
 //! Memory and wire layouts against numbers worked out by hand: the C rule, what lies closer, and the
 //! widths of the fields on the wire.
 
-mod common;
+use crate::common;
 
 use common::{field, layout, module};
 use hawser_ir::{Fill, Ty, WireField};

@@ -2,7 +2,7 @@
 //! not. What devices do is Linux's `tcp_gso_segment`: the sequence number grows by the payload,
 //! PSH and FIN stay on the last packet, CWR stays on the first one, checksums are completed.
 
-mod common;
+use crate::common;
 
 use common::{module, repository};
 use hawser_ir::{Cut, Module, Offload};

@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 #[allow(dead_code)] // Each test uses its part.
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

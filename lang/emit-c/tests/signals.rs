@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 #[allow(dead_code)] // Each test uses its part.
-mod common;
+use crate::common;
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Chains on hand-built modules: what reaches contexts and records, and how a chain ends.
 
-mod common;
+use crate::common;
 
 use common::*;
 use hawser_ir::abi::{

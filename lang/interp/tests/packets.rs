@@ -1,7 +1,7 @@
 //! Headers taken apart and put together, against bytes made by another program (Python's
 //! `struct`, checksums by definition) from RFC 9293, 3.1 and RFC 7323.
 
-mod common;
+use crate::common;
 
 use common::*;
 use fastrand::Rng;

@@ -1,7 +1,7 @@
 //! Frames that come together have the effects that they would have one by one: parsing ahead and
 //! looking contexts up ahead change nothing.
 
-mod common;
+use crate::common;
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,7 +1,7 @@
 //! A program that does anything at all: every instruction with any arguments, under applications
 //! that make any request. Nothing panics, limits hold, and in the end nothing is left.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

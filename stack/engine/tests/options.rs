@@ -1,6 +1,6 @@
 //! Options of handles: when a program hears of them, and what is the engine's own.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What the language's decisions promise of an engine, one by one.
 
-mod common;
+use crate::common;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! A stop-and-wait stream between two stacks: connections, ordered data, timers, notices, and
 //! their end, over a wire that loses frames.
 
-mod common;
+use crate::common;
 
 use common::script::*;
 use common::{Pair, address};

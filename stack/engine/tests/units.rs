@@ -1,6 +1,6 @@
 //! Units of ordered data end and make room for others; beyond the limit nothing vanishes.
 
-mod common;
+use crate::common;
 
 use common::script::*;
 use common::{Pair, address, config, stack};

@@ -1,0 +1,4 @@
+//! The tests of this crate as its users see it, in one program: each links everything.
+
+mod bottleneck;
+mod properties;

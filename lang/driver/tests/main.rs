@@ -1,0 +1,7 @@
+//! The tests of this crate as its users see it, in one program: each links everything.
+
+mod errata;
+mod files;
+mod hostile;
+mod loading;
+mod reference;

@@ -1,0 +1,6 @@
+//! The tests of this crate as its users see it, in one program: each links everything.
+
+mod balancer;
+mod hostile;
+mod schedulers;
+mod unreachable;

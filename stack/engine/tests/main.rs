@@ -1,0 +1,9 @@
+//! The tests of this crate as its users see it, in one program: each links everything.
+
+mod batch;
+mod common;
+mod hostile;
+mod options;
+mod semantics;
+mod stream;
+mod units;

@@ -1,0 +1,7 @@
+//! The tests of this crate as its users see it, in one program: each links everything.
+
+mod both;
+mod documents;
+mod programs;
+mod shares;
+mod super_segments;
