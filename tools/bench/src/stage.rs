@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use hawser::host::netns::{self, Namespace, Netlink};
 
 use crate::sides::process::run_pair;
-use crate::sides::spec::{Spec, StackKind, Told, Work};
+use crate::sides::spec::{Measured, Spec, StackKind, Work};
 use crate::sys;
 
 /// The cable's ends.
@@ -103,7 +103,7 @@ pub(crate) struct Manner {
     /// The program's params.
     pub(crate) params: Vec<String>,
     /// Seconds after which a side that hangs is ended.
-    pub(crate) patience_s: u64,
+    pub(crate) timeout_s: u64,
 }
 
 /// Makes sure that namespaces can be made: as root directly, otherwise in a user namespace, which
@@ -138,7 +138,7 @@ pub(crate) fn run(
     manner: &Manner,
     client: Work,
     server: Work,
-) -> io::Result<(Told, Told)> {
+) -> io::Result<(Measured, Measured)> {
     let network = Network::make(constellation.medium)?;
     let cores = sys::cores()?;
     let core = |n: usize| cores.get(n).or(cores.last()).copied();
@@ -148,7 +148,7 @@ pub(crate) fn run(
         core: core(usize::from(is_server)),
         sleeps: manner.sleeps,
         work,
-        patience_s: manner.patience_s,
+        timeout_s: manner.timeout_s,
     };
     network.configure(constellation)?;
     let (server_spec, client_spec) = (spec(true, server), spec(false, client));

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_in_use_is_told() {
+    fn memory_in_use_is_reported() {
         let before = allocated_bytes();
         let held = std::hint::black_box(vec![1u8; 64 << 20]);
         // Other tests allocate and free as well, at the same time, but not half of that.
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ready_is_told() {
+    fn what_is_ready_is_reported() {
         use std::io::Write;
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut poller = Poller::new().unwrap();

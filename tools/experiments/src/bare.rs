@@ -29,7 +29,7 @@ pub struct Bare {
     /// Which way.
     pub direction: Direction,
     /// When it is given up.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Bare {
@@ -41,7 +41,7 @@ impl Bare {
         let port = stage.next_port();
         let peer = SocketAddr::new(stage.address, port);
         let trust = Trust::Pin(stage.identity.digest());
-        let (bytes, direction, patience) = (self.bytes, self.direction, self.patience);
+        let (bytes, direction, timeout) = (self.bytes, self.direction, self.timeout);
         let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
         let opening = stage
             .server
@@ -75,9 +75,9 @@ impl Bare {
             server.or(client).ok_or_else(|| Error::from("nobody received"))
         };
         let mut report = stage.client.block_on(async {
-            tokio::time::timeout(patience, both)
+            tokio::time::timeout(timeout, both)
                 .await
-                .map_err(|_| format!("not done after {patience:?}"))?
+                .map_err(|_| format!("not done after {timeout:?}"))?
         })?;
         report.cpu_seconds = cpu_seconds() - cpu;
         if report.bytes != bytes {

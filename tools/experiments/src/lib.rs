@@ -16,6 +16,7 @@ mod content;
 mod experiment;
 mod folder;
 mod itcp;
+mod list;
 mod multi;
 mod neat;
 mod plot;
@@ -25,8 +26,9 @@ mod transfer;
 mod video;
 
 pub use bare::Bare;
-pub use experiment::{Context, EXPERIMENTS, Experiment, Outcome};
+pub use experiment::{Context, Experiment, Outcome};
 pub use folder::{result, write};
+pub use list::EXPERIMENTS;
 pub use neat::serve;
 pub use report::{Moment, Pause, Report};
 pub use stage::Stage;

@@ -44,7 +44,7 @@ pub struct Transfer {
     /// What happens to the network, by time since the transfer began.
     pub acts: Vec<Act>,
     /// When it is given up.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Transfer {
@@ -56,7 +56,7 @@ impl Transfer {
             direction: Direction::Down,
             verify: false,
             acts: Vec::new(),
-            patience: Duration::from_secs(120),
+            timeout: Duration::from_secs(120),
         }
     }
 
@@ -92,7 +92,7 @@ impl Transfer {
             direction,
             verify,
             acts,
-            patience,
+            timeout,
         } = self;
         let server = stage.listen(&mut document)?;
         let began = Instant::now();
@@ -105,7 +105,7 @@ impl Transfer {
                 direction,
                 verify,
                 began,
-                patience,
+                timeout,
             };
             let received = work.run(stage, server, document);
             over.store(true, Ordering::Relaxed);
@@ -130,7 +130,7 @@ struct Work {
     direction: Direction,
     verify: bool,
     began: Instant,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Work {
@@ -176,11 +176,11 @@ impl Work {
                 )
             };
             let states: Vec<_> = sessions.iter().map(state).collect();
-            format!("not done after {:?}: {}", self.patience, states.join("; "))
+            format!("not done after {:?}: {}", self.timeout, states.join("; "))
         };
         stage
             .client
-            .block_on(async { tokio::time::timeout(self.patience, both).await.map_err(late)? })
+            .block_on(async { tokio::time::timeout(self.timeout, both).await.map_err(late)? })
     }
 }
 

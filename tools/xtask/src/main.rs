@@ -1,8 +1,8 @@
 //! Chores of the repository: `cargo xtask tidy`, `cargo xtask long`.
 //!
-//! * [`tidy`]: the rules that keep the house in order, each a check that fails with a place and
-//!   a remedy
+//! * [`tidy`]: the repository's rules, each a check that fails with a place and a remedy
 //! * [`long`]: checks that run for as long as one likes
+//! * [`record`]: what was measured, for the record
 //! * [`mutants`]: would the tests notice if a condition of TCP were wrong?
 //!
 //! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
@@ -11,6 +11,7 @@
 
 mod long;
 mod mutants;
+mod record;
 mod tidy;
 
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ const CHORES: &[Chore] = &[
     Chore {
         name: "tidy",
         usage: "[CHECK…]",
-        about: "check the rules of the house",
+        about: "check the repository's rules",
         run: tidy::run,
     },
     Chore {
@@ -41,6 +42,12 @@ const CHORES: &[Chore] = &[
         usage: "[NAME [-- ARGUMENT…]]",
         about: "run a long check",
         run: long::run,
+    },
+    Chore {
+        name: "record",
+        usage: "NAME",
+        about: "measure a bench or an experiment, for the record",
+        run: record::run,
     },
     Chore {
         name: "picture",

@@ -1,11 +1,12 @@
-//! `cargo xtask tidy`: the rules of the house, one file per check.
+//! `cargo xtask tidy`: the repository's rules, one file per check.
 //!
 //! A check is a pure function from the [`Tree`] (every file's text and what cargo knows of the
-//! crates) to its findings; each finding says what is wrong, where, and what to do. Every check
+//! crates) to its diagnostics; each diagnostic says what is wrong, where, and what to do. Every check
 //! has a test that breaks its rule and sees it fail.
 
 mod architecture;
 mod arrows;
+mod circles;
 mod coverage;
 mod features;
 mod format;
@@ -18,10 +19,12 @@ mod names;
 pub(crate) mod picture;
 mod purity;
 mod ratchet;
+mod recorded;
 mod rust_text;
 mod temporary;
 mod tree;
 mod unsafety;
+mod versions;
 mod words;
 
 use std::fmt;
@@ -30,7 +33,7 @@ use tree::Tree;
 
 /// Something that breaks a rule.
 #[derive(Debug, PartialEq, Eq)]
-struct Finding {
+struct Diagnostic {
     /// The file, with `:line` where there is one.
     place: String,
     /// What is wrong.
@@ -39,9 +42,9 @@ struct Finding {
     remedy: String,
 }
 
-impl Finding {
-    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
-        Finding {
+impl Diagnostic {
+    fn new(place: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
+        Diagnostic {
             place: place.into(),
             what: what.into(),
             remedy: remedy.into(),
@@ -49,16 +52,16 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}\n    to do: {}", self.place, self.what, self.remedy)
     }
 }
 
-/// A rule of the house.
+/// A rule of the repository.
 struct Check {
     name: &'static str,
-    run: fn(&Tree) -> Vec<Finding>,
+    run: fn(&Tree) -> Vec<Diagnostic>,
 }
 
 /// Every rule.
@@ -78,6 +81,10 @@ const CHECKS: &[Check] = &[
     Check {
         name: "picture",
         run: picture::check,
+    },
+    Check {
+        name: "circles",
+        run: circles::check,
     },
     Check {
         name: "heads",
@@ -124,6 +131,14 @@ const CHECKS: &[Check] = &[
         run: words::check,
     },
     Check {
+        name: "versions",
+        run: versions::check,
+    },
+    Check {
+        name: "recorded",
+        run: recorded::check,
+    },
+    Check {
         name: "temporary",
         run: temporary::check,
     },
@@ -151,17 +166,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         if !arguments.is_empty() && !arguments.iter().any(|name| name == check.name) {
             continue;
         }
-        let findings = (check.run)(&tree);
-        for finding in &findings {
-            println!("{}: {finding}", check.name);
+        let diagnostics = (check.run)(&tree);
+        for diagnostic in &diagnostics {
+            println!("{}: {diagnostic}", check.name);
         }
-        count += findings.len();
+        count += diagnostics.len();
     }
     println!("tidy: {} files, {} crates", tree.files.len(), tree.crates.len());
     println!("tidy: {}", coverage::summary(&tree));
     if count == 0 {
         Ok(())
     } else {
-        Err(format!("{count} findings"))
+        Err(format!("{count} diagnostics"))
     }
 }

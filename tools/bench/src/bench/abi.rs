@@ -37,7 +37,7 @@ const NAMES: [&str; 2] = ["records, then carried out", "direct calls"];
 /// Runs the bench.
 ///
 /// # Errors
-/// None; that valgrind is missing is told in the report.
+/// None; the report says when valgrind is missing.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let events = args
         .events

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
         sleeps: true,
         engine: common.engine.clone(),
         params: args.params.clone(),
-        patience_s: (seconds + args.warm_up) as u64 * 2 + 20,
+        timeout_s: (seconds + args.warm_up) as u64 * 2 + 20,
     };
     let plan = Bulk {
         peer: stage::server(),
@@ -137,7 +137,7 @@ fn measure(constellation: &Constellation, manner: &Manner, plan: &Bulk) -> io::R
             sender.bytes, receiver.bytes
         )));
     }
-    let share = |told: &crate::sides::spec::Told| (told.user_s + told.system_s) / told.seconds;
+    let share = |side: &crate::sides::spec::Measured| (side.user_s + side.system_s) / side.seconds;
     let rate = receiver.counted_bytes as f64 * 8.0 / 1e9 / receiver.seconds;
     let (sending, receiving) = (share(&sender), share(&receiver));
     let figures = vec![rate, rate / (sending + receiving), sending, receiving];

@@ -109,7 +109,7 @@ fn measure(constellation: &Constellation, engine: &str, plan: Many) -> io::Resul
         sleeps: true,
         engine: engine.to_owned(),
         params,
-        patience_s: 120,
+        timeout_s: 120,
     };
     let (client, server) = stage::run(
         constellation,

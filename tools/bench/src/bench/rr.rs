@@ -111,7 +111,7 @@ fn measure(constellation: &Constellation, sleeps: bool, engine: &str, plan: Echo
         sleeps,
         engine: engine.to_owned(),
         params,
-        patience_s: 60,
+        timeout_s: 60,
     };
     let (client, server) = stage::run(
         constellation,

@@ -55,7 +55,7 @@ const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4
 /// Bytes handed over at once.
 const PIECE: usize = 262_144;
 /// What callers of a session wait for at most.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs `session`.
 ///
@@ -175,12 +175,12 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
 }
 
 /// A server on loopback, and what its clients need.
-struct House {
+struct Endpoints {
     server: Server,
     tls: Arc<rustls::ClientConfig>,
 }
 
-impl House {
+impl Endpoints {
     fn open() -> Result<Self, Failure> {
         let identity = Identity::generate(vec!["localhost".into()])?;
         let tls = Trust::Pin(identity.digest()).client(&[])?;
@@ -234,9 +234,9 @@ impl House {
 }
 
 async fn over_session(quic: bool, bytes: u64) -> Result<(), Failure> {
-    let house = House::open()?;
-    let client = house.call(&[if quic { "quic" } else { "tcp" }])?;
-    let server = house.server.accept().await?;
+    let endpoints = Endpoints::open()?;
+    let client = endpoints.call(&[if quic { "quic" } else { "tcp" }])?;
+    let server = endpoints.server.accept().await?;
     let sending = async {
         let mut stream = client.open()?;
         for piece in pieces(bytes) {
@@ -316,17 +316,17 @@ struct Figures {
 
 /// Opens sessions until each has all its carriers, leaves them idle, and has each say something.
 async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
-    let house = House::open()?;
+    let endpoints = Endpoints::open()?;
     // What the first session makes for all is not another's.
-    let first = house.call(mix)?;
-    let first_there = house.server.accept().await?;
+    let first = endpoints.call(mix)?;
+    let first_there = endpoints.server.accept().await?;
     until_joined(std::slice::from_ref(&first), mix.len()).await?;
     let before = sys::allocated_bytes();
     let began = Instant::now();
     let (mut here, mut there) = (Vec::new(), Vec::new());
     for _ in 0..sessions {
-        here.push(house.call(mix)?);
-        there.push(house.server.accept().await?);
+        here.push(endpoints.call(mix)?);
+        there.push(endpoints.server.accept().await?);
     }
     until_joined(&here, mix.len()).await?;
     let took = began.elapsed().as_secs_f64();
@@ -356,7 +356,7 @@ async fn hold(sessions: usize, mix: &[&str]) -> Result<Figures, Failure> {
         futures_util::future::try_join_all(speaking),
         futures_util::future::try_join_all(answering),
     );
-    tokio::time::timeout(PATIENCE, all).await??;
+    tokio::time::timeout(TIMEOUT, all).await??;
     let round_trip = began.elapsed().as_secs_f64() * 1e3;
     drop((first, first_there));
     Ok(Figures {
@@ -371,7 +371,7 @@ async fn until_joined(sessions: &[Session], carriers: usize) -> Result<(), Failu
     let began = Instant::now();
     for session in sessions {
         while session.paths().iter().filter(|(_, path)| is_live(path)).count() < carriers {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err("not every carrier was up after a minute".into());
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::spec::{Bulk, Told};
+use super::spec::{Bulk, Measured};
 use super::transport::{CHUNK, Transport};
 use crate::sys;
 
@@ -54,17 +54,17 @@ impl Window {
         self.end.is_some()
     }
 
-    fn told(mut self, bytes: u64) -> Told {
+    fn measured(mut self, bytes: u64) -> Measured {
         let now = (self.begin.elapsed(), bytes, sys::cpu_time());
         let (from, first, (user, system)) = self.start.take().unwrap_or(now);
         let (until, last, (user2, system2)) = self.end.take().unwrap_or(now);
-        Told {
+        Measured {
             bytes,
             counted_bytes: last - first,
             seconds: (until - from).as_secs_f64(),
             user_s: user2.saturating_sub(user).as_secs_f64(),
             system_s: system2.saturating_sub(system).as_secs_f64(),
-            ..Told::default()
+            ..Measured::default()
         }
     }
 }
@@ -73,7 +73,7 @@ impl Window {
 ///
 /// # Errors
 /// When the connection fails.
-pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Told> {
+pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let connection = stack.connect(plan.peer)?;
     while !stack.is_open(connection)? {
@@ -89,21 +89,21 @@ pub(crate) fn send<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Told>
             None => turn(stack, &mut changed)?,
         }
     }
-    let told = window.told(sent);
+    let measured = window.measured(sent);
     stack.shutdown(connection)?;
     let mut rest = [0; 16];
     while stack.read(connection, &mut rest)? != Some(0) {
         turn(stack, &mut changed)?;
     }
     stack.close(connection);
-    Ok(told)
+    Ok(measured)
 }
 
 /// Accepts a connection and receives until its end.
 ///
 /// # Errors
 /// When the connection fails, or bytes are not what was sent.
-pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Told> {
+pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let connection = accept(stack, &mut changed)?;
     let expected = if plan.verify { pattern() } else { Vec::new() };
@@ -124,7 +124,7 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<To
         }
         window.note(got);
     }
-    let told = window.told(got);
+    let measured = window.measured(got);
     stack.shutdown(connection)?;
     stack.close(connection);
     // What still has to leave does so.
@@ -133,7 +133,7 @@ pub(crate) fn receive<T: Transport>(stack: &mut T, plan: &Bulk) -> io::Result<To
         turn(stack, &mut changed)?;
         std::thread::yield_now();
     }
-    Ok(told)
+    Ok(measured)
 }
 
 /// Waits for a connection.

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::bulk::accept;
-use super::spec::{Echo, Told};
+use super::spec::{Echo, Measured};
 use super::transport::Transport;
 use crate::sys;
 
@@ -15,7 +15,7 @@ const NAP: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// When the connection fails or ends early.
-pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Told> {
+pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let connection = stack.connect(plan.peer)?;
     while !stack.is_open(connection)? {
@@ -46,13 +46,13 @@ pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Told>
     }
     stack.close(connection);
     times.sort_unstable();
-    Ok(Told {
+    Ok(Measured {
         bytes: 2 * times.len() as u64 * plan.size as u64,
         seconds,
         user_s: (user2 - user).as_secs_f64(),
         system_s: (system2 - system).as_secs_f64(),
         round_trips_ns: times,
-        ..Told::default()
+        ..Measured::default()
     })
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn ping<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Told>
 ///
 /// # Errors
 /// When the connection fails.
-pub(crate) fn pong<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Told> {
+pub(crate) fn pong<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Measured> {
     let mut changed = Vec::new();
     let connection = accept(stack, &mut changed)?;
     let (begin, (user, system)) = (Instant::now(), sys::cpu_time());
@@ -77,12 +77,12 @@ pub(crate) fn pong<T: Transport>(stack: &mut T, plan: &Echo) -> io::Result<Told>
     for _ in 0..8 {
         stack.turn(Some(Duration::from_millis(5)), &mut changed)?;
     }
-    Ok(Told {
+    Ok(Measured {
         bytes,
         seconds,
         user_s: (user2 - user).as_secs_f64(),
         system_s: (system2 - system).as_secs_f64(),
-        ..Told::default()
+        ..Measured::default()
     })
 }
 

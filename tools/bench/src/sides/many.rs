@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::spec::{Many, Told};
+use super::spec::{Many, Measured};
 use super::transport::Transport;
 use crate::sys;
 
@@ -24,19 +24,19 @@ enum Stage {
 ///
 /// # Errors
 /// When one of them fails.
-pub(crate) fn connect<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Told> {
+pub(crate) fn connect<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Measured> {
     // The first one finds the peer's link-layer address, and does not count.
     open_and_close(stack, plan, 1, 1)?;
     let (begin, (user, system)) = (Instant::now(), sys::cpu_time());
     let done = open_and_close(stack, plan, plan.connections, plan.at_once as usize)?;
     let (user2, system2) = sys::cpu_time();
-    Ok(Told {
+    Ok(Measured {
         bytes: 2 * u64::from(done),
         seconds: begin.elapsed().as_secs_f64(),
         user_s: (user2 - user).as_secs_f64(),
         system_s: (system2 - system).as_secs_f64(),
         connections: u64::from(done),
-        ..Told::default()
+        ..Measured::default()
     })
 }
 
@@ -100,7 +100,7 @@ fn advance<T: Transport>(
 ///
 /// # Errors
 /// When one of them fails.
-pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Told> {
+pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Measured> {
     let mut active: Vec<T::Connection> = Vec::new();
     let mut changed = Vec::new();
     let mut done = 0;
@@ -128,13 +128,13 @@ pub(crate) fn serve<T: Transport>(stack: &mut T, plan: &Many) -> io::Result<Told
     }
     let (user2, system2) = sys::cpu_time();
     let done = done.saturating_sub(1);
-    Ok(Told {
+    Ok(Measured {
         bytes: 2 * u64::from(done),
         seconds: begin.map_or(0.0, |begin| begin.elapsed().as_secs_f64()),
         user_s: (user2 - user).as_secs_f64(),
         system_s: (system2 - system).as_secs_f64(),
         connections: u64::from(done),
-        ..Told::default()
+        ..Measured::default()
     })
 }
 

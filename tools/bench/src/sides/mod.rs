@@ -1,14 +1,14 @@
 //! One side of a measurement: a stack and what its application does, in a process of its own, so
 //! that its processor time is known exactly.
 //!
-//! * [`spec`]: what a side is told, and what it tells
+//! * [`spec`]: what a side is to do, and what it has measured
 //! * [`process`]: the parent's view of a side
 //! * [`transport`]: what all stacks have in common
 //! * [`linux`], [`hawser`], [`smoltcp`]: the stacks
 //! * [`bulk`], [`echo`], [`many`]: the applications
 //!
 //! A side prints a line `ready` when it can be reached, waits for a line, does its work, and prints
-//! its [`spec::Told`] as JSON.
+//! its [`spec::Measured`] as JSON.
 
 pub(crate) mod bulk;
 pub(crate) mod echo;
@@ -24,10 +24,10 @@ use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use crate::sys;
-use spec::{Spec, StackKind, Told, Work};
+use spec::{Measured, Spec, StackKind, Work};
 use transport::Transport;
 
-/// Runs a side to its end: the body of the hidden sub-command. Its parent is told what went wrong.
+/// Runs a side to its end: the body of the hidden sub-command. Its parent learns what went wrong.
 ///
 /// # Errors
 /// When even that is impossible.
@@ -40,27 +40,27 @@ pub(crate) fn run(text: &str) -> Result<(), Box<dyn std::error::Error>> {
 
 fn obey(text: &str) -> Result<(), Box<dyn std::error::Error>> {
     let spec: Spec = serde_json::from_str(text)?;
-    sys::do_not_outlive(Duration::from_secs(spec.patience_s));
+    sys::do_not_outlive(Duration::from_secs(spec.timeout_s));
     if let Some(core) = spec.core {
         sys::pin(core)?;
     }
-    let told = match &spec.stack {
+    let measured = match &spec.stack {
         StackKind::Linux => work(linux::Linux::new(&spec)?, &spec),
         StackKind::Hawser { .. } => work(hawser::Hawser::new(&spec)?, &spec),
         StackKind::Smoltcp { .. } => work(smoltcp::Smoltcp::new(&spec)?, &spec),
     }?;
-    println!("{}", serde_json::to_string(&told)?);
+    println!("{}", serde_json::to_string(&measured)?);
     Ok(())
 }
 
-fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Told> {
+fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Measured> {
     if let Some(port) = spec.work.listens() {
         stack.listen(port)?;
     }
     println!("ready");
     io::stdout().flush()?;
     io::stdin().lock().read_line(&mut String::new())?;
-    let mut told = match &spec.work {
+    let mut measured = match &spec.work {
         Work::Send(plan) => bulk::send(&mut stack, plan)?,
         Work::Receive(plan) => bulk::receive(&mut stack, plan)?,
         Work::Ping(plan) => echo::ping(&mut stack, plan)?,
@@ -68,7 +68,7 @@ fn work<T: Transport>(mut stack: T, spec: &Spec) -> io::Result<Told> {
         Work::Connect(plan) => many::connect(&mut stack, plan)?,
         Work::Serve(plan) => many::serve(&mut stack, plan)?,
     };
-    told.left_over = stack.left_over()?;
-    told.notes = stack.notes();
-    Ok(told)
+    measured.left_over = stack.left_over()?;
+    measured.notes = stack.notes();
+    Ok(measured)
 }

@@ -1,4 +1,4 @@
-//! The parent's view of a side: a process that is started in a namespace, told to go, and asked
+//! The parent's view of a side: a process that is started in a namespace, given a sign to begin, and asked
 //! what it measured.
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use hawser::host::netns::Namespace;
 
-use super::spec::{Spec, Told};
+use super::spec::{Measured, Spec};
 
 /// What a side's last line begins with when it failed.
 pub(super) const FAILED: &str = "failed: ";
@@ -59,7 +59,7 @@ impl Side {
     ///
     /// # Errors
     /// What it says itself, or that it ended without a word.
-    pub(crate) fn finish(mut self) -> io::Result<Told> {
+    pub(crate) fn finish(mut self) -> io::Result<Measured> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(io::Error::other)
     }
@@ -93,11 +93,14 @@ impl Drop for Side {
 ///
 /// # Errors
 /// When either fails.
-pub(crate) fn run_pair(server: (&Namespace, &Spec), client: (&Namespace, &Spec)) -> io::Result<(Told, Told)> {
+pub(crate) fn run_pair(
+    server: (&Namespace, &Spec),
+    client: (&Namespace, &Spec),
+) -> io::Result<(Measured, Measured)> {
     let mut serving = Side::start("server", server.0, server.1)?;
     let mut asking = Side::start("client", client.0, client.1)?;
     serving.go()?;
     asking.go()?;
-    let told = asking.finish()?;
-    Ok((serving.finish()?, told))
+    let measured = asking.finish()?;
+    Ok((serving.finish()?, measured))
 }

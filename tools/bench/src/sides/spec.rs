@@ -1,4 +1,4 @@
-//! What a side is told, and what it tells: plain values that cross between processes as JSON.
+//! What a side is to do, and what it has measured: plain values that cross between processes as JSON.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,7 +18,7 @@ pub(crate) struct Spec {
     /// What the application does.
     pub(crate) work: Work,
     /// The side ends itself after so many seconds, come what may.
-    pub(crate) patience_s: u64,
+    pub(crate) timeout_s: u64,
 }
 
 /// Which stack a side runs.
@@ -115,7 +115,7 @@ pub(crate) struct Many {
 
 /// What a side has measured.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct Measured {
     /// Bytes sent or received in all.
     pub(crate) bytes: u64,
     /// Bytes within the time that counts.

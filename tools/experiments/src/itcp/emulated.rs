@@ -118,22 +118,22 @@ fn network(path: Path) -> String {
     )
 }
 
-/// What both ends tell while they run.
+/// What both ends report while they run.
 #[derive(Default)]
-struct Told {
+struct Shared {
     received: AtomicU64,
     over: AtomicBool,
     /// Window, round trip and retransmissions of the sender.
     sender: Mutex<Sample>,
 }
 
-impl Told {
-    fn tell(&self, sample: Sample) {
+impl Shared {
+    fn report(&self, sample: Sample) {
         *self.sender.lock() = sample;
     }
 }
 
-/// Bytes for so long, looked at all the while; `look` is told the seconds at each look.
+/// Bytes for so long, looked at all the while; `look` receives the seconds at each look.
 pub(super) fn transfer(
     name: &str,
     sender: Sender,
@@ -142,22 +142,22 @@ pub(super) fn transfer(
     look: &mut dyn FnMut(f64),
 ) -> Result<Run, Error> {
     let lab = Lab::up(&Spec::parse(&network(path))?)?;
-    let told = Arc::new(Told::default());
+    let shared = Arc::new(Shared::default());
     let receiver = lab.host("receiver")?;
     let address = SocketAddr::new(receiver.ipv4().ok_or("the receiver has no address")?, PORT);
     let listener = receiver.run(|| buffers().and_then(|()| TcpListener::bind(address)))??;
     let taking = {
-        let told = told.clone();
-        std::thread::spawn(move || take(&listener, &told))
+        let shared = shared.clone();
+        std::thread::spawn(move || take(&listener, &shared))
     };
-    let sending = start(lab.host("sender")?, sender, address, told.clone())?;
+    let sending = start(lab.host("sender")?, sender, address, shared.clone())?;
     let began = Instant::now();
     let mut samples = Vec::new();
     while began.elapsed() < time && !sending.is_finished() {
         std::thread::sleep(EVERY);
         let at = lab.link("bottleneck")?.statistics(Direction::Forward)?;
-        let sender = *told.sender.lock();
-        let (seconds, received) = (began.elapsed().as_secs_f64(), told.received.load(Relaxed));
+        let sender = *shared.sender.lock();
+        let (seconds, received) = (began.elapsed().as_secs_f64(), shared.received.load(Relaxed));
         let dropped = at.lost.get("queue").copied().unwrap_or_default();
         let overrun = at.lost.values().sum::<u64>() - dropped;
         samples.push(Sample {
@@ -169,7 +169,7 @@ pub(super) fn transfer(
         });
         look(seconds);
     }
-    told.over.store(true, Relaxed);
+    shared.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
     drop(lab);
     taking.join().map_err(|_| "the receiver panicked")??;
@@ -192,15 +192,15 @@ fn buffers() -> std::io::Result<()> {
 }
 
 /// Reads whatever comes over one connection.
-fn take(listener: &TcpListener, told: &Told) -> Result<(), Error> {
+fn take(listener: &TcpListener, shared: &Shared) -> Result<(), Error> {
     let (mut stream, _) = listener.accept()?;
     stream.set_read_timeout(Some(EVERY))?;
     let mut buffer = vec![0; 1 << 18];
-    while !told.over.load(Relaxed) {
+    while !shared.over.load(Relaxed) {
         match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(bytes) => {
-                told.received.fetch_add(bytes as u64, Relaxed);
+                shared.received.fetch_add(bytes as u64, Relaxed);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
@@ -211,32 +211,32 @@ fn take(listener: &TcpListener, told: &Told) -> Result<(), Error> {
 
 type Sending = std::thread::JoinHandle<Result<(), Error>>;
 
-fn start(host: Host<'_>, sender: Sender, to: SocketAddr, told: Arc<Told>) -> Result<Sending, Error> {
+fn start(host: Host<'_>, sender: Sender, to: SocketAddr, shared: Arc<Shared>) -> Result<Sending, Error> {
     let inside = host.handle();
     Ok(std::thread::Builder::new().name("sender".into()).spawn(move || {
         inside.enter()?;
         match sender {
-            Sender::Program(program, steering) => send_by_program(program, steering, to, &told),
-            Sender::Linux(congestion) => send_by_linux(congestion, to, &told),
+            Sender::Program(program, steering) => send_by_program(program, steering, to, &shared),
+            Sender::Linux(congestion) => send_by_linux(congestion, to, &shared),
             Sender::Kernel(steering) => {
                 // Served from within this host: that is whose sockets can be reached.
                 let bus = Bus::new();
                 let _serving = serve_kernel(&bus, &options(steering))?;
                 let _steered = steering.map(|s| s.begin(&bus, "kernel.tcp")).transpose()?;
-                send_by_linux(CONGESTION_CONTROL, to, &told)
+                send_by_linux(CONGESTION_CONTROL, to, &shared)
             }
         }
     })?)
 }
 
 /// Linux's TCP; what it does comes from `TCP_INFO`.
-fn send_by_linux(congestion: &str, to: SocketAddr, told: &Told) -> Result<(), Error> {
+fn send_by_linux(congestion: &str, to: SocketAddr, shared: &Shared) -> Result<(), Error> {
     buffers()?;
     let mut stream = TcpStream::connect(to)?;
     SockRef::from(&stream).set_tcp_congestion(congestion.as_bytes())?;
     stream.set_write_timeout(Some(EVERY / 2))?;
     let text = vec![0; 1 << 18];
-    while !told.over.load(Relaxed) {
+    while !shared.over.load(Relaxed) {
         match stream.write(&text) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -245,7 +245,7 @@ fn send_by_linux(congestion: &str, to: SocketAddr, told: &Told) -> Result<(), Er
         let now = hawser_carrier_tcp::statistics(&SockRef::from(&stream));
         let again = now.retransmitted.div_ceil(now.mss.max(1) as u64);
         let round_trip_ms = now.srtt.as_secs_f64() * 1e3;
-        told.tell(Sample {
+        shared.report(Sample {
             window: now.window,
             round_trip_ms,
             again,
@@ -260,7 +260,7 @@ fn send_by_program(
     program: &str,
     steering: Option<Steering>,
     to: SocketAddr,
-    told: &Told,
+    shared: &Shared,
 ) -> Result<(), Error> {
     let program = hawser::programs::resolve_with(program, &["RCV_BUF=1048576".to_owned()])?;
     let own = IpAddr::from([10, 77, 0, 3]);
@@ -278,7 +278,7 @@ fn send_by_program(
     let _steered = steering.map(|s| s.begin(&bus, "tcp")).transpose()?;
     let connection = endpoint.connect(to)?;
     let text = vec![0; 1 << 18];
-    while !told.over.load(Relaxed) {
+    while !shared.over.load(Relaxed) {
         let mut busy = endpoint.poll()?;
         if endpoint.connected(connection)? {
             match endpoint.write(connection, &text) {
@@ -289,7 +289,7 @@ fn send_by_program(
             let look = |field| endpoint.observe(connection, field).unwrap_or_default();
             let (window, again) = (look("cc.cwnd"), look("retransmissions"));
             let round_trip_ms = look("srtt") as f64 / 1e6;
-            told.tell(Sample {
+            shared.report(Sample {
                 window,
                 round_trip_ms,
                 again,

@@ -7,8 +7,6 @@ mod figures;
 mod filtered;
 mod filters;
 mod overhead;
-#[cfg(test)]
-mod recorded;
 mod run;
 mod simulated;
 mod steering;

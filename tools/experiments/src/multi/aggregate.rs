@@ -101,7 +101,7 @@ fn download(
     document.connections[0].backup = backup;
     stage.lab.link("wifi")?.down()?;
     let mut transfer = Transfer::new(document, bytes);
-    transfer.patience = Duration::from_secs_f64(4.0 * seconds + 60.0);
+    transfer.timeout = Duration::from_secs_f64(4.0 * seconds + 60.0);
     for (at, is_up) in acts {
         transfer = transfer.act(Duration::from_secs_f64(*at), wifi(*is_up));
     }

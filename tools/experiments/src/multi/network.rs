@@ -80,7 +80,7 @@ pub(super) fn bare(stage: &Stage, carrier: &str, bytes: u64, direction: Directio
         tcp: hawser::session::TcpOptions::default(),
         bytes,
         direction,
-        patience: Duration::from_secs(300),
+        timeout: Duration::from_secs(300),
     };
     bare.run(stage)
 }

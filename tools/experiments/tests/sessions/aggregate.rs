@@ -22,7 +22,7 @@ fn alone(stage: &Stage, carrier: &str, bytes: u64, direction: Direction) -> Test
         tcp: Default::default(),
         bytes,
         direction,
-        patience: Duration::from_secs(200),
+        timeout: Duration::from_secs(200),
     };
     Ok(bare.run(stage)?.rate_after(SETTLED))
 }

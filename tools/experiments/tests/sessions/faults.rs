@@ -146,7 +146,7 @@ fn outage(lasts: f64) -> TestResult {
         .verified()
         .act(seconds(1.0), all(false))
         .act(seconds(1.0 + lasts), all(true));
-    transfer.patience = seconds(60.0 + lasts);
+    transfer.timeout = seconds(60.0 + lasts);
     let report = transfer.run(&stage)?;
     let pause = report.longest_pause_after(1.0);
     println!(

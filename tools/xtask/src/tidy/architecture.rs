@@ -1,14 +1,14 @@
 //! `ARCHITECTURE.md` and the house agree: every crate is named there, every path there exists.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// Every crate's folder stands in the page in backticks, and every path in backticks exists.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let Some(page) = tree.files.get(PAGE) else {
-        return vec![Finding::new(PAGE, "the page is missing", "write it")];
+        return vec![Diagnostic::new(PAGE, "the page is missing", "write it")];
     };
     let quoted = quoted(page);
     let unnamed = tree.crates.iter().filter(|krate| {
@@ -16,10 +16,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             .iter()
             .any(|(_, text)| text.trim_end_matches('/') == krate.folder)
     });
-    let mut findings: Vec<Finding> = unnamed
+    let mut diagnostics: Vec<Diagnostic> = unnamed
         .map(|krate| {
             let what = format!("the crate in `{}` is not named", krate.folder);
-            Finding::new(
+            Diagnostic::new(
                 PAGE,
                 what,
                 format!("add a row for `{}` to its table of crates", krate.folder),
@@ -29,23 +29,23 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for (line, text) in quoted {
         if is_path(text) && !tree.exists(text) {
             let what = format!("`{text}` does not exist");
-            findings.push(Finding::new(
+            diagnostics.push(Diagnostic::new(
                 format!("{PAGE}:{line}"),
                 what,
                 "correct the path, or drop it",
             ));
         }
     }
-    findings.extend(functions(page).into_iter().filter_map(|(line, path, function)| {
+    diagnostics.extend(functions(page).into_iter().filter_map(|(line, path, function)| {
         let known = tree.text(path);
         (!known.contains(&format!("fn {function}(")) && !known.contains(&format!("fn {function}<"))).then(
             || {
                 let what = format!("`{path}` has no function `{function}`");
-                Finding::new(format!("{PAGE}:{line}"), what, "name the one that is there")
+                Diagnostic::new(format!("{PAGE}:{line}"), what, "name the one that is there")
             },
         )
     }));
-    findings
+    diagnostics
 }
 
 /// What is written as `` `file.rs`: `function` ``, with its line.
@@ -107,21 +107,25 @@ mod tests {
     #[test]
     fn a_crate_left_out_is_found() {
         let tree = Tree::of(&[(PAGE, "| `lang/ir/` | x |\n")]).with_crates(&["lang/ir", "engine"]);
-        let findings = check(&tree);
-        assert!(findings.iter().any(|finding| finding.what.contains("`engine`")));
+        let diagnostics = check(&tree);
         assert!(
-            !findings
+            diagnostics
                 .iter()
-                .any(|finding| finding.what.contains("crate in `lang/ir`"))
+                .any(|diagnostic| diagnostic.what.contains("`engine`"))
+        );
+        assert!(
+            !diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.what.contains("crate in `lang/ir`"))
         );
     }
 
     #[test]
     fn a_path_that_is_gone_is_found() {
         let page = "see `docs/a.md` and `docs/gone.md`, `a / b`, `Wire::receive`\n```\n`x/y`\n```\n";
-        let findings = check(&Tree::of(&[(PAGE, page), ("docs/a.md", "")]));
-        assert_eq!(findings.len(), 1);
-        assert_eq!(findings[0].what, "`docs/gone.md` does not exist");
-        assert_eq!(findings[0].place, "ARCHITECTURE.md:1");
+        let diagnostics = check(&Tree::of(&[(PAGE, page), ("docs/a.md", "")]));
+        assert_eq!(diagnostics.len(), 1);
+        assert_eq!(diagnostics[0].what, "`docs/gone.md` does not exist");
+        assert_eq!(diagnostics[0].place, "ARCHITECTURE.md:1");
     }
 }

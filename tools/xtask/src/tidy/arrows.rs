@@ -3,7 +3,7 @@
 //! A room is a top folder; `lang/ir` names one crate of a room. What is not listed is forbidden,
 //! so a new arrow is a decision that shows in this file.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::{Crate, Tree, Use};
 
 /// A room, or one crate of it, and what its crates may depend on. The longest match counts.
@@ -246,21 +246,21 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Every dependency between crates of the workspace follows an arrow.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     tree.crates
         .iter()
         .flat_map(|from| from.uses.iter().filter_map(|to| judge(from, to)))
         .collect()
 }
 
-fn judge(from: &Crate, to: &Use) -> Option<Finding> {
+fn judge(from: &Crate, to: &Use) -> Option<Diagnostic> {
     let manifest = format!("{}/Cargo.toml", from.folder);
     let room = room(&from.folder);
     if room == TOOLS || to.folder == GROUND || to.dev && (to.folder == HARNESS || to.folder == from.folder) {
         return None;
     }
     let Some(rule) = rule_of(&from.folder) else {
-        return Some(Finding::new(
+        return Some(Diagnostic::new(
             manifest,
             format!("`{room}` is no room of the house"),
             "move the crate into a room, or give the room its arrows in tools/xtask/src/tidy/arrows.rs and \
@@ -293,7 +293,7 @@ fn judge(from: &Crate, to: &Use) -> Option<Finding> {
             rooms.join(", ")
         ),
     };
-    Some(Finding::new(manifest, what, remedy))
+    Some(Diagnostic::new(manifest, what, remedy))
 }
 
 pub(super) fn room(folder: &str) -> &str {
@@ -322,7 +322,7 @@ pub(super) fn within(folder: &str, room: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn finding(from: &str, to: &str, dev: bool) -> Option<Finding> {
+    fn diagnostic(from: &str, to: &str, dev: bool) -> Option<Diagnostic> {
         let uses = vec![Use {
             folder: to.to_owned(),
             dev,
@@ -364,7 +364,7 @@ mod tests {
             ("stack/load", "temporary"),
         ];
         for (from, to) in good {
-            assert_eq!(finding(from, to, false), None, "{from} → {to}");
+            assert_eq!(diagnostic(from, to, false), None, "{from} → {to}");
         }
     }
 
@@ -394,17 +394,17 @@ mod tests {
             ("cellar", "stack/engine"),
         ];
         for (from, to) in bad {
-            assert!(finding(from, to, false).is_some(), "{from} → {to}");
+            assert!(diagnostic(from, to, false).is_some(), "{from} → {to}");
         }
     }
 
     #[test]
     fn tests_have_a_short_list_of_their_own() {
-        assert_eq!(finding("stack/engine", "stack/load", true), None);
-        assert_eq!(finding("select/resolve", "lab", true), None);
-        assert_eq!(finding("select/race", "tools/testing", true), None);
-        assert!(finding("select/race", "lab", true).is_some());
-        assert!(finding("stack/engine", "stack/load", false).is_some());
-        assert!(finding("lang/ir", "stack/engine", true).is_some());
+        assert_eq!(diagnostic("stack/engine", "stack/load", true), None);
+        assert_eq!(diagnostic("select/resolve", "lab", true), None);
+        assert_eq!(diagnostic("select/race", "tools/testing", true), None);
+        assert!(diagnostic("select/race", "lab", true).is_some());
+        assert!(diagnostic("stack/engine", "stack/load", false).is_some());
+        assert!(diagnostic("lang/ir", "stack/engine", true).is_some());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::rust_text;
 use super::tree::Tree;
-use super::{CHECKS, Finding};
+use super::{CHECKS, Diagnostic};
 use crate::{CHORES, long};
 
 const PAGE: &str = "docs/coverage.md";
@@ -30,10 +30,10 @@ impl<'a> Row<'a> {
 }
 
 /// Every row names something that exists, or says *not yet*.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let rows = rows(tree.text(PAGE));
     if rows.is_empty() {
-        return vec![Finding::new(
+        return vec![Diagnostic::new(
             PAGE,
             "there is no table",
             "write `| area | capability | test or command |`",
@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     }
     let broken = broken_rows(tree.text(PAGE)).map(|line| {
         let remedy = "write `| area | capability | test or command |`, with ` | ` nowhere else";
-        Finding::new(
+        Diagnostic::new(
             format!("{PAGE}:{line}"),
             "a row of a table has not three cells",
             remedy,
@@ -63,21 +63,22 @@ pub(super) fn summary(tree: &Tree) -> String {
     text
 }
 
-fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Finding> {
-    let finding = |what: String, remedy: &str| Finding::new(format!("{PAGE}:{}", row.line), what, remedy);
+fn judge(tree: &Tree, row: &Row<'_>) -> Vec<Diagnostic> {
+    let diagnostic =
+        |what: String, remedy: &str| Diagnostic::new(format!("{PAGE}:{}", row.line), what, remedy);
     if row.is_open() {
         return Vec::new();
     }
     if row.items().next().is_none() {
         let what = format!("nothing proves \"{}\"", row.capability);
-        return vec![finding(
+        return vec![diagnostic(
             what,
             "name a test, file or command in backticks, or say *not yet*",
         )];
     }
     let missing = row.items().filter_map(|item| missing(tree, item));
     missing
-        .map(|what| finding(what, "name what exists, or say *not yet*"))
+        .map(|what| diagnostic(what, "name what exists, or say *not yet*"))
         .collect()
 }
 

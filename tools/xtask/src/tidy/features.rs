@@ -7,7 +7,7 @@
 //! without proof says *not yet*. What a row names must exist.
 
 use super::tree::Tree;
-use super::{Finding, coverage};
+use super::{Diagnostic, coverage};
 
 const ROOM: &str = "transports/";
 const CRATE: &str = "hawser_load";
@@ -22,13 +22,13 @@ struct Row<'a> {
 }
 
 /// Every row names what is there.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let pages = tree.files.iter().filter(|(path, _)| is_readme(path));
     pages
         .flat_map(|(path, text)| {
             let broken = broken(text).map(move |line| {
                 let remedy = format!("write `{HEAD}`, and four cells in each row");
-                Finding::new(format!("{path}:{line}"), "no row of a table of features", remedy)
+                Diagnostic::new(format!("{path}:{line}"), "no row of a table of features", remedy)
             });
             broken.chain(
                 rows(text)
@@ -83,23 +83,23 @@ fn rows(text: &str) -> Vec<Row<'_>> {
     rows
 }
 
-fn judge(tree: &Tree, page: &str, row: &Row<'_>) -> Vec<Finding> {
+fn judge(tree: &Tree, page: &str, row: &Row<'_>) -> Vec<Diagnostic> {
     let place = format!("{page}:{}", row.line);
-    let finding = |what: String| Finding::new(&place, what, "name what exists, or say *not yet*");
+    let diagnostic = |what: String| Diagnostic::new(&place, what, "name what exists, or say *not yet*");
     let folder = page.trim_end_matches("README.md");
-    let mut findings: Vec<Finding> = missing_lines(tree, folder, row.lines).map(finding).collect();
+    let mut diagnostics: Vec<Diagnostic> = missing_lines(tree, folder, row.lines).map(diagnostic).collect();
     if row.tests.starts_with("not yet") {
-        return findings;
+        return diagnostics;
     }
     if items(row.tests).next().is_none() {
-        findings.push(finding(format!("no test shows \"{}\"", row.feature)));
+        diagnostics.push(diagnostic(format!("no test shows \"{}\"", row.feature)));
     }
-    findings.extend(
+    diagnostics.extend(
         items(row.tests)
             .filter(|item| !shown(tree, item))
-            .map(|item| finding(format!("there is no `{item}`"))),
+            .map(|item| diagnostic(format!("there is no `{item}`"))),
     );
-    findings
+    diagnostics
 }
 
 /// What stands between backticks.

@@ -1,13 +1,13 @@
 //! Every transport program looks as `hawser fmt` leaves it.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// Programs that are meant not to: wrong ones, and the formatter's own inputs.
 const UNTIDY: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
 /// What is no program, or not in its one look.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let programs = tree.with_extension(&["mtp"]);
     let meant = |path: &str| UNTIDY.iter().any(|folder| path.starts_with(folder));
     programs
@@ -16,15 +16,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-fn judge(path: &str, text: &str) -> Option<Finding> {
+fn judge(path: &str, text: &str) -> Option<Diagnostic> {
     match hawser_syntax::format(text) {
         Ok(formatted) if formatted == text => None,
-        Ok(_) => Some(Finding::new(
+        Ok(_) => Some(Diagnostic::new(
             path,
             "it is not formatted",
             format!("hawser fmt {path}"),
         )),
-        Err(_) => Some(Finding::new(
+        Err(_) => Some(Diagnostic::new(
             path,
             "it cannot be parsed",
             format!("hawser check {path}"),
@@ -46,7 +46,10 @@ mod tests {
             ("lang/tests/fail/untidy.mtp", untidy),
             ("lang/tests/format/untidy.mtp", untidy),
         ]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(places, ["examples/untidy.mtp", "examples/wrong.mtp"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Every source file begins by saying what it is.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// Inputs of the compiler's tests whose names say what they hold: some mistakes, and some layouts,
@@ -9,7 +9,7 @@ const INPUTS: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
 /// Rust files begin with `//!`, those that others `include!` (where `//!` cannot stand) and transport
 /// programs with a comment.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let included = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         let line = |text: &str| text.contains("include!(\"") && text.contains(&format!("{name}\")"));
@@ -24,7 +24,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .with_extension(&["rs"])
         .filter(|(path, text)| headless(path, text))
         .map(|(path, _)| {
-            Finding::new(
+            Diagnostic::new(
                 path,
                 "the file does not begin with `//!`",
                 "say what it is and its invariants there",
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             !INPUTS.iter().any(|folder| path.starts_with(folder)) && !begins_with_comment(text)
         })
         .map(|(path, _)| {
-            Finding::new(
+            Diagnostic::new(
                 path,
                 "the program does not begin with a comment",
                 "say what it is there",
@@ -64,7 +64,10 @@ mod tests {
             ("d.mtp", "const uint32 x = 1;\n"),
             ("lang/tests/fail/e.mtp", "const\n"),
         ]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(places, ["b.rs", "d.mtp"]);
     }
 }

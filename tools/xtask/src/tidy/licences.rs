@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::{Foreign, Tree};
 
 const LIST: &str = "deny.toml";
@@ -20,10 +20,10 @@ struct Licences {
 }
 
 /// Every foreign crate has an allowed licence and an allowed source.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let deny: Deny = match toml::from_str(tree.text(LIST)) {
         Ok(deny) => deny,
-        Err(error) => return vec![Finding::new(LIST, format!("{error}"), "mend the file")],
+        Err(error) => return vec![Diagnostic::new(LIST, format!("{error}"), "mend the file")],
     };
     tree.foreign
         .iter()
@@ -31,9 +31,9 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-fn judge(foreign: &Foreign, deny: &Deny) -> Option<Finding> {
+fn judge(foreign: &Foreign, deny: &Deny) -> Option<Diagnostic> {
     let Some(licence) = &foreign.licence else {
-        return Some(Finding::new(
+        return Some(Diagnostic::new(
             &foreign.name,
             "it states no licence",
             "use another crate",
@@ -41,11 +41,11 @@ fn judge(foreign: &Foreign, deny: &Deny) -> Option<Finding> {
     };
     if !allowed(licence, &deny.licenses.allow) {
         let what = format!("its licence `{licence}` is not allowed by {LIST}");
-        return Some(Finding::new(&foreign.name, what, "use another crate"));
+        return Some(Diagnostic::new(&foreign.name, what, "use another crate"));
     }
     (!foreign.source.starts_with("registry+")).then(|| {
         let what = format!("it comes from {}", foreign.source);
-        Finding::new(&foreign.name, what, "use a published version")
+        Diagnostic::new(&foreign.name, what, "use a published version")
     })
 }
 

@@ -1,22 +1,26 @@
 //! Relative links in the documentation lead somewhere.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// Every relative link of a Markdown file names a file or folder, and a heading that is there.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
     for (path, text) in tree.with_extension(&["md"]) {
         for (line, link) in links(text) {
             if link.contains("://") || link.starts_with("mailto:") {
                 continue;
             }
             if let Some(what) = judge(tree, path, link) {
-                findings.push(Finding::new(format!("{path}:{line}"), what, "correct the link"));
+                diagnostics.push(Diagnostic::new(
+                    format!("{path}:{line}"),
+                    what,
+                    "correct the link",
+                ));
             }
         }
     }
-    findings
+    diagnostics
 }
 
 /// What is wrong with a relative link of the page `path`.
@@ -102,7 +106,10 @@ mod tests {
             ("docs/b.md", "## The `two` words\n"),
             ("README.md", ""),
         ]);
-        let found: Vec<String> = check(&tree).into_iter().map(|finding| finding.what).collect();
+        let found: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.what)
+            .collect();
         let expected = [
             "the link `gone.md` leads nowhere",
             "docs/b.md has no heading `#lost`",

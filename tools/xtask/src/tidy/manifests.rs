@@ -1,6 +1,7 @@
-//! Every crate takes its lints, licence and edition from the workspace, and says what it is.
+//! Every crate takes its lints, licence and edition from the workspace, and says what it is; where its tests
+//! are one program, each file of tests is part of it.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// What every crate's manifest holds: the line, and what to do when it is missing.
@@ -34,15 +35,15 @@ const TOP: &[&str] = &[
 ];
 
 /// The manifests hold their lines, and the top folder its pages.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let manifests = tree.crates.iter().flat_map(|krate| {
         let path = format!("{}/Cargo.toml", krate.folder);
         let text = tree.text(&path);
-        let missing: Vec<Finding> = LINES
+        let missing: Vec<Diagnostic> = LINES
             .iter()
             .filter(|(line, _)| !text.contains(line))
             .map(|(line, remedy)| {
-                Finding::new(
+                Diagnostic::new(
                     &path,
                     format!("`{}` is missing", line.replace('\n', " ")),
                     *remedy,
@@ -51,10 +52,41 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             .collect();
         missing
     });
+    let tests = tree
+        .crates
+        .iter()
+        .flat_map(|krate| forgotten_tests(tree, &krate.folder));
     let top = TOP.iter().filter(|path| !tree.files.contains_key(**path));
     manifests
-        .chain(top.map(|path| Finding::new(*path, "the file is missing", "write it")))
+        .chain(tests)
+        .chain(top.map(|path| Diagnostic::new(*path, "the file is missing", "write it")))
         .collect()
+}
+
+/// Files of tests that are neither a program nor part of `tests/main.rs`.
+fn forgotten_tests(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
+    let manifest = tree.text(&format!("{folder}/Cargo.toml"));
+    if !manifest.contains("\nautotests = false") {
+        return Vec::new();
+    }
+    let tests = format!("{folder}/tests/");
+    let main = tree.text(&format!("{tests}main.rs"));
+    let forgotten = tree.rust_under(folder).filter_map(|(path, _)| {
+        let stem = path.strip_prefix(&tests)?.trim_end_matches(".rs");
+        let name = stem.strip_suffix("/main").unwrap_or(stem);
+        let is_there = name == "main"
+            || name.contains('/')
+            || main.contains(&format!("mod {name};"))
+            || manifest.contains(&format!("[[test]]\nname = \"{name}\""));
+        (!is_there).then(|| {
+            Diagnostic::new(
+                path,
+                "no test program has this file",
+                format!("add it to {tests}main.rs"),
+            )
+        })
+    });
+    forgotten.collect()
 }
 
 #[cfg(test)]
@@ -62,18 +94,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_forgotten_file_of_tests_is_found() {
+        let manifest = "[package]\nautotests = false\n[[test]]\nname = \"own\"\n";
+        let tree = Tree::of(&[
+            ("a/Cargo.toml", manifest),
+            ("a/tests/main.rs", "mod known;\n"),
+            ("a/tests/known.rs", ""),
+            ("a/tests/known/inner.rs", ""),
+            ("a/tests/own.rs", ""),
+            ("a/tests/forgotten.rs", ""),
+            ("a/tests/lost/main.rs", ""),
+        ]);
+        let found = forgotten_tests(&tree.with_crates(&["a"]), "a");
+        let places: Vec<&str> = found.iter().map(|diagnostic| diagnostic.place.as_str()).collect();
+        assert_eq!(places, ["a/tests/forgotten.rs", "a/tests/lost/main.rs"]);
+    }
+
+    #[test]
     fn a_missing_line_and_a_missing_page_are_found() {
         let manifest = "description = \"x\"\nlicense.workspace = true\nedition.workspace = true\n\
                         rust-version.workspace = true\n";
         let tree = Tree::of(&[("stack/engine/Cargo.toml", manifest), ("README.md", "")])
             .with_crates(&["stack/engine"]);
-        let findings = check(&tree);
+        let diagnostics = check(&tree);
         assert!(
-            findings
+            diagnostics
                 .iter()
                 .any(|f| f.place == "stack/engine/Cargo.toml" && f.what.contains("[lints]"))
         );
-        assert!(findings.iter().any(|f| f.place == "CHANGELOG.md"));
-        assert_eq!(findings.len(), 1 + TOP.len() - 1);
+        assert!(diagnostics.iter().any(|f| f.place == "CHANGELOG.md"));
+        assert_eq!(diagnostics.len(), 1 + TOP.len() - 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Nothing unfinished, and nothing of one person's machine, is left in the tree.
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// Marks of unfinished work. Spelt in two pieces, or this file would find itself.
@@ -21,13 +21,13 @@ const COMMON: &[&str] = &[
 ];
 
 /// No unfinished mark in code, and no path of this machine anywhere.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
     for (path, text) in tree.with_extension(CODE) {
         for (index, line) in text.lines().enumerate() {
             for mark in UNFINISHED.iter().filter(|mark| has_mark(line, mark)) {
                 let place = format!("{path}:{}", index + 1);
-                findings.push(Finding::new(
+                diagnostics.push(Diagnostic::new(
                     place,
                     format!("`{mark}` marks unfinished work"),
                     "finish it",
@@ -40,7 +40,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         for (index, line) in text.lines().enumerate() {
             if let Some(folder) = private.iter().find(|folder| line.contains(folder.as_str())) {
                 let place = format!("{path}:{}", index + 1);
-                findings.push(Finding::new(
+                diagnostics.push(Diagnostic::new(
                     place,
                     format!("`{folder}` is a path of this machine"),
                     "write it relative to the repository",
@@ -48,7 +48,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
-    findings
+    diagnostics
 }
 
 /// A mark counts as a whole word.
@@ -84,7 +84,10 @@ mod tests {
             ("b.md", &source),
             ("c.rs", "//! xXXXx FIXMEs _TODO"),
         ]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(places, ["a.rs:2", "a.rs:3", "a.rs:4"]);
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 const LIST: &str = "tools/xtask/device-names.toml";
@@ -36,14 +36,14 @@ struct Allowed {
 }
 
 /// No word in the sources of these rooms has a program's name as one of its parts.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
-        Err(error) => return vec![Finding::new(LIST, format!("{error}"), "mend the file")],
+        Err(error) => return vec![Diagnostic::new(LIST, format!("{error}"), "mend the file")],
     };
     let programs = programs(tree);
     let mut used = BTreeSet::new();
-    let mut findings = Vec::new();
+    let mut diagnostics = Vec::new();
     for (path, text) in ROOMS
         .iter()
         .flat_map(|room| tree.rust_under(room))
@@ -66,7 +66,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
                     used.insert((path.to_owned(), word.to_owned()));
                     continue;
                 }
-                findings.push(Finding::new(
+                diagnostics.push(Diagnostic::new(
                     format!("{path}:{index}"),
                     format!("`{word}` names the transport program `{program}`"),
                     format!("say what is meant without it; for a device's own constant add a row to {LIST}"),
@@ -74,18 +74,18 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
-    findings.extend(list.allow.iter().flat_map(|row| judge_row(row, &used)));
-    findings
+    diagnostics.extend(list.allow.iter().flat_map(|row| judge_row(row, &used)));
+    diagnostics
 }
 
 /// Every word of a row must be used, and the row gives its reason.
-fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
+fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Diagnostic> {
     let stale = row
         .words
         .iter()
         .filter(|word| !used.contains(&(row.file.clone(), (*word).clone())));
     let stale = stale.map(|word| {
-        Finding::new(
+        Diagnostic::new(
             LIST,
             format!("{} no longer holds `{word}`", row.file),
             "take the word out of its row",
@@ -93,7 +93,7 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Finding> {
     });
     let silent = row.why.trim().is_empty();
     let silent = silent.then(|| {
-        Finding::new(
+        Diagnostic::new(
             LIST,
             format!("the row for {} gives no reason", row.file),
             "say whose names these are",
@@ -189,7 +189,10 @@ mod tests {
             ("stack/engine/tests/b.rs", "//! TCP.\n"),
             ("hawser/src/c.rs", "//! TCP.\n"),
         ]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(
             places,
             [

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::Finding;
+use super::Diagnostic;
 use super::arrows::{self, RULES};
 use super::tree::Tree;
 
@@ -23,17 +23,17 @@ const COLUMNS: [(&str, &[&str]); 4] = [
 ];
 
 /// The page holds the picture that the table makes.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     match replaced(tree.text(PAGE)) {
         Some(page) if page == tree.text(PAGE) => Vec::new(),
         Some(_) => {
-            vec![Finding::new(
+            vec![Diagnostic::new(
                 PAGE,
                 "its picture is not that of the arrows",
                 "run `cargo xtask picture`",
             )]
         }
-        None => vec![Finding::new(
+        None => vec![Diagnostic::new(
             PAGE,
             "it has no picture of the arrows",
             "add a block of Mermaid",

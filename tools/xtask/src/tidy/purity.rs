@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use super::Finding;
+use super::Diagnostic;
 use super::tree::Tree;
 
 /// Crates, or rooms of crates, that are pure.
@@ -77,23 +77,23 @@ impl Row {
 }
 
 /// Every pure crate has the whole list, and none of its sources allows what is on it.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let pure = tree.crates.iter().filter(|krate| {
         let folder = format!("{}/", krate.folder);
         krate.folder != STARTS_COMPILERS && PURE.iter().any(|room| folder.starts_with(&format!("{room}/")))
     });
     pure.flat_map(|krate| {
-        let mut findings = judge_list(tree, &krate.folder);
-        findings.extend(judge_sources(tree, &krate.folder));
-        findings
+        let mut diagnostics = judge_list(tree, &krate.folder);
+        diagnostics.extend(judge_sources(tree, &krate.folder));
+        diagnostics
     })
     .collect()
 }
 
-fn judge_list(tree: &Tree, folder: &str) -> Vec<Finding> {
+fn judge_list(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
     let place = format!("{folder}/clippy.toml");
     let Some(text) = tree.files.get(&place) else {
-        return vec![Finding::new(
+        return vec![Diagnostic::new(
             place,
             "a pure crate has no clippy.toml",
             "copy it from stack/engine/clippy.toml",
@@ -101,10 +101,10 @@ fn judge_list(tree: &Tree, folder: &str) -> Vec<Finding> {
     };
     let clippy: Clippy = match toml::from_str(text) {
         Ok(clippy) => clippy,
-        Err(error) => return vec![Finding::new(place, format!("{error}"), "mend the file")],
+        Err(error) => return vec![Diagnostic::new(place, format!("{error}"), "mend the file")],
     };
     let file = |list| if folder == READS_FILES { &[][..] } else { list };
-    let mut findings = Vec::new();
+    let mut diagnostics = Vec::new();
     let lists = [
         ("disallowed-methods", &clippy.methods, METHODS, file(FILE_METHODS)),
         ("disallowed-types", &clippy.types, TYPES, file(FILE_TYPES)),
@@ -112,14 +112,18 @@ fn judge_list(tree: &Tree, folder: &str) -> Vec<Finding> {
     for (key, rows, common, files) in lists {
         for path in common.iter().chain(files) {
             if !rows.iter().any(|row| row.path() == *path) {
-                findings.push(Finding::new(&place, format!("{key} lacks {path}"), "add the row"));
+                diagnostics.push(Diagnostic::new(
+                    &place,
+                    format!("{key} lacks {path}"),
+                    "add the row",
+                ));
             }
         }
     }
-    findings
+    diagnostics
 }
 
-fn judge_sources(tree: &Tree, folder: &str) -> Vec<Finding> {
+fn judge_sources(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
     // Spelt in two pieces, or this file would find itself.
     let switch = concat!("clippy::disa", "llowed_");
     let sources = tree.rust_under(&format!("{folder}/src"));
@@ -129,7 +133,7 @@ fn judge_sources(tree: &Tree, folder: &str) -> Vec<Finding> {
         .filter(|(_, _, line)| line.contains(switch))
         .map(|(path, index, _)| {
             let place = format!("{path}:{}", index + 1);
-            Finding::new(
+            Diagnostic::new(
                 place,
                 "a pure crate switches the list off",
                 "take time, bytes and dice as arguments",
@@ -187,7 +191,10 @@ mod tests {
     #[test]
     fn what_compares_with_compiled_code_is_not_pure() {
         let tree = Tree::default().with_crates(&["lang/equality", "lang/interp"]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(places, ["lang/interp/clippy.toml"]);
     }
 

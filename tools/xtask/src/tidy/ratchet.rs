@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::tree::Tree;
-use super::{Finding, rust_text};
+use super::{Diagnostic, rust_text};
 
 const LIST: &str = "tools/xtask/ratchet.toml";
 const FILE_LINES: usize = 800;
@@ -27,19 +27,19 @@ struct List {
 }
 
 /// Nothing is longer than its limit or than its row in the list, and every row is exact.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
-        Err(error) => return vec![Finding::new(LIST, format!("{error}"), "mend the file")],
+        Err(error) => return vec![Diagnostic::new(LIST, format!("{error}"), "mend the file")],
     };
-    let mut findings = compare("files", FILE_LINES, &long_files(tree), &list.files);
-    findings.extend(compare(
+    let mut diagnostics = compare("files", FILE_LINES, &long_files(tree), &list.files);
+    diagnostics.extend(compare(
         "functions",
         FUNCTION_LINES,
         &long_functions(tree),
         &list.functions,
     ));
-    findings
+    diagnostics
 }
 
 fn long_files(tree: &Tree) -> BTreeMap<String, usize> {
@@ -67,12 +67,12 @@ fn compare(
     limit: usize,
     actual: &BTreeMap<String, usize>,
     listed: &BTreeMap<String, usize>,
-) -> Vec<Finding> {
+) -> Vec<Diagnostic> {
     let grown = actual.iter().filter_map(|(name, lines)| {
         let allowed = listed.get(name).copied().unwrap_or(limit);
         (*lines > allowed).then(|| {
             let what = format!("{lines} lines; at most {allowed} are allowed");
-            Finding::new(name, what, "split it by concern")
+            Diagnostic::new(name, what, "split it by concern")
         })
     });
     let slack = listed
@@ -80,11 +80,11 @@ fn compare(
         .filter_map(|(name, allowed)| match actual.get(name) {
             None => {
                 let what = format!("the row \"{name}\" of [{table}] is no longer needed");
-                Some(Finding::new(LIST, what, "delete the row"))
+                Some(Diagnostic::new(LIST, what, "delete the row"))
             }
             Some(lines) if lines < allowed => {
                 let what = format!("the row \"{name}\" of [{table}] allows {allowed}, {lines} are there");
-                Some(Finding::new(LIST, what, format!("write \"{name}\" = {lines}")))
+                Some(Diagnostic::new(LIST, what, format!("write \"{name}\" = {lines}")))
             }
             Some(_) => None,
         });
@@ -103,45 +103,45 @@ mod tests {
         format!("//! A.\nfn long() {{\n{}}}\n", lines(inside))
     }
 
-    fn findings(list: &str, file: &str) -> Vec<Finding> {
+    fn diagnostics(list: &str, file: &str) -> Vec<Diagnostic> {
         check(&Tree::of(&[(LIST, list), ("a.rs", file)]))
     }
 
     #[test]
     fn at_the_limit_all_is_well() {
-        assert_eq!(findings("", &lines(800)), []);
-        assert_eq!(findings("", &function(98)), []);
+        assert_eq!(diagnostics("", &lines(800)), []);
+        assert_eq!(diagnostics("", &function(98)), []);
     }
 
     #[test]
     fn too_long_a_file_or_function_is_found() {
-        assert_eq!(findings("", &lines(801)).len(), 1);
-        let found = findings("", &function(99));
+        assert_eq!(diagnostics("", &lines(801)).len(), 1);
+        let found = diagnostics("", &function(99));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].place, "a.rs::long");
     }
 
     #[test]
     fn a_row_may_only_shrink() {
-        assert_eq!(findings("[files]\n\"a.rs\" = 900", &lines(900)), []);
+        assert_eq!(diagnostics("[files]\n\"a.rs\" = 900", &lines(900)), []);
         assert!(
-            findings("[files]\n\"a.rs\" = 900", &lines(901))[0]
+            diagnostics("[files]\n\"a.rs\" = 900", &lines(901))[0]
                 .what
                 .contains("at most 900")
         );
         assert!(
-            findings("[files]\n\"a.rs\" = 900", &lines(899))[0]
+            diagnostics("[files]\n\"a.rs\" = 900", &lines(899))[0]
                 .remedy
                 .contains("= 899")
         );
         assert_eq!(
-            findings("[files]\n\"a.rs\" = 900", &lines(10))[0].remedy,
+            diagnostics("[files]\n\"a.rs\" = 900", &lines(10))[0].remedy,
             "delete the row"
         );
     }
 
     #[test]
     fn an_unreadable_list_is_a_finding() {
-        assert_eq!(findings("[fils]\n", "").len(), 1);
+        assert_eq!(diagnostics("[fils]\n", "").len(), 1);
     }
 }

@@ -3,6 +3,8 @@
 //! A lexer of comments, strings and characters, not a parser: enough to measure functions and to
 //! find names, and independent of the compiler's version.
 
+use std::ops::Range;
+
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Function {
@@ -18,27 +20,41 @@ pub(super) struct Function {
 
 /// The text with the insides of comments, strings and characters blanked, at the same places.
 pub(super) fn code_only(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
+    let mut out = text.as_bytes().to_vec();
+    for range in blanks(text.as_bytes()) {
+        blank(&mut out[range]);
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Where string literals stand, and what, quotes included.
+pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
+    let is_string = |literal: &&str| literal.starts_with('"') || literal.starts_with('r');
+    blanks(text.as_bytes())
+        .into_iter()
+        .filter_map(|range| Some((range.start, text.get(range).filter(is_string)?)))
+        .collect()
+}
+
+/// Comments, strings and characters.
+fn blanks(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
         let end = match bytes[at] {
             b'/' if bytes[at + 1..].starts_with(b"/") => line_end(bytes, at),
             b'/' if bytes[at + 1..].starts_with(b"*") => comment_end(bytes, at),
             b'"' => string_end(bytes, at),
-            b'r' if !is_word_before(bytes, at) => match raw_string_end(bytes, at) {
-                Some(end) => end,
-                None => at + 1,
-            },
+            b'r' if !is_word_before(bytes, at) => raw_string_end(bytes, at).unwrap_or(at + 1),
             b'\'' => character_end(bytes, at),
             _ => at + 1,
         };
         if end > at + 1 {
-            blank(&mut out[at..end]);
+            found.push(at..end);
         }
         at = end;
     }
-    String::from_utf8(out).unwrap_or_default()
+    found
 }
 
 /// Every function with a body, in order of appearance.

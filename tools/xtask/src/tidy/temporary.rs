@@ -3,7 +3,7 @@
 //! A path below `temp_dir()` that is made anywhere else has a name that another user can foresee and
 //! plant, or a mode of the mask's.
 
-use super::Finding;
+use super::Diagnostic;
 use super::rust_text::{code_only, line_of};
 use super::tree::Tree;
 
@@ -15,7 +15,7 @@ const CALLS: &[&str] = &["temp_dir(", "tempfile::"];
 
 /// No source but the helper's asks for the folder for temporary files, no script makes a name of its
 /// process id there.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let sources = tree
         .files
         .iter()
@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     calls
         .chain(names)
         .map(|place| {
-            Finding::new(
+            Diagnostic::new(
                 place,
                 "a temporary file or folder is made without the helper",
                 remedy,
@@ -76,7 +76,10 @@ mod tests {
             ("temporary/src/lib.rs", asks),
             ("scripts/a", named),
         ]);
-        let places: Vec<String> = check(&tree).into_iter().map(|finding| finding.place).collect();
+        let places: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect();
         assert_eq!(places, ["a/src/a.rs:3", "scripts/a:2"]);
     }
 

@@ -5,7 +5,7 @@
 //! `SAFETY` comment, clippy sees to.
 
 use super::tree::Tree;
-use super::{Finding, rust_text};
+use super::{Diagnostic, rust_text};
 
 /// The files that a crate's code begins in.
 const ROOTS: &[&str] = &["src/lib.rs", "src/main.rs"];
@@ -14,15 +14,15 @@ const DENY: &str = "#![deny(unsafe_code)]";
 const ALLOW: &str = "allow(unsafe_code)]";
 
 /// Roots that leave it open, crates that could forbid it, and exceptions without a reason.
-pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     tree.crates
         .iter()
         .flat_map(|krate| judge(tree, &krate.folder))
         .collect()
 }
 
-fn judge(tree: &Tree, folder: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
+fn judge(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
     let exceptions = exceptions(tree, folder);
     for root in ROOTS.iter().map(|root| format!("{folder}/{root}")) {
         let Some(text) = tree.files.get(&root) else {
@@ -33,13 +33,13 @@ fn judge(tree: &Tree, folder: &str) -> Vec<Finding> {
             continue;
         }
         if !code.contains(DENY) {
-            findings.push(Finding::new(
+            diagnostics.push(Diagnostic::new(
                 &root,
                 "unsafe code is not forbidden",
                 format!("write `{FORBID}`"),
             ));
         } else if exceptions.is_empty() {
-            findings.push(Finding::new(
+            diagnostics.push(Diagnostic::new(
                 &root,
                 "nothing here is unsafe",
                 format!("write `{FORBID}`"),
@@ -47,14 +47,14 @@ fn judge(tree: &Tree, folder: &str) -> Vec<Finding> {
         }
     }
     let bare = exceptions.into_iter().filter(|(_, has_reason)| !has_reason);
-    findings.extend(bare.map(|(place, _)| {
-        Finding::new(
+    diagnostics.extend(bare.map(|(place, _)| {
+        Diagnostic::new(
             place,
             "unsafe code is allowed without a reason",
             "say why behind the attribute: `// …`",
         )
     }));
-    findings
+    diagnostics
 }
 
 /// Where a crate allows unsafe code, and whether it says why on the same line.
@@ -87,7 +87,10 @@ mod tests {
             ("stack/engine/src/raw.rs", module),
         ];
         let tree = Tree::of(&files).with_crates(&["stack/engine"]);
-        check(&tree).into_iter().map(|finding| finding.place).collect()
+        check(&tree)
+            .into_iter()
+            .map(|diagnostic| diagnostic.place)
+            .collect()
     }
 
     #[test]
