@@ -8,15 +8,14 @@
 //!
 //! that is code, line:column (with the file's name before it when it is an imported one), message
 //! and, after ` | `, the hint. Folders within are for files that others import.
-//! `UPDATE_EXPECTED=1` writes the `.expected` files anew; read the difference before committing.
-
-#![allow(clippy::disallowed_methods)] // `UPDATE_EXPECTED` is the developer's wish, not the driver's
+//! The lines are change detectors ([`expect_file`]); that a program passes or fails is not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser_driver::{Compilation, compile, render, render_json};
 use hawser_syntax::{Diagnostic, Severity};
+use hawser_testing::expect_file;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(name)
@@ -63,7 +62,6 @@ fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
 
 /// The findings of the programs in a folder against those expected; gives what differs.
 fn compare(name: &str) -> Vec<String> {
-    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let mut wrong = Vec::new();
     for path in programs(name) {
         let compiled = compile(&path);
@@ -72,24 +70,9 @@ fn compare(name: &str) -> Vec<String> {
             .iter()
             .map(|finding| line(finding, &compiled))
             .collect();
-        let beside = path.with_extension("expected");
-        if update && found.is_empty() {
-            let _ = fs::remove_file(&beside);
-        } else if update {
-            fs::write(&beside, &found).expect("the folder can be written");
-        }
-        let expected = fs::read_to_string(&beside).unwrap_or_default();
-        let fails = name == "fail";
-        if found != expected || compiled.failed() != fails {
-            let rendered = if fails {
-                String::new()
-            } else {
-                compiled.render(false)
-            };
-            wrong.push(format!(
-                "{}\nexpected:\n{expected}found:\n{found}{rendered}",
-                path.display()
-            ));
+        wrong.extend(expect_file(&path.with_extension("expected"), &found).err());
+        if compiled.failed() != (name == "fail") {
+            wrong.push(format!("{}\n{}", path.display(), compiled.render(false)));
         }
     }
     wrong

@@ -1,7 +1,7 @@
-//! What the C of small programs looks like, kept beside them: `tests/golden/NAME.mtp` and `NAME.c`.
+//! What the C of small programs looks like, kept beside them: `tests/golden/NAME.mtp` and `NAME.c`,
+//! change detectors ([`expect_file`]).
 //!
-//! Only the functions are kept, without the runtime, the types and the packet side. Where a text changes,
-//! the new one is left in the folder that the message names: read it, then copy it.
+//! Only the functions are kept, without the runtime, the types and the packet side.
 
 // The machine itself starts no process and reads no file; its tests do both.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -12,6 +12,7 @@ use crate::common;
 use std::path::Path;
 
 use hawser_emit_c::{Marks, Options, emit};
+use hawser_testing::expect_file;
 
 /// The functions of a program's own: what stands between two headlines of the output.
 fn functions(c: &str) -> &str {
@@ -45,12 +46,7 @@ fn small_programs_become_the_c_that_is_kept() {
         );
         common::compile(&module, &format!("golden_{name}"), &["-O2"]);
         let found = functions(&emitted.c);
-        let kept = std::fs::read_to_string(folder.join(format!("{name}.c"))).unwrap_or_default();
-        if found != kept {
-            let left = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.c.new"));
-            std::fs::write(&left, found).expect("the folder can be written");
-            failures.push(format!("{name}: see {}", left.display()));
-        }
+        failures.extend(expect_file(&folder.join(format!("{name}.c")), found).err());
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hawser_syntax::{format, parse};
+use hawser_testing::expect_file;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -66,21 +67,15 @@ fn comments(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// `lang/tests/format/x.mtp` becomes `x.formatted`; `UPDATE_EXPECTED=1` writes that anew.
+/// `lang/tests/format/x.mtp` becomes `x.formatted`; a change detector ([`expect_file`]).
 #[test]
 fn texts_are_formatted_as_expected() {
-    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let paths = programs("lang/tests/format");
     assert!(!paths.is_empty());
     for path in paths {
         let text = fs::read_to_string(&path).expect("a text");
         let found = check(&path.display().to_string(), &text);
-        let beside = path.with_extension("formatted");
-        if update {
-            fs::write(&beside, &found).expect("the folder can be written");
-        }
-        let expected = fs::read_to_string(&beside).unwrap_or_default();
-        assert_eq!(found, expected, "{}", path.display());
+        expect_file(&path.with_extension("formatted"), &found).unwrap_or_else(|e| panic!("{e}"));
         let longest = found
             .lines()
             .map(|line| line.split("//").next().unwrap_or("").trim_end().chars().count());

@@ -1,5 +1,5 @@
 //! Session documents: what each of `documents/` asks for on a certain machine, or what is wrong with
-//! it, is the `.expected` file beside it. `UPDATE_EXPECTED=1` writes those anew; read the difference
+//! it, is the `.expected` file beside it. `UPDATE_EXPECT=1` writes those anew; read the difference
 //! before committing.
 //!
 //! The machine has eth0, wlan0 and MPTCP; `mcserver` has an IPv6 and an IPv4 address.
@@ -111,7 +111,6 @@ fn describe(document: &Document) -> String {
 
 #[test]
 fn documents_mean_what_is_expected() {
-    let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let files = files();
     assert!(files.len() >= 12, "{}", files.len());
     for path in files {
@@ -126,11 +125,7 @@ fn documents_mean_what_is_expected() {
             "{}.expected",
             path.extension().unwrap().to_string_lossy()
         ));
-        if update {
-            std::fs::write(&beside, &found).expect("the folder can be written");
-        }
-        let expected = std::fs::read_to_string(&beside).unwrap_or_default();
-        assert_eq!(found, expected, "{}", path.display());
+        hawser_testing::expect_file(&beside, &found).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What each scheduler did in one run, segment by segment: the files in `traces/`. A change of a
 //! scheduler, of the machine or of TCP shows as a difference there.
-//! `UPDATE_EXPECTED=1` writes them anew; read the difference before committing.
+//! `UPDATE_EXPECT=1` writes them anew; read the difference before committing.
 
 #![allow(clippy::disallowed_methods)] // the traces are files, and updating them the developer's wish
 
@@ -71,11 +71,7 @@ fn compare(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/traces")
         .join(format!("{name}.txt"));
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        std::fs::write(&path, found).expect("the folder can be written");
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "{name}: expected\n{expected}found\n{found}");
+    hawser_testing::expect_file(&path, found).unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The harness of tests that need a network namespace of their own, or a process with one thread.
+//! What tests of every room use: a harness for those that need a network namespace of their own, or a
+//! process with one thread, and [`expect_file`] for those that detect a change.
 //!
 //! The standard harness runs each test in a thread, and a process can enter a user namespace only while
 //! it has one thread. Here tests run one after the other on the main thread; output, filters and
@@ -21,10 +22,14 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod expect;
+
 use std::process::ExitCode;
 
 use hawser_host::netns::enter_user_namespace;
 use libtest_mimic::{Arguments, Failed, Trial};
+
+pub use expect::expect_file;
 
 /// How a test ends.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
