@@ -1,6 +1,7 @@
 //! Pieces to lines: where lines break, and how far they are indented.
 
 use super::MAX_COLUMNS;
+use super::conditional;
 use super::pieces::{Piece, PieceKind};
 use super::spacing::spaces;
 use crate::parser::Role;
@@ -18,11 +19,17 @@ pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
             .map(|(at, piece)| expands(pieces, at, piece))
             .collect(),
         forced: vec![false; pieces.len()],
+        separators: vec![false; pieces.len()],
         bodies: Vec::new(),
         brackets: Vec::new(),
         top: Body::at(0),
         lines: Vec::new(),
     };
+    for at in 1..pieces.len() {
+        if pieces[at].newlines > 0 && layout.breaks_before(at) {
+            layout.ends_before(at);
+        }
+    }
     let mut at = 0;
     while at < pieces.len() {
         at = layout.line(at);
@@ -102,6 +109,8 @@ struct Layout<'p, 'a> {
     expanded: Vec<bool>,
     /// By a body's opening brace: so does each statement in it, because it did not fit on a line.
     forced: Vec<bool>,
+    /// By a conditional's `?` or `:`: it begins a line.
+    separators: Vec<bool>,
     bodies: Vec<Body>,
     brackets: Vec<Bracket>,
     /// The text outside all bodies.
@@ -168,12 +177,21 @@ impl Layout<'_, '_> {
                     && piece.partner > at + 1
             });
             let Some(open) = inline else {
-                return self
-                    .wrap(first, end, indent)
-                    .unwrap_or_else(|| self.next_break(first));
+                let Some(at) = self.wrap(first, end, indent) else {
+                    return self.next_break(first);
+                };
+                self.ends_before(at);
+                return at;
             };
             self.expanded[open] = true;
             self.forced[open] = true;
+        }
+    }
+
+    /// Notes what follows from a line that ends before this piece.
+    fn ends_before(&mut self, at: usize) {
+        for separator in conditional::separators(self.pieces, at) {
+            self.separators[separator] = true;
         }
     }
 
@@ -257,22 +275,23 @@ impl Layout<'_, '_> {
             .unwrap_or(self.pieces.len())
     }
 
-    /// Whether a long line may be broken before this piece, and how well: 0 is best.
+    /// Whether a long line may be broken before this piece, and how well: 0 is best. What binds least
+    /// breaks first.
     fn wrap_rank(&self, at: usize) -> Option<u8> {
         let piece = &self.pieces[at];
         if self.pieces[at - 1].is(TokenKind::Comma) {
-            return (!piece.is_comment()).then_some(2);
+            return (!piece.is_comment()).then_some(0);
         }
         let PieceKind::Token(kind) = piece.kind else {
             return None;
         };
         match kind {
-            TokenKind::OrOr => Some(0),
-            TokenKind::AndAnd => Some(1),
-            TokenKind::Question => Some(2),
-            TokenKind::Colon if piece.role == Role::Spaced => Some(2),
-            TokenKind::Plus => Some(3),
-            TokenKind::Minus if piece.role != Role::Unary => Some(3),
+            TokenKind::Question => Some(1),
+            TokenKind::Colon if piece.role == Role::Spaced => Some(1),
+            TokenKind::OrOr => Some(2),
+            TokenKind::AndAnd => Some(3),
+            TokenKind::Plus => Some(4),
+            TokenKind::Minus if piece.role != Role::Unary => Some(4),
             _ => None,
         }
     }
@@ -299,9 +318,13 @@ impl Layout<'_, '_> {
         if before.is_body() && before.is(TokenKind::RightBrace) && self.expanded[before.partner] {
             return !piece.is_comment() || piece.newlines > 0;
         }
+        let hanging = piece
+            .inside
+            .is_some_and(|open| !self.pieces[open].is_body() && self.hangs(open));
+        let item = hanging && (before.is(TokenKind::Comma) || piece.closes());
         let forced = piece.parent.is_some_and(|parent| self.forced[parent]);
         let ended = before.is(TokenKind::Semicolon) || (before.is_body() && before.is(TokenKind::RightBrace));
-        piece.newlines > 0 || (forced && ended)
+        piece.newlines > 0 || item || self.separators[at] || (forced && ended)
     }
 
     /// Whether this piece belongs on the line of the one before, whatever the author did.
@@ -377,7 +400,10 @@ impl Layout<'_, '_> {
         let open = &self.brackets[outside..];
         match open.last() {
             Some(bracket) if bracket.hanging && piece.closes() => return bracket.indent,
-            Some(bracket) if bracket.hanging => return bracket.indent + INDENT,
+            Some(bracket) if bracket.hanging => {
+                let item = bracket.indent + INDENT;
+                return item + if self.continues_item(first) { INDENT } else { 0 };
+            }
             Some(bracket) if bracket.column <= MAX_COLUMNS / 2 => return bracket.column,
             Some(_) | None => {}
         }
@@ -389,6 +415,14 @@ impl Layout<'_, '_> {
             return body.inner.saturating_sub(INDENT);
         }
         body.statement_indent() + if body.at_start { 0 } else { INDENT }
+    }
+
+    /// Whether an item of a list began before this piece and goes on with it.
+    fn continues_item(&self, at: usize) -> bool {
+        let mut before = self.pieces[..at].iter().rev();
+        before
+            .find(|piece| !piece.is_comment())
+            .is_some_and(|before| !before.opens() && !before.is(TokenKind::Comma))
     }
 
     /// Keeps account of what stands around, past this piece.

@@ -2,7 +2,9 @@
 //!
 //! It works on the tokens, so nothing is lost, and comments and blank lines stay where they are.
 //! The author decides which statements share a line and where a long one is broken; the formatter
-//! decides indentation (4 spaces), spaces between tokens (more than one between statements on
+//! decides indentation (4 spaces), that the items of a list whose bracket ends a line stand one to a
+//! line, that a conditional's `?` and `:` begin lines where what stands before them takes several,
+//! spaces between tokens (more than one between statements on
 //! one line are kept: they make columns), where braces stand, where comments behind code stand
 //! unless the author set them in one column, that no line is longer than [`MAX_COLUMNS`] where it can be
 //! broken, and that at most one blank line stands in a row. A body that the author wrote on one
@@ -11,6 +13,7 @@
 //! Invariant: formatting what is formatted changes nothing, and formatting never changes the
 //! tree; the tests hold it to both.
 
+mod conditional;
 mod layout;
 mod pieces;
 mod spacing;

@@ -18,6 +18,8 @@ pub(super) struct Piece<'a> {
     pub(super) column: usize,
     /// The bracket that belongs to this one; its own index when it is no bracket.
     pub(super) partner: usize,
+    /// The bracket around it or, when it closes one, that; by the opening one's index.
+    pub(super) inside: Option<usize>,
     /// The braces of a body around it, by their opening one's index.
     pub(super) parent: Option<usize>,
 }
@@ -113,6 +115,7 @@ pub(super) fn pieces<'a>(text: &'a str, lexed: &Lexed, roles: &[Role]) -> Vec<Pi
                 0
             },
             partner: pieces.len(),
+            inside: None,
             parent: None,
         });
         before = end as usize;
@@ -129,11 +132,12 @@ fn column(text: &str, byte: usize) -> usize {
         .map_or(0, |line| line.chars().count())
 }
 
-/// Sets `partner` and `parent`. In a text without errors brackets match.
+/// Sets `partner`, `inside` and `parent`. In a text without errors brackets match.
 fn match_brackets(pieces: &mut [Piece<'_>]) {
     let mut open: Vec<usize> = Vec::new();
     let mut bodies: Vec<usize> = Vec::new();
     for at in 0..pieces.len() {
+        pieces[at].inside = open.last().copied();
         if pieces[at].closes()
             && let Some(partner) = open.pop()
         {
