@@ -224,10 +224,10 @@ fn layouts_are_recognised_by_their_places() {
     assert!(in_the_way(&trailed)[0].1.contains("what follows the payload"));
 }
 
-/// The TCP printed in the seed has its flags in places of their own, and a rule for none of them.
+/// The TCP printed in the paper has its flags in places of their own, and a rule for none of them.
 #[test]
 fn the_paper_s_program_can_be_cut_where_its_flags_allow() {
-    let module = module(&repository("lang/tests/pass/seed_appendix_e_tcp.mtp"));
+    let module = module(&repository("lang/tests/pass/paper_appendix_e_tcp.mtp"));
     let cuts: Vec<_> = module
         .offloads
         .iter()

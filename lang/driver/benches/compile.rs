@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let programs = [
         "transports/tcp/tcp.mtp",
-        "lang/tests/pass/seed_appendix_e_tcp.mtp",
+        "lang/tests/pass/paper_appendix_e_tcp.mtp",
         "examples/stop-and-wait.mtp",
     ];
     let programs: Vec<PathBuf> = programs.iter().map(|path| root.join(path)).collect();

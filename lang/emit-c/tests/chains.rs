@@ -26,9 +26,9 @@ const CHECKED: &[&str] = &[
 ];
 
 /// Memory by a seed.
-struct Dice(Rng);
+struct Random(Rng);
 
-impl Dice {
+impl Random {
     fn roll(&mut self) -> u64 {
         self.0.u64(..)
     }
@@ -40,10 +40,10 @@ impl Dice {
     /// Memory of one manner: zeros, small numbers, numbers near the ends of their ranges, or anything.
     fn words(&mut self, bytes: usize) -> Vec<u64> {
         let manner = self.below(5);
-        let word = |dice: &mut Dice| match manner {
+        let word = |random: &mut Random| match manner {
             0 => 0,
-            1 => dice.below(4),
-            2 => dice.below(3) | dice.below(3) << 32,
+            1 => random.below(4),
+            2 => random.below(3) | random.below(3) << 32,
             3 => [
                 0,
                 1,
@@ -51,8 +51,8 @@ impl Dice {
                 1 << 63,
                 0x7fff_ffff_8000_0000,
                 0x0001_00ff_7f80_0001,
-            ][dice.below(6) as usize],
-            _ => dice.roll(),
+            ][random.below(6) as usize],
+            _ => random.roll(),
         };
         (0..bytes.div_ceil(8))
             .map(|_| {
@@ -67,33 +67,33 @@ impl Dice {
 }
 
 /// A world for a chain. Global contexts are all there, as the engine has it.
-fn world(module: &Module, event: EventId, keyed: Option<ContextId>, dice: &mut Dice) -> World {
-    let mut bytes = dice.words(module.event_size(event));
+fn world(module: &Module, event: EventId, keyed: Option<ContextId>, random: &mut Random) -> World {
+    let mut bytes = random.words(module.event_size(event));
     // The event's number and how many ids it has stand in the header's third word.
-    bytes[2] = (bytes[2] & 0xffff_ffff) | u64::from(event.0) << 32 | dice.below(4) << 48;
+    bytes[2] = (bytes[2] & 0xffff_ffff) | u64::from(event.0) << 32 | random.below(4) << 48;
     let creates = module.chains[event.0 as usize]
         .creates
-        .filter(|_| dice.below(4) != 0);
+        .filter(|_| random.below(4) != 0);
     let fresh = creates.map(|context| {
         let mut slot = vec![0; module.context_size(context).div_ceil(8)];
-        (0..5).for_each(|i| slot[i] = dice.roll());
+        (0..5).for_each(|i| slot[i] = random.roll());
         slot
     });
-    let global = |context: (usize, &hawser_ir::Context), dice: &mut Dice| match context.1.granularity {
-        Granularity::Global => dice.words(module.context_size(ContextId(context.0 as u32))),
+    let global = |context: (usize, &hawser_ir::Context), random: &mut Random| match context.1.granularity {
+        Granularity::Global => random.words(module.context_size(ContextId(context.0 as u32))),
         Granularity::Flow | Granularity::Shard => Vec::new(),
     };
     World {
         event: bytes,
-        keyed: keyed.map(|id| (id.0, dice.words(module.context_size(id)))),
+        keyed: keyed.map(|id| (id.0, random.words(module.context_size(id)))),
         fresh,
         globals: module
             .contexts
             .iter()
             .enumerate()
-            .map(|c| global(c, dice))
+            .map(|c| global(c, random))
             .collect(),
-        scratch: dice.words(module.scratch.map_or(0, |id| module.structure(id).size as usize)),
+        scratch: random.words(module.scratch.map_or(0, |id| module.structure(id).size as usize)),
     }
 }
 
@@ -127,7 +127,7 @@ fn interpret(program: &Interpreter, world: &mut World) -> (hawser_ir::abi::Outco
 
 fn compare(name: &str, program: &Interpreter, compiled: &Compiled) {
     let module: &Module = program.module();
-    let mut dice = Dice(Rng::with_seed(0x4a77_05e8));
+    let mut random = Random(Rng::with_seed(0x4a77_05e8));
     let kinds = module.contexts.iter().enumerate();
     let keyed = kinds
         .filter(|(_, c)| c.granularity != Granularity::Global)
@@ -138,7 +138,7 @@ fn compare(name: &str, program: &Interpreter, compiled: &Compiled) {
         let room = module.chains[index].bounds.record_bytes as usize;
         for keyed in &cases {
             for round in 0..ROUNDS {
-                let before = world(module, id, *keyed, &mut dice);
+                let before = world(module, id, *keyed, &mut random);
                 let (mut theirs, mut ours) = (before.clone(), before.clone());
                 let expected = interpret(program, &mut theirs);
                 let found = compiled.react(program.params(), &mut ours, room);

@@ -33,9 +33,9 @@ const CHECKED: &[&str] = &[
 ];
 
 /// Memory and packets by a seed.
-struct Dice(Rng);
+struct Random(Rng);
 
-impl Dice {
+impl Random {
     fn roll(&mut self) -> u64 {
         self.0.u64(..)
     }
@@ -97,22 +97,22 @@ impl Pair {
     }
 
     /// A record of an image, with up to three of the blueprint's rules.
-    fn record(&self, blueprint: u16, dice: &mut Dice) -> PacketRec {
+    fn record(&self, blueprint: u16, random: &mut Random) -> PacketRec {
         let module = self.module();
         let data_at = module.blueprints[usize::from(blueprint)].data_at;
-        let protocol = [0, 6, 17][dice.below(3)];
+        let protocol = [0, 6, 17][random.below(3)];
         let mut record = PacketRec {
-            net: dice.net(protocol),
+            net: random.net(protocol),
             blueprint,
             data_at: data_at.unwrap_or(u32::MAX),
             bytes: self.image_size(blueprint) as u32,
             ..PacketRec::zeroed()
         };
         record.args.fill_with(|| {
-            if dice.below(2) == 0 {
-                dice.roll()
+            if random.below(2) == 0 {
+                random.roll()
             } else {
-                dice.roll() % 3
+                random.roll() % 3
             }
         });
         let rules = module.seg_rules.iter().enumerate();
@@ -127,17 +127,17 @@ impl Pair {
     }
 
     /// Builds a train of packets both ways and compares headers and images; gives the first header.
-    fn build(&self, record: &PacketRec, image: &[u64], dice: &mut Dice) -> Vec<u8> {
+    fn build(&self, record: &PacketRec, image: &[u64], random: &mut Random) -> Vec<u8> {
         let blueprint = &self.module().blueprints[usize::from(record.blueprint)];
         let room = blueprint.max_len as usize + 64;
-        let count = 1 + dice.below(4) as u32;
+        let count = 1 + random.below(4) as u32;
         let (mut theirs, mut ours) = (image.to_vec(), image.to_vec());
         let mut first = Vec::new();
         for index in 0..count {
             let len = if blueprint.data_at.is_none() {
                 0
             } else {
-                dice.below(3) as u32 * 700
+                random.below(3) as u32 * 700
             };
             let segment = Segment { index, count, len };
             let (mut expected, mut found) = (vec![0xee; room], vec![0xee; room]);
@@ -230,19 +230,19 @@ fn pair(path: PathBuf) -> Option<Pair> {
 }
 
 /// A packet that is mostly nearly right: built by the program, completed, then changed here and there.
-fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
+fn packet(pair: &Pair, net: &Net, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
-    if dice.below(3) == 0
-        && let Some(summed) = with_crc(pair.module(), dice)
+    if random.below(3) == 0
+        && let Some(summed) = with_crc(pair.module(), random)
     {
         bytes = summed;
-    } else if !pair.sent.is_empty() && dice.below(8) != 0 {
-        let blueprint = pair.sent[dice.below(pair.sent.len())];
-        let image = dice.words(pair.image_size(blueprint));
+    } else if !pair.sent.is_empty() && random.below(8) != 0 {
+        let blueprint = pair.sent[random.below(pair.sent.len())];
+        let image = random.words(pair.image_size(blueprint));
         let record = PacketRec {
             net: *net,
             rules: 0,
-            ..pair.record(blueprint, dice)
+            ..pair.record(blueprint, random)
         };
         let mut header = vec![0; pair.module().blueprints[usize::from(blueprint)].max_len as usize + 64];
         let payload = vec![
@@ -250,7 +250,7 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
             if record.data_at == u32::MAX {
                 0
             } else {
-                dice.below(20)
+                random.below(20)
             }
         ];
         let segment = Segment {
@@ -268,17 +268,17 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
             complete(&mut bytes, at.into());
         }
     } else {
-        bytes.resize(dice.below(90), 0);
-        bytes.fill_with(|| [0, 1, 2, 4, dice.roll() as u8][dice.below(5)]);
+        bytes.resize(random.below(90), 0);
+        bytes.fill_with(|| [0, 1, 2, 4, random.roll() as u8][random.below(5)]);
     }
-    for _ in 0..dice.below(8).saturating_sub(3) {
-        let at = dice.below(bytes.len());
+    for _ in 0..random.below(8).saturating_sub(3) {
+        let at = random.below(bytes.len());
         if let Some(byte) = bytes.get_mut(at) {
-            *byte = [0, 1, 2, 3, 4, 8, 255, dice.roll() as u8][dice.below(8)];
+            *byte = [0, 1, 2, 3, 4, 8, 255, random.roll() as u8][random.below(8)];
         }
     }
-    let len = if dice.below(6) == 0 {
-        dice.below(bytes.len() + 1)
+    let len = if random.below(6) == 0 {
+        random.below(bytes.len() + 1)
     } else {
         bytes.len()
     };
@@ -287,7 +287,7 @@ fn packet(pair: &Pair, net: &Net, dice: &mut Dice) -> Vec<u8> {
 }
 
 /// A packet of one of the program's blueprints of fixed length that have a CRC-32, which is right.
-fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
+fn with_crc(module: &Module, random: &mut Random) -> Option<Vec<u8>> {
     let bits = |field: &WireField| match field {
         WireField::Bits { bits, .. } => Some(usize::from(*bits)),
         WireField::Bytes { len, .. } => Some(*len as usize * 8),
@@ -309,16 +309,16 @@ fn with_crc(module: &Module, dice: &mut Dice) -> Option<Vec<u8>> {
     };
     let summed = |b: &&Blueprint| crc(&b.header).is_some() || crc(&b.trailer).is_some();
     let candidates: Vec<&Blueprint> = module.blueprints.iter().filter(summed).collect();
-    let blueprint = candidates.get(dice.below(candidates.len()))?;
+    let blueprint = candidates.get(random.below(candidates.len()))?;
     let header = blueprint.header.iter().map(bits).sum::<Option<usize>>()? / 8;
     let trailer = blueprint.trailer.iter().map(bits).sum::<Option<usize>>()? / 8;
     let payload = if blueprint.data_at.is_some() {
-        dice.below(40)
+        random.below(40)
     } else {
         0
     };
     let mut bytes = vec![0; header + payload + trailer];
-    bytes.fill_with(|| dice.roll() as u8);
+    bytes.fill_with(|| random.roll() as u8);
     let (at, masked) = match (crc(&blueprint.header), crc(&blueprint.trailer)) {
         (Some(found), _) => found,
         (None, found) => found.map(|(at, masked)| (header + payload + at, masked))?,
@@ -361,31 +361,31 @@ fn complete(bytes: &mut [u8], at: usize) {
 fn parsers_in_c_do_what_the_interpreter_does() {
     let (mut good, mut reasons) = (0, BTreeSet::new());
     for pair in pairs() {
-        let mut dice = Dice(Rng::with_seed(0x0bad_cafe));
+        let mut random = Random(Rng::with_seed(0x0bad_cafe));
         for parser in 0..pair.module().parsers.len() {
             let source = pair.module().parsers[parser].source;
             for _ in 0..INPUTS {
-                let net = dice.net(if let Source::Ip(number) = source {
+                let net = random.net(if let Source::Ip(number) = source {
                     number
                 } else {
                     17
                 });
-                let bytes = packet(pair, &net, &mut dice);
-                let cut = if dice.below(2) == 0 {
+                let bytes = packet(pair, &net, &mut random);
+                let cut = if random.below(2) == 0 {
                     bytes.len()
                 } else {
-                    dice.below(bytes.len() + 1)
+                    random.below(bytes.len() + 1)
                 };
                 let (head, tail) = (bytes[..cut].to_vec(), bytes[cut..].to_vec());
-                let csum = if dice.below(2) == 0 {
+                let csum = if random.below(2) == 0 {
                     Csum::Unverified
                 } else {
                     Csum::Complete
                 };
-                let at = if dice.below(4) == 0 {
+                let at = if random.below(4) == 0 {
                     0
                 } else {
-                    addr(dice.below(3) as u32, dice.roll() as u32)
+                    addr(random.below(3) as u32, random.roll() as u32)
                 };
                 let packet = Packet {
                     net: &net,
@@ -396,8 +396,8 @@ fn parsers_in_c_do_what_the_interpreter_does() {
                 };
                 let (mut op, mut icmp) = (Op::zeroed(), Icmp::zeroed());
                 bytes_of_mut(&mut op)
-                    .copy_from_slice(&cast_slice(&dice.words(size_of::<Op>()))[..size_of::<Op>()]);
-                bytes_of_mut(&mut icmp).copy_from_slice(cast_slice(&dice.words(size_of::<Icmp>())));
+                    .copy_from_slice(&cast_slice(&random.words(size_of::<Op>()))[..size_of::<Op>()]);
+                bytes_of_mut(&mut icmp).copy_from_slice(cast_slice(&random.words(size_of::<Icmp>())));
                 let input = match source {
                     Source::Ip(_) | Source::Udp(_) => Input::Packet(packet),
                     Source::IcmpError => Input::Icmp(packet, &icmp),
@@ -430,12 +430,12 @@ fn parsers_in_c_do_what_the_interpreter_does() {
 fn headers_in_c_are_those_of_the_interpreter() {
     let mut headers = 0;
     for pair in pairs() {
-        let mut dice = Dice(Rng::with_seed(0x5eed));
+        let mut random = Random(Rng::with_seed(0x5eed));
         for blueprint in &pair.sent {
             for _ in 0..IMAGES {
-                let image = dice.words(pair.image_size(*blueprint));
-                let record = pair.record(*blueprint, &mut dice);
-                headers += usize::from(!pair.build(&record, &image, &mut dice).is_empty());
+                let image = random.words(pair.image_size(*blueprint));
+                let record = pair.record(*blueprint, &mut random);
+                headers += usize::from(!pair.build(&record, &image, &mut random).is_empty());
             }
         }
     }
@@ -446,11 +446,11 @@ fn headers_in_c_are_those_of_the_interpreter() {
 fn coalescing_in_c_is_that_of_the_interpreter() {
     let mut answers = [0; 2];
     for pair in pairs() {
-        let mut dice = Dice(Rng::with_seed(0xacc));
+        let mut random = Random(Rng::with_seed(0xacc));
         for rule in &pair.module().coalesce {
             let blueprint = rule.blueprint.0 as u16;
             for _ in 0..IMAGES {
-                let [earlier, later] = [0, 1].map(|_| dice.words(pair.image_size(blueprint)));
+                let [earlier, later] = [0, 1].map(|_| random.words(pair.image_size(blueprint)));
                 let expected = pair
                     .interpreter
                     .coalesce(blueprint, cast_slice(&earlier), cast_slice(&later));

@@ -6,9 +6,9 @@ use hawser_ir::buf::RecordBuf;
 
 use crate::compile::Printed;
 use crate::coverage::Coverage;
-use crate::dice::Dice;
 use crate::nodes;
 use crate::packets::Packets;
+use crate::rng::Rng;
 use crate::side::Side;
 use crate::trial::{EVENTS, Trial};
 
@@ -31,7 +31,7 @@ pub fn compare(
         left: &printed.interpreter,
         right: other,
     };
-    let mut dice = Dice::new(seed, "packets");
+    let mut rng = Rng::new(seed, "packets");
     for step in 0..EVENTS {
         progress(step);
         let mut recorded: Vec<RecordBuf> = Vec::new();
@@ -43,10 +43,10 @@ pub fn compare(
         }
         for records in &recorded {
             packets
-                .of_records(&mut dice, records)
+                .of_records(&mut rng, records)
                 .map_err(|text| (step, text))?;
         }
-        let parsed = packets.input(&mut dice).map_err(|text| (step, text))?;
+        let parsed = packets.input(&mut rng).map_err(|text| (step, text))?;
         coverage.count(parsed);
     }
     nodes::count(module, &trial.ran, coverage);
@@ -56,7 +56,7 @@ pub fn compare(
 }
 
 /// Prints a line and lets it be seen at once.
-pub fn say(line: &str) {
+pub fn send(line: &str) {
     let mut out = std::io::stdout().lock();
     // A parent that has gone needs no more words.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());

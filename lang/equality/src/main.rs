@@ -1,7 +1,7 @@
 //! `hawser-equality`: random programs on the interpreter and as generated C.
 //!
 //! Invariant: generated code runs in workers alone, so that what it does to its process is a
-//! finding with a seed, and not the end.
+//! failure with a seed, and not the end.
 
 #![forbid(unsafe_code)]
 
@@ -109,27 +109,23 @@ fn own_path() -> Result<PathBuf, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let findings = parent::run(&own_path()?, &arguments.plan);
+    let outcome = parent::run(&own_path()?, &arguments.plan);
     if arguments.table {
-        print!("{}", findings.coverage.table());
+        print!("{}", outcome.coverage.table());
     }
-    let missing = findings.coverage.missing(nodes::ALL);
+    let missing = outcome.coverage.missing(nodes::ALL);
     if !missing.is_empty() {
         println!("never ran: {}", missing.join(", "));
     }
-    for failure in &findings.failures {
+    for failure in &outcome.failures {
         println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
         println!(
             "again: cargo run -p hawser-equality -- repeat --first {}\n",
             failure.seed
         );
     }
-    println!(
-        "{} programs equal, {} not",
-        findings.equal,
-        findings.failures.len()
-    );
-    if findings.failures.is_empty() {
+    println!("{} programs equal, {} not", outcome.equal, outcome.failures.len());
+    if outcome.failures.is_empty() {
         Ok(())
     } else {
         Err("the sides differ".to_owned())
@@ -152,8 +148,8 @@ fn repeat(plan: parent::Plan) -> Result<(), String> {
         ..plan
     };
     let executable = own_path()?;
-    let findings = parent::run(&executable, &plan);
-    let Some(failure) = findings.failures.first() else {
+    let outcome = parent::run(&executable, &plan);
+    let Some(failure) = outcome.failures.first() else {
         println!("seed {}: equal", plan.first);
         return Ok(());
     };

@@ -4,7 +4,7 @@ use hawser_ir::abi::{Csum, Data, Packet, PacketRec, ParseError, RecordKind, Segm
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 use hawser_ir::{FuncId, Module, Source, Stmt, StmtKind};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::side::Side;
 use crate::values;
 
@@ -28,7 +28,7 @@ impl Packets<'_> {
     ///
     /// # Errors
     /// Where the sides differ.
-    pub fn of_records(&self, dice: &mut Dice, records: &RecordBuf) -> Result<(), String> {
+    pub fn of_records(&self, rng: &mut Rng, records: &RecordBuf) -> Result<(), String> {
         let packets: Vec<(PacketRec, Vec<u8>)> = records
             .iter()
             .filter(|record| record.kind == RecordKind::Packet)
@@ -47,13 +47,13 @@ impl Packets<'_> {
             let mut packet = *packet;
             packet.net = hawser_ir::abi::Net {
                 protocol: packet.net.protocol,
-                ..values::net(dice)
+                ..values::net(rng)
             };
             self.build_all(&packet, image)?;
             let mut other = image.clone();
-            let (from, to) = (dice.below(other.len()), dice.below(other.len()));
+            let (from, to) = (rng.below(other.len()), rng.below(other.len()));
             if from < to {
-                dice.fill(&mut other[from..to]);
+                rng.fill(&mut other[from..to]);
             }
             self.coalesce(packet.blueprint, image, &other)?;
             self.build_all(&packet, &other)?;
@@ -119,25 +119,25 @@ impl Packets<'_> {
     ///
     /// # Errors
     /// Where the sides differ.
-    pub fn input(&self, dice: &mut Dice) -> Result<&'static str, String> {
+    pub fn input(&self, rng: &mut Rng) -> Result<&'static str, String> {
         let parsers = &self.module.parsers;
         if parsers.is_empty() {
             return Ok("parse nothing");
         }
-        let index = dice.below(parsers.len());
-        let (op, net, icmp) = (values::op(dice), values::net(dice), values::icmp(dice));
-        let packet_bytes = self.packet(dice, parsers[index].func, &net);
-        let cut = dice.below(3) * dice.below(packet_bytes.len() + 1) / 2;
+        let index = rng.below(parsers.len());
+        let (op, net, icmp) = (values::op(rng), values::net(rng), values::icmp(rng));
+        let packet_bytes = self.packet(rng, parsers[index].func, &net);
+        let cut = rng.below(3) * rng.below(packet_bytes.len() + 1) / 2;
         let (head, tail) = packet_bytes.split_at(packet_bytes.len() - cut);
-        let csum = if dice.one_in(2) {
+        let csum = if rng.one_in(2) {
             Csum::Complete
         } else {
             Csum::Unverified
         };
-        let addr = if dice.one_in(4) {
+        let addr = if rng.one_in(4) {
             0
         } else {
-            hawser_ir::abi::addr(dice.below(9) as u32, 0)
+            hawser_ir::abi::addr(rng.below(9) as u32, 0)
         };
         let packet = Packet {
             net: &net,
@@ -184,27 +184,27 @@ impl Packets<'_> {
     }
 
     /// A packet for a parser: its headers as they are built, payload, and some damage.
-    fn packet(&self, dice: &mut Dice, parser: FuncId, net: &hawser_ir::abi::Net) -> Vec<u8> {
+    fn packet(&self, rng: &mut Rng, parser: FuncId, net: &hawser_ir::abi::Net) -> Vec<u8> {
         let headers = extracted(&self.module.funcs[parser.0 as usize].body);
-        let mut payload = vec![0; dice.below(PAYLOAD)];
-        payload.iter_mut().for_each(|byte| *byte = dice.word() as u8);
+        let mut payload = vec![0; rng.below(PAYLOAD)];
+        payload.iter_mut().for_each(|byte| *byte = rng.word() as u8);
         let mut bytes = payload;
-        if !dice.one_in(8) {
+        if !rng.one_in(8) {
             for blueprint in headers.iter().rev() {
-                let mut front = self.header(dice, *blueprint, net, &bytes);
+                let mut front = self.header(rng, *blueprint, net, &bytes);
                 front.extend_from_slice(&bytes);
                 bytes = front;
             }
         }
-        match dice.below(5) {
+        match rng.below(5) {
             0 if !bytes.is_empty() => {
-                let at = dice.below(bytes.len());
-                bytes[at] ^= 1 << dice.below(8);
+                let at = rng.below(bytes.len());
+                bytes[at] ^= 1 << rng.below(8);
             }
-            1 => bytes.truncate(dice.below(bytes.len() + 1)),
+            1 => bytes.truncate(rng.below(bytes.len() + 1)),
             2 if !bytes.is_empty() => {
-                let at = dice.below(bytes.len());
-                bytes[at] = dice.edge(8) as u8;
+                let at = rng.below(bytes.len());
+                bytes[at] = rng.edge(8) as u8;
             }
             _ => {}
         }
@@ -212,10 +212,10 @@ impl Packets<'_> {
     }
 
     /// A header by the interpreter, its checksum completed over what follows.
-    fn header(&self, dice: &mut Dice, blueprint: usize, net: &hawser_ir::abi::Net, after: &[u8]) -> Vec<u8> {
+    fn header(&self, rng: &mut Rng, blueprint: usize, net: &hawser_ir::abi::Net, after: &[u8]) -> Vec<u8> {
         let form = &self.module.blueprints[blueprint];
         let mut image = vec![0; self.module.structure(form.body).size as usize];
-        values::fill_image(self.module, dice, form.body, &mut image);
+        values::fill_image(self.module, rng, form.body, &mut image);
         let packet = PacketRec {
             net: *net,
             blueprint: blueprint as u16,

@@ -39,7 +39,7 @@ pub struct Failure {
 
 /// What all batches together found.
 #[derive(Clone, Debug, Default)]
-pub struct Findings {
+pub struct Outcome {
     /// Programs that are not equal, by seed.
     pub failures: Vec<Failure>,
     /// Programs that ran to their end.
@@ -50,10 +50,10 @@ pub struct Findings {
 
 /// Runs all programs with the worker at `executable`.
 #[must_use]
-pub fn run(executable: &Path, plan: &Plan) -> Findings {
+pub fn run(executable: &Path, plan: &Plan) -> Outcome {
     let last = plan.first + plan.programs;
     let next = Mutex::new(plan.first);
-    let findings = Mutex::new(Findings::default());
+    let outcome = Mutex::new(Outcome::default());
     std::thread::scope(|scope| {
         for _ in 0..plan.jobs.max(1) {
             scope.spawn(|| {
@@ -68,21 +68,21 @@ pub fn run(executable: &Path, plan: &Plan) -> Findings {
                     if count == 0 {
                         return;
                     }
-                    batch(executable, plan, first, count, &findings);
+                    batch(executable, plan, first, count, &outcome);
                 }
             });
         }
     });
-    let mut findings = findings.into_inner();
-    findings.failures.sort_by_key(|failure| failure.seed);
-    findings
+    let mut outcome = outcome.into_inner();
+    outcome.failures.sort_by_key(|failure| failure.seed);
+    outcome
 }
 
 /// One batch; after a program that kills its process, the rest goes on in another.
-fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, findings: &Mutex<Findings>) {
+fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, outcome: &Mutex<Outcome>) {
     while count > 0 {
         let report = worker(executable, plan, first, count);
-        let mut all = findings.lock();
+        let mut all = outcome.lock();
         report.nodes.iter().for_each(|line| all.coverage.absorb(line));
         let mut failures = report.failures;
         let died = report.died.map(|(how, seed, step)| {

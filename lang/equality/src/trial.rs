@@ -13,7 +13,7 @@ use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, EventKind, FuncId, Granularity, Module, When};
 
 use crate::coverage::Coverage;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::side::Side;
 use crate::{diff, values};
 
@@ -97,7 +97,7 @@ pub struct Trial<'a> {
     module: &'a Module,
     left: &'a dyn Side,
     right: &'a dyn Side,
-    dice: Dice,
+    rng: Rng,
     contexts: Vec<Option<Living>>,
     ids: BTreeMap<Id, usize>,
     globals: Vec<Vec<u8>>,
@@ -115,11 +115,11 @@ impl<'a> Trial<'a> {
     /// A world without keyed contexts.
     #[must_use]
     pub fn new(module: &'a Module, left: &'a dyn Side, right: &'a dyn Side, seed: u64) -> Trial<'a> {
-        let mut dice = Dice::new(seed, "events");
+        let mut rng = Rng::new(seed, "events");
         let globals = module.contexts.iter().map(|context| match context.granularity {
             Granularity::Global => {
                 let mut bytes = vec![0; module.structure(context.body).size as usize];
-                values::fill_struct(module, &mut dice, context.body, &mut bytes);
+                values::fill_struct(module, &mut rng, context.body, &mut bytes);
                 bytes
             }
             Granularity::Flow | Granularity::Shard => Vec::new(),
@@ -130,7 +130,7 @@ impl<'a> Trial<'a> {
             module,
             left,
             right,
-            dice,
+            rng,
             contexts: Vec::new(),
             ids: BTreeMap::new(),
             globals,
@@ -150,10 +150,10 @@ impl<'a> Trial<'a> {
         &mut self,
         each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
     ) -> Result<(), String> {
-        if self.dice.one_in(2) {
+        if self.rng.one_in(2) {
             self.scratch.fill(0);
         }
-        if self.dice.one_in(25) {
+        if self.rng.one_in(25) {
             self.spoil();
         }
         let chains = self.module.chains.iter().enumerate();
@@ -164,7 +164,7 @@ impl<'a> Trial<'a> {
         if running.is_empty() {
             return Ok(());
         }
-        let event = EventId(*self.dice.pick(&running) as u32);
+        let event = EventId(*self.rng.pick(&running) as u32);
         let (bytes, carried) = self.random_event(event);
         let mut waiting = vec![(bytes, carried)];
         let mut budget = RAISED;
@@ -181,24 +181,24 @@ impl<'a> Trial<'a> {
     fn random_event(&mut self, event: EventId) -> Waiting {
         let declared = &self.module.events[event.0 as usize];
         let mut bytes = vec![0; self.module.event_size(event)];
-        if self.dice.one_in(15) {
-            self.dice.fill(&mut bytes);
+        if self.rng.one_in(15) {
+            self.rng.fill(&mut bytes);
         } else {
-            values::fill_struct(self.module, &mut self.dice, declared.body, &mut bytes);
+            values::fill_struct(self.module, &mut self.rng, declared.body, &mut bytes);
         }
         let ids = if declared.kind == EventKind::Timer {
             0
         } else {
-            self.dice.below(4) as u8
+            self.rng.below(4) as u8
         };
         let mut id = [Id::NONE; 3];
         for slot in id.iter_mut().take(usize::from(ids)) {
-            *slot = values::known_id(&mut self.dice);
+            *slot = values::known_id(&mut self.rng);
         }
         let header = EventHeader {
             now: self.now,
-            rand: self.dice.word(),
-            hash: self.dice.edge(32) as u32,
+            rand: self.rng.word(),
+            hash: self.rng.edge(32) as u32,
             event: event.0 as u16,
             ids,
             pad: 0,
@@ -209,7 +209,7 @@ impl<'a> Trial<'a> {
             .filter(|i| self.contexts[*i].is_some())
             .collect();
         let carried =
-            (declared.kind == EventKind::Timer && !living.is_empty()).then(|| *self.dice.pick(&living));
+            (declared.kind == EventKind::Timer && !living.is_empty()).then(|| *self.rng.pick(&living));
         (bytes, carried)
     }
 
@@ -220,13 +220,13 @@ impl<'a> Trial<'a> {
         carried: Option<usize>,
         each: &mut dyn FnMut(&Memory, &Memory, Outcome, &RecordBuf),
     ) -> Result<Vec<Waiting>, String> {
-        self.now = match self.dice.below(20) {
-            0 => self.dice.edge(64),
-            _ => self.now.wrapping_add(self.dice.word() % 1_000_000),
+        self.now = match self.rng.below(20) {
+            0 => self.rng.edge(64),
+            _ => self.now.wrapping_add(self.rng.word() % 1_000_000),
         };
         let header = EventHeader {
             now: self.now,
-            rand: self.dice.word(),
+            rand: self.rng.word(),
             ..event_header(&event)
         };
         set_event_header(&mut event, &header);
@@ -242,10 +242,10 @@ impl<'a> Trial<'a> {
             .and_then(|i| self.contexts[i].as_ref())
             .map(|c| (c.kind, c.bytes.clone()));
         let kind = keyed.as_ref().map(|(kind, _)| *kind);
-        let wanted = if self.dice.one_in(2) {
+        let wanted = if self.rng.one_in(2) {
             u64::MAX
         } else {
-            self.dice.word()
+            self.rng.word()
         };
         let (globals, scratch) = (self.globals.clone(), self.scratch.clone());
         let before = Memory {
@@ -443,26 +443,26 @@ impl<'a> Trial<'a> {
 
     /// Damages a piece of memory: lengths beyond capacities, runs out of order, bools of 2.
     fn spoil(&mut self) {
-        let dice = &mut self.dice;
+        let rng = &mut self.rng;
         let living: Vec<&mut Living> = self.contexts.iter_mut().flatten().collect();
         let count = living.len();
-        let target = match dice.below(4) {
+        let target = match rng.below(4) {
             0 => Some(&mut self.scratch),
             1 => self.globals.iter_mut().find(|bytes| !bytes.is_empty()),
             _ if count > 0 => living
                 .into_iter()
-                .nth(dice.below(count))
+                .nth(rng.below(count))
                 .map(|living| &mut living.bytes),
             _ => None,
         };
         let Some(bytes) = target.filter(|bytes| !bytes.is_empty()) else {
             return;
         };
-        let (from, to) = (dice.below(bytes.len()), dice.below(bytes.len() + 1));
-        if dice.one_in(3) {
-            dice.fill(bytes);
+        let (from, to) = (rng.below(bytes.len()), rng.below(bytes.len() + 1));
+        if rng.one_in(3) {
+            rng.fill(bytes);
         } else if from < to {
-            dice.fill(&mut bytes[from..to]);
+            rng.fill(&mut bytes[from..to]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use hawser_ir::abi::{Icmp, Id, Net, Op};
 use hawser_ir::{LIST_HEADER, Layout, Module, StructId, Ty};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// For each option list, the size in bytes of its largest member.
 #[must_use]
@@ -24,21 +24,21 @@ pub fn member_sizes(module: &Module) -> Vec<u32> {
 const IDS: u64 = 6;
 
 /// An id that a context may have.
-pub fn known_id(dice: &mut Dice) -> Id {
+pub fn known_id(rng: &mut Rng) -> Id {
     let mut id = Id::NONE;
-    id.push(0x1100 + dice.word() % IDS, 2);
+    id.push(0x1100 + rng.word() % IDS, 2);
     id
 }
 
 /// Fills a structure's fields with values of their types.
-pub fn fill_struct(module: &Module, dice: &mut Dice, structure: StructId, bytes: &mut [u8]) {
+pub fn fill_struct(module: &Module, rng: &mut Rng, structure: StructId, bytes: &mut [u8]) {
     for field in &module.structure(structure).fields {
         let at = field.offset as usize;
-        fill(module, dice, &field.ty, &mut bytes[at..]);
+        fill(module, rng, &field.ty, &mut bytes[at..]);
     }
 }
 
-fn fill(module: &Module, dice: &mut Dice, ty: &Ty, bytes: &mut [u8]) {
+fn fill(module: &Module, rng: &mut Rng, ty: &Ty, bytes: &mut [u8]) {
     let sizes = member_sizes(module);
     let layout = Layout {
         structs: &module.structs,
@@ -46,10 +46,10 @@ fn fill(module: &Module, dice: &mut Dice, ty: &Ty, bytes: &mut [u8]) {
     };
     let size = layout.size(ty) as usize;
     match ty {
-        Ty::Bool => bytes[0] = u8::from(dice.one_in(2)),
+        Ty::Bool => bytes[0] = u8::from(rng.one_in(2)),
         Ty::Int { bits, signed } | Ty::Enum { bits, signed, .. } => {
             let spare = 64 - u32::from(*bits);
-            let value = dice.edge(*bits);
+            let value = rng.edge(*bits);
             let value = if *signed {
                 ((value << spare) as i64 >> spare) as u64
             } else {
@@ -57,19 +57,19 @@ fn fill(module: &Module, dice: &mut Dice, ty: &Ty, bytes: &mut [u8]) {
             };
             put(bytes, size, value);
         }
-        Ty::Seq { bits } => put(bytes, size, dice.edge(*bits)),
-        Ty::Duration | Ty::Time | Ty::Addr => put(bytes, 8, dice.edge(64)),
-        Ty::Varint => put(bytes, 8, dice.edge(62)),
-        Ty::Ip => bytes[..16].copy_from_slice(&address(dice)),
-        Ty::Id => bytes[..40].copy_from_slice(&known_id(dice).0),
-        Ty::Bytes { .. } => dice.fill(&mut bytes[..size]),
-        Ty::Struct(id) => fill_struct(module, dice, *id, bytes),
+        Ty::Seq { bits } => put(bytes, size, rng.edge(*bits)),
+        Ty::Duration | Ty::Time | Ty::Addr => put(bytes, 8, rng.edge(64)),
+        Ty::Varint => put(bytes, 8, rng.edge(62)),
+        Ty::Ip => bytes[..16].copy_from_slice(&address(rng)),
+        Ty::Id => bytes[..40].copy_from_slice(&known_id(rng).0),
+        Ty::Bytes { .. } => rng.fill(&mut bytes[..size]),
+        Ty::Struct(id) => fill_struct(module, rng, *id, bytes),
         Ty::List { elem, cap } => {
-            let len = dice.below(*cap as usize + 1);
+            let len = rng.below(*cap as usize + 1);
             put(bytes, 4, len as u64);
             for i in 0..len {
                 let at = LIST_HEADER as usize + i * layout.stride(elem) as usize;
-                fill(module, dice, elem, &mut bytes[at..]);
+                fill(module, rng, elem, &mut bytes[at..]);
             }
         }
         // These begin empty: the program fills them.
@@ -82,8 +82,8 @@ fn put(bytes: &mut [u8], size: usize, value: u64) {
 }
 
 /// Fills a header's image: fields at random, and options and repetitions with entries.
-pub fn fill_image(module: &Module, dice: &mut Dice, structure: StructId, bytes: &mut [u8]) {
-    fill_struct(module, dice, structure, bytes);
+pub fn fill_image(module: &Module, rng: &mut Rng, structure: StructId, bytes: &mut [u8]) {
+    fill_struct(module, rng, structure, bytes);
     let sizes = member_sizes(module);
     let layout = Layout {
         structs: &module.structs,
@@ -94,97 +94,97 @@ pub fn fill_image(module: &Module, dice: &mut Dice, structure: StructId, bytes: 
             continue;
         };
         let members = &module.opt_list(*list).members;
-        let len = dice.below(*cap as usize + 1);
+        let len = rng.below(*cap as usize + 1);
         let at = field.offset as usize;
         put(&mut bytes[at..], 4, len as u64);
         for i in 0..len {
-            let tag = dice.below(members.len());
+            let tag = rng.below(members.len());
             let entry = at + LIST_HEADER as usize + i * layout.option_stride(*list) as usize;
             put(&mut bytes[entry..], 8, tag as u64);
             let member = module.blueprints[members[tag].blueprint.0 as usize].body;
             fill_struct(
                 module,
-                dice,
+                rng,
                 member,
                 &mut bytes[entry + hawser_ir::OPTION_TAG as usize..],
             );
         }
     }
     // A count beyond its list gives a header that no parser takes: mostly it is small.
-    if !dice.one_in(6) {
+    if !rng.one_in(6) {
         let counts = module
             .structure(structure)
             .fields
             .iter()
             .filter(|f| f.name == "n");
-        counts.for_each(|field| put(&mut bytes[field.offset as usize..], 1, dice.clone().word() % 3));
+        counts.for_each(|field| put(&mut bytes[field.offset as usize..], 1, rng.clone().word() % 3));
     }
 }
 
 /// An address of either version.
-pub fn address(dice: &mut Dice) -> [u8; 16] {
-    match dice.below(4) {
+pub fn address(rng: &mut Rng) -> [u8; 16] {
+    match rng.below(4) {
         0 => [0; 16],
-        1 => (u128::from(dice.word()) << 64 | u128::from(dice.word())).to_be_bytes(),
-        _ => std::net::Ipv4Addr::from_bits(dice.word() as u32)
+        1 => (u128::from(rng.word()) << 64 | u128::from(rng.word())).to_be_bytes(),
+        _ => std::net::Ipv4Addr::from_bits(rng.word() as u32)
             .to_ipv6_mapped()
             .octets(),
     }
 }
 
 /// A network header as a target makes it: both addresses of one version.
-pub fn net(dice: &mut Dice) -> Net {
-    let v4 = dice.one_in(2);
+pub fn net(rng: &mut Rng) -> Net {
+    let v4 = rng.one_in(2);
     let mut address = || match v4 {
-        true => std::net::Ipv4Addr::from_bits(dice.word() as u32)
+        true => std::net::Ipv4Addr::from_bits(rng.word() as u32)
             .to_ipv6_mapped()
             .octets(),
-        false => (u128::from(dice.word()) << 64 | u128::from(dice.word())).to_be_bytes(),
+        false => (u128::from(rng.word()) << 64 | u128::from(rng.word())).to_be_bytes(),
     };
     let (src_ip, dst_ip) = (address(), address());
     Net {
         src_ip,
         dst_ip,
-        tot_len: dice.edge(16) as u32,
-        flow_label: dice.edge(20) as u32,
+        tot_len: rng.edge(16) as u32,
+        flow_label: rng.edge(20) as u32,
         hdr_len: if v4 { 20 } else { 40 },
-        segs: 1 + dice.below(3) as u16,
-        seg_size: dice.edge(11) as u16,
-        protocol: *dice.pick(&[253, 6, 17]),
-        ttl: dice.edge(8) as u8,
-        ecn: dice.edge(2) as u8,
-        dscp: dice.edge(6) as u8,
-        prio: dice.edge(3) as u8,
+        segs: 1 + rng.below(3) as u16,
+        seg_size: rng.edge(11) as u16,
+        protocol: *rng.pick(&[253, 6, 17]),
+        ttl: rng.edge(8) as u8,
+        ecn: rng.edge(2) as u8,
+        dscp: rng.edge(6) as u8,
+        prio: rng.edge(3) as u8,
         version: if v4 { 4 } else { 6 },
-        path_mtu: dice.edge(16) as u32,
+        path_mtu: rng.edge(16) as u32,
     }
 }
 
 /// A request.
-pub fn op(dice: &mut Dice) -> Op {
+pub fn op(rng: &mut Rng) -> Op {
     Op {
-        self_id: known_id(dice),
-        local_ip: address(dice),
-        remote_ip: address(dice),
-        addr: dice.edge(64),
-        len: dice.edge(64),
-        sub: dice.edge(64),
-        arg: dice.edge(64),
-        path_mtu: dice.edge(32) as u32,
-        backlog: dice.edge(32) as u32,
-        local_port: dice.edge(16) as u16,
-        remote_port: dice.edge(16) as u16,
-        option: dice.edge(32) as u32,
+        self_id: known_id(rng),
+        local_ip: address(rng),
+        remote_ip: address(rng),
+        addr: rng.edge(64),
+        len: rng.edge(64),
+        sub: rng.edge(64),
+        arg: rng.edge(64),
+        path_mtu: rng.edge(32) as u32,
+        backlog: rng.edge(32) as u32,
+        local_port: rng.edge(16) as u16,
+        remote_port: rng.edge(16) as u16,
+        option: rng.edge(32) as u32,
     }
 }
 
 /// An ICMP error.
-pub fn icmp(dice: &mut Dice) -> Icmp {
+pub fn icmp(rng: &mut Rng) -> Icmp {
     Icmp {
-        kind: dice.edge(3) as u32,
-        mtu: dice.edge(32) as u32,
-        icmp_type: dice.edge(8) as u8,
-        icmp_code: dice.edge(8) as u8,
+        kind: rng.edge(3) as u32,
+        mtu: rng.edge(32) as u32,
+        icmp_type: rng.edge(8) as u8,
+        icmp_code: rng.edge(8) as u8,
         pad: [0; 6],
     }
 }

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use crate::attached::Attached;
 use crate::compile::{self, Printed, Settings};
-use crate::course::{compare, say};
+use crate::course::{compare, send};
 use crate::coverage::Coverage;
 use crate::generate;
 use crate::native::Library;
 
 /// How long a step may take before it counts as one that never ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a worker does.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub fn run(batch: &Batch) {
         };
         match printed {
             Ok(printed) => programs.push((seed, printed)),
-            Err(message) => found("rejected", seed, None, &message),
+            Err(message) => report("rejected", seed, None, &message),
         }
     }
     let mut coverage = Coverage::default();
@@ -64,15 +64,15 @@ pub fn run(batch: &Batch) {
         for pair in programs.chunks(1) {
             match load(pair, &batch.settings) {
                 Ok(library) => one(pair[0].0, &pair[0].1, &library.1, &mut coverage, &STEPS),
-                Err(message) => found("rejected", pair[0].0, None, &message),
+                Err(message) => report("rejected", pair[0].0, None, &message),
             }
         }
     }
     coverage
         .lines()
         .lines()
-        .for_each(|line| say(&format!("node {line}")));
-    say("end");
+        .for_each(|line| send(&format!("node {line}")));
+    send("end");
 }
 
 /// The programs in one shared object, and the folder that it lies in.
@@ -93,14 +93,14 @@ fn load(
 fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage, steps: &'static AtomicU64) {
     let native = match library.program(&printed.symbol, &printed.module, printed.params.clone()) {
         Ok(native) => native,
-        Err(message) => return found("rejected", seed, None, &message),
+        Err(message) => return report("rejected", seed, None, &message),
     };
     let mut progress = |step: usize| {
         steps.fetch_add(1, Ordering::Relaxed);
-        say(&format!("at {seed} {step}"));
+        send(&format!("at {seed} {step}"));
     };
     if let Err((step, text)) = compare(printed, &native, seed, coverage, &mut progress) {
-        return found("differs", seed, Some(step), &text);
+        return report("differs", seed, Some(step), &text);
     }
     // The generator has attachments for its own programs alone.
     if printed.text != generate::program(seed) {
@@ -109,7 +109,7 @@ fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage,
     match Attached::new(printed, &native, &generate::attachment(seed)) {
         Ok(attached) => {
             if let Err((step, text)) = attached.compare(seed, coverage, &mut progress) {
-                found(
+                report(
                     "differs",
                     seed,
                     Some(step),
@@ -117,22 +117,22 @@ fn one(seed: u64, printed: &Printed, library: &Library, coverage: &mut Coverage,
                 );
             }
         }
-        Err(message) => found("rejected", seed, None, &message),
+        Err(message) => report("rejected", seed, None, &message),
     }
 }
 
-fn found(what: &str, seed: u64, step: Option<usize>, text: &str) {
-    say(&format!("{what} {seed} {}", step.unwrap_or(0)));
-    text.lines().for_each(|line| say(&format!("| {line}")));
+fn report(what: &str, seed: u64, step: Option<usize>, text: &str) {
+    send(&format!("{what} {seed} {}", step.unwrap_or(0)));
+    text.lines().for_each(|line| send(&format!("| {line}")));
 }
 
 /// Ends the process when nothing moves: generated code that loops for ever.
 fn watch(steps: &'static AtomicU64) {
     loop {
         let before = steps.load(Ordering::Relaxed);
-        std::thread::sleep(PATIENCE);
+        std::thread::sleep(STEP_TIMEOUT);
         if before > 0 && steps.load(Ordering::Relaxed) == before {
-            say("differs 0 0\n| a step does not end");
+            send("differs 0 0\n| a step does not end");
             std::process::abort();
         }
     }

@@ -26,18 +26,18 @@ fn plan(first: u64, programs: u64) -> parent::Plan {
 #[test]
 fn random_programs_do_the_same_as_c() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
-    let findings = parent::run(executable, &plan(1, PROGRAMS));
-    println!("{}", findings.coverage.table());
-    for failure in &findings.failures {
+    let outcome = parent::run(executable, &plan(1, PROGRAMS));
+    println!("{}", outcome.coverage.table());
+    for failure in &outcome.failures {
         println!("seed {}, step {}: {}", failure.seed, failure.step, failure.text);
         println!(
             "again: cargo run -p hawser-equality -- repeat --first {}\n",
             failure.seed
         );
     }
-    assert_eq!((findings.equal, findings.failures.len()), (PROGRAMS, 0));
+    assert_eq!((outcome.equal, outcome.failures.len()), (PROGRAMS, 0));
     assert_eq!(
-        findings.coverage.missing(nodes::ALL),
+        outcome.coverage.missing(nodes::ALL),
         [""; 0],
         "nodes that no program had"
     );
@@ -49,9 +49,9 @@ fn random_programs_do_the_same_as_c() {
 fn programs_that_once_differed_are_equal() {
     let executable = Path::new(env!("CARGO_BIN_EXE_hawser-equality"));
     for seed in [138, 2282] {
-        let findings = parent::run(executable, &plan(seed, 1));
-        let told: Vec<&String> = findings.failures.iter().map(|failure| &failure.text).collect();
-        assert!(findings.equal == 1 && told.is_empty(), "seed {seed}: {told:?}");
+        let outcome = parent::run(executable, &plan(seed, 1));
+        let texts: Vec<&String> = outcome.failures.iter().map(|failure| &failure.text).collect();
+        assert!(outcome.equal == 1 && texts.is_empty(), "seed {seed}: {texts:?}");
     }
 }
 
@@ -91,27 +91,27 @@ fn programs_that_differ_or_die_are_named_by_seed() {
     let folder = hawser_temporary::Folder::new().expect("a folder for a program");
     let text = folder.join("wrong.mtp");
     std::fs::write(&text, "event e : EVENT { uint32 x = ; }").expect("the program is written");
-    let findings = parent::run(
+    let outcome = parent::run(
         executable,
         &parent::Plan {
             text: Some(text),
             ..plan(7, 1)
         },
     );
-    assert_eq!(findings.failures.len(), 1);
-    assert_eq!(findings.failures[0].seed, 7);
+    assert_eq!(outcome.failures.len(), 1);
+    assert_eq!(outcome.failures[0].seed, 7);
     assert!(
-        findings.failures[0].text.starts_with("rejected"),
+        outcome.failures[0].text.starts_with("rejected"),
         "{}",
-        findings.failures[0].text
+        outcome.failures[0].text
     );
     // A process that ends early takes its seed with it.
-    let findings = parent::run(Path::new("/bin/false"), &plan(5, 1));
-    assert_eq!(findings.failures.len(), 1);
+    let outcome = parent::run(Path::new("/bin/false"), &plan(5, 1));
+    assert_eq!(outcome.failures.len(), 1);
     assert!(
-        findings.failures[0].text.contains("ended the process"),
+        outcome.failures[0].text.contains("ended the process"),
         "{}",
-        findings.failures[0].text
+        outcome.failures[0].text
     );
 }
 

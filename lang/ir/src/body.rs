@@ -383,7 +383,7 @@ pub enum Operand {
 
 /// The transport instructions (docs/language.md, Instructions; the MTP paper, Table 1).
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // Fields are the instructions' arguments, in the seed's order and names.
+#[allow(missing_docs)] // Fields are the instructions' arguments, in the MTP paper's order and names.
 pub enum Instr {
     NewTxOrderedData {
         size: Expr,

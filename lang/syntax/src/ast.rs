@@ -1,7 +1,7 @@
 //! The syntax tree: what the parser gives and the checker takes.
 //!
 //! Every node keeps its span. Names are unresolved. The tree follows the source closely, in the
-//! seed's terms; nothing is desugared here.
+//! MTP paper's terms; nothing is desugared here.
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -372,7 +372,7 @@ pub enum ExprKind {
     Str(String),
     /// A name; `INF`, `NONE`, `this`, `prev` too.
     Name(Ident),
-    /// `a.b`; the seed's `->` is the same.
+    /// `a.b`; the paper's `->` is the same.
     Field(Box<Expr>, Ident),
     /// `A::b`
     Path(Ident, Ident),

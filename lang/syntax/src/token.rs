@@ -183,7 +183,7 @@ pub enum TokenKind {
     Comma,
     Dot,
     DotDot,
-    /// `...`: the seed's mark for what it leaves out; an error here.
+    /// `...`: the paper's mark for what it leaves out; an error here.
     Ellipsis,
     Colon,
     ColonColon,

@@ -15,7 +15,7 @@ use crate::emitter::Emitter;
 use crate::scope::Scope;
 
 /// The most rows of a list that are looked for: the longest ones.
-const MOST_ROWS: usize = 1;
+const MAX_ROWS: usize = 1;
 
 /// Options in a row, each with its tag and its length in bytes.
 struct Row(Vec<(u32, u32)>);
@@ -57,7 +57,7 @@ impl Emitter<'_> {
         let fits = |row: &Row| row.len().is_multiple_of(list.pad.max(1)) && row.0.len() <= cap as usize;
         let mut rows: Vec<Row> = rows.filter(fits).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.len()));
-        rows.truncate(MOST_ROWS);
+        rows.truncate(MAX_ROWS);
         rows
     }
 

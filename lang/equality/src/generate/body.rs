@@ -3,7 +3,7 @@
 use super::Plan;
 use super::scope::{self, Var};
 use super::types::Type;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// What a body may do.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub(super) struct Rules {
 /// A function body.
 pub(super) struct Body<'p> {
     pub(super) plan: &'p Plan,
-    pub(super) dice: &'p mut Dice,
+    pub(super) rng: &'p mut Rng,
     pub(super) vars: Vec<Var>,
     /// Timers that can be named: `c.t0`.
     pub(super) timers: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) struct Body<'p> {
 }
 
 impl<'p> Body<'p> {
-    pub(super) fn new(plan: &'p Plan, dice: &'p mut Dice, rules: Rules) -> Body<'p> {
+    pub(super) fn new(plan: &'p Plan, rng: &'p mut Rng, rules: Rules) -> Body<'p> {
         let mut vars = Vec::new();
         if rules.function {
             vars.extend(
@@ -56,7 +56,7 @@ impl<'p> Body<'p> {
         let names = 0;
         Body {
             plan,
-            dice,
+            rng,
             vars,
             timers: Vec::new(),
             rules,
@@ -118,8 +118,8 @@ impl<'p> Body<'p> {
     /// A place or a value of a type that suits.
     pub(super) fn find(&mut self, writable: bool, suits: &dyn Fn(&Type) -> bool) -> Option<Var> {
         let vars: Vec<&Var> = self.vars.iter().filter(|v| !writable || v.writable).collect();
-        scope::find(self.plan, self.dice, &vars, writable, suits, &mut |dice, ty| {
-            super::literal::index(dice, ty)
+        scope::find(self.plan, self.rng, &vars, writable, suits, &mut |rng, ty| {
+            super::literal::index(rng, ty)
         })
     }
 
@@ -131,7 +131,7 @@ impl<'p> Body<'p> {
         suits: &dyn Fn(&Type) -> bool,
     ) -> Option<Var> {
         let found = self.find(writable, suits)?;
-        if depth == 0 || !found.path.contains('[') || !self.dice.one_in(2) {
+        if depth == 0 || !found.path.contains('[') || !self.rng.one_in(2) {
             return Some(found);
         }
         // The last index becomes an expression of its own.

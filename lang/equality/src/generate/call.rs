@@ -45,7 +45,7 @@ impl Body<'_> {
         if helpers.is_empty() {
             return None;
         }
-        let helper = (*self.dice.pick(&helpers)).clone();
+        let helper = (*self.rng.pick(&helpers)).clone();
         self.calls_left -= 1;
         let mut args = Vec::new();
         for param in &helper.params {

@@ -14,15 +14,15 @@ const ARITHMETIC: &[&str] = &["+", "-", "*", "/", "%", "&", "|", "^"];
 impl Body<'_> {
     /// An expression of exactly this type; `varint_t` stands for `uint64`.
     pub(super) fn expr(&mut self, ty: &Type, depth: u32) -> String {
-        if depth == 0 || self.dice.one_in(7) {
+        if depth == 0 || self.rng.one_in(7) {
             return self.leaf(ty);
         }
-        if self.dice.one_in(5)
+        if self.rng.one_in(5)
             && let Some(call) = self.call_of(ty, depth - 1)
         {
             return call;
         }
-        if self.dice.one_in(10) && *ty != Type::Addr {
+        if self.rng.one_in(10) && *ty != Type::Addr {
             let condition = self.expr(&Type::Bool, depth - 1);
             let (a, b) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
             return format!("({condition} ? {a} : {b})");
@@ -36,7 +36,7 @@ impl Body<'_> {
             Type::Time => self.time(depth - 1),
             Type::Varint => self.expr(&Type::Uint(64), depth - 1),
             Type::Enum => {
-                let from = Type::integer(self.dice);
+                let from = Type::integer(self.rng);
                 let inner = self.expr(&from, depth - 1);
                 self.cast(&from, ty, &inner)
             }
@@ -58,10 +58,10 @@ impl Body<'_> {
         if *ty == Type::Varint {
             return self.leaf(&Type::Uint(64));
         }
-        if self.dice.one_in(6) {
-            return literal(self.dice, ty);
+        if self.rng.one_in(6) {
+            return literal(self.rng, ty);
         }
-        if self.dice.one_in(2)
+        if self.rng.one_in(2)
             && let Some(found) = self.find(false, &|found| found == ty)
         {
             return found.path;
@@ -71,7 +71,7 @@ impl Body<'_> {
         {
             return self.cast(&found.ty, ty, &found.path);
         }
-        literal(self.dice, ty)
+        literal(self.rng, ty)
     }
 
     /// A value of one type as another.
@@ -111,7 +111,7 @@ impl Body<'_> {
     }
 
     fn boolean(&mut self, depth: u32) -> String {
-        match self.dice.below(14) {
+        match self.rng.below(14) {
             0 => format!(
                 "({} && {})",
                 self.expr(&Type::Bool, depth),
@@ -124,7 +124,7 @@ impl Body<'_> {
             ),
             2 => format!("!({})", self.expr(&Type::Bool, depth)),
             3 => {
-                let op = *self.dice.pick(&["&", "|", "^"]);
+                let op = *self.rng.pick(&["&", "|", "^"]);
                 format!(
                     "({} {op} {})",
                     self.expr(&Type::Bool, depth),
@@ -132,7 +132,7 @@ impl Body<'_> {
                 )
             }
             4 => {
-                let ty = Type::integer(self.dice);
+                let ty = Type::integer(self.rng);
                 format!("bool({})", self.expr(&ty, depth))
             }
             5 => self.same_bytes(),
@@ -151,13 +151,13 @@ impl Body<'_> {
     }
 
     fn comparison(&mut self, depth: u32) -> String {
-        let op = *self.dice.pick(COMPARISONS);
-        let ty = match self.dice.below(7) {
-            0 => Type::circular(self.dice),
+        let op = *self.rng.pick(COMPARISONS);
+        let ty = match self.rng.below(7) {
+            0 => Type::circular(self.rng),
             1 => Type::Duration,
             2 => Type::Time,
             3 => Type::Enum,
-            _ => Type::integer(self.dice),
+            _ => Type::integer(self.rng),
         };
         let a = self.expr(&ty, depth);
         let b = self.operand(&ty, depth);
@@ -170,14 +170,11 @@ impl Body<'_> {
         let Some(a) = self.find(false, &comparable) else {
             return self.leaf(&Type::Bool);
         };
-        let op = *self.dice.pick(&["==", "!="]);
-        if a.ty == Type::Ip && self.rules.function && self.dice.one_in(3) {
+        let op = *self.rng.pick(&["==", "!="]);
+        if a.ty == Type::Ip && self.rules.function && self.rng.one_in(3) {
             return format!("{}.is_v4", a.path);
         }
-        match self
-            .find(false, &|ty| *ty == a.ty)
-            .filter(|_| self.dice.one_in(2))
-        {
+        match self.find(false, &|ty| *ty == a.ty).filter(|_| self.rng.one_in(2)) {
             Some(b) => format!("({} {op} {})", a.path, b.path),
             None => format!("({} {op} NONE)", a.path),
         }
@@ -186,14 +183,14 @@ impl Body<'_> {
     /// A right operand: of the type, or of one that becomes it by itself.
     fn operand(&mut self, ty: &Type, depth: u32) -> String {
         let narrower = match ty {
-            Type::Uint(bits) if self.dice.one_in(4) => {
-                Type::Uint(1 + self.dice.below(usize::from(*bits)) as u8)
+            Type::Uint(bits) if self.rng.one_in(4) => {
+                Type::Uint(1 + self.rng.below(usize::from(*bits)) as u8)
             }
-            Type::Int(bits) if self.dice.one_in(4) => {
-                Type::Int(2 + self.dice.below(usize::from(*bits) - 1) as u8)
+            Type::Int(bits) if self.rng.one_in(4) => {
+                Type::Int(2 + self.rng.below(usize::from(*bits) - 1) as u8)
             }
-            Type::Int(bits) if self.dice.one_in(6) => {
-                Type::Uint(1 + self.dice.below(usize::from(*bits) - 1) as u8)
+            Type::Int(bits) if self.rng.one_in(6) => {
+                Type::Uint(1 + self.rng.below(usize::from(*bits) - 1) as u8)
             }
             other => other.clone(),
         };
@@ -202,16 +199,16 @@ impl Body<'_> {
 
     fn unsigned(&mut self, bits: u8, depth: u32) -> String {
         let ty = Type::Uint(bits);
-        if bits == 64 && self.dice.one_in(2) {
+        if bits == 64 && self.rng.one_in(2) {
             return self.word(depth);
         }
-        match self.dice.below(12) {
+        match self.rng.below(12) {
             0 if bits > 1 => {
                 let circle = Type::Seq(bits);
                 format!("({} - {})", self.expr(&circle, depth), self.expr(&circle, depth))
             }
             1 => {
-                let of = if bits > 1 && self.dice.one_in(2) {
+                let of = if bits > 1 && self.rng.one_in(2) {
                     Type::Int(bits)
                 } else {
                     ty
@@ -237,12 +234,12 @@ impl Body<'_> {
 
     /// What signed and unsigned numbers have in common.
     fn integer(&mut self, ty: &Type, bits: u8, depth: u32) -> String {
-        match self.dice.below(14) {
+        match self.rng.below(14) {
             0 => format!("-({})", self.expr(ty, depth)),
             1 => format!("~({})", self.expr(ty, depth)),
             2 | 3 => self.shift(ty, bits, depth),
             4 => {
-                let name = *self.dice.pick(&["min", "max"]);
+                let name = *self.rng.pick(&["min", "max"]);
                 format!("{name}({}, {})", self.expr(ty, depth), self.operand(ty, depth))
             }
             5 => {
@@ -255,7 +252,7 @@ impl Body<'_> {
             }
             6 => format!("clz({})", self.expr(ty, depth)),
             7 => {
-                let from = Type::scalar(self.dice);
+                let from = Type::scalar(self.rng);
                 let from = if from == Type::Varint {
                     Type::Uint(64)
                 } else {
@@ -265,18 +262,18 @@ impl Body<'_> {
                 self.cast(&from, ty, &inner)
             }
             _ => {
-                let op = *self.dice.pick(ARITHMETIC);
+                let op = *self.rng.pick(ARITHMETIC);
                 format!("({} {op} {})", self.expr(ty, depth), self.operand(ty, depth))
             }
         }
     }
 
     fn shift(&mut self, ty: &Type, bits: u8, depth: u32) -> String {
-        let op = *self.dice.pick(&["<<", ">>"]);
-        let amount = match self.dice.below(4) {
-            0 => self.dice.below(usize::from(bits) + 3).to_string(),
+        let op = *self.rng.pick(&["<<", ">>"]);
+        let amount = match self.rng.below(4) {
+            0 => self.rng.below(usize::from(bits) + 3).to_string(),
             1 => {
-                let narrow = Type::integer(self.dice);
+                let narrow = Type::integer(self.rng);
                 self.expr(&narrow, depth)
             }
             _ => self.expr(&Type::Uint(8), 0),
@@ -287,12 +284,12 @@ impl Body<'_> {
     /// What gives a `uint64` alone.
     fn word(&mut self, depth: u32) -> String {
         let word = Type::Uint(64);
-        match self.dice.below(7) {
+        match self.rng.below(7) {
             0 => format!("sqrt({})", self.expr(&word, depth)),
             1 => format!("cbrt({})", self.expr(&word, depth)),
             2 => format!("varint_len({})", self.expr(&word, depth)),
             3 => {
-                let circle = Type::circular(self.dice);
+                let circle = Type::circular(self.rng);
                 format!(
                     "unwrap({}, {})",
                     self.expr(&circle, depth),
@@ -317,8 +314,8 @@ impl Body<'_> {
     pub(super) fn tuple(&mut self) -> String {
         let mut parts = Vec::new();
         let mut room: u32 = 39;
-        for _ in 0..=self.dice.below(3) {
-            let part = match self.dice.below(4) {
+        for _ in 0..=self.rng.below(3) {
+            let part = match self.rng.below(4) {
                 0 => self.find(false, &|t| *t == Type::Ip).map(|v| (v.path, 16)),
                 1 => self
                     .find(false, &|t| matches!(t, Type::Bytes(_)))
@@ -328,7 +325,7 @@ impl Body<'_> {
                     }),
                 2 if parts.is_empty() => self.find(false, &|t| *t == Type::Id).map(|v| (v.path, 39)),
                 _ => {
-                    let ty = Type::integer(self.dice);
+                    let ty = Type::integer(self.rng);
                     Some((self.expr(&ty, 1), 8))
                 }
             };
@@ -338,7 +335,7 @@ impl Body<'_> {
             }
         }
         if parts.is_empty() {
-            literal(self.dice, &Type::Uint(16))
+            literal(self.rng, &Type::Uint(16))
         } else {
             parts.join(", ")
         }
@@ -347,17 +344,17 @@ impl Body<'_> {
     fn circular(&mut self, bits: u8, depth: u32) -> String {
         let ty = Type::Seq(bits);
         let number = Type::Uint(bits);
-        match self.dice.below(7) {
+        match self.rng.below(7) {
             0 | 1 => format!("({} + {})", self.expr(&ty, depth), self.operand(&number, depth)),
             2 => format!("({} - {})", self.expr(&ty, depth), self.operand(&number, depth)),
             3 => format!("({} + {})", self.expr(&number, depth), self.expr(&ty, depth)),
             4 => {
-                let name = *self.dice.pick(&["min", "max"]);
+                let name = *self.rng.pick(&["min", "max"]);
                 format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
             }
             5 => self.query(&ty, depth).unwrap_or_else(|| self.leaf(&ty)),
             _ => {
-                let from = Type::integer(self.dice);
+                let from = Type::integer(self.rng);
                 let inner = self.expr(&from, depth);
                 self.cast(&from, &ty, &inner)
             }
@@ -366,14 +363,14 @@ impl Body<'_> {
 
     fn duration(&mut self, depth: u32) -> String {
         let ty = Type::Duration;
-        match self.dice.below(9) {
+        match self.rng.below(9) {
             0 => {
-                let op = *self.dice.pick(&["+", "-", "%"]);
+                let op = *self.rng.pick(&["+", "-", "%"]);
                 format!("({} {op} {})", self.expr(&ty, depth), self.expr(&ty, depth))
             }
             1 => {
-                let op = *self.dice.pick(&["*", "/"]);
-                let number = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
+                let op = *self.rng.pick(&["*", "/"]);
+                let number = Type::Uint(*self.rng.pick(&[8, 16, 32, 64]));
                 format!("({} {op} {})", self.expr(&ty, depth), self.expr(&number, depth))
             }
             2 => format!(
@@ -382,11 +379,11 @@ impl Body<'_> {
                 self.expr(&Type::Time, depth)
             ),
             3 => {
-                let name = *self.dice.pick(&["min", "max", "sat_sub", "abs_diff"]);
+                let name = *self.rng.pick(&["min", "max", "sat_sub", "abs_diff"]);
                 format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
             }
             4 => {
-                let name = *self.dice.pick(&["sat_sub", "abs_diff"]);
+                let name = *self.rng.pick(&["sat_sub", "abs_diff"]);
                 format!(
                     "{name}({}, {})",
                     self.expr(&Type::Time, depth),
@@ -402,7 +399,7 @@ impl Body<'_> {
                 }
             }
             6 => {
-                let op = *self.dice.pick(&["<<", ">>"]);
+                let op = *self.rng.pick(&["<<", ">>"]);
                 format!(
                     "({} {op} {})",
                     self.expr(&ty, depth),
@@ -410,7 +407,7 @@ impl Body<'_> {
                 )
             }
             _ => {
-                let word = Type::integer(self.dice);
+                let word = Type::integer(self.rng);
                 format!("duration_t({})", self.expr(&word, depth))
             }
         }
@@ -418,9 +415,9 @@ impl Body<'_> {
 
     fn time(&mut self, depth: u32) -> String {
         let ty = Type::Time;
-        match self.dice.below(5) {
+        match self.rng.below(5) {
             0 => {
-                let op = *self.dice.pick(&["+", "-"]);
+                let op = *self.rng.pick(&["+", "-"]);
                 format!(
                     "({} {op} {})",
                     self.expr(&ty, depth),
@@ -433,7 +430,7 @@ impl Body<'_> {
                 self.expr(&ty, depth)
             ),
             2 => {
-                let name = *self.dice.pick(&["min", "max"]);
+                let name = *self.rng.pick(&["min", "max"]);
                 format!("{name}({}, {})", self.expr(&ty, depth), self.expr(&ty, depth))
             }
             _ => format!("time_t({})", self.expr(&Type::Uint(64), depth)),
@@ -444,8 +441,8 @@ impl Body<'_> {
         let Some(Var { path, .. }) = self.find(false, &|t| *t == Type::Addr) else {
             return "NONE".to_owned();
         };
-        let offset = Type::Uint(*self.dice.pick(&[8, 16, 32, 64]));
-        match self.dice.below(4) {
+        let offset = Type::Uint(*self.rng.pick(&[8, 16, 32, 64]));
+        match self.rng.below(4) {
             0 => path,
             1 => format!("({} + {path})", self.expr(&offset, depth)),
             2 => format!("({} ? NONE : {path})", self.expr(&Type::Bool, depth)),
@@ -464,7 +461,7 @@ impl Body<'_> {
         let path = &container.path;
         Some(match (&container.ty, ty) {
             (Type::Window(_, elem), _)
-                if self.dice.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty =>
+                if self.rng.one_in(2) && !matches!(ty, Type::Bool) && **elem != *ty =>
             {
                 // Through a cast: few expressions want just this type.
                 let asked = self.window(path, elem, depth);
@@ -480,7 +477,7 @@ impl Body<'_> {
             }
             (Type::Sorted(row, _, by, key), _) => {
                 let fields = self.plan.records[*row].fields.clone();
-                match (ty, self.dice.below(3)) {
+                match (ty, self.rng.below(3)) {
                     (Type::Bool, 0) => format!("{path}.full"),
                     (Type::Bool, _) => {
                         let key = fields[*key].ty.clone();
@@ -488,7 +485,7 @@ impl Body<'_> {
                     }
                     (_, 0) => format!("{path}.len"),
                     (_, _) => {
-                        let many = 1 + self.dice.below(by.len());
+                        let many = 1 + self.rng.below(by.len());
                         // Evaluated once for each element: nothing with an effect.
                         let calls = std::mem::take(&mut self.calls_left);
                         let values: Vec<String> = by[..many]
@@ -500,12 +497,12 @@ impl Body<'_> {
                     }
                 }
             }
-            (Type::Options(list, _), Type::Bool) if !self.dice.one_in(4) => {
-                let member = *self.dice.pick(&self.plan.options[*list].members);
+            (Type::Options(list, _), Type::Bool) if !self.rng.one_in(4) => {
+                let member = *self.rng.pick(&self.plan.options[*list].members);
                 format!("{path}[{}].valid()", self.plan.records[member].name)
             }
             (_, Type::Bool) => format!("{path}.full"),
-            (_, _) if self.dice.one_in(2) => format!("len({path})"),
+            (_, _) if self.rng.one_in(2) => format!("len({path})"),
             (_, _) => format!("{path}.len"),
         })
     }
@@ -513,7 +510,7 @@ impl Body<'_> {
     /// A question to a window that gives a position.
     fn window(&mut self, path: &str, elem: &Type, depth: u32) -> String {
         let position = Type::Uint(32);
-        match self.dice.below(5) {
+        match self.rng.below(5) {
             0 => format!("{path}.head"),
             1 => format!("{path}.first_set({})", self.expr(elem, depth)),
             2 => format!("{path}.first_unset({})", self.expr(elem, depth)),
@@ -524,8 +521,8 @@ impl Body<'_> {
 
     /// A position: a small literal, or anything.
     fn index(&mut self, ty: &Type, depth: u32) -> String {
-        if self.dice.one_in(2) {
-            super::literal::index(self.dice, ty)
+        if self.rng.one_in(2) {
+            super::literal::index(self.rng, ty)
         } else {
             self.expr(ty, depth)
         }

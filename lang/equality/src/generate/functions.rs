@@ -5,32 +5,32 @@ use super::call::Helper;
 use super::plan::Plan;
 use super::scope::Var;
 use super::types::Type;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Helpers of three levels: those of the first call none.
-pub(super) fn helpers(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn helpers(plan: &mut Plan, rng: &mut Rng) {
     for (number, level) in [0, 0, 1, 1, 2].into_iter().enumerate() {
-        let pure_ = dice.one_in(2);
-        helper(plan, dice, number, level, pure_);
+        let pure_ = rng.one_in(2);
+        helper(plan, rng, number, level, pure_);
     }
 }
 
-fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bool) {
-    let params: Vec<Type> = (0..1 + dice.below(3))
-        .map(|_| match dice.below(5) {
+fn helper(plan: &mut Plan, rng: &mut Rng, number: usize, level: u32, pure_: bool) {
+    let params: Vec<Type> = (0..1 + rng.below(3))
+        .map(|_| match rng.below(5) {
             0 => Type::Ip,
             1 => Type::Id,
-            2 | 3 if !plan.locals.is_empty() => dice.pick(&plan.locals).clone(),
-            _ => Type::scalar(dice),
+            2 | 3 if !plan.locals.is_empty() => rng.pick(&plan.locals).clone(),
+            _ => Type::scalar(rng),
         })
         .map(|ty| if ty == Type::Varint { Type::Uint(64) } else { ty })
         .collect();
-    let result = match dice.below(6) {
+    let result = match rng.below(6) {
         0 => None,
-        1 => Some(dice.pick(&[Type::Ip, Type::Id]).clone()),
-        2 => Some(dice.pick(&plan.locals).clone()),
+        1 => Some(rng.pick(&[Type::Ip, Type::Id]).clone()),
+        2 => Some(rng.pick(&plan.locals).clone()),
         3 => Some(Type::Bool),
-        _ => Some(Type::scalar(dice))
+        _ => Some(Type::scalar(rng))
             .filter(|ty| *ty != Type::Varint)
             .or(Some(Type::Uint(32))),
     };
@@ -39,7 +39,7 @@ fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bo
     } else {
         result
     };
-    let light = level == 0 && (pure_ || dice.one_in(2));
+    let light = level == 0 && (pure_ || rng.one_in(2));
     let rules = Rules {
         function: true,
         no_effects: pure_,
@@ -56,7 +56,7 @@ fn helper(plan: &mut Plan, dice: &mut Dice, number: usize, level: u32, pure_: bo
         .enumerate()
         .map(|(i, ty)| format!("{} a{i}", plan.written(ty)))
         .collect();
-    let mut body = Body::new(plan, dice, rules);
+    let mut body = Body::new(plan, rng, rules);
     for (i, ty) in params.iter().enumerate() {
         body.know(Var::new(format!("a{i}"), ty.clone(), ty.is_scalar() || !pure_));
     }
@@ -97,9 +97,9 @@ enum Keyed {
 }
 
 /// Processors for every event, and the table that binds them.
-pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn chains(plan: &mut Plan, rng: &mut Rng) {
     let mut entries = Vec::new();
-    let shared = shared_tail(plan, dice);
+    let shared = shared_tail(plan, rng);
     for kind in ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT", "TIMER_EVENT"] {
         for event in plan.events(kind) {
             let mut names = Vec::new();
@@ -109,23 +109,23 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
                 guards = 2;
                 names.push(processor(
                     plan,
-                    dice,
+                    rng,
                     event,
                     Keyed::Found(plan.contexts[0]),
                     true,
                     false,
                 ));
-                names.push(processor(plan, dice, event, Keyed::Absent, true, false));
+                names.push(processor(plan, rng, event, Keyed::Absent, true, false));
             }
-            for keyed in wanted(plan, dice, kind) {
-                names.push(processor(plan, dice, event, keyed, false, false));
+            for keyed in wanted(plan, rng, kind) {
+                names.push(processor(plan, rng, event, keyed, false, false));
             }
-            if kind == "NET_EVENT" || (kind == "APP_EVENT" && dice.one_in(2)) {
-                names.push(processor(plan, dice, event, Keyed::Absent, false, true));
+            if kind == "NET_EVENT" || (kind == "APP_EVENT" && rng.one_in(2)) {
+                names.push(processor(plan, rng, event, Keyed::Absent, false, true));
             }
             plan.chains.push((event, names[guards..].to_vec()));
-            if dice.one_in(2) {
-                names.push(if dice.one_in(2) {
+            if rng.one_in(2) {
+                names.push(if rng.one_in(2) {
                     "tail".to_owned()
                 } else {
                     shared.clone()
@@ -145,28 +145,28 @@ pub(super) fn chains(plan: &mut Plan, dice: &mut Dice) {
 }
 
 /// Processors that are attached to chains, on either side of their own processors.
-pub(super) fn attached(plan: &mut Plan, dice: &mut Dice) {
-    for _ in 0..1 + dice.below(4) {
-        let (event, anchors) = dice.pick(&plan.chains).clone();
-        let keyed = match dice.below(4) {
+pub(super) fn attached(plan: &mut Plan, rng: &mut Rng) {
+    for _ in 0..1 + rng.below(4) {
+        let (event, anchors) = rng.pick(&plan.chains).clone();
+        let keyed = match rng.below(4) {
             0 => Keyed::Any,
             1 => Keyed::Absent,
-            _ => Keyed::Found(*dice.pick(&plan.contexts)),
+            _ => Keyed::Found(*rng.pick(&plan.contexts)),
         };
-        let name = processor(plan, dice, event, keyed, false, false);
-        let side = *dice.pick(&["before", "after"]);
-        let anchor = dice.pick(&anchors);
+        let name = processor(plan, rng, event, keyed, false, false);
+        let side = *rng.pick(&["before", "after"]);
+        let anchor = rng.pick(&anchors);
         plan.line(format!("attach {name} {side} {anchor};"));
     }
 }
 
-fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {
+fn wanted(plan: &Plan, rng: &mut Rng, kind: &str) -> Vec<Keyed> {
     match kind {
         "SYS_EVENT" => vec![Keyed::Any],
-        "TIMER_EVENT" => vec![Keyed::Found(*dice.pick(&plan.contexts))],
+        "TIMER_EVENT" => vec![Keyed::Found(*rng.pick(&plan.contexts))],
         _ => {
             let mut keyed: Vec<Keyed> = plan.contexts.iter().map(|c| Keyed::Found(*c)).collect();
-            if dice.one_in(3) {
+            if rng.one_in(3) {
                 keyed.push(Keyed::Any);
             }
             keyed
@@ -175,9 +175,9 @@ fn wanted(plan: &Plan, dice: &mut Dice, kind: &str) -> Vec<Keyed> {
 }
 
 /// A processor of any event, over the part that contexts share.
-fn shared_tail(plan: &mut Plan, dice: &mut Dice) -> String {
+fn shared_tail(plan: &mut Plan, rng: &mut Rng) -> String {
     let part = plan.parts[0];
-    let mut body = Body::new(plan, dice, processor_rules(false));
+    let mut body = Body::new(plan, rng, processor_rules(false));
     body.know_event("ev");
     body.know(Var::new("part0", Type::Record(part), true));
     body.statements(3, 1);
@@ -204,29 +204,22 @@ fn processor_rules(guard: bool) -> Rules {
 }
 
 /// A processor: a guard, which may refuse; one that makes a context; or any other.
-fn processor(
-    plan: &mut Plan,
-    dice: &mut Dice,
-    event: usize,
-    keyed: Keyed,
-    guard: bool,
-    makes: bool,
-) -> String {
+fn processor(plan: &mut Plan, rng: &mut Rng, event: usize, keyed: Keyed, guard: bool, makes: bool) -> String {
     let name = format!(
         "proc{}",
         plan.text.matches("\nvoid proc").count() + plan.text.matches("> proc").count()
     );
-    let listed = !guard && dice.one_in(5);
+    let listed = !guard && rng.one_in(5);
     let rules = Rules {
         listed,
         ..processor_rules(guard)
     };
     let mut params = vec![format!("{} ev", plan.records[event].name)];
     let (contexts, scratch) = (plan.globals.clone(), plan.scratch);
-    let with_global = !contexts.is_empty() && dice.one_in(2);
-    let with_scratch = dice.one_in(2);
-    let fresh = *dice.pick(&plan.contexts);
-    let mut body = Body::new(plan, dice, rules);
+    let with_global = !contexts.is_empty() && rng.one_in(2);
+    let with_scratch = rng.one_in(2);
+    let fresh = *rng.pick(&plan.contexts);
+    let mut body = Body::new(plan, rng, rules);
     body.know(Var::new("ev", Type::Record(event), true));
     body.know_event("ev");
     match keyed {
@@ -252,7 +245,7 @@ fn processor(
         make_context(&mut body, fresh);
     }
     body.statements(if guard { 1 } else { 6 }, 2);
-    if guard && body.dice.one_in(2) {
+    if guard && body.rng.one_in(2) {
         let (rare, code) = (body.expr(&Type::Uint(8), 2), body.expr(&Type::Uint(32), 2));
         body.line(format!("if (({rare} & uint8(7)) == uint8(0)) refuse({code});"));
     }
@@ -273,10 +266,10 @@ fn make_context(body: &mut Body<'_>, record: usize) {
         .map_or("}", |(_, fields)| fields)
         .to_owned();
     let name = body.plan.records[record].name.clone();
-    if body.dice.one_in(3) {
+    if body.rng.one_in(3) {
         body.statements(1, 0);
     }
-    if body.dice.one_in(3) {
+    if body.rng.one_in(3) {
         let condition = body.expr(&Type::Bool, 2);
         body.line(format!(
             "if ({condition}) return{};",

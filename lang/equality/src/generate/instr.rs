@@ -9,7 +9,7 @@ const NOTICES: &[&str] = &["CONNECTED", "EOF", "CLOSED"];
 impl Body<'_> {
     /// Issues one.
     pub(super) fn instruction(&mut self) {
-        if self.dice.one_in(3) {
+        if self.rng.one_in(3) {
             return self.packet();
         }
         let Some(text) = self.instruction_text() else {
@@ -22,7 +22,7 @@ impl Body<'_> {
         if !self.rules.listed {
             return self.line(format!("emit {text};"));
         }
-        if self.dice.one_in(2) || text.contains("->") {
+        if self.rng.one_in(2) || text.contains("->") {
             return self.line(format!("out.add({text});"));
         }
         let name = self.fresh_name("n");
@@ -35,10 +35,10 @@ impl Body<'_> {
     fn instruction_text(&mut self) -> Option<String> {
         let word = Type::Uint(64);
         let id = |body: &mut Self| body.find(false, &|ty| *ty == Type::Id).map(|v| v.path);
-        Some(match self.dice.below(23) {
+        Some(match self.rng.below(23) {
             0 => {
                 let (size, uid) = (self.size(), id(self)?);
-                if self.dice.one_in(2) {
+                if self.rng.one_in(2) {
                     format!("new_tx_ordered_data({size}, {uid})")
                 } else {
                     format!(
@@ -48,7 +48,7 @@ impl Body<'_> {
                 }
             }
             1 => {
-                let name = *self.dice.pick(&["add_tx_data", "add_tx_data_seg"]);
+                let name = *self.rng.pick(&["add_tx_data", "add_tx_data_seg"]);
                 format!(
                     "{name}({}, {}, {})",
                     self.expr(&Type::Addr, 1),
@@ -59,7 +59,7 @@ impl Body<'_> {
             2 => format!("tx_flush_and_notify({}, {})", id(self)?, self.expr(&word, 2)),
             3 => {
                 let (size, uid) = (self.size(), id(self)?);
-                match self.dice.below(3) {
+                match self.rng.below(3) {
                     0 => format!("new_rx_ordered_data({size}, {uid})"),
                     _ => format!(
                         "new_rx_ordered_data({size}, {uid}, {}, {})",
@@ -69,7 +69,7 @@ impl Body<'_> {
                 }
             }
             4 => {
-                let name = *self.dice.pick(&["add_rx_data_seg", "add_data_seg"]);
+                let name = *self.rng.pick(&["add_rx_data_seg", "add_data_seg"]);
                 let (addr, len) = (self.expr(&Type::Addr, 1), self.expr(&word, 1));
                 format!("{name}({addr}, {len}, {}, {})", id(self)?, self.expr(&word, 1))
             }
@@ -79,17 +79,17 @@ impl Body<'_> {
             }
             6..=8 => {
                 let timer = self.timer()?;
-                let name = *self.dice.pick(&["timer_start", "timer_restart"]);
+                let name = *self.rng.pick(&["timer_start", "timer_restart"]);
                 format!("{name}({timer}, {})", self.expr(&Type::Duration, 2))
             }
             9 => format!("timer_stop({})", self.timer()?),
-            10 if self.dice.one_in(3) => "del_ctx()".to_owned(),
+            10 if self.rng.one_in(3) => "del_ctx()".to_owned(),
             11 => format!("add_id({})", id(self)?),
             12 => format!("drop_id({})", id(self)?),
             13 | 14 => {
                 let event = self.pick_record(&|kind| kind == Kind::Event("EVENT"))?;
                 let literal = self.record_literal(event);
-                match id(self).filter(|_| self.dice.one_in(2)) {
+                match id(self).filter(|_| self.rng.one_in(2)) {
                     Some(target) => format!("raise({literal}, {target})"),
                     None => format!("raise({literal})"),
                 }
@@ -99,14 +99,14 @@ impl Body<'_> {
                 format!("signal({})", self.record_literal(signal))
             }
             22 => {
-                let name = *self.dice.pick(&["del_tx_ordered_data", "del_rx_ordered_data"]);
+                let name = *self.rng.pick(&["del_tx_ordered_data", "del_rx_ordered_data"]);
                 format!("{name}({})", id(self)?)
             }
             16 => format!("set_queue_rate({}, {})", self.queue(), self.expr(&word, 1)),
             17 => format!("set_queue_prio({}, {})", self.queue(), self.expr(&word, 1)),
             18 => format!("queue_reset({})", self.queue()),
             19 => {
-                let ext = self.dice.pick(&self.plan.externs).clone();
+                let ext = self.rng.pick(&self.plan.externs).clone();
                 let args: Vec<String> = ext.params.iter().map(|ty| self.expr(ty, 2)).collect();
                 let answer = if self.rules.listed {
                     String::new()
@@ -120,7 +120,7 @@ impl Body<'_> {
     }
 
     fn notice(&mut self) -> Option<String> {
-        Some(match self.dice.below(6) {
+        Some(match self.rng.below(6) {
             0 => {
                 let id = self.find(false, &|ty| *ty == Type::Id)?;
                 format!("notify(ACCEPTED, {})", id.path)
@@ -128,12 +128,12 @@ impl Body<'_> {
             1 => format!("notify(FAILED, {})", self.expr(&Type::Uint(32), 2)),
             2 => "notify(FAILED, ETIMEDOUT)".to_owned(),
             3 | 4 => format!("notify({})", self.record_literal(self.plan.notice)),
-            _ => format!("notify({})", self.dice.pick(NOTICES)),
+            _ => format!("notify({})", self.rng.pick(NOTICES)),
         })
     }
 
     fn size(&mut self) -> String {
-        if self.dice.one_in(2) {
+        if self.rng.one_in(2) {
             "INF".to_owned()
         } else {
             self.expr(&Type::Uint(64), 1)
@@ -141,17 +141,17 @@ impl Body<'_> {
     }
 
     fn timer(&mut self) -> Option<String> {
-        (!self.timers.is_empty()).then(|| self.dice.pick(&self.timers).clone())
+        (!self.timers.is_empty()).then(|| self.rng.pick(&self.timers).clone())
     }
 
     fn queue(&mut self) -> String {
-        format!("nic.{}", self.dice.pick(&self.plan.queues))
+        format!("nic.{}", self.rng.pick(&self.plan.queues))
     }
 
     fn pick_record(&mut self, suits: &dyn Fn(Kind) -> bool) -> Option<usize> {
         let all = self.plan.records.iter().enumerate();
         let found: Vec<usize> = all.filter(|(_, r)| suits(r.kind)).map(|(i, _)| i).collect();
-        (!found.is_empty()).then(|| *self.dice.pick(&found))
+        (!found.is_empty()).then(|| *self.rng.pick(&found))
     }
 
     /// A header, filled, and the instruction to send it.
@@ -162,7 +162,7 @@ impl Body<'_> {
         if sendable.is_empty() {
             return;
         }
-        let blueprint = self.plan.blueprints[*self.dice.pick(&sendable)].clone();
+        let blueprint = self.plan.blueprints[*self.rng.pick(&sendable)].clone();
         let (net, header) = (self.fresh_name("ip"), self.fresh_name("b"));
         let name = &self.plan.records[blueprint.record].name;
         self.line(format!("IPheader {net};"));
@@ -181,10 +181,10 @@ impl Body<'_> {
         let rules = self.rules_of(&blueprint);
         let mut text = format!("pkt_gen({net}, {header}");
         rules.iter().for_each(|rule| text += &format!(", {rule}"));
-        if self.dice.one_in(2) {
+        if self.rng.one_in(2) {
             text += &format!(", queue {}", self.queue());
         }
-        if self.dice.one_in(2) {
+        if self.rng.one_in(2) {
             text += &format!(", rank uint64({})", self.expr(&Type::Uint(64), 1));
         }
         text.push(')');
@@ -194,7 +194,7 @@ impl Body<'_> {
     /// Sets one field of a header, adds an option, or gives it its payload.
     fn fill_header(&mut self, header: &str, record: usize) {
         let fields = self.plan.records[record].fields.clone();
-        let field = self.dice.pick(&fields).clone();
+        let field = self.rng.pick(&fields).clone();
         let path = format!("{header}.{}", field.name);
         match &field.ty {
             ty if ty.is_scalar() && *ty != Type::Addr => {
@@ -202,14 +202,14 @@ impl Body<'_> {
                 self.line(format!("{path} = {value};"));
             }
             Type::Options(list, _) => {
-                let member = *self.dice.pick(&self.plan.options[*list].members);
+                let member = *self.rng.pick(&self.plan.options[*list].members);
                 let literal = self.record_literal(member);
                 self.line(format!("{path}.add({literal});"));
             }
             Type::Data => {
                 if let Some(uid) = self.find(false, &|ty| *ty == Type::Id) {
                     let off = self.expr(&Type::Uint(64), 1);
-                    let (len, size) = (self.dice.below(5000), self.dice.below(1500));
+                    let (len, size) = (self.rng.below(5000), self.rng.below(1500));
                     self.line(format!("{path} = data({}, {off}, {len}, {size});", uid.path));
                 }
             }
@@ -227,12 +227,12 @@ impl Body<'_> {
         let mut room = 4;
         let mut chosen = Vec::new();
         for rule in &blueprint.rules {
-            if rule.args > room || self.dice.one_in(3) {
+            if rule.args > room || self.rng.one_in(3) {
                 continue;
             }
             room -= rule.args;
             let args: Vec<String> = (0..rule.args).map(|_| self.expr(&rule.ty, 1)).collect();
-            chosen.push(if args.is_empty() && self.dice.one_in(2) {
+            chosen.push(if args.is_empty() && self.rng.one_in(2) {
                 rule.name.clone()
             } else {
                 format!("{}({})", rule.name, args.join(", "))

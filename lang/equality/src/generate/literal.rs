@@ -1,23 +1,23 @@
 //! Numbers as they are written: always with their type, so that no operand widens by surprise.
 
 use super::types::Type;
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A literal of a scalar type.
-pub(super) fn literal(dice: &mut Dice, ty: &Type) -> String {
+pub(super) fn literal(rng: &mut Rng, ty: &Type) -> String {
     match ty {
-        Type::Bool => ["true", "false"][dice.below(2)].to_owned(),
-        Type::Uint(bits) => format!("uint{bits}({})", unsigned(dice, *bits)),
-        Type::Int(bits) => format!("int{bits}({})", signed(dice, *bits)),
-        Type::Seq(bits) => format!("seq<{bits}>({})", dice.edge(*bits)),
-        Type::Duration => match dice.below(3) {
-            0 => format!("{}ms", dice.below(5000)),
-            1 => format!("{}ns", dice.below(3)),
-            _ => format!("duration_t({})", dice.edge(64)),
+        Type::Bool => ["true", "false"][rng.below(2)].to_owned(),
+        Type::Uint(bits) => format!("uint{bits}({})", unsigned(rng, *bits)),
+        Type::Int(bits) => format!("int{bits}({})", signed(rng, *bits)),
+        Type::Seq(bits) => format!("seq<{bits}>({})", rng.edge(*bits)),
+        Type::Duration => match rng.below(3) {
+            0 => format!("{}ms", rng.below(5000)),
+            1 => format!("{}ns", rng.below(3)),
+            _ => format!("duration_t({})", rng.edge(64)),
         },
-        Type::Time => format!("time_t({})", dice.edge(64)),
-        Type::Varint => format!("uint64({})", dice.edge(62)),
-        Type::Enum => (*dice.pick(&["RED", "GREEN", "kinds::BLUE", "kinds(7)"])).to_owned(),
+        Type::Time => format!("time_t({})", rng.edge(64)),
+        Type::Varint => format!("uint64({})", rng.edge(62)),
+        Type::Enum => (*rng.pick(&["RED", "GREEN", "kinds::BLUE", "kinds(7)"])).to_owned(),
         Type::Addr => "NONE".to_owned(),
         Type::Ip
         | Type::Id
@@ -31,27 +31,27 @@ pub(super) fn literal(dice: &mut Dice, ty: &Type) -> String {
     }
 }
 
-fn unsigned(dice: &mut Dice, bits: u8) -> String {
-    let value = dice.edge(bits);
-    if dice.one_in(6) {
+fn unsigned(rng: &mut Rng, bits: u8) -> String {
+    let value = rng.edge(bits);
+    if rng.one_in(6) {
         format!("{value:#x}")
     } else {
         value.to_string()
     }
 }
 
-fn signed(dice: &mut Dice, bits: u8) -> String {
+fn signed(rng: &mut Rng, bits: u8) -> String {
     let spare = 64 - u32::from(bits);
-    let value = (dice.edge(bits) << spare) as i64 >> spare;
+    let value = (rng.edge(bits) << spare) as i64 >> spare;
     value.to_string()
 }
 
 /// What stands between the brackets of a list: mostly a position that can be there.
-pub(super) fn index(dice: &mut Dice, ty: &Type) -> String {
+pub(super) fn index(rng: &mut Rng, ty: &Type) -> String {
     match ty {
         Type::Uint(bits) => {
-            let small = dice.below(5) as u64 & (u64::MAX >> (64 - u32::from(*bits)));
-            let value = if dice.one_in(6) { dice.edge(*bits) } else { small };
+            let small = rng.below(5) as u64 & (u64::MAX >> (64 - u32::from(*bits)));
+            let value = if rng.one_in(6) { rng.edge(*bits) } else { small };
             format!("uint{bits}({value})")
         }
         Type::Int(_)
@@ -70,7 +70,7 @@ pub(super) fn index(dice: &mut Dice, ty: &Type) -> String {
         | Type::List(..)
         | Type::Sorted(..)
         | Type::Window(..)
-        | Type::Options(..) => literal(dice, ty),
+        | Type::Options(..) => literal(rng, ty),
     }
 }
 

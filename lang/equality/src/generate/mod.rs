@@ -17,7 +17,7 @@ mod stmt;
 mod types;
 mod wire;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use plan::Plan;
 
 /// The program of this seed.
@@ -31,21 +31,21 @@ pub fn program(seed: u64) -> String {
 pub fn attachment(seed: u64) -> String {
     let mut plan = planned(seed);
     let start = plan.text.len();
-    functions::attached(&mut plan, &mut Dice::new(seed, "attachment"));
+    functions::attached(&mut plan, &mut Rng::new(seed, "attachment"));
     plan.text.split_off(start)
 }
 
 fn planned(seed: u64) -> Plan {
-    let mut dice = Dice::new(seed, "program");
+    let mut rng = Rng::new(seed, "program");
     let mut plan = Plan::new();
     plan.line(format!("// seed {seed}"));
-    records::constants(&mut plan, &mut dice);
-    records::structures(&mut plan, &mut dice);
-    records::events(&mut plan, &mut dice);
-    records::contexts(&mut plan, &mut dice);
-    wire::headers(&mut plan, &mut dice);
-    functions::helpers(&mut plan, &mut dice);
-    functions::chains(&mut plan, &mut dice);
-    parsers::parsers(&mut plan, &mut dice);
+    records::constants(&mut plan, &mut rng);
+    records::structures(&mut plan, &mut rng);
+    records::events(&mut plan, &mut rng);
+    records::contexts(&mut plan, &mut rng);
+    wire::headers(&mut plan, &mut rng);
+    functions::helpers(&mut plan, &mut rng);
+    functions::chains(&mut plan, &mut rng);
+    parsers::parsers(&mut plan, &mut rng);
     plan
 }

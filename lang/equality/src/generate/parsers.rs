@@ -4,7 +4,7 @@ use super::body::{Body, Rules};
 use super::plan::Plan;
 use super::scope::Var;
 use super::types::{ICMP, NET, OP, Type};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 fn rules() -> Rules {
     Rules {
@@ -16,7 +16,7 @@ fn rules() -> Rules {
 }
 
 /// A parser for each source, and `deploy`.
-pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn parsers(plan: &mut Plan, rng: &mut Rng) {
     let mut registered = Vec::new();
     let net = plan.events("NET_EVENT");
     let blueprints: Vec<usize> = plan.blueprints.iter().map(|b| b.record).collect();
@@ -25,22 +25,22 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
         .enumerate()
     {
         let mut taken = vec![blueprints[i % blueprints.len()]];
-        if dice.one_in(3) {
-            taken.push(*dice.pick(&blueprints));
+        if rng.one_in(3) {
+            taken.push(*rng.pick(&blueprints));
         }
         let name = packet_parser(
             plan,
-            dice,
+            rng,
             i,
             &taken,
-            *dice.clone().pick(&net),
+            *rng.clone().pick(&net),
             source == "icmp_error",
         );
         registered.push((name, source));
     }
     let app = plan.events("APP_EVENT");
     for (i, source) in ["connect", "send"].into_iter().enumerate() {
-        let name = shim(plan, dice, i, app[i % app.len()]);
+        let name = shim(plan, rng, i, app[i % app.len()]);
         registered.push((name, source));
     }
     for event in plan.events("SYS_EVENT") {
@@ -61,13 +61,13 @@ pub(super) fn parsers(plan: &mut Plan, dice: &mut Dice) {
 
 fn packet_parser(
     plan: &mut Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     number: usize,
     headers: &[usize],
     event: usize,
     icmp: bool,
 ) -> String {
-    let mut body = Body::new(plan, dice, rules());
+    let mut body = Body::new(plan, rng, rules());
     body.know(Var::new("i", Type::Record(NET), false));
     body.know(Var::new("p.len", Type::Uint(32), false));
     if icmp {
@@ -78,7 +78,7 @@ fn packet_parser(
         let name = format!("h{i}");
         let written = body.plan.records[*header].name.clone();
         body.line(format!("{written} {name};"));
-        match body.dice.below(4) {
+        match body.rng.below(4) {
             0 => body.line(format!("if (!p.extract({name})) return out;")),
             1 => {
                 body.line(format!("bool ok{i} = p.extract({name});"));
@@ -89,9 +89,9 @@ fn packet_parser(
         body.know(Var::new(name, Type::Record(*header), true));
     }
     body.statements(2, 1);
-    for e in 0..1 + body.dice.below(2) {
+    for e in 0..1 + body.rng.below(2) {
         make_event(&mut body, &format!("e{e}"), event);
-        if body.dice.one_in(4) {
+        if body.rng.one_in(4) {
             let condition = body.expr(&Type::Bool, 2);
             body.line(format!("if ({condition}) return out;"));
         }
@@ -112,7 +112,7 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
     let written = body.plan.records[event].name.clone();
     body.line(format!("{written} {name};"));
     for field in body.plan.records[event].fields.clone() {
-        if body.dice.one_in(4) {
+        if body.rng.one_in(4) {
             continue;
         }
         let value = if field.ty.is_scalar() {
@@ -125,7 +125,7 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
         }
     }
     let mut ids = Vec::new();
-    for i in 0..body.dice.below(4) {
+    for i in 0..body.rng.below(4) {
         let id = format!("{name}id{i}");
         let tuple = body.tuple();
         body.line(format!("flow_id {id}({tuple});"));
@@ -138,9 +138,9 @@ fn make_event(body: &mut Body<'_>, name: &str, event: usize) {
     body.know(Var::new(name, Type::Record(event), true));
 }
 
-fn shim(plan: &mut Plan, dice: &mut Dice, number: usize, event: usize) -> String {
+fn shim(plan: &mut Plan, rng: &mut Rng, number: usize, event: usize) -> String {
     let written = plan.records[event].name.clone();
-    let mut body = Body::new(plan, dice, rules());
+    let mut body = Body::new(plan, rng, rules());
     body.know(Var::new("op", Type::Record(OP), false));
     body.statements(1, 1);
     make_event(&mut body, "e", event);

@@ -5,104 +5,88 @@ use super::literal::literal;
 use super::plan::{Extern, Plan};
 use super::scope::Var;
 use super::types::{Field, Kind, Record, Type};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Constants, params and an enum.
-pub(super) fn constants(plan: &mut Plan, dice: &mut Dice) {
-    for i in 0..dice.below(3) {
-        let ty = Type::integer(dice);
+pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
+    for i in 0..rng.below(3) {
+        let ty = Type::integer(rng);
         plan.line(format!(
             "const {} C{i} = {};",
             plan.written(&ty),
-            literal(dice, &ty)
+            literal(rng, &ty)
         ));
         plan.constants.push((format!("C{i}"), ty));
     }
-    for i in 0..1 + dice.below(3) {
-        let ty = match dice.below(5) {
+    for i in 0..1 + rng.below(3) {
+        let ty = match rng.below(5) {
             0 => Type::Duration,
             1 => Type::Bool,
-            _ => Type::integer(dice),
+            _ => Type::integer(rng),
         };
         plan.line(format!(
             "param {} P{i} = {};",
             plan.written(&ty),
-            literal(dice, &ty)
+            literal(rng, &ty)
         ));
         plan.constants.push((format!("P{i}"), ty));
     }
-    let bits = *dice.pick(&[3u8, 8, 16, 32]);
+    let bits = *rng.pick(&[3u8, 8, 16, 32]);
     plan.enum_bits = bits;
     plan.line(format!(
         "enum kinds : uint{bits} {{ RED, GREEN = {}, BLUE }}",
-        2 + dice.below(5)
+        2 + rng.below(5)
     ));
-    plan.line(format!("param kinds PK = {};", literal(dice, &Type::Enum)));
+    plan.line(format!("param kinds PK = {};", literal(rng, &Type::Enum)));
     for name in ["RED", "GREEN", "kinds::BLUE", "PK"] {
         plan.constants.push((name.to_owned(), Type::Enum));
     }
 }
 
 /// Structures: rows of numbers for lists, and structures of everything.
-pub(super) fn structures(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     for i in 0..2 {
-        let fields = (0..2 + dice.below(3)).map(|f| {
-            let ty = if dice.one_in(3) {
-                Type::circular(dice)
+        let fields = (0..2 + rng.below(3)).map(|f| {
+            let ty = if rng.one_in(3) {
+                Type::circular(rng)
             } else {
-                Type::integer(dice)
+                Type::integer(rng)
             };
             Field::new(format!("r{f}"), ty)
         });
         let fields = fields.collect();
-        declare(plan, dice, &format!("row{i}"), Kind::Struct, fields, "struct", 5);
+        declare(plan, rng, &format!("row{i}"), Kind::Struct, fields, "struct", 5);
     }
     let rows: Vec<usize> = (plan.records.len() - 2..plan.records.len()).collect();
-    for i in 0..1 + dice.below(3) {
-        let count = 3 + dice.below(5);
-        let fields = fields(plan, dice, "s", &rows, count, 2);
-        declare(
-            plan,
-            dice,
-            &format!("thing{i}"),
-            Kind::Struct,
-            fields,
-            "struct",
-            4,
-        );
+    for i in 0..1 + rng.below(3) {
+        let count = 3 + rng.below(5);
+        let fields = fields(plan, rng, "s", &rows, count, 2);
+        declare(plan, rng, &format!("thing{i}"), Kind::Struct, fields, "struct", 4);
     }
     let structs: Vec<usize> = (rows[0]..plan.records.len()).collect();
-    plan.parts = vec![*dice.pick(&structs)];
+    plan.parts = vec![*rng.pick(&structs)];
     for record in &structs {
         plan.locals.push(Type::Record(*record));
     }
     for _ in 0..3 {
-        let ty = container(plan, dice, &rows);
+        let ty = container(plan, rng, &rows);
         plan.locals.push(ty);
     }
-    plan.locals.push(Type::Bytes(1 + dice.below(20) as u32));
-    let notice = (0..1 + dice.below(4))
-        .map(|f| Field::new(format!("w{f}"), Type::scalar(dice)))
+    plan.locals.push(Type::Bytes(1 + rng.below(20) as u32));
+    let notice = (0..1 + rng.below(4))
+        .map(|f| Field::new(format!("w{f}"), Type::scalar(rng)))
         .collect();
-    plan.notice = declare(plan, dice, "told", Kind::Struct, notice, "struct", 6);
-    for i in 0..1 + dice.below(2) {
-        let fields = fields(plan, dice, "x", &rows, 2, 0);
-        declare(
-            plan,
-            dice,
-            &format!("heard{i}"),
-            Kind::Signal,
-            fields,
-            "signal",
-            5,
-        );
+    plan.notice = declare(plan, rng, "told", Kind::Struct, notice, "struct", 6);
+    for i in 0..1 + rng.below(2) {
+        let fields = fields(plan, rng, "x", &rows, 2, 0);
+        declare(plan, rng, &format!("heard{i}"), Kind::Signal, fields, "signal", 5);
     }
 }
 
 /// Fields of all types that memory has; `containers` of them at most are lists and the like.
 fn fields(
     plan: &Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     prefix: &str,
     structs: &[usize],
     count: usize,
@@ -110,16 +94,16 @@ fn fields(
 ) -> Vec<Field> {
     let mut left = containers;
     let mut field = |f: usize| {
-        let ty = match dice.below(12) {
+        let ty = match rng.below(12) {
             0 => Type::Ip,
             1 => Type::Id,
-            2 => Type::Bytes(1 + dice.below(20) as u32),
-            3 => Type::Record(*dice.pick(structs)),
+            2 => Type::Bytes(1 + rng.below(20) as u32),
+            3 => Type::Record(*rng.pick(structs)),
             4..=6 if left > 0 => {
                 left -= 1;
-                container(plan, dice, structs)
+                container(plan, rng, structs)
             }
-            _ => Type::scalar(dice),
+            _ => Type::scalar(rng),
         };
         Field::new(format!("{prefix}{f}"), ty)
     };
@@ -127,15 +111,15 @@ fn fields(
 }
 
 /// A list, a sorted list or a window, small enough to be full often.
-fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
-    let cap = 1 + dice.below(4) as u32;
-    match dice.below(4) {
-        0 => Type::List(Box::new(Type::scalar(dice)), cap),
+fn container(plan: &Plan, rng: &mut Rng, structs: &[usize]) -> Type {
+    let cap = 1 + rng.below(4) as u32;
+    match rng.below(4) {
+        0 => Type::List(Box::new(Type::scalar(rng)), cap),
         1 => {
-            let elem = match dice.below(4) {
+            let elem = match rng.below(4) {
                 0 => Type::Ip,
                 1 => Type::Id,
-                _ => Type::Record(*dice.pick(structs)),
+                _ => Type::Record(*rng.pick(structs)),
             };
             Type::List(Box::new(elem), cap)
         }
@@ -145,19 +129,19 @@ fn container(plan: &Plan, dice: &mut Dice, structs: &[usize]) -> Type {
                 .copied()
                 .filter(|r| plan.records[*r].name.starts_with("row"))
                 .collect();
-            let row = *dice.pick(&rows);
+            let row = *rng.pick(&rows);
             let count = plan.records[row].fields.len();
-            let by = (0..count - 1).take(1 + dice.below(2)).collect();
+            let by = (0..count - 1).take(1 + rng.below(2)).collect();
             Type::Sorted(row, cap + 1, by, count - 1)
         }
-        _ => Type::Window(cap, Box::new(Type::position(dice))),
+        _ => Type::Window(cap, Box::new(Type::position(rng))),
     }
 }
 
 /// Writes a record; one scalar field in `initial` has an initial value.
 fn declare(
     plan: &mut Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     name: &str,
     kind: Kind,
     fields: Vec<Field>,
@@ -166,8 +150,8 @@ fn declare(
 ) -> usize {
     let mut text = format!("{word} {name} {{\n");
     for field in &fields {
-        let value = if field.ty.is_scalar() && field.ty != Type::Addr && dice.one_in(initial) {
-            format!(" = {}", literal(dice, &field.ty))
+        let value = if field.ty.is_scalar() && field.ty != Type::Addr && rng.one_in(initial) {
+            format!(" = {}", literal(rng, &field.ty))
         } else {
             String::new()
         };
@@ -191,18 +175,18 @@ fn small_structures(plan: &Plan) -> Vec<usize> {
 }
 
 /// Events of every kind, and the externs that some of them answer.
-pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn events(plan: &mut Plan, rng: &mut Rng) {
     let structs = small_structures(plan);
     let kinds = ["APP_EVENT", "NET_EVENT", "SYS_EVENT", "EVENT"];
     for (i, kind) in kinds.into_iter().enumerate() {
-        let count = 3 + dice.below(4);
-        let mut fields = fields(plan, dice, "f", &structs, count, 1);
+        let count = 3 + rng.below(4);
+        let mut fields = fields(plan, rng, "f", &structs, count, 1);
         if kind != "SYS_EVENT" {
             fields.push(Field::new("addr", Type::Addr));
         }
         declare(
             plan,
-            dice,
+            rng,
             &format!("ev{i}"),
             Kind::Event(kind),
             fields,
@@ -222,7 +206,7 @@ pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
             timers: Vec::new(),
         });
     }
-    let params: Vec<Type> = (0..1 + dice.below(3)).map(|_| Type::scalar(dice)).collect();
+    let params: Vec<Type> = (0..1 + rng.below(3)).map(|_| Type::scalar(rng)).collect();
     let written: Vec<String> = params
         .iter()
         .enumerate()
@@ -237,19 +221,19 @@ pub(super) fn events(plan: &mut Plan, dice: &mut Dice) {
 }
 
 /// Two keyed contexts, a global one, and the scratchpad.
-pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
+pub(super) fn contexts(plan: &mut Plan, rng: &mut Rng) {
     let parts = plan.parts.clone();
     let rows = small_structures(plan);
     for i in 0..3 {
         let global = i == 2;
-        let count = 5 + dice.below(5);
-        let mut declared = fields(plan, dice, "c", &rows, count, 4);
-        let timers = if global { 0 } else { 1 + dice.below(2) };
+        let count = 5 + rng.below(5);
+        let mut declared = fields(plan, rng, "c", &rows, count, 4);
+        let timers = if global { 0 } else { 1 + rng.below(2) };
         let timers: Vec<String> = (0..timers).map(|t| format!("t{t}")).collect();
         let mut text = format!("context ctx{i} {{\n");
         for (at, field) in declared.iter().enumerate() {
-            let initial = initial_value(plan, dice, &declared[..at], &field.ty, global);
-            let access = match (&field.ty, dice.below(8)) {
+            let initial = initial_value(plan, rng, &declared[..at], &field.ty, global);
+            let access = match (&field.ty, rng.below(8)) {
                 (Type::Uint(_), 0) => "modifiable(0, 1) ",
                 (ty, 1) if ty.is_scalar() => "observable ",
                 _ => "",
@@ -267,8 +251,8 @@ pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
         for (t, timer) in timers.iter().enumerate() {
             text += &format!("    timer_t {timer} -> late{t};\n");
         }
-        if dice.one_in(3) {
-            text += &format!("    invariant {};\n", invariant(plan, dice, &declared));
+        if rng.one_in(3) {
+            text += &format!("    invariant {};\n", invariant(plan, rng, &declared));
         }
         plan.line(format!("{text}}}"));
         let record = plan.add(Record {
@@ -283,7 +267,7 @@ pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
             plan.contexts.push(record)
         }
     }
-    let mut declared = fields(plan, dice, "p", &rows, 3, 2);
+    let mut declared = fields(plan, rng, "p", &rows, 3, 2);
     let lines: Vec<String> = declared
         .iter()
         .map(|f| format!("    {} {};\n", plan.written(&f.ty), f.name))
@@ -303,14 +287,14 @@ pub(super) fn contexts(plan: &mut Plan, dice: &mut Dice) {
 }
 
 /// Nothing, a constant, or for keyed contexts an expression over earlier fields and params.
-fn initial_value(plan: &Plan, dice: &mut Dice, earlier: &[Field], ty: &Type, global: bool) -> String {
-    if !ty.is_scalar() || !dice.one_in(3) {
+fn initial_value(plan: &Plan, rng: &mut Rng, earlier: &[Field], ty: &Type, global: bool) -> String {
+    if !ty.is_scalar() || !rng.one_in(3) {
         return String::new();
     }
-    if global || dice.one_in(2) || *ty == Type::Varint {
-        return format!(" = {}", literal(dice, ty));
+    if global || rng.one_in(2) || *ty == Type::Varint {
+        return format!(" = {}", literal(rng, ty));
     }
-    let mut body = Body::new(plan, dice, Rules::default());
+    let mut body = Body::new(plan, rng, Rules::default());
     for field in earlier.iter().filter(|f| f.ty.is_scalar()) {
         body.know(Var::new(field.name.clone(), field.ty.clone(), false));
     }
@@ -324,12 +308,12 @@ fn initial_value(plan: &Plan, dice: &mut Dice, earlier: &[Field], ty: &Type, glo
         .iter()
         .any(|var| !var.path.starts_with('C') && value.contains(&var.path));
     let plain = !computed || value.contains("kinds") || value.contains("GREEN") || value.contains("RED");
-    format!(" = {}", if plain { literal(dice, ty) } else { value })
+    format!(" = {}", if plain { literal(rng, ty) } else { value })
 }
 
 /// What often holds.
-fn invariant(plan: &Plan, dice: &mut Dice, fields: &[Field]) -> String {
-    let mut body = Body::new(plan, dice, Rules::default());
+fn invariant(plan: &Plan, rng: &mut Rng, fields: &[Field]) -> String {
+    let mut body = Body::new(plan, rng, Rules::default());
     for field in fields {
         body.know(Var::new(field.name.clone(), field.ty.clone(), false));
     }

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::types::{Type, data_fields};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Something with a name.
 #[derive(Clone, Debug)]
@@ -30,27 +30,27 @@ const DEPTH: u32 = 5;
 /// `index` writes an index into a list.
 pub(super) fn find(
     plan: &Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     vars: &[&Var],
     assigned: bool,
     suits: &dyn Fn(&Type) -> bool,
-    index: &mut dyn FnMut(&mut Dice, &Type) -> String,
+    index: &mut dyn FnMut(&mut Rng, &Type) -> String,
 ) -> Option<Var> {
     for _ in 0..24 {
         if vars.is_empty() {
             return None;
         }
         // Late ones are near: prefer them a little.
-        let mut at = dice
+        let mut at = rng
             .below(vars.len())
-            .max(if dice.one_in(3) { dice.below(vars.len()) } else { 0 });
+            .max(if rng.one_in(3) { rng.below(vars.len()) } else { 0 });
         for _ in 0..3 {
             // Memory is more interesting than constants and the clock.
             if vars[at].ty.is_scalar() && !vars[at].writable {
-                at = dice.below(vars.len());
+                at = rng.below(vars.len());
             }
         }
-        let found = walk(plan, dice, vars[at].clone(), suits, index);
+        let found = walk(plan, rng, vars[at].clone(), suits, index);
         // `l.at(i)` is read, and a way to the element's fields; by itself it is not assigned to.
         if let Some(found) = found.filter(|found| !assigned || !found.path.ends_with(')')) {
             return Some(found);
@@ -61,17 +61,17 @@ pub(super) fn find(
 
 fn walk(
     plan: &Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     from: Var,
     suits: &dyn Fn(&Type) -> bool,
-    index: &mut dyn FnMut(&mut Dice, &Type) -> String,
+    index: &mut dyn FnMut(&mut Rng, &Type) -> String,
 ) -> Option<Var> {
     let mut at = from;
     for _ in 0..DEPTH {
-        if suits(&at.ty) && !dice.one_in(4) {
+        if suits(&at.ty) && !rng.one_in(4) {
             return Some(at);
         }
-        at = step(plan, dice, &at, index)?;
+        at = step(plan, rng, &at, index)?;
     }
     suits(&at.ty).then_some(at)
 }
@@ -79,27 +79,27 @@ fn walk(
 /// One field or element further on.
 fn step(
     plan: &Plan,
-    dice: &mut Dice,
+    rng: &mut Rng,
     at: &Var,
-    index: &mut dyn FnMut(&mut Dice, &Type) -> String,
+    index: &mut dyn FnMut(&mut Rng, &Type) -> String,
 ) -> Option<Var> {
     let field = |name: &str, ty: &Type| Var::new(format!("{}.{name}", at.path), ty.clone(), at.writable);
     match &at.ty {
         Type::Record(id) => {
             let fields = &plan.records[*id].fields;
             (!fields.is_empty()).then(|| {
-                let chosen = dice.pick(fields);
+                let chosen = rng.pick(fields);
                 field(&chosen.name, &chosen.ty)
             })
         }
         Type::Data => {
             let fields = data_fields();
-            let chosen = dice.pick(&fields);
+            let chosen = rng.pick(&fields);
             Some(field(&chosen.name, &chosen.ty))
         }
         Type::List(elem, _) => {
-            let position = index(dice, &Type::Uint(32));
-            let path = if dice.one_in(4) {
+            let position = index(rng, &Type::Uint(32));
+            let path = if rng.one_in(4) {
                 format!("{}.at({position})", at.path)
             } else {
                 format!("{}[{position}]", at.path)
@@ -109,16 +109,16 @@ fn step(
             Some(Var::new(path, (**elem).clone(), writable))
         }
         Type::Sorted(row, _, _, key) => {
-            let path = if dice.one_in(2) {
-                format!("{}.at({})", at.path, index(dice, &Type::Uint(32)))
+            let path = if rng.one_in(2) {
+                format!("{}.at({})", at.path, index(rng, &Type::Uint(32)))
             } else {
                 let key = plan.records[*row].fields[*key].ty.clone();
-                format!("{}[{}]", at.path, index(dice, &key))
+                format!("{}[{}]", at.path, index(rng, &key))
             };
             Some(Var::new(path, Type::Record(*row), at.writable))
         }
         Type::Options(list, _) => {
-            let member = *dice.pick(&plan.options[*list].members);
+            let member = *rng.pick(&plan.options[*list].members);
             let name = &plan.records[member].name;
             Some(Var::new(
                 format!("{}[{name}]", at.path),

@@ -16,7 +16,7 @@ impl Body<'_> {
     }
 
     fn statement(&mut self, depth: u32) {
-        match self.dice.below(40) {
+        match self.rng.below(40) {
             0..=4 => self.declare(),
             5..=12 => self.assign(),
             13..=16 => self.update(),
@@ -35,7 +35,7 @@ impl Body<'_> {
     /// A variable of any type that variables have.
     fn declare(&mut self) {
         let name = self.fresh_name("v");
-        match self.dice.below(8) {
+        match self.rng.below(8) {
             0 => {
                 let tuple = self.tuple();
                 self.line(format!("flow_id {name}({tuple});"));
@@ -51,7 +51,7 @@ impl Body<'_> {
                     return;
                 };
                 let written = self.plan.written(&aggregate);
-                let value = self.aggregate(&aggregate).filter(|_| self.dice.one_in(2));
+                let value = self.aggregate(&aggregate).filter(|_| self.rng.one_in(2));
                 match value {
                     Some(value) => self.line(format!("{written} {name} = {value};")),
                     None => self.line(format!("{written} {name};")),
@@ -59,10 +59,10 @@ impl Body<'_> {
                 self.know(Var::new(name, aggregate, true));
             }
             _ => {
-                let ty = if self.dice.one_in(12) {
+                let ty = if self.rng.one_in(12) {
                     Type::Addr
                 } else {
-                    Type::scalar(self.dice)
+                    Type::scalar(self.rng)
                 };
                 let written = self.plan.written(&ty);
                 let value = self.expr(&ty, DEPTH);
@@ -75,17 +75,17 @@ impl Body<'_> {
     /// A type of which the program has records or containers.
     fn local_type(&mut self) -> Option<Type> {
         let plan = self.plan;
-        (!plan.locals.is_empty()).then(|| self.dice.pick(&plan.locals).clone())
+        (!plan.locals.is_empty()).then(|| self.rng.pick(&plan.locals).clone())
     }
 
     /// An aggregate's value as a whole.
     pub(super) fn aggregate(&mut self, ty: &Type) -> Option<String> {
         match ty {
-            Type::Ip if self.dice.one_in(3) => Some(format!("ipv4({})", self.expr(&Type::Uint(32), 1))),
-            Type::Ip | Type::Id | Type::Bytes(_) if self.dice.one_in(5) => Some("NONE".to_owned()),
-            Type::Id if self.dice.one_in(3) => Some(format!("id_t({})", self.tuple())),
-            Type::Record(record) if self.dice.one_in(3) => Some(self.record_literal(*record)),
-            _ if self.dice.one_in(3) => self.call(&|result| result.as_ref() == Some(ty), 1),
+            Type::Ip if self.rng.one_in(3) => Some(format!("ipv4({})", self.expr(&Type::Uint(32), 1))),
+            Type::Ip | Type::Id | Type::Bytes(_) if self.rng.one_in(5) => Some("NONE".to_owned()),
+            Type::Id if self.rng.one_in(3) => Some(format!("id_t({})", self.tuple())),
+            Type::Record(record) if self.rng.one_in(3) => Some(self.record_literal(*record)),
+            _ if self.rng.one_in(3) => self.call(&|result| result.as_ref() == Some(ty), 1),
             _ => self.find_deep(false, 2, &|found| found == ty).map(|v| v.path),
         }
     }
@@ -98,7 +98,7 @@ impl Body<'_> {
         };
         let mut values = Vec::new();
         for field in &fields {
-            if field.ty.is_scalar() && !self.dice.one_in(4) {
+            if field.ty.is_scalar() && !self.rng.one_in(4) {
                 values.push(format!("{}: {}", field.name, self.expr(&field.ty, 2)));
             } else if matches!(field.ty, Type::Ip | Type::Id | Type::Bytes(_))
                 && let Some(value) = self.find(false, &|ty| *ty == field.ty)
@@ -114,14 +114,14 @@ impl Body<'_> {
         let Some(place) = self.find_deep(true, 2, &Type::is_scalar) else {
             return;
         };
-        if place.ty == Type::Addr && self.dice.one_in(4) {
+        if place.ty == Type::Addr && self.rng.one_in(4) {
             return self.line(format!("{} = NONE;", place.path));
         }
         // An assignment may truncate.
         let ty = match &place.ty {
-            Type::Uint(bits) if self.dice.one_in(6) => Type::Uint(64.min(bits + 5)),
-            Type::Int(bits) if self.dice.one_in(6) => Type::Int(64.min(bits + 9)),
-            Type::Seq(bits) if self.dice.one_in(4) => Type::Uint(64.min(bits + 1)),
+            Type::Uint(bits) if self.rng.one_in(6) => Type::Uint(64.min(bits + 5)),
+            Type::Int(bits) if self.rng.one_in(6) => Type::Int(64.min(bits + 9)),
+            Type::Seq(bits) if self.rng.one_in(4) => Type::Uint(64.min(bits + 1)),
             other => other.clone(),
         };
         let value = self.expr(&ty, depth);
@@ -135,13 +135,13 @@ impl Body<'_> {
         };
         let (ops, right): (&[&str], Type) = match &place.ty {
             Type::Bool => (&["&=", "|=", "^="], Type::Bool),
-            Type::Uint(_) | Type::Int(_) if self.dice.one_in(4) => (&["<<=", ">>="], Type::Uint(8)),
+            Type::Uint(_) | Type::Int(_) if self.rng.one_in(4) => (&["<<=", ">>="], Type::Uint(8)),
             Type::Uint(_) | Type::Int(_) => (
                 &["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="],
                 place.ty.clone(),
             ),
             Type::Seq(bits) => (&["+=", "-="], Type::Uint(*bits)),
-            Type::Duration if self.dice.one_in(2) => (&["*=", "/="], Type::Uint(64)),
+            Type::Duration if self.rng.one_in(2) => (&["*=", "/="], Type::Uint(64)),
             Type::Duration => (&["+=", "-=", "%="], Type::Duration),
             Type::Time => (&["+=", "-="], Type::Duration),
             Type::Addr => (&["+="], Type::Uint(32)),
@@ -157,7 +157,7 @@ impl Body<'_> {
             | Type::Window(..)
             | Type::Options(..) => return,
         };
-        let op = *self.dice.pick(ops);
+        let op = *self.rng.pick(ops);
         let value = self.expr(&right, 2);
         self.line(format!("{} {op} {value};", place.path));
     }
@@ -177,8 +177,8 @@ impl Body<'_> {
                 return;
             };
             let (off, len) = (self.expr(&Type::Uint(64), 1), self.expr(&Type::Uint(32), 1));
-            let size = self.dice.below(2000);
-            let data = if self.dice.one_in(3) {
+            let size = self.rng.below(2000);
+            let data = if self.rng.one_in(3) {
                 format!("data({}, {off}, {len})", uid.path)
             } else {
                 format!("data({}, {off}, {len}, {size})", uid.path)
@@ -205,14 +205,14 @@ impl Body<'_> {
             return;
         };
         let gives_element = operation.contains(".pop");
-        match self.dice.below(5) {
+        match self.rng.below(5) {
             0 => {
                 let name = self.fresh_name("v");
                 self.line(format!("bool {name} = {operation};"));
                 self.know(Var::new(name, Type::Bool, true));
             }
             1 => {
-                let not = if self.dice.one_in(2) { "!" } else { "" };
+                let not = if self.rng.one_in(2) { "!" } else { "" };
                 self.block(&format!("if ({not}{operation})"), |body| body.statements(1, 0));
             }
             2 if gives_element => {
@@ -237,15 +237,15 @@ impl Body<'_> {
     fn operation(&mut self, place: &Var) -> Option<String> {
         let path = &place.path;
         Some(match &place.ty {
-            Type::List(elem, _) => match self.dice.below(8) {
+            Type::List(elem, _) => match self.rng.below(8) {
                 0 => format!("{path}.pop_front()"),
-                1 if self.dice.one_in(3) => format!("{path}.clear()"),
+                1 if self.rng.one_in(3) => format!("{path}.clear()"),
                 _ if elem.is_scalar() => format!("{path}.push_back({})", self.expr(elem, 2)),
                 _ => format!("{path}.push_back({})", self.aggregate(elem)?),
             },
-            Type::Sorted(row, _, _, key) => match self.dice.below(9) {
+            Type::Sorted(row, _, _, key) => match self.rng.below(9) {
                 0 => format!("{path}.pop()"),
-                1 if self.dice.one_in(3) => format!("{path}.clear()"),
+                1 if self.rng.one_in(3) => format!("{path}.clear()"),
                 2 => {
                     let key = self.plan.records[*row].fields[*key].ty.clone();
                     format!("{path}.remove({})", self.expr(&key, 1))
@@ -253,7 +253,7 @@ impl Body<'_> {
                 _ => format!("{path}.put({})", self.aggregate(&Type::Record(*row))?),
             },
             Type::Window(_, elem) => {
-                let from = match self.dice.below(3) {
+                let from = match self.rng.below(3) {
                     0 => format!("{path}.head"),
                     1 => format!("{path}.first_unset({})", self.expr(elem, 1)),
                     _ => self.expr(elem, 1),
@@ -262,28 +262,28 @@ impl Body<'_> {
                     Type::Seq(bits) | Type::Uint(bits) => Type::Uint(*bits),
                     _ => return None,
                 };
-                let near = format!("({from} + {})", super::literal::index(self.dice, &step));
-                match self.dice.below(8) {
+                let near = format!("({from} + {})", super::literal::index(self.rng, &step));
+                match self.rng.below(8) {
                     0 => format!("{path}.slide({near})"),
                     1 => format!("{path}.unset({from}, {})", self.expr(elem, 1)),
                     2 => format!(
                         "{path}.unset({near}, ({near} + {}))",
-                        super::literal::index(self.dice, &step)
+                        super::literal::index(self.rng, &step)
                     ),
                     3 => format!("{path}.set({from}, {})", self.expr(elem, 1)),
                     _ => {
                         format!(
                             "{path}.set({near}, ({near} + {}))",
-                            super::literal::index(self.dice, &step)
+                            super::literal::index(self.rng, &step)
                         )
                     }
                 }
             }
             Type::Options(list, _) => {
-                if self.dice.one_in(9) {
+                if self.rng.one_in(9) {
                     return Some(format!("{path}.clear()"));
                 }
-                let member = *self.dice.pick(&self.plan.options[*list].members);
+                let member = *self.rng.pick(&self.plan.options[*list].members);
                 format!("{path}.add({})", self.record_literal(member))
             }
             _ => return None,
@@ -293,9 +293,9 @@ impl Body<'_> {
     fn branch(&mut self, depth: u32) {
         let condition = self.expr(&Type::Bool, DEPTH);
         self.block(&format!("if ({condition})"), |body| body.statements(2, depth - 1));
-        if self.dice.one_in(3) {
+        if self.rng.one_in(3) {
             let condition = self.expr(&Type::Bool, 1);
-            let head = if self.dice.one_in(3) {
+            let head = if self.rng.one_in(3) {
                 format!("else if ({condition})")
             } else {
                 "else".to_owned()
@@ -306,10 +306,10 @@ impl Body<'_> {
 
     fn count(&mut self, depth: u32) {
         let name = self.fresh_name("i");
-        let rounds = 1 + self.dice.below(4);
+        let rounds = 1 + self.rng.below(4);
         let listed = |ty: &Type| matches!(ty, Type::List(..) | Type::Sorted(..));
         self.loops += 1;
-        if let Some(list) = self.find(false, &listed).filter(|_| self.dice.one_in(2)) {
+        if let Some(list) = self.find(false, &listed).filter(|_| self.rng.one_in(2)) {
             let element = match &list.ty {
                 Type::List(elem, _) => (**elem).clone(),
                 Type::Sorted(row, ..) => Type::Record(*row),
@@ -322,12 +322,12 @@ impl Body<'_> {
             });
         } else if let Some(options) = self
             .find(false, &|ty| matches!(ty, Type::Options(..)))
-            .filter(|_| self.dice.one_in(2))
+            .filter(|_| self.rng.one_in(2))
         {
             let Type::Options(list, _) = options.ty else {
                 return;
             };
-            let member = *self.dice.pick(&self.plan.options[list].members);
+            let member = *self.rng.pick(&self.plan.options[list].members);
             let member_name = self.plan.records[member].name.clone();
             let entry = Var::new(
                 format!("{name}[{member_name}]"),
@@ -341,10 +341,10 @@ impl Body<'_> {
                 });
             });
         } else {
-            let ty = if self.dice.one_in(4) {
-                Type::circular(self.dice)
+            let ty = if self.rng.one_in(4) {
+                Type::circular(self.rng)
             } else {
-                Type::integer(self.dice)
+                Type::integer(self.rng)
             };
             let (from, to) = (self.expr(&ty, 1), self.expr(&ty, 1));
             self.block(&format!("for ({name} in {from}..{to}, {rounds})"), |body| {
@@ -357,9 +357,9 @@ impl Body<'_> {
 
     fn loop_body(&mut self, depth: u32) {
         self.statements(1, depth);
-        if self.dice.one_in(3) {
+        if self.rng.one_in(3) {
             let condition = self.expr(&Type::Bool, 2);
-            let how = *self.dice.pick(&["break;", "continue;"]);
+            let how = *self.rng.pick(&["break;", "continue;"]);
             self.line(format!("if ({condition}) {how}"));
         }
         self.statements(1, depth);
@@ -375,11 +375,11 @@ impl Body<'_> {
     /// Ends the function, the chain or the request under a condition that seldom holds.
     fn leave(&mut self) {
         let rare = self.expr(&Type::Uint(8), 1);
-        let condition = format!("({rare} & uint8(3)) == uint8({})", self.dice.below(4));
-        let what = match self.dice.below(6) {
+        let condition = format!("({rare} & uint8(3)) == uint8({})", self.rng.below(4));
+        let what = match self.rng.below(6) {
             0 if self.rules.ends => "done;".to_owned(),
             1 if self.rules.ends => format!("assert({});", self.expr(&Type::Bool, 2)),
-            2 if self.rules.refuses => match self.dice.below(3) {
+            2 if self.rules.refuses => match self.rng.below(3) {
                 0 => "refuse(EADDRINUSE);".to_owned(),
                 _ => format!("refuse({});", self.expr(&Type::Uint(32), 2)),
             },

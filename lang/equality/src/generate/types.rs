@@ -1,6 +1,6 @@
 //! Types and records of a program that is being written, and what they are called in its text.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +60,9 @@ impl Type {
     }
 
     /// An integer of any width.
-    pub(super) fn integer(dice: &mut Dice) -> Type {
-        let bits = *dice.pick(WIDTHS);
-        if bits > 1 && dice.one_in(3) {
+    pub(super) fn integer(rng: &mut Rng) -> Type {
+        let bits = *rng.pick(WIDTHS);
+        if bits > 1 && rng.one_in(3) {
             Type::Int(bits)
         } else {
             Type::Uint(bits)
@@ -70,29 +70,29 @@ impl Type {
     }
 
     /// A circular number of any width.
-    pub(super) fn circular(dice: &mut Dice) -> Type {
-        Type::Seq((*dice.pick(WIDTHS)).max(2))
+    pub(super) fn circular(rng: &mut Rng) -> Type {
+        Type::Seq((*rng.pick(WIDTHS)).max(2))
     }
 
     /// Any number, bool, enum or time. Addresses are left out: where they may go, the language limits.
-    pub(super) fn scalar(dice: &mut Dice) -> Type {
-        match dice.below(15) {
+    pub(super) fn scalar(rng: &mut Rng) -> Type {
+        match rng.below(15) {
             0 | 1 => Type::Bool,
-            2 | 3 => Type::circular(dice),
+            2 | 3 => Type::circular(rng),
             4 => Type::Duration,
             5 => Type::Time,
             6 => Type::Varint,
             7 => Type::Enum,
-            _ => Type::integer(dice),
+            _ => Type::integer(rng),
         }
     }
 
     /// A type that a sliding window can be over.
-    pub(super) fn position(dice: &mut Dice) -> Type {
-        match dice.below(4) {
+    pub(super) fn position(rng: &mut Rng) -> Type {
+        match rng.below(4) {
             0 => Type::Uint(64),
-            1 => Type::Uint(*dice.pick(WIDTHS)),
-            _ => Type::circular(dice),
+            1 => Type::Uint(*rng.pick(WIDTHS)),
+            _ => Type::circular(rng),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::body::{Body, Rules};
 use super::plan::{Blueprint, Options, Plan, Rule};
 use super::scope::Var;
 use super::types::{Field, Kind, Record, Type};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A header while it is written: its text, and where in a byte it is.
 struct Header {
@@ -41,11 +41,11 @@ impl Header {
     }
 
     /// A number of any width.
-    fn number(&mut self, plan: &Plan, dice: &mut Dice, name: &str) {
-        let ty = match dice.below(5) {
+    fn number(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
+        let ty = match rng.below(5) {
             0 => Type::Bool,
-            1 => Type::circular(dice),
-            _ => Type::integer(dice),
+            1 => Type::circular(rng),
+            _ => Type::integer(rng),
         };
         let bits = match ty {
             Type::Uint(bits) | Type::Int(bits) | Type::Seq(bits) => u32::from(bits),
@@ -65,10 +65,10 @@ impl Header {
     }
 
     /// Fields of all kinds, up to a whole byte.
-    fn body(&mut self, plan: &Plan, dice: &mut Dice, count: usize, plain: bool) {
+    fn body(&mut self, plan: &Plan, rng: &mut Rng, count: usize, plain: bool) {
         for i in 0..count {
             let name = format!("h{}", self.fields.len());
-            match dice.below(10) {
+            match rng.below(10) {
                 0 if !plain => {
                     self.align();
                     self.add(&name, Type::Varint, 8, &format!("varint_t {name}"));
@@ -79,36 +79,36 @@ impl Header {
                 }
                 2 => {
                     self.align();
-                    let len = 1 + dice.below(7) as u32;
+                    let len = 1 + rng.below(7) as u32;
                     self.add(&name, Type::Bytes(len), len * 8, &format!("bytes<{len}> {name}"));
                 }
                 3 => {
                     let bits = plan.enum_bits;
                     self.add(&name, Type::Enum, bits.into(), &format!("kinds {name}"));
                 }
-                4 if i > 0 => self.filled(plan, dice, &name),
-                _ => self.number(plan, dice, &name),
+                4 if i > 0 => self.filled(plan, rng, &name),
+                _ => self.number(plan, rng, &name),
             }
         }
         self.align();
     }
 
     /// A number that is computed from earlier ones.
-    fn filled(&mut self, plan: &Plan, dice: &mut Dice, name: &str) {
-        let bits = *dice.pick(&[4u8, 8, 13, 16, 32]);
-        let value = match dice.below(3) {
-            _ if self.is_struct => format!("{}", dice.below(16)),
-            0 => format!("{}", dice.below(16)),
+    fn filled(&mut self, plan: &Plan, rng: &mut Rng, name: &str) {
+        let bits = *rng.pick(&[4u8, 8, 13, 16, 32]);
+        let value = match rng.below(3) {
+            _ if self.is_struct => format!("{}", rng.below(16)),
+            0 => format!("{}", rng.below(16)),
             1 if bits >= 16 => "len(this)".to_owned(),
-            _ => self.expression(plan, dice, &Type::Uint(bits)),
+            _ => self.expression(plan, rng, &Type::Uint(bits)),
         };
         let line = format!("uint{bits} {name} = {value}");
         self.add(name, Type::Uint(bits), u32::from(bits), &line);
     }
 
     /// An expression over the fields so far.
-    fn expression(&self, plan: &Plan, dice: &mut Dice, ty: &Type) -> String {
-        let mut body = Body::new(plan, dice, Rules::default());
+    fn expression(&self, plan: &Plan, rng: &mut Rng, ty: &Type) -> String {
+        let mut body = Body::new(plan, rng, Rules::default());
         for field in self.fields.iter().filter(|f| f.ty.is_scalar()) {
             body.know(Var::new(field.name.clone(), field.ty.clone(), false));
         }
@@ -118,7 +118,7 @@ impl Header {
         if computed {
             value
         } else {
-            super::literal::literal(dice, ty)
+            super::literal::literal(rng, ty)
         }
     }
 
@@ -134,37 +134,37 @@ impl Header {
 }
 
 /// All headers of a program.
-pub(super) fn headers(plan: &mut Plan, dice: &mut Dice) {
-    queues(plan, dice);
+pub(super) fn headers(plan: &mut Plan, rng: &mut Rng) {
+    queues(plan, rng);
     let mut nested = Header::new("struct", "inner");
-    nested.body(plan, dice, 2, false);
+    nested.body(plan, rng, 2, false);
     let nested = nested.finish(plan, Kind::Struct);
-    words(plan, dice, 0);
-    frames(plan, dice, 1, nested);
-    datagram(plan, dice, nested);
-    trailed(plan, dice);
+    words(plan, rng, 0);
+    frames(plan, rng, 1, nested);
+    datagram(plan, rng, nested);
+    trailed(plan, rng);
     for blueprint in 0..plan.blueprints.len() {
-        rules(plan, dice, blueprint);
+        rules(plan, rng, blueprint);
     }
     for blueprint in plan.blueprints.clone() {
-        if dice.one_in(2) {
-            coalesce(plan, dice, &blueprint);
+        if rng.one_in(2) {
+            coalesce(plan, rng, &blueprint);
         }
     }
 }
 
-fn queues(plan: &mut Plan, dice: &mut Dice) {
+fn queues(plan: &mut Plan, rng: &mut Rng) {
     let policies = ["FIFO", "RANK", "RATE", "RATE(PER_FLOW)"];
-    let count = 1 + dice.below(4);
+    let count = 1 + rng.below(4);
     let declared: Vec<String> = (0..count)
-        .map(|i| format!("q{i}: {}", dice.pick(&policies)))
+        .map(|i| format!("q{i}: {}", rng.pick(&policies)))
         .collect();
     plan.line(format!("sched nic = PRIO(8) {{ {} }};", declared.join(", ")));
     plan.queues = (0..count).map(|i| format!("q{i}")).collect();
 }
 
 /// A header with a length in words, a checksum, payload and options with lengths: as TCP has them.
-fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
+fn words(plan: &mut Plan, rng: &mut Rng, list: usize) {
     plan.line("opt_t end_of { uint8 kind = 0; }\nopt_t nothing { uint8 kind = 1; }");
     let mut members = Vec::new();
     for name in ["end_of", "nothing"] {
@@ -174,25 +174,25 @@ fn words(plan: &mut Plan, dice: &mut Dice, list: usize) {
         let mut header = Header::new("opt_t", &format!("opt{i}"));
         header.add("kind", Type::Uint(8), 8, &format!("uint8 kind = {}", 2 + i));
         header.add("len", Type::Uint(8), 8, "uint8 len = LEN");
-        let count = 1 + dice.below(2);
-        header.body(plan, dice, count, true);
+        let count = 1 + rng.below(2);
+        header.body(plan, rng, count, true);
         header.text = header.text.replace("LEN", &header.bytes.to_string());
         members.push(header.finish(plan, Kind::Opt));
     }
     let mut header = Header::new("pkt_bp", "seg");
     header.add("off", Type::Uint(32), 4, "hdrlen4_t off");
-    header.number(plan, dice, "h1");
+    header.number(plan, rng, "h1");
     header.align();
-    let pseudo = *dice.pick(&["", " over (pseudo, this)", " over (this)"]);
+    let pseudo = *rng.pick(&["", " over (pseudo, this)", " over (this)"]);
     header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
-    header.body(plan, dice, 2, true);
+    header.body(plan, rng, 2, true);
     while !header.bytes.is_multiple_of(4) {
         let name = format!("y{}", header.pads);
         header.pads += 1;
         header.add(&name, Type::Uint(8), 8, &format!("uint8 {name}"));
     }
     header.add("data", Type::Data, 0, "data_t data");
-    let cap = 2 + dice.below(3) as u32;
+    let cap = 2 + rng.below(3) as u32;
     let names: Vec<String> = members.iter().map(|m| plan.records[*m].name.clone()).collect();
     plan.line(format!("opt_union union{list} {{ {} }}", names.join(", ")));
     plan.line(format!(
@@ -239,9 +239,9 @@ fn option(plan: &mut Plan, name: &str, fields: Vec<Field>) -> usize {
 }
 
 /// A header that is all frames: chosen by their type, of any length, with repetition.
-fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
+fn frames(plan: &mut Plan, rng: &mut Rng, list: usize, nested: usize) {
     let mut members = Vec::new();
-    let select = *dice.pick(&[8u8, 16]);
+    let select = *rng.pick(&[8u8, 16]);
     for i in 0..3 {
         let mut header = Header::new("opt_t", &format!("frame{i}"));
         header.add(
@@ -250,18 +250,18 @@ fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
             u32::from(select),
             &format!("uint{select} kind = {}", i + 1),
         );
-        let count = dice.below(3);
-        header.body(plan, dice, count, false);
+        let count = rng.below(3);
+        header.body(plan, rng, count, false);
         if i == 2 {
             header.add("n", Type::Uint(8), 8, "uint8 n");
             let inner = plan.records[nested].name.clone();
-            let cap = 1 + dice.below(3) as u32;
+            let cap = 1 + rng.below(3) as u32;
             let ty = Type::List(Box::new(Type::Record(nested)), cap);
             header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
         }
         members.push(header.finish(plan, Kind::Opt));
     }
-    let cap = 1 + dice.below(4) as u32;
+    let cap = 1 + rng.below(4) as u32;
     plan.line(format!("opt_union union{list} {{ frame2, frame0, frame1 }}"));
     plan.line(format!(
         "opt_list opts{list} {{ uint32 type_select = {select}; list<union{list}, {cap}> all; }}"
@@ -270,7 +270,7 @@ fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
         members: vec![members[2], members[0], members[1]],
     });
     let mut header = Header::new("pkt_bp", "quick");
-    header.body(plan, dice, 2, false);
+    header.body(plan, rng, 2, false);
     header.add("opts", Type::Options(list, cap), 0, &format!("opts{list} opts"));
     let record = header.finish(plan, Kind::Blueprint);
     plan.blueprints.push(Blueprint {
@@ -281,21 +281,21 @@ fn frames(plan: &mut Plan, dice: &mut Dice, list: usize, nested: usize) {
 }
 
 /// A header with parts that are there or not, repetition, lengths, and payload.
-fn datagram(plan: &mut Plan, dice: &mut Dice, nested: usize) {
+fn datagram(plan: &mut Plan, rng: &mut Rng, nested: usize) {
     let inner = plan.records[nested].name.clone();
     let mut header = Header::new("pkt_bp", "gram");
-    header.body(plan, dice, 3, false);
+    header.body(plan, rng, 3, false);
     header.add("n", Type::Uint(8), 8, "uint8 n");
     header.add("all", Type::Uint(16), 16, "uint16 all = len(this)");
     header.add("load", Type::Uint(16), 16, "uint16 load = len(data)");
-    if dice.one_in(2) {
-        let pseudo = *dice.pick(&[" over (pseudo, this)", " over (this)"]);
+    if rng.one_in(2) {
+        let pseudo = *rng.pick(&[" over (pseudo, this)", " over (this)"]);
         header.add("sum", Type::Uint(16), 16, &format!("checksum16_t sum{pseudo}"));
     }
-    let when = if dice.one_in(2) {
+    let when = if rng.one_in(2) {
         "n == 1".to_owned()
     } else {
-        header.expression(plan, dice, &Type::Bool)
+        header.expression(plan, rng, &Type::Bool)
     };
     header.add(
         "maybe",
@@ -304,7 +304,7 @@ fn datagram(plan: &mut Plan, dice: &mut Dice, nested: usize) {
         &format!("{inner} maybe when ({when})"),
     );
     header.add("always", Type::Record(nested), 0, &format!("{inner} always"));
-    let cap = 1 + dice.below(3) as u32;
+    let cap = 1 + rng.below(3) as u32;
     let ty = Type::List(Box::new(Type::Record(nested)), cap);
     header.add("many", ty, 0, &format!("list<{inner}, {cap}> many count(n)"));
     header.add("data", Type::Data, 0, "data_t data");
@@ -317,18 +317,18 @@ fn datagram(plan: &mut Plan, dice: &mut Dice, nested: usize) {
 }
 
 /// A header with a CRC and a trailer, with payload, or without, which can be sent.
-fn trailed(plan: &mut Plan, dice: &mut Dice) {
+fn trailed(plan: &mut Plan, rng: &mut Rng) {
     let mut header = Header::new("pkt_bp", "ended");
-    let in_header = dice.one_in(2);
-    header.number(plan, dice, "h0");
+    let in_header = rng.one_in(2);
+    header.number(plan, rng, "h0");
     header.align();
     header.add("ttl", Type::Uint(8), 8, "uint8 ttl");
-    let mask = *dice.pick(&["this", "this mask{ttl}", "this mask{ttl, h0}"]);
+    let mask = *rng.pick(&["this", "this mask{ttl}", "this mask{ttl, h0}"]);
     if in_header {
         header.add("crc", Type::Uint(32), 32, &format!("crc32_t crc over ({mask})"));
-        header.body(plan, dice, 1, true);
+        header.body(plan, rng, 1, true);
     }
-    let payload = dice.one_in(2);
+    let payload = rng.one_in(2);
     if payload {
         header.add("data", Type::Data, 0, "data_t data");
         header.add("last", Type::Uint(16), 16, "uint16 last");
@@ -345,7 +345,7 @@ fn trailed(plan: &mut Plan, dice: &mut Dice) {
 }
 
 /// Segmentation rules of a blueprint, for different fields.
-fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
+fn rules(plan: &mut Plan, rng: &mut Rng, blueprint: usize) {
     let record = plan.blueprints[blueprint].record;
     let Record { name, fields, .. } = plan.records[record].clone();
     let numbers: Vec<&Field> = fields
@@ -353,11 +353,11 @@ fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
         .filter(|f| f.ty.is_scalar() && f.ty != Type::Varint)
         .collect();
     for (i, field) in numbers.iter().enumerate().take(4) {
-        if !dice.one_in(2) {
+        if !rng.one_in(2) {
             continue;
         }
-        let args = dice.below(3);
-        let mut body = Body::new(plan, dice, Rules::default());
+        let args = rng.below(3);
+        let mut body = Body::new(plan, rng, Rules::default());
         for arg in 0..args {
             body.know(Var::new(format!("a{arg}"), field.ty.clone(), false));
         }
@@ -367,7 +367,7 @@ fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
         if fields.iter().any(|f| f.ty == Type::Data) {
             body.know(Var::new("prev.data.len", Type::Uint(32), false));
         }
-        let values = 1 + body.dice.below(4);
+        let values = 1 + body.rng.below(4);
         let values: Vec<String> = (0..values).map(|_| body.expr(&field.ty, 2)).collect();
         let rule = format!("{name}_rule{i}");
         let params: Vec<String> = (0..args).map(|arg| format!("a{arg}")).collect();
@@ -386,13 +386,13 @@ fn rules(plan: &mut Plan, dice: &mut Dice, blueprint: usize) {
 }
 
 /// Whether a later header replaces an earlier one.
-fn coalesce(plan: &mut Plan, dice: &mut Dice, blueprint: &Blueprint) {
+fn coalesce(plan: &mut Plan, rng: &mut Rng, blueprint: &Blueprint) {
     let rules = Rules {
         function: true,
         no_effects: true,
         ..Rules::default()
     };
-    let mut body = Body::new(plan, dice, rules);
+    let mut body = Body::new(plan, rng, rules);
     for name in ["a", "b"] {
         body.know(Var::new(name, Type::Record(blueprint.record), false));
     }

@@ -251,7 +251,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(a) (b)`: the seed leaves out `||` between two conditions.
+    /// `(a) (b)`: the paper leaves out `||` between two conditions.
     fn missing_operator(&mut self, start: u32, left: Tree) -> Parse<Tree> {
         let finding = Diagnostic::error(
             "E0108",

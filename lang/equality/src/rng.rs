@@ -5,17 +5,17 @@
 
 /// A source of random numbers.
 #[derive(Clone, Debug)]
-pub struct Dice(u64);
+pub struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Numbers of their own for each seed and each purpose.
     #[must_use]
-    pub fn new(seed: u64, purpose: &str) -> Dice {
-        let mut dice = Dice(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5851_f42d_4c95_7f2d);
+    pub fn new(seed: u64, purpose: &str) -> Rng {
+        let mut rng = Rng(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5851_f42d_4c95_7f2d);
         for byte in purpose.bytes() {
-            dice.0 = dice.word() ^ u64::from(byte);
+            rng.0 = rng.word() ^ u64::from(byte);
         }
-        dice
+        rng
     }
 
     /// 64 random bits.
