@@ -90,10 +90,17 @@ pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(OneLine(error)),
+        ClientError::Wrong(findings) => Exit::failed(lines(&findings)),
         ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Ring(_) | ClientError::Strange(_) => {
             Exit::network(error)
         }
     }
+}
+
+/// What is wrong with a document, a line each.
+pub(crate) fn lines(findings: &[String]) -> String {
+    let lines: Vec<String> = findings.iter().map(|one| OneLine(one).to_string()).collect();
+    lines.join("\nhawser: ")
 }
 
 /// A text in an answer.

@@ -110,7 +110,7 @@ fn without_its_gateway_it_goes_by_tcp() {
 #[test]
 fn a_policy_chooses_and_learns() {
     let place = place("policy", "exec sleep 60");
-    let script = "H proxy --policy low_latency --control control --store store --json > log & \
+    let script = "H proxy --policy low_latency --interact=control --store store --json > log & \
         LISTENScurl -s -S -o got --socks5-hostname 127.0.0.1:1080 http://server/1000; \
         sleep 0.2; H cib list --socket control --json; kill -INT $!; wait; test -s store"
         .replace("LISTENS", LISTENS);

@@ -1,15 +1,16 @@
 //! The central handler: who provides what, who has subscribed to it, and who may do what.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::Nanos;
 use crate::attach::Attachable;
 use crate::audit::{Audit, Entry, Origin};
+use crate::documents::Documents;
 use crate::error::BusError;
 use crate::flow::SourceId;
 use crate::member::Member;
@@ -66,6 +67,7 @@ impl std::fmt::Debug for Bus {
 struct Inner {
     sources: Vec<Line>,
     gone: VecDeque<(SourceId, Arc<Schema>)>,
+    documents: Option<Weak<dyn Documents>>,
     members: Vec<Known>,
     subscriptions: Vec<Standing>,
     next_source: u32,
@@ -222,6 +224,17 @@ impl Bus {
             log,
             self.wall,
         )
+    }
+
+    /// Offers a provider's documents, in place of another's, for as long as the provider is held elsewhere.
+    pub fn offer_documents(&self, provider: &Arc<dyn Documents>) {
+        self.lock().documents = Some(Arc::downgrade(provider));
+    }
+
+    /// The provider of documents, while there is one.
+    #[must_use]
+    pub fn documents(&self) -> Option<Arc<dyn Documents>> {
+        self.lock().documents.as_ref()?.upgrade()
     }
 
     /// A new subscriber. What it sets has `priority`.

@@ -14,6 +14,8 @@
 //!     └───────────────── signals through a ring ◄──────────┘
 //! ```
 //!
+//! What a provider knows as documents, and not in numbers, is beside that: [`Documents`].
+//!
 //! Invariants: a source never waits for a subscriber; what does not fit in a queue is counted
 //! there; every modification is a lease, which ends by itself; no machine here reads a clock: `now`
 //! comes in, in the provider's own nanoseconds.
@@ -23,6 +25,7 @@
 mod attach;
 mod audit;
 mod bus;
+mod documents;
 mod error;
 mod filter;
 mod flow;
@@ -47,6 +50,7 @@ mod tware;
 pub use attach::{Attachable, Attachment, Change, Step, Stepping};
 pub use audit::{Act, Audit, Entry, Origin};
 pub use bus::{Bus, Pending, SourceInfo, Subscribed, WallClock};
+pub use documents::{Documents, Fault, NextEvent, Watch, WatchEnd};
 pub use error::{BusError, Refusal};
 pub use filter::{Filter, Gate, Passage};
 pub use flow::{ATTRIBUTES, FlowId, FlowInfo, SourceId, Target};

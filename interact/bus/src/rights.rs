@@ -71,6 +71,12 @@ impl Rights {
         self.observe.iter().any(|pattern| pattern.matches(name))
     }
 
+    /// Whether it may put and delete documents of this name ([`crate::Documents`]), which have no bounds.
+    #[must_use]
+    pub fn may_put(&self, name: &str) -> bool {
+        self.modify.iter().any(|grant| grant.variables.matches(name))
+    }
+
     /// The values to which it may set a variable, the provider's bounds included.
     #[must_use]
     pub fn may_set(&self, schema: &Schema, variable: VariableId) -> Option<(u64, u64)> {

@@ -45,6 +45,9 @@ pub enum ClientError {
     /// What was asked for was turned down: why.
     #[error("{0}")]
     Refused(String),
+    /// A document or a filter was refused: everything that is wrong with it, one thing each.
+    #[error("{}", .0.join("\n"))]
+    Wrong(Vec<String>),
     /// The connection broke.
     #[error("the other process is gone: {0}")]
     Gone(io::Error),
@@ -68,6 +71,8 @@ pub enum Heard {
     Signal(Value),
     /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
     Ended(Value),
+    /// Something became of documents that are watched.
+    Event(Value),
     /// Nothing, for as long as one would wait.
     Nothing,
 }
@@ -82,8 +87,8 @@ pub struct Client {
     signals: VecDeque<(Value, usize)>,
     /// The bytes of all of them.
     kept: usize,
-    /// Notices that came while an answer was waited for.
-    ended: VecDeque<Value>,
+    /// Notices and events of documents that came while an answer was waited for.
+    ended: VecDeque<Heard>,
     missed: u64,
     rights: Value,
     /// Why a `steer` was not understood, until somebody listens.
@@ -189,11 +194,14 @@ impl Client {
                     self.steered = Some(why.to_owned());
                     continue;
                 }
-                return Err(ClientError::Refused(why.to_owned()));
+                return Err(match line["findings"].as_array() {
+                    Some(findings) => ClientError::Wrong(findings.iter().map(finding).collect()),
+                    None => ClientError::Refused(why.to_owned()),
+                });
             }
-            if let Some(ended) = line.get("ended") {
+            if let Some(notice) = notice(&line) {
                 if self.ended.len() < KEPT {
-                    self.ended.push_back(ended.clone());
+                    self.ended.push_back(notice);
                 }
                 continue;
             }
@@ -246,8 +254,8 @@ impl Client {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
-        if let Some(ended) = self.ended.pop_front() {
-            return Ok(Heard::Ended(ended));
+        if let Some(notice) = self.ended.pop_front() {
+            return Ok(notice);
         }
         if let Some((signal, bytes)) = self.signals.pop_front() {
             self.kept -= bytes;
@@ -259,8 +267,8 @@ impl Client {
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
         }
-        if let Some(ended) = line.get_mut("ended") {
-            return Ok(Heard::Ended(ended.take()));
+        if let Some(notice) = notice(&line) {
+            return Ok(notice);
         }
         Ok(line
             .get_mut("signal")
@@ -322,5 +330,25 @@ impl Client {
             }
             Err(error) => Err(ClientError::Gone(error)),
         }
+    }
+}
+
+/// A line that is neither an answer nor a signal.
+fn notice(line: &Value) -> Option<Heard> {
+    match line.get("ended") {
+        Some(ended) => Some(Heard::Ended(ended.clone())),
+        None => line.get("event").map(|_| Heard::Event(line.clone())),
+    }
+}
+
+/// One thing that is wrong with a document, as a line.
+fn finding(finding: &Value) -> String {
+    let text = |key: &str| finding[key].as_str().unwrap_or_default();
+    let hint = finding["hint"]
+        .as_str()
+        .map_or_else(String::new, |hint| format!(" ({hint})"));
+    match text("path") {
+        "" => format!("{}{hint}", text("message")),
+        path => format!("{path}: {}{hint}", text("message")),
     }
 }

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, Scope,
-    SourceId, SubscriptionId, Target, VariableId,
+    Access, Bus, BusError, Entry, Fault, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, Scope,
+    SourceId, SubscriptionId, Target, VariableId, Watch,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 use super::answer;
-use super::request::{self, Attach, Detach, Flows, Hello, Request, RequestError};
+use super::documents;
+use super::request::{self, Attach, Detach, Flows, Hello, Json, Request, RequestError};
 use super::rules::Rules;
 use super::serve::Parting;
 use super::shared;
-use crate::local::{Answers, End, Lines};
+use crate::local::{Answers, End, Lines, MAX_ANSWER};
 
 /// Signals that wait for a subscriber.
 const QUEUE: usize = 1024;
@@ -58,6 +59,15 @@ pub(super) enum RequestRefusal {
     Variable(String, Refusal),
     #[error("{0}; it may take effect yet, as `attachments` will tell")]
     Late(BusError),
+    #[error("nothing in this process keeps documents: `hawser proxy --policy` does")]
+    NoDocuments,
+    /// Of a document or a filter, by the request's word.
+    #[error("refused")]
+    Faults(&'static str, Vec<Fault>),
+    #[error("the answer is longer than {MAX_ANSWER} bytes: list with a filter")]
+    LongAnswer,
+    #[error("the provider's answer is no JSON: {0}")]
+    Answer(#[from] serde_json::Error),
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),
 }
@@ -81,6 +91,8 @@ pub(super) struct Connection {
     with: Vec<(SubscriptionId, Vec<String>)>,
     /// Schemas of sources, as far as they were needed.
     schemas: Vec<(SourceId, Arc<Schema>)>,
+    /// Events of documents, if they are watched.
+    watch: Option<Box<dyn Watch>>,
 }
 
 impl Connection {
@@ -110,6 +122,7 @@ impl Connection {
             known: false,
             with: Vec::new(),
             schemas: Vec::new(),
+            watch: None,
         })
     }
 
@@ -129,8 +142,13 @@ impl Connection {
             let line = tokio::select! {
                 biased;
                 line = lines.next_or_idle(self.known) => line?,
-                () = self.wait() => {
+                () = wait(&self.member, &self.signals, &self.ready) => {
                     self.give(lines, answers).await?;
+                    continue;
+                }
+                event = documents::next_event(&mut self.watch) => {
+                    let event = event.map_err(|end| End::Told(end.to_string()))?;
+                    write(lines, answers, format!("{event}\n").as_bytes()).await?;
                     continue;
                 }
                 // Its other side says nothing, and ends.
@@ -164,18 +182,14 @@ impl Connection {
         // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
         answer.unwrap_or_else(|refusal| {
             let mut error = json!({ "error": refusal.to_string() });
+            if let RequestRefusal::Faults(word, faults) = &refusal {
+                error["findings"] = documents::findings(word, faults);
+            }
             if request::is_steering(line) {
                 error["of"] = "steer".into();
             }
             Some(error)
         })
-    }
-
-    /// Waits for a signal.
-    async fn wait(&self) {
-        while !self.member.is_notified() && self.signals.doze() {
-            self.ready.notified().await;
-        }
     }
 
     /// Gives signals that wait.
@@ -213,10 +227,7 @@ impl Connection {
             text.extend_from_slice(answer::signal(&signal, &schema, with).to_string().as_bytes());
             text.push(b'\n');
         }
-        tokio::select! {
-            written = answers.write(&text) => written,
-            never = lines.take_in() => match never {},
-        }
+        write(lines, answers, &text).await
     }
 
     async fn answer(
@@ -318,6 +329,13 @@ impl Connection {
             }
             Request::Detach(Detach { source, name }) => {
                 self.change_program("detached", source, name, None).await?
+            }
+            Request::List(Json(filter)) => documents::list(&self.member, &filter)?,
+            Request::Put(Json(document)) => documents::put(&self.member, &document)?,
+            Request::Delete(name) => documents::delete(&self.member, &name)?,
+            Request::Watch(Json(filter)) => {
+                self.watch = Some(documents::watch(&self.member, &filter)?);
+                json!({ "done": "watch" })
             }
         };
         Ok(Some(answer))
@@ -499,6 +517,21 @@ impl Connection {
             "released"
         };
         Ok(json!({ word: { "flow": modification.target.to_string(), "before": before } }))
+    }
+}
+
+/// Waits for a signal.
+async fn wait(member: &Member, signals: &Consumer, ready: &Notify) {
+    while !member.is_notified() && signals.doze() {
+        ready.notified().await;
+    }
+}
+
+/// Sends lines, and takes in meanwhile what the peer sends.
+async fn write(lines: &mut Lines, answers: &mut Answers, text: &[u8]) -> Result<(), End> {
+    tokio::select! {
+        written = answers.write(text) => written,
+        never = lines.take_in() => match never {},
     }
 }
 

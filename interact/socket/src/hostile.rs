@@ -1,13 +1,15 @@
 //! Lines of strangers, for a fuzzer: it has no other use. The provider is that of the tests, too.
 
+mod shelf;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use hawser_bus::{
-    Access, Bus, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State, Variable,
-    VariableId,
+    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State,
+    Variable, VariableId,
 };
 use parking_lot::Mutex;
 
@@ -16,14 +18,17 @@ use hawser_engine::program::Program;
 use hawser_load::Attachments;
 use hawser_net::OnBus;
 
+use self::shelf::{MAX_DOCUMENTS, Shelf};
 use super::Rules;
 use super::connection::Connection;
 use crate::local::LINE;
 
-/// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set.
+/// A provider in a thread of its own: `tcp` with two flows, each with a window that can be set; and one of
+/// documents.
 pub(super) struct Provider {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    shelf: Arc<Shelf>,
 }
 
 #[derive(Default)]
@@ -122,9 +127,13 @@ impl Provider {
         let there = shared.clone();
         let thread = std::thread::spawn(move || there.run(source));
         let _ = shared.thread.set(thread.thread().clone());
+        let shelf = Arc::new(Shelf::new());
+        let documents: Arc<dyn Documents> = shelf.clone();
+        bus.offer_documents(&documents);
         Provider {
             shared,
             thread: Some(thread),
+            shelf,
         }
     }
 
@@ -183,8 +192,8 @@ impl Shared {
 /// # Panics
 /// When a promise is broken.
 pub fn lines(data: &[u8]) {
-    const RULES: &str = "[[rule]]\nattach = true\nobserve = [\"tcp.*\"]\npriority = 3\n\
-        modify = [{ variables = \"*.cwnd\", min = 5, max = 100 }]";
+    const RULES: &str = "[[rule]]\nattach = true\nobserve = [\"tcp.*\", \"shelf.nodes\"]\npriority = 3\n\
+        modify = [{ variables = \"*.cwnd\", min = 5, max = 100 }, { variables = \"shelf.nodes\" }]";
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
@@ -201,13 +210,14 @@ pub fn lines(data: &[u8]) {
         provider.publish(0, ACKED, &[1]);
         if let Some(answer) = answer {
             let words = answer.as_object().map_or(0, serde_json::Map::len);
-            assert!((1..=2).contains(&words), "{answer}");
+            assert!((1..=3).contains(&words), "{answer}");
             assert!(
                 answer
                     .get("error")
                     .is_none_or(|why| why.as_str().is_some_and(|why| !why.is_empty()))
             );
         }
+        assert!(provider.shelf.len() <= MAX_DOCUMENTS);
         for (flow, own) in WINDOWS.iter().enumerate() {
             let window = provider.window(flow);
             assert!((5..=100).contains(&window) || window == *own, "{window}");
@@ -229,7 +239,7 @@ mod tests {
     /// Lines that mean something, cut, joined and changed at random.
     #[test]
     fn mutated_lines_do_no_harm() {
-        const LINES: [&str; 15] = [
+        const LINES: [&str; 19] = [
             r#"{"hello":{"name":"fast-1","priority":3}}"#,
             r#"{"offers":{}}"#,
             r#"{"flows":{}}"#,
@@ -245,6 +255,10 @@ mod tests {
             r#"{"attachments":{}}"#,
             r#"{"attach":{"source":0,"name":"cap","text":"void cap(event_t ev, tcp_conn c) { } attach cap after cc;"}}"#,
             r#"{"detach":{"source":0,"name":"cap"}}"#,
+            r#"{"put":{"uid":"a","properties":{"mtu":{"value":1500}}}}"#,
+            r#"{"list":{"uid":"a"}}"#,
+            r#"{"watch":{}}"#,
+            r#"{"delete":"a"}"#,
         ];
         let mut seed = 1u64;
         let mut random = |below: usize| {

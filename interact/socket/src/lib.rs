@@ -6,7 +6,8 @@
 //! in `docs/interact.md`. What others may do there an operator's [`Rules`] say.
 //!
 //! * [`serve`], [`Server`]: the socket's end in the process that is watched; `guest`: one connection to
-//!   it; `request`, `answer`: what is asked, and what is answered
+//!   it; `request`, `answer`: what is asked, and what is answered; `documents`: what is
+//!   asked of documents
 //! * [`Client`], [`Remote`]: the other process's end
 //! * [`process_bus`]: the bus of this process, on which sessions and races are seen
 //! * [`record`], [`qlog`], [`diagram`]: what was signalled, as a file, as a trace, as a picture
@@ -19,6 +20,7 @@ mod answer;
 mod client;
 mod connection;
 pub mod diagram;
+mod documents;
 #[doc(hidden)]
 #[cfg(any(test, feature = "hostile"))]
 pub mod hostile;
@@ -39,7 +41,7 @@ pub use client::{Client, ClientError, Heard};
 pub use hawser_bus::*;
 pub use process::{open_process_bus, process_bus};
 pub use remote::{Remote, run_remote};
-pub use request::{Request, RequestError, SpanError, parse, parse_span};
+pub use request::{Json, Request, RequestError, SpanError, parse, parse_span};
 pub use rules::{Rules, RulesError, RulesTextError};
 pub use serve::{Server, SocketError, serve, usual_socket};
 pub use shared::{Bell, RingError};

@@ -122,7 +122,7 @@ impl Remote {
                     Ok(1)
                 }
                 // What the T-ware wants it sets again.
-                Heard::Ended(_) | Heard::Nothing => Ok(0),
+                Heard::Ended(_) | Heard::Event(_) | Heard::Nothing => Ok(0),
             },
         }
     }

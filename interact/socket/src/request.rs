@@ -45,6 +45,26 @@ pub enum Request {
     Attach(Attach),
     /// To take them off.
     Detach(Detach),
+    /// The documents that pass a filter.
+    List(Json),
+    /// To take a document in.
+    Put(Json),
+    /// To delete a document by its name.
+    Delete(String),
+    /// To be sent what becomes of documents that pass a filter, from now on.
+    Watch(Json),
+}
+
+/// JSON as it was written: the provider of documents reads it, and is to see duplicate keys and numbers
+/// for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Json(pub String);
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Json, D::Error> {
+        let text = Box::<serde_json::value::RawValue>::deserialize(deserializer)?;
+        Ok(Json(text.get().to_owned()))
+    }
 }
 
 /// No particulars.
@@ -378,6 +398,11 @@ mod tests {
         };
         let read = |line: &str| parse(line.as_bytes()).expect("a request");
         assert_eq!(read(r#"{"offers":{}}"#), Request::Offers(Nothing {}));
+        let twice = r#"{"uid":"a", "uid":1e2}"#;
+        assert_eq!(
+            read(&format!(r#"{{"put":{twice}}}"#)),
+            Request::Put(Json(twice.into()))
+        );
         let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else {
             panic!("no wish")
         };

@@ -194,14 +194,14 @@ impl Base {
         let Some(entry) = known.entries.get(uid) else {
             let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
             return Err(match is_file {
-                true => finding("delete", "a file says it", Some("take it out of the file")),
-                false => finding("delete", "there is no such node", None),
+                true => finding("", "a file says it", Some("take it out of the file")),
+                false => finding("", "there is no such node", None),
             });
         };
         let origin = entry.origin;
         match self.apply(&mut known, origin, &[uid.into()], Vec::new(), now) {
             Ok(_) => Ok(origin),
-            Err(limit) => Err(finding("delete", &limit.to_string(), None)),
+            Err(limit) => Err(finding("", &limit.to_string(), None)),
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Origin {
     Race,
     /// Paths of sessions under way.
     Session,
-    /// The control socket.
+    /// A client of the bus.
     Controller,
 }
 
@@ -119,9 +119,6 @@ pub enum Trouble {
     /// What is learnt is not kept across a restart, or what was kept is lost.
     #[error("the store: {0}")]
     Store(String),
-    /// Controllers cannot connect.
-    #[error("the control socket: {0}")]
-    Control(String),
     /// Files are not watched any more.
     #[error("files are not watched any more: {0}")]
     Files(String),

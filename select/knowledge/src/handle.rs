@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_bus::{Bus, Documents};
 use hawser_policy::document::{self, Finding, Format};
 use hawser_policy::{Limit, Manager, Names, Options, Ranking, Request};
 use parking_lot::{Mutex, MutexGuard};
@@ -12,7 +13,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::task::AbortHandle;
 
 use super::base::{Base, now};
-use super::control::{self, Socket, SocketError};
+use super::documents::Nodes;
 use super::event::{Event, Known, Origin, Trouble};
 use super::interfaces::{self, Links};
 use super::races;
@@ -35,8 +36,8 @@ pub struct Settings {
     pub folders: Folders,
     /// The file of what is kept across restarts; none: nothing is. Its folder is made if missing.
     pub store: Option<PathBuf>,
-    /// The control socket; none: there is none. Its folder is made if missing.
-    pub socket: Option<PathBuf>,
+    /// The bus on which clients list, put, delete and watch nodes; without one nobody does.
+    pub bus: Option<Bus>,
     /// How rankings are made.
     pub options: Options,
 }
@@ -50,13 +51,9 @@ pub enum OpenError {
     /// The store cannot be used.
     #[error("the store: {0}")]
     Store(#[from] StoreError),
-    /// Controllers cannot be served.
-    #[error("the control socket: {0}")]
-    Control(#[from] SocketError),
 }
 
-/// What is known, and who finds out more. Clones are the same; with the last one its sources end and
-/// its socket goes away. Make it within a runtime of tokio with time and I/O.
+/// What is known, and who finds out more. Clones are the same; with the last one its sources end. Make it within a runtime of tokio with time and I/O.
 #[derive(Clone)]
 pub struct Knowledge {
     inner: Arc<Inner>,
@@ -64,6 +61,8 @@ pub struct Knowledge {
 
 struct Inner {
     base: Arc<Base>,
+    /// The bus has it as long as it is held here.
+    documents: Arc<dyn Documents>,
     races: mpsc::Sender<races::Outcome>,
     sessions: Arc<Followed>,
     store: Option<Store>,
@@ -90,9 +89,9 @@ impl Knowledge {
     /// not tell of interfaces, [`Trouble::Network`] is told and all else works.
     ///
     /// # Errors
-    /// Files are wrong, the store is in use or no store of Hawser, or the socket's place is taken. A store
-    /// that is damaged or of another version is no error: it is put aside, and the first of
-    /// [`Knowledge::events`] says so ([`Trouble::Store`]).
+    /// Files are wrong, or the store is in use or no store of Hawser. A store that is damaged or of another
+    /// version is no error: it is put aside, and the first of [`Knowledge::events`] says so
+    /// ([`Trouble::Store`]).
     pub async fn open(settings: Settings) -> Result<Knowledge, OpenError> {
         let manager = Arc::new(Mutex::new(Manager::new(settings.options)));
         let watch = Watch::open(settings.folders, Arc::clone(&manager))?;
@@ -107,7 +106,6 @@ impl Knowledge {
             }
             None => (None, Loaded::default()),
         };
-        let socket = settings.socket.map(|path| Socket::open(&path)).transpose()?;
         let base = Base::new(manager, store.as_ref().map(Store::queue));
         let links = Arc::new(Links::default());
         let network = Network::open().await;
@@ -125,6 +123,7 @@ impl Knowledge {
         let mut outcomes_kept = loaded.outcomes;
         let inner = Inner {
             base: Arc::clone(&base),
+            documents: Arc::new(Nodes(Arc::clone(&base))),
             races,
             sessions: Arc::clone(&sessions),
             store,
@@ -156,8 +155,8 @@ impl Knowledge {
                 }
             });
         }
-        if let Some(socket) = socket {
-            knowledge.run(control::serve(socket, base));
+        if let Some(bus) = settings.bus {
+            bus.offer_documents(&knowledge.inner.documents);
         }
         Ok(knowledge)
     }

@@ -2,13 +2,14 @@
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use hawser_bus::Bus;
 //! use hawser_knowledge::{Knowledge, Settings};
 //! use hawser_connect::kinds::Transports;
 //! use hawser_connect::{Destination, Policies, Racer, Request};
 //!
 //! let knowledge = Knowledge::open(Settings {
 //!     store: Some("/var/lib/hawser/knowledge".into()),
-//!     socket: Some("/run/user/1000/hawser/control.sock".into()),
+//!     bus: Some(Bus::new()),
 //!     options: Policies::options(),
 //!     ..Settings::default()
 //! })
@@ -29,7 +30,7 @@
 //!
 //! * [`Knowledge`]: the handle: ranks, and runs the sources
 //! * sources: operators' files ([`hawser_connect::policy::Watch`]), `interfaces`, `races`, `sessions`, and
-//!   controllers at the `control` socket
+//!   clients of the bus (`documents`)
 //! * `base`: where they meet: the policy manager, and where each node came from
 //! * `store`: what outlives the process
 //! * [`Event`]: what becomes of all that
@@ -41,17 +42,14 @@
 #![forbid(unsafe_code)]
 
 mod base;
-mod control;
+mod documents;
 mod event;
 mod handle;
-#[cfg(any(test, feature = "hostile"))]
-pub mod hostile;
 mod interfaces;
 mod races;
 mod sessions;
 mod store;
 
-pub use control::SocketError;
 pub use event::{Event, Known, Origin, Trouble};
 pub use handle::{Events, Knowledge, OpenError, Settings};
 pub use store::StoreError;

@@ -10,6 +10,8 @@
 
 mod lines;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 pub use lines::{Answers, End, FILES, LINE, Lines};
 pub use socket::Socket;

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags, flock, renameat_with
 use socket2::{Domain, SockAddr, Socket as Raw, Type};
 use tokio::net::UnixListener;
 
-/// Why there is no control socket.
+/// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Somebody listens there.

@@ -5,9 +5,9 @@
 //! whose header does not say that it is a store is left as it is.
 //! Invariants: nobody but its owner may read it (0600); one process has it open.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -245,7 +245,11 @@ fn prepare(path: &Path) -> Result<(), StoreError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                hawser_socket::local::folder(folder).map_err(system)?;
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)
+                    .map_err(system)?;
             }
             fs::OpenOptions::new()
                 .write(true)

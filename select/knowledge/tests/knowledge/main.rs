@@ -1,7 +1,6 @@
-//! What is known, across restarts, kills and users.
+//! What is known, across restarts and kills.
 
 mod killed;
-mod others;
 mod restarts;
 
 use std::fs;
@@ -24,7 +23,6 @@ impl Place {
     fn settings(&self) -> Settings {
         Settings {
             store: Some(self.0.join("store")),
-            socket: Some(self.0.join("control.sock")),
             ..Settings::default()
         }
     }
@@ -34,7 +32,7 @@ impl Place {
 async fn open(settings: &Settings) -> Knowledge {
     for _ in 0..500 {
         match Knowledge::open(settings.clone()).await {
-            Err(OpenError::Store(StoreError::InUse(_)) | OpenError::Control(_)) => {
+            Err(OpenError::Store(StoreError::InUse(_))) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             other => return other.expect("it opens"),

@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             "select/policy",
             "select/race",
             "session/driver",
-            "interact/socket",
+            "interact/bus",
         ],
     },
     // The transport services are an interface of selection.
@@ -230,7 +230,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     // What clients are told of broken networks is tried on such.
     ("apps/proxy", &["lab"]),
     // What is learnt of networks is learnt on such.
-    ("select/knowledge", &["lab"]),
+    ("select/knowledge", &["lab", "interact/socket"]),
     ("taps", &["lab", "stack/net"]),
     // The kernel's TCP is watched on networks that lose and delay.
     (

@@ -1,17 +1,18 @@
-//! `hawser cib list|put|delete|watch`: a controller of a running Hawser (docs/knowledge.md).
+//! `hawser cib list|put|delete|watch`: what a running Hawser knows (docs/knowledge.md).
 
 mod show;
-mod talk;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use hawser::interact::{Client, ClientError, Heard};
+use hawser::local::LINE;
 use hawser::policy::document::{self, Format, node_json};
 use hawser::policy::{FileError, Names, format_of};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Outcome};
-use talk::Controller;
+use crate::interact::{ClientArgs, exit, lines, list as nodes_of, text};
 
 /// What a running Hawser knows of networks, paths and peers; put and delete nodes (docs/knowledge.md)
 #[derive(clap::Subcommand)]
@@ -20,17 +21,6 @@ pub(crate) enum Command {
     Put(Put),
     Delete(Delete),
     Watch(Watch),
-}
-
-/// Where, and in which form.
-#[derive(clap::Args)]
-struct Common {
-    /// The control socket; without it, $XDG_RUNTIME_DIR/hawser/control.sock
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// JSON on standard output, an object a line
-    #[arg(long)]
-    json: bool,
 }
 
 /// Which nodes; all conditions have to hold.
@@ -53,7 +43,7 @@ pub(crate) struct List {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
-    common: Common,
+    client: ClientArgs,
 }
 
 /// Make nodes known, all of a file or none
@@ -65,7 +55,7 @@ pub(crate) struct Put {
     /// A document of the CIB, JSON or (by its ending) TOML; - reads JSON from standard input
     file: PathBuf,
     #[command(flatten)]
-    common: Common,
+    client: ClientArgs,
 }
 
 /// Take a node away
@@ -74,7 +64,7 @@ pub(crate) struct Delete {
     /// Its name
     uid: String,
     #[command(flatten)]
-    common: Common,
+    client: ClientArgs,
 }
 
 /// Tell what becomes known and what ends, until interrupted
@@ -83,7 +73,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
-    common: Common,
+    client: ClientArgs,
 }
 
 pub(crate) fn run(command: &Command) -> Outcome {
@@ -95,18 +85,8 @@ pub(crate) fn run(command: &Command) -> Outcome {
     }
 }
 
-impl Common {
-    fn controller(&self) -> Result<Controller, Exit> {
-        let path = self
-            .socket
-            .clone()
-            .or_else(|| hawser::local::usual("control"))
-            .ok_or_else(|| {
-                Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: add --socket PATH")
-            })?;
-        Controller::connect(&path)
-    }
-}
+/// What others see in the log and among the subscribers.
+const NAME: &str = "cib";
 
 impl Filter {
     fn to_json(&self) -> Value {
@@ -122,40 +102,42 @@ impl Filter {
     }
 }
 
+fn connect(args: &ClientArgs) -> Result<Client, Exit> {
+    args.connect(NAME, 0)
+}
+
 fn list(args: &List) -> Outcome {
-    let mut controller = args.common.controller()?;
-    controller.say(&json!({ "list": args.filter.to_json() }))?;
-    loop {
-        let answer = controller.hear()?;
-        if answer["done"] == "list" {
-            return Ok(());
-        }
-        match args.common.json {
-            true => println!("{answer}"),
-            false => print!("{}", show::node(&answer)),
+    let request = json!({ "list": args.filter.to_json() });
+    let answer = connect(&args.client)?.ask(&request).map_err(exit)?;
+    for node in nodes_of(&answer, "nodes") {
+        match args.client.json {
+            true => println!("{node}"),
+            false => print!("{}", show::node(node)),
         }
     }
+    Ok(())
 }
 
 fn put(args: &Put) -> Outcome {
     let nodes = read(&args.file)?;
-    let mut controller = args.common.controller()?;
-    controller.say(&json!({ "put": nodes }))?;
-    let answer = controller.hear().map_err(|exit| match exit.code() {
+    let mut client = connect(&args.client)?;
+    let request = json!({ "put": nodes });
+    if request.to_string().len() > LINE {
+        return Err(Exit::input(format!(
+            "it comes to more than {LINE} bytes: put fewer nodes at once"
+        )));
+    }
+    let answer = client.ask(&request).map_err(|error| match error {
         // The file is what was refused.
-        1 => Exit::input(exit),
-        _ => exit,
+        ClientError::Wrong(findings) => Exit::input(lines(&findings)),
+        error => exit(error),
     })?;
-    if args.common.json {
+    if args.client.json {
         println!("{answer}");
         return Ok(());
     }
-    for node in answer["nodes"].as_array().into_iter().flatten() {
-        println!(
-            "{} {}",
-            node["uid"].as_str().unwrap_or_default(),
-            show::until(&node["until"])
-        );
+    for node in nodes_of(&answer, "nodes") {
+        println!("{} {}", text(node, "uid"), show::until(&node["until"]));
     }
     Ok(())
 }
@@ -205,10 +187,9 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
 }
 
 fn delete(args: &Delete) -> Outcome {
-    let mut controller = args.common.controller()?;
-    controller.say(&json!({ "delete": args.uid }))?;
-    let answer = controller.hear()?;
-    match args.common.json {
+    let request = json!({ "delete": args.uid });
+    let answer = connect(&args.client)?.ask(&request).map_err(exit)?;
+    match args.client.json {
         true => println!("{answer}"),
         false => println!("{}: deleted", args.uid),
     }
@@ -216,11 +197,18 @@ fn delete(args: &Delete) -> Outcome {
 }
 
 fn watch(args: &Watch) -> Outcome {
-    let mut controller = args.common.controller()?;
-    controller.say(&json!({ "watch": args.filter.to_json() }))?;
+    let mut client = connect(&args.client)?;
+    let answer = client
+        .ask(&json!({ "watch": args.filter.to_json() }))
+        .map_err(exit)?;
+    if args.client.json {
+        println!("{answer}");
+    }
     loop {
-        let event = controller.hear()?;
-        match args.common.json {
+        let Heard::Event(event) = client.hear(None).map_err(exit)? else {
+            continue;
+        };
+        match args.client.json {
             true => println!("{event}"),
             false => print!("{}", show::event(&event)),
         }

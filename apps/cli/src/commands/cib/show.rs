@@ -55,7 +55,7 @@ pub(super) fn event(event: &Value) -> String {
         }
         "refused" => format!("files are wrong, what was in force stays:\n{}", texts("errors")),
         "trouble" => format!("! {}\n", text("why")),
-        // What says that watching has begun.
+        // A later version may report more.
         _ => String::new(),
     }
 }
@@ -118,6 +118,6 @@ mod tests {
             event(&json!({ "event": "expired", "uid": "a", "source": "race" })),
             "- a (race) its time is over\n"
         );
-        assert_eq!(event(&json!({ "done": "watch" })), "");
+        assert_eq!(event(&json!({ "event": "later" })), "");
     }
 }

@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hawser::interact::{Bus, Rules, serve};
 use hawser::knowledge::{Knowledge, Settings};
 
 use super::*;
 
-fn common(socket: &Path) -> Common {
-    Common {
+fn client(socket: &Path) -> ClientArgs {
+    ClientArgs {
         socket: Some(socket.into()),
         json: false,
     }
@@ -30,13 +31,13 @@ fn commands_end_with_their_codes() {
     let put = |file: PathBuf| {
         code(run(&Command::Put(Put {
             file,
-            common: common(&socket),
+            client: client(&socket),
         })))
     };
     let delete = |uid: &str| {
         code(run(&Command::Delete(Delete {
             uid: uid.into(),
-            common: common(&socket),
+            client: client(&socket),
         })))
     };
     let list = || {
@@ -47,7 +48,7 @@ fn commands_end_with_their_codes() {
         };
         code(run(&Command::List(List {
             filter,
-            common: common(&socket),
+            client: client(&socket),
         })))
     };
     let good = write(
@@ -62,10 +63,17 @@ fn commands_end_with_their_codes() {
         .enable_all()
         .build();
     let runtime = runtime.expect("a runtime");
+    let bus = Bus::new();
     let settings = Settings {
-        socket: Some(socket.clone()),
+        bus: Some(bus.clone()),
         ..Settings::default()
     };
+    {
+        let _inside = runtime.enter();
+        let serving = serve(bus, &socket, Rules::default()).expect("a socket");
+        runtime.spawn(serving);
+    }
+    assert_eq!(list(), 1, "nothing there keeps nodes yet");
     let knowledge = runtime.block_on(Knowledge::open(settings)).expect("it opens");
     assert_eq!(put(good), 0);
     assert!(

@@ -31,9 +31,6 @@ pub(super) struct PolicyArgs {
     /// The folder of what is known beside what is found out here (docs/knowledge.md)
     #[arg(long, value_name = "DIR", requires = "policy")]
     cib: Option<PathBuf>,
-    /// A socket for controllers, which `hawser cib` speaks to
-    #[arg(long, value_name = "SOCKET", requires = "policy")]
-    control: Option<PathBuf>,
     /// The file in which what was learnt outlives this process
     #[arg(long, value_name = "FILE", requires = "policy")]
     store: Option<PathBuf>,
@@ -62,7 +59,7 @@ impl PolicyArgs {
                 cib: self.cib.clone(),
             },
             store: self.store.clone(),
-            socket: self.control.clone(),
+            bus: hawser::interact::process_bus(),
             options: Policies::options(),
         });
         let knowledge = opened.await.map_err(|error| match error {

@@ -126,7 +126,7 @@ impl Live {
                     what: What::Signal(signal),
                 }))
             }
-            Ok(Heard::Ended(_) | Heard::Nothing) => Ok(Next::Nothing),
+            Ok(Heard::Ended(_) | Heard::Event(_) | Heard::Nothing) => Ok(Next::Nothing),
             // That the process watched has ended is no failure of who watched.
             Err(error) if is_gone(&error) => Ok(Next::End),
             Err(error) => Err(exit(error)),

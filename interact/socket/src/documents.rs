@@ -1,0 +1,81 @@
+//! What a client asks of a provider of documents, within its rights.
+
+use std::sync::Arc;
+
+use hawser_bus::{BusError, Documents, Fault, Member, Watch, WatchEnd};
+use serde_json::{Value, json};
+
+use super::connection::RequestRefusal;
+use crate::local::MAX_ANSWER;
+
+/// What a client wants of documents, as its rights distinguish it.
+#[derive(Clone, Copy)]
+enum Access {
+    Observe,
+    Modify,
+}
+
+pub(super) fn list(member: &Member, filter: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(member, Access::Observe)?;
+    answer("list", provider.list(filter))
+}
+
+pub(super) fn put(member: &Member, document: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(member, Access::Modify)?;
+    answer("put", provider.put(document))
+}
+
+pub(super) fn delete(member: &Member, name: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(member, Access::Modify)?;
+    answer("delete", provider.delete(name))
+}
+
+pub(super) fn watch(member: &Member, filter: &str) -> Result<Box<dyn Watch>, RequestRefusal> {
+    let provider = provider(member, Access::Observe)?;
+    provider
+        .watch(filter)
+        .map_err(|faults| RequestRefusal::Faults("watch", faults))
+}
+
+/// The next event of what is watched; never where nothing is.
+pub(super) async fn next_event(watch: &mut Option<Box<dyn Watch>>) -> Result<String, WatchEnd> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The provider of documents, if there is one and this client may have to do with it.
+fn provider(member: &Member, access: Access) -> Result<Arc<dyn Documents>, RequestRefusal> {
+    let provider = member.bus().documents().ok_or(RequestRefusal::NoDocuments)?;
+    let rights = member.rights().ok_or(RequestRefusal::NoSubscriber)?;
+    let name = provider.name();
+    let (is_allowed, verb) = match access {
+        Access::Observe => (rights.may_observe(name), "observe"),
+        Access::Modify => (rights.may_put(name), "modify"),
+    };
+    if is_allowed {
+        return Ok(provider);
+    }
+    let (who, what) = (member.name().to_owned(), format!("{verb} {name}"));
+    Err(BusError::NoRight { who, what }.into())
+}
+
+fn answer(word: &'static str, answer: Result<String, Vec<Fault>>) -> Result<Value, RequestRefusal> {
+    let text = answer.map_err(|faults| RequestRefusal::Faults(word, faults))?;
+    if text.len() >= MAX_ANSWER {
+        return Err(RequestRefusal::LongAnswer);
+    }
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// What is wrong with a request, for its answer. Paths begin with the request's word.
+pub(super) fn findings(word: &str, faults: &[Fault]) -> Value {
+    let path = |path: &str| match path {
+        "" => word.to_owned(),
+        path if path.starts_with('[') => format!("{word}{path}"),
+        path => format!("{word}.{path}"),
+    };
+    let finding = |fault: &Fault| json!({ "path": path(&fault.path), "message": fault.message, "hint": fault.hint });
+    faults.iter().map(finding).collect()
+}

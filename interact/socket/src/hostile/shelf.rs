@@ -1,0 +1,109 @@
+//! A provider of documents in memory: objects with a `uid`.
+
+use std::collections::BTreeMap;
+
+use hawser_bus::{Documents, Fault, NextEvent, Watch, WatchEnd};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::{Receiver, Sender, channel, error::RecvError};
+
+/// Documents that are kept at most.
+pub(super) const MAX_DOCUMENTS: usize = 4;
+/// Events by which a client may be late.
+const MAX_EVENTS: usize = 16;
+
+pub(super) struct Shelf {
+    documents: Mutex<BTreeMap<String, Value>>,
+    events: Sender<Value>,
+}
+
+impl Shelf {
+    pub(super) fn new() -> Shelf {
+        Shelf {
+            documents: Mutex::default(),
+            events: channel(MAX_EVENTS).0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.documents.lock().len()
+    }
+}
+
+impl Documents for Shelf {
+    fn name(&self) -> &'static str {
+        "shelf.nodes"
+    }
+
+    fn list(&self, filter: &str) -> Result<String, Vec<Fault>> {
+        let prefix = prefix(filter)?;
+        let documents = self.documents.lock();
+        let nodes: Vec<Value> = documents
+            .iter()
+            .filter(|(uid, _)| uid.starts_with(&prefix))
+            .map(|(_, node)| json!({ "source": "controller", "until": null, "node": node }))
+            .collect();
+        Ok(json!({ "done": "list", "nodes": nodes }).to_string())
+    }
+
+    fn put(&self, document: &str) -> Result<String, Vec<Fault>> {
+        let node: Value = serde_json::from_str(document).map_err(|error| fault("", error))?;
+        let uid = node["uid"]
+            .as_str()
+            .ok_or_else(|| fault("uid", "it has no name"))?;
+        let mut documents = self.documents.lock();
+        if !documents.contains_key(uid) && documents.len() >= MAX_DOCUMENTS {
+            return Err(fault("", "the shelf is full"));
+        }
+        documents.insert(uid.to_owned(), node.clone());
+        let event = json!({ "event": "put", "source": "controller", "until": null, "node": node });
+        let _ = self.events.send(event);
+        let nodes = [json!({ "uid": uid, "until": null })];
+        Ok(json!({ "done": "put", "nodes": nodes, "warnings": [] }).to_string())
+    }
+
+    fn delete(&self, name: &str) -> Result<String, Vec<Fault>> {
+        let removed = self.documents.lock().remove(name);
+        removed.ok_or_else(|| fault("", "there is no such node"))?;
+        let event = json!({ "event": "deleted", "source": "controller", "uid": name });
+        let _ = self.events.send(event);
+        Ok(json!({ "done": "delete", "uid": name, "source": "controller" }).to_string())
+    }
+
+    fn watch(&self, filter: &str) -> Result<Box<dyn Watch>, Vec<Fault>> {
+        prefix(filter)?;
+        Ok(Box::new(Events(self.events.subscribe())))
+    }
+}
+
+struct Events(Receiver<Value>);
+
+impl Watch for Events {
+    fn next(&mut self) -> NextEvent<'_> {
+        Box::pin(async {
+            self.0
+                .recv()
+                .await
+                .map(|event| event.to_string())
+                .map_err(|end| match end {
+                    RecvError::Lagged(missed) => WatchEnd::Missed(missed),
+                    RecvError::Closed => WatchEnd::Gone,
+                })
+        })
+    }
+}
+
+/// A filter may say how names begin.
+fn prefix(filter: &str) -> Result<String, Vec<Fault>> {
+    let filter: Map<String, Value> = serde_json::from_str(filter).map_err(|error| fault("", error))?;
+    let uid = filter.get("uid").and_then(Value::as_str).unwrap_or_default();
+    Ok(uid.to_owned())
+}
+
+fn fault(path: &str, message: impl ToString) -> Vec<Fault> {
+    vec![Fault {
+        path: path.to_owned(),
+        message: message.to_string(),
+        hint: None,
+    }]
+}

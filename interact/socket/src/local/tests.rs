@@ -1,0 +1,140 @@
+//! The socket's file, and lines of peers that say too much or nothing.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener as Listener;
+use std::path::{Path, PathBuf};
+
+use hawser_temporary::Folder;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::*;
+
+/// A folder for one test.
+struct Place(Folder);
+
+impl Place {
+    fn new() -> Place {
+        Place(Folder::new().expect("the folder for tests can be written"))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("run/s.sock")
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path)
+        .expect("it is there")
+        .permissions()
+        .mode()
+        & 0o7777
+}
+
+/// How the conversation ends, and the lines before.
+async fn lines_of(stream: UnixStream) -> (Vec<usize>, Option<String>) {
+    let (mut lines, mut taken) = (Lines::new(stream.into_split().0), Vec::new());
+    loop {
+        match lines.next().await {
+            Ok(Some(line)) => taken.push(line.len()),
+            Ok(None) | Err(End::Slow | End::Gone) => return (taken, None),
+            Err(End::Told(why)) => return (taken, Some(why)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn line_of_the_longest_length_is_taken_and_a_longer_one_ends_the_conversation() {
+    for (bytes, end) in [
+        (LINE, None),
+        (LINE + 1, Some(format!("a line has at most {LINE} bytes"))),
+    ] {
+        let (mut peer, stream) = UnixStream::pair().expect("sockets");
+        let writing = tokio::spawn(async move {
+            let _ = peer.write_all(&vec![b'x'; bytes]).await;
+            let _ = peer.write_all(b"\n").await;
+        });
+        let (taken, why) = lines_of(stream).await;
+        assert_eq!((taken.first(), why), (end.is_none().then_some(&LINE), end));
+        writing.await.expect("it ends");
+    }
+}
+
+/// The clock goes on by itself when nothing else happens.
+#[tokio::test(start_paused = true)]
+async fn peer_that_does_not_end_its_line_is_disconnected_after_30_s() {
+    let (mut peer, stream) = UnixStream::pair().expect("sockets");
+    peer.write_all(b"{\"li").await.expect("it reads");
+    let begin = tokio::time::Instant::now();
+    let why = lines_of(stream).await.1;
+    assert_eq!(why.as_deref(), Some("no command in 30 s"));
+    assert_eq!(begin.elapsed().as_secs(), 30);
+    assert_eq!(peer.read(&mut [0]).await.ok(), Some(0), "it is closed");
+}
+
+#[tokio::test]
+async fn socket_file_is_its_owners_alone_at_every_moment() {
+    let place = Place::new();
+    let path = place.socket();
+    let (stop, is_over) = std::sync::mpsc::channel::<()>();
+    let watched = path.clone();
+    let looking = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            std::thread::yield_now();
+            seen.extend(fs::symlink_metadata(&watched).map(|file| file.permissions().mode() & 0o777));
+        }
+        seen
+    });
+    for _ in 0..50 {
+        let socket = Socket::open(&path).expect("there is room");
+        assert_eq!(mode(&path), 0o600);
+        drop(socket);
+    }
+    drop(stop);
+    let seen = looking.join().expect("it looks");
+    assert!(seen.iter().all(|mode| *mode == 0o600), "{seen:?}");
+    assert_eq!(mode(path.parent().expect("a folder")), 0o700);
+    let left: Vec<_> = fs::read_dir(path.parent().expect("a folder"))
+        .expect("it is ours")
+        .collect();
+    assert!(left.is_empty(), "nothing is left behind: {left:?}");
+}
+
+#[tokio::test]
+async fn stale_socket_is_replaced_and_a_live_one_or_another_file_is_not() {
+    let place = Place::new();
+    let path = place.socket();
+    fs::create_dir(path.parent().expect("a folder")).expect("it is ours");
+    // A listener that is dropped leaves its file.
+    drop(Listener::bind(&path).expect("it is free"));
+    assert!(path.exists());
+    let socket = Socket::open(&path).expect("nobody listens there");
+    assert!(matches!(Socket::open(&path), Err(SocketError::InUse(_))));
+    UnixStream::connect(&path)
+        .await
+        .expect("the living is undisturbed");
+    // What took its place is not its to remove.
+    fs::remove_file(&path).expect("it is ours");
+    fs::write(&path, "notes").expect("it is ours");
+    drop(socket);
+    assert!(matches!(Socket::open(&path), Err(SocketError::NoSocket(_))));
+    assert_eq!(fs::read_to_string(&path).expect("it is left alone"), "notes");
+    let left = fs::read_dir(path.parent().expect("a folder"))
+        .expect("it is ours")
+        .count();
+    assert_eq!(left, 1, "nothing else is left behind");
+    fs::remove_file(&path).expect("it is ours");
+    // A link to a socket is no socket.
+    let elsewhere = place.0.join("elsewhere");
+    let _living = Listener::bind(&elsewhere).expect("it is free");
+    std::os::unix::fs::symlink(&elsewhere, &path).expect("it is ours");
+    assert!(matches!(Socket::open(&path), Err(SocketError::NoSocket(_))));
+    assert!(
+        fs::symlink_metadata(&elsewhere)
+            .expect("it is there")
+            .file_type()
+            .is_socket()
+    );
+}

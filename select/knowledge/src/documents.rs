@@ -1,0 +1,156 @@
+//! The nodes as a provider of documents on the bus: clients of the socket of the interactive layer list,
+//! put, delete and watch them.
+//!
+//! The requests and answers are in `docs/knowledge.md`.
+
+use std::sync::Arc;
+
+use hawser_bus::{Documents, Fault, NextEvent, Watch, WatchEnd};
+use hawser_policy::document::Finding;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::base::{Base, now};
+use super::event::{Event, Known, Origin};
+
+/// The nodes of a base.
+pub(super) struct Nodes(pub(super) Arc<Base>);
+
+impl Documents for Nodes {
+    fn name(&self) -> &'static str {
+        "knowledge.nodes"
+    }
+
+    fn list(&self, filter: &str) -> Result<String, Vec<Fault>> {
+        let filter = Filter::parse(filter)?;
+        let mut all = self.0.list(now());
+        all.retain(|known| filter.takes(known));
+        Ok(json!({ "done": "list", "nodes": all }).to_string())
+    }
+
+    fn put(&self, document: &str) -> Result<String, Vec<Fault>> {
+        let put = self.0.put(document, now()).map_err(faults)?;
+        let nodes: Vec<Value> = put
+            .nodes
+            .iter()
+            .map(|known| json!({ "uid": &*known.uid, "until": known.until }))
+            .collect();
+        let warnings: Vec<String> = put.warnings.iter().map(ToString::to_string).collect();
+        Ok(json!({ "done": "put", "nodes": nodes, "warnings": warnings }).to_string())
+    }
+
+    fn delete(&self, uid: &str) -> Result<String, Vec<Fault>> {
+        let origin = self.0.delete(uid, now()).map_err(|one| faults(vec![one]))?;
+        Ok(json!({ "done": "delete", "uid": uid, "source": origin }).to_string())
+    }
+
+    fn watch(&self, filter: &str) -> Result<Box<dyn Watch>, Vec<Fault>> {
+        let filter = Filter::parse(filter)?;
+        let events = self.0.subscribe();
+        Ok(Box::new(Watcher { events, filter }))
+    }
+}
+
+fn faults(findings: Vec<Finding>) -> Vec<Fault> {
+    let fault = |finding: Finding| Fault {
+        path: finding.path,
+        message: finding.message,
+        hint: finding.hint,
+    };
+    findings.into_iter().map(fault).collect()
+}
+
+/// Events for one client.
+struct Watcher {
+    events: Receiver<Event>,
+    filter: Filter,
+}
+
+impl Watch for Watcher {
+    fn next(&mut self) -> NextEvent<'_> {
+        Box::pin(async {
+            loop {
+                match self.events.recv().await {
+                    Ok(event) if self.filter.takes_event(&event) => {
+                        return Ok(event.to_json().to_string());
+                    }
+                    Ok(_) => {}
+                    Err(RecvError::Lagged(missed)) => return Err(WatchEnd::Missed(missed)),
+                    Err(RecvError::Closed) => return Err(WatchEnd::Gone),
+                }
+            }
+        })
+    }
+}
+
+/// Which nodes; all conditions have to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    /// Where they come from.
+    #[serde(default)]
+    source: Option<Origin>,
+    /// The beginning of their names.
+    #[serde(default)]
+    uid: Option<String>,
+    /// The interface that they are about.
+    #[serde(default)]
+    interface: Option<String>,
+}
+
+impl Filter {
+    fn parse(text: &str) -> Result<Filter, Vec<Fault>> {
+        serde_json::from_str(text).map_err(|error| {
+            vec![Fault {
+                path: String::new(),
+                message: error.to_string(),
+                hint: Some("an object of `source`, `uid` and `interface`, or {} for all".into()),
+            }]
+        })
+    }
+
+    fn takes_event(&self, event: &Event) -> bool {
+        match event {
+            Event::Put(known) => self.takes(known),
+            Event::Deleted { uid, origin } | Event::Expired { uid, origin } => self.takes_name(*origin, uid),
+            Event::Loaded { .. } | Event::Refused(_) | Event::Trouble(_) => *self == Filter::default(),
+        }
+    }
+
+    fn takes(&self, known: &Known) -> bool {
+        self.takes_name(known.origin, &known.uid)
+            && self
+                .interface
+                .as_deref()
+                .is_none_or(|wanted| is_about(&known.node, wanted))
+    }
+
+    /// The same by name alone, for a node that is gone.
+    fn takes_name(&self, origin: Origin, uid: &str) -> bool {
+        self.source.is_none_or(|wanted| wanted == origin)
+            && self.uid.as_deref().is_none_or(|prefix| uid.starts_with(prefix))
+    }
+}
+
+/// Whether `interface` has this value somewhere in a node: in what it matches or in its properties.
+fn is_about(node: &Value, wanted: &str) -> bool {
+    fn within(value: &Value, wanted: &str) -> bool {
+        match value {
+            Value::Array(all) => all.iter().any(|one| within(one, wanted)),
+            Value::Object(properties) => {
+                match &properties.get("interface").map(|property| &property["value"]) {
+                    Some(Value::String(name)) => name == wanted,
+                    Some(Value::Array(names)) => names.iter().any(|name| name == wanted),
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+    within(&node["properties"], wanted) || within(&node["match"], wanted)
+}
+
+#[cfg(test)]
+mod tests;
