@@ -14,11 +14,11 @@ use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{Connection, EstablishmentError};
-use hawser_connect::doors::{DoorWish, Doorway, Guest};
+use hawser_connect::listener::{self as transport, Incoming, ListenOptions};
 use hawser_connect::{Duplex, SharedStreams};
 
-/// Doors of one Listener.
-const MOST_DOORS: usize = 16;
+/// Addresses of one Listener.
+const MAX_ADDRESSES: usize = 16;
 /// Connections that wait to be taken; further ones wait with their transport.
 const WAITING: usize = 16;
 
@@ -41,14 +41,14 @@ pub struct Listener {
     has_told: bool,
 }
 
-/// Who may come.
+/// Which peers are accepted.
 struct Admission {
     plan: Arc<Plan>,
     /// The addresses of the remote endpoints that have names.
     named: Vec<IpAddr>,
 }
 
-/// Opens every door of a plan.
+/// Listens at every address of a plan.
 pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError> {
     unknown(&plan)?;
     if plan.security.mode == Mode::Required && plan.security.identity.is_none() {
@@ -72,23 +72,23 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
         is_stopped: false,
         has_told: false,
     };
-    for wish in wishes(&plan)? {
-        let door = Doorway::open(&wish).map_err(|error| {
-            EstablishmentError::Endpoint(format!("cannot listen on {}: {error}", wish.address))
+    for options in options(&plan)? {
+        let below = transport::Listener::open(&options).map_err(|error| {
+            EstablishmentError::Endpoint(format!("cannot listen on {}: {error}", options.address))
         })?;
-        if let Some(property) = objection(&door.features(), &plan) {
+        if let Some(property) = objection(&below.features(), &plan) {
             let why = format!("no transport that can be listened for here fulfils {property}");
             return Err(EstablishmentError::Properties(why));
         }
-        listener.addresses.push(door.address());
-        let task = tokio::spawn(admit(Arc::clone(&admission), door, sender.clone()));
+        listener.addresses.push(below.address());
+        let task = tokio::spawn(admit(Arc::clone(&admission), below, sender.clone()));
         listener.tasks.push(task.abort_handle());
     }
     Ok(listener)
 }
 
-/// The doors that a plan asks for.
-fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
+/// What a plan asks to listen for.
+fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
     let endpoint = |why: &str| EstablishmentError::Endpoint(why.to_owned());
     if plan.locals.is_empty() {
         return Err(endpoint("a Listener needs a local endpoint"));
@@ -97,8 +97,8 @@ fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
         Mode::Disabled => None,
         Mode::Required | Mode::Opportunistic => plan.security.identity.clone(),
     };
-    let mut wishes = Vec::new();
-    for local in plan.locals.iter().take(MOST_DOORS) {
+    let mut options = Vec::new();
+    for local in plan.locals.iter().take(MAX_ADDRESSES) {
         let port = local.port()?;
         let all = match local.address {
             Some(address) if address.is_multicast() => {
@@ -112,7 +112,7 @@ fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
                 IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             ],
         };
-        wishes.extend(all.into_iter().map(|address| DoorWish {
+        options.extend(all.into_iter().map(|address| ListenOptions {
             address: SocketAddr::new(address, port),
             identity: identity.clone(),
             protocols: plan.security.alpn.clone(),
@@ -120,16 +120,16 @@ fn wishes(plan: &Plan) -> Result<Vec<DoorWish>, EstablishmentError> {
             interface: local.interface.clone(),
         }));
     }
-    Ok(wishes)
+    Ok(options)
 }
 
-/// Lets in who may come, with all the streams that a peer opens.
+/// Accepts the peers that may come, with all the streams that each opens.
 async fn admit(
     admission: Arc<Admission>,
-    mut door: Doorway,
+    mut below: transport::Listener,
     incoming: mpsc::Sender<(Arc<Group>, Box<dyn Duplex>)>,
 ) {
-    while let Some(Guest { stream }) = door.accept().await {
+    while let Some(Incoming { stream }) = below.accept().await {
         let peer = stream.about().peer;
         let Admission { plan, named } = &*admission;
         let is_meant = |peer: SocketAddr| {

@@ -19,7 +19,7 @@
 //! * [`policy`]: the folders of profiles and policies, and what watches them
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
 //! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
-//! * [`doors`]: the other end, which takes streams over several transports
+//! * [`listener`]: the other end, which accepts streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
 //!   candidates
@@ -35,13 +35,13 @@
 
 mod delegate;
 mod destination;
-pub mod doors;
 mod drive;
 mod error;
 mod features;
 mod found;
 mod interact;
 pub mod kinds;
+pub mod listener;
 mod policies;
 pub mod policy;
 mod racer;

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use hawser_carrier::{Carrier, Description, Statistics};
+use hawser_carrier_quic::QuicConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::handle::Session;
@@ -23,12 +24,14 @@ pub enum Connection {
     Session(Session),
     /// It does not.
     Plain(PlainStream),
+    /// It does not, and may open several streams ([`Server::listen_quic_streams`](super::Server::listen_quic_streams)).
+    Streams(QuicConnection),
 }
 
 impl Connection {
     /// Whether the peer does not speak Hawser.
     pub fn is_plain(&self) -> bool {
-        matches!(self, Self::Plain(_))
+        !matches!(self, Self::Session(_))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description, send};
 use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
-use hawser_carrier_quic::{QuicDoor, QuicOptions};
+use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
 use hawser_carrier_tcp::{Door, TcpOptions};
 use hawser_carrier_tls::TlsServer;
@@ -153,20 +153,38 @@ impl Server {
                 .push(tokio::spawn(take_tcp(server.house.clone(), door)));
         }
         for (address, options) in config.quic {
-            let Some(tls) = config.tls.clone() else {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "QUIC needs a certificate",
-                ));
-            };
-            let door = QuicDoor::open(address, options, tls)?;
-            server.addresses.push(("quic", door.local()?));
-            server
-                .tasks
-                .push(tokio::spawn(take_quic(server.house.clone(), door)));
+            server.listen_quic(address, options, |house, peer, guest| {
+                house.receive("quic", peer, guest.welcome());
+            })?;
         }
         server.tasks.push(tokio::spawn(sweep(server.house.clone())));
         Ok(server)
+    }
+
+    /// Accepts QUIC as well, from peers that may open several streams if they do not speak Hawser: they
+    /// come as [`Connection::Streams`] when they have shaken hands, and not with their first stream.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; there is no certificate.
+    pub fn listen_quic_streams(&mut self, address: SocketAddr, options: QuicOptions) -> io::Result<()> {
+        self.listen_quic(address, options, House::receive_streams)
+    }
+
+    fn listen_quic(
+        &mut self,
+        address: SocketAddr,
+        options: QuicOptions,
+        receive: fn(&Arc<House>, IpAddr, QuicGuest),
+    ) -> io::Result<()> {
+        let Some(TlsServer { config }) = self.tls.clone() else {
+            let message = "QUIC needs a certificate";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        };
+        let door = QuicDoor::open(address, options, config)?;
+        self.addresses.push(("quic", door.local()?));
+        self.tasks
+            .push(tokio::spawn(take_quic(self.house.clone(), door, receive)));
+        Ok(())
     }
 
     /// Takes SCTP as well, at all of these addresses of this machine at once, in UDP to port 9899. A
@@ -206,11 +224,6 @@ impl Server {
             listener,
         )));
         Ok(())
-    }
-
-    /// Takes a carrier that came in by a door of somebody else's, as one of this server's own.
-    pub fn receive(&self, carrier: impl Carrier + 'static) {
-        self.house.receive_connected(carrier);
     }
 
     /// Where it listens: transport and address.
@@ -285,14 +298,14 @@ async fn accept_mtp(house: Arc<House>, transport: &'static str, listener: MtpLis
     }
 }
 
-async fn take_quic(house: Arc<House>, door: QuicDoor) {
+async fn take_quic(house: Arc<House>, door: QuicDoor, receive: fn(&Arc<House>, IpAddr, QuicGuest)) {
     while let Some(guest) = door.accept().await {
         // Forged addresses must not take the places of those who are there.
         let peer = guest.peer().ip();
         if house.gates.quic.is_crowded(peer) && !guest.is_validated() {
             guest.retry();
         } else {
-            house.receive("quic", peer, guest.welcome());
+            receive(&house, peer, guest);
         }
     }
 }
@@ -315,6 +328,20 @@ impl House {
             if let Ok(Some(Some((carrier, verdict)))) = met {
                 let_in(&house, carrier, verdict, place).await;
             }
+        });
+    }
+
+    /// The same for one that may open several streams, if it does not speak Hawser.
+    fn receive_streams(self: &Arc<Self>, peer: IpAddr, guest: QuicGuest) {
+        let house = self.clone();
+        self.receive("quic", peer, async move {
+            let connection = guest.shake().await?;
+            if connection.describe().alpn.is_none_or(|name| name == ALPN) {
+                return connection.into_carrier().await;
+            }
+            house.new.push(Connection::Streams(connection), peer);
+            // It is no carrier of a session, and there is nothing more to wait for.
+            Err(io::ErrorKind::Unsupported.into())
         });
     }
 

@@ -52,7 +52,7 @@ impl Unaccepted {
         let place = self.gate.enter(peer);
         let ended = match &connection {
             Connection::Session(session) => Some(session.shared.lock().end()),
-            Connection::Plain(_) => None,
+            Connection::Plain(_) | Connection::Streams(_) => None,
         };
         let (sender, taken) = oneshot::channel();
         let number = {

@@ -96,7 +96,7 @@ impl Meeting {
                 match (connection, code.given()) {
                     (Connection::Session(session), code) => Ok(Met::Meeting(Meeting::Called(session, code))),
                     (Connection::Plain(stream), None) => Ok(Met::Plain(Box::new(stream))),
-                    (Connection::Plain(_), Some(_)) => Err(Exit::network(
+                    (Connection::Plain(_) | Connection::Streams(_), _) => Err(Exit::network(
                         "the server does not speak Hawser, so it cannot check --code",
                     )),
                 }

@@ -62,7 +62,7 @@ fn plain(connection: Connection) -> PlainStream {
     assert!(connection.is_plain());
     match connection {
         Connection::Plain(stream) => stream,
-        Connection::Session(_) => unreachable!(),
+        Connection::Session(_) | Connection::Streams(_) => unreachable!(),
     }
 }
 

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use hawser::lab::{Lab, Spec};
 use hawser::policy::{Manager, shipped};
-use hawser::select::doors::{DoorWish, Doorway, Guest};
 use hawser::select::kinds::{Tcp, Transports};
+use hawser::select::listener::{Incoming, ListenOptions, Listener};
 use hawser::select::{Destination, Kind, Policies, Racer, Request};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -244,26 +244,26 @@ fn listen() -> Result<(), Error> {
         .build()?;
     runtime.block_on(async {
         let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-        let doors = [
-            Doorway::open(&DoorWish::plain(any))?,
-            Doorway::sctp(&addresses, PORT)?,
+        let listeners = [
+            Listener::open(&ListenOptions::plain(any))?,
+            Listener::sctp(&addresses, PORT)?,
         ];
         println!("listening");
-        let mut serving: JoinSet<()> = doors.into_iter().map(take).collect();
+        let mut serving: JoinSet<()> = listeners.into_iter().map(accept).collect();
         while serving.join_next().await.is_some() {}
         Ok(())
     })
 }
 
-async fn take(mut door: Doorway) {
-    while let Some(guest) = door.accept().await {
-        tokio::spawn(answer(guest));
+async fn accept(mut listener: Listener) {
+    while let Some(incoming) = listener.accept().await {
+        tokio::spawn(answer(incoming));
     }
 }
 
 /// Sends what is asked for. A client that goes is no news.
-async fn answer(guest: Guest) -> std::io::Result<()> {
-    let mut stream = guest.stream;
+async fn answer(incoming: Incoming) -> std::io::Result<()> {
+    let mut stream = incoming.stream;
     let mut left = stream.read_u64().await?;
     let content = [0; CHUNK];
     while left > 0 {

@@ -18,7 +18,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 
-use hawser::select::doors::{DoorWish, Doorway};
+use hawser::select::listener::{ListenOptions, Listener};
 use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
@@ -49,29 +49,29 @@ pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
     // SCTP's paths are those of IPv4: the first path is one, whichever family goes over it.
     let paths: Vec<IpAddr> = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();
     runtime()?.block_on(async {
-        let plain = |address: IpAddr| Doorway::open(&DoorWish::plain((address, PORT).into()));
-        let doors = [
+        let plain = |address: IpAddr| Listener::open(&ListenOptions::plain((address, PORT).into()));
+        let listeners = [
             plain(Ipv4Addr::UNSPECIFIED.into()).map_err(Exit::environment)?,
             plain(Ipv6Addr::UNSPECIFIED.into()).map_err(Exit::environment)?,
-            Doorway::sctp(&paths, PORT).map_err(Exit::environment)?,
+            Listener::sctp(&paths, PORT).map_err(Exit::environment)?,
         ];
         println!("{}", json!({ "event": "listening" }));
         std::io::stdout().flush().map_err(Exit::environment)?;
-        let mut serving: JoinSet<()> = doors.into_iter().map(serve).collect();
+        let mut serving: JoinSet<()> = listeners.into_iter().map(serve).collect();
         while serving.join_next().await.is_some() {}
         Ok(())
     })
 }
 
-/// Serves whoever comes in by a door.
-async fn serve(mut door: Doorway) {
-    while let Some(guest) = door.accept().await {
+/// Serves every connection of a listener.
+async fn serve(mut listener: Listener) {
+    while let Some(incoming) = listener.accept().await {
         // A connection for each request: which transport it gets is decided anew each time.
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(PATIENCE)
             .keep_alive(false)
-            .serve_connection(TokioIo::new(guest.stream), service_fn(answer));
+            .serve_connection(TokioIo::new(incoming.stream), service_fn(answer));
         tokio::spawn(serving);
     }
 }

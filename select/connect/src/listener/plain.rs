@@ -1,4 +1,4 @@
-//! Connections without protection, over the kernel's TCP, or Multipath TCP where that is wished.
+//! Connections without protection, over the kernel's TCP, or Multipath TCP where that is asked for.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,26 +9,29 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{DoorWish, Guest};
+use super::{Incoming, ListenOptions};
 
-/// Connections that the kernel keeps for who accepts them.
+/// Connections that the kernel keeps until they are accepted.
 const BACKLOG: i32 = 1_024;
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
-pub(super) fn open(wish: &DoorWish, guests: mpsc::Sender<Guest>) -> io::Result<(SocketAddr, JoinSet<()>)> {
-    let listener = TcpListener::from_std(listen(wish)?.into())?;
+pub(super) fn open(
+    options: &ListenOptions,
+    incoming: mpsc::Sender<Incoming>,
+) -> io::Result<(SocketAddr, JoinSet<()>)> {
+    let listener = TcpListener::from_std(listen(options)?.into())?;
     let address = listener.local_addr()?;
     let mut tasks = JoinSet::new();
-    tasks.spawn(accept(listener, guests));
+    tasks.spawn(accept(listener, incoming));
     Ok((address, tasks))
 }
 
-fn listen(wish: &DoorWish) -> io::Result<Socket> {
-    let domain = Domain::for_address(wish.address);
+fn listen(options: &ListenOptions) -> io::Result<Socket> {
+    let domain = Domain::for_address(options.address);
     // Both kinds of peers are understood by a listener of MPTCP (RFC 8684, 3.1); a kernel without it
     // listens for the one.
-    let multipath = wish
+    let multipath = options
         .is_multipath
         .then(|| Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).ok());
     let socket = match multipath.flatten() {
@@ -37,25 +40,25 @@ fn listen(wish: &DoorWish) -> io::Result<Socket> {
     };
     socket.set_nonblocking(true)?;
     socket.set_reuse_address(true)?;
-    if wish.address.is_ipv6() {
+    if options.address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    if let Some(interface) = &wish.interface {
+    if let Some(interface) = &options.interface {
         socket.bind_device(Some(interface.as_bytes()))?;
     }
-    socket.bind(&wish.address.into())?;
+    socket.bind(&options.address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
-async fn accept(listener: TcpListener, guests: mpsc::Sender<Guest>) {
+async fn accept(listener: TcpListener, incoming: mpsc::Sender<Incoming>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Without it small messages wait; a socket that refuses is served all the same.
                 let _ = stream.set_nodelay(true);
-                if guests
-                    .send(Guest {
+                if incoming
+                    .send(Incoming {
                         stream: Box::new(stream),
                     })
                     .await

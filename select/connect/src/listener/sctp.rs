@@ -8,7 +8,7 @@ use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::Guest;
+use super::Incoming;
 use hawser_session_driver::PlainStream;
 
 /// A pause after an association that was lost at once, or without memory.
@@ -17,22 +17,22 @@ const AFTER_ERROR: Duration = Duration::from_millis(50);
 pub(super) fn open(
     addresses: &[IpAddr],
     port: u16,
-    guests: mpsc::Sender<Guest>,
+    incoming: mpsc::Sender<Incoming>,
 ) -> io::Result<(SocketAddr, JoinSet<()>)> {
     let door = Stack::open(Some(ENCAPSULATION_PORT))?.listen(addresses, port, SctpOptions::default())?;
     let address = door.local().into_iter().next();
     let address = address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
     let mut tasks = JoinSet::new();
-    tasks.spawn(accept(door, guests));
+    tasks.spawn(accept(door, incoming));
     Ok((address, tasks))
 }
 
-async fn accept(door: SctpDoor, guests: mpsc::Sender<Guest>) {
+async fn accept(door: SctpDoor, incoming: mpsc::Sender<Incoming>) {
     loop {
         match door.accept().await {
             Ok(carrier) => {
                 let stream = Box::new(PlainStream::new(Box::new(carrier)));
-                if guests.send(Guest { stream }).await.is_err() {
+                if incoming.send(Incoming { stream }).await.is_err() {
                     return;
                 }
             }

@@ -1,0 +1,128 @@
+//! Connections under TLS 1.3: sessions, and peers with the application's own protocols, told apart by
+//! what they agree on (RFC 7301). The session's [`Server`] accepts them all; here each waits for its
+//! first stream.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_carrier_quic::QuicOptions;
+use hawser_carrier_tcp::TcpOptions;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{Incoming, ListenOptions};
+use crate::Duplex;
+use crate::kinds::{QuicDuplex, STREAMS, SessionDuplex};
+use hawser_session_driver::places::{Gate, Shares};
+use hawser_session_driver::{AcceptorConfig, Connection, Identity, Server, ServerConfig, scheduler};
+
+/// Sessions and QUIC connections at once that have no stream yet. The oldest make room for further ones.
+const MAX_WITHOUT_STREAM: usize = 256;
+/// How long a session, or a QUIC connection, may take to open its first stream.
+const FIRST_STREAM_TIMEOUT: Duration = Duration::from_secs(30);
+/// Ports that are tried where any will do: one must be free for TCP and UDP.
+const PORTS: usize = 16;
+
+pub(super) fn open(
+    options: &ListenOptions,
+    identity: &Identity,
+    incoming: mpsc::Sender<Incoming>,
+) -> io::Result<(SocketAddr, JoinSet<()>)> {
+    let server = listen(options, &identity.server(&options.protocols)?)?;
+    let address = server.addresses()[0].1;
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept(server, incoming));
+    Ok((address, tasks))
+}
+
+/// A server at one port of TCP and UDP. Its first address is TCP's.
+fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Result<Server> {
+    let tries = if options.address.port() == 0 { PORTS } else { 1 };
+    let none = "every build has this scheduler";
+    let mut last = None;
+    for _ in 0..tries {
+        let tcp = TcpOptions {
+            mptcp: options.is_multipath,
+            interface: options.interface.clone(),
+            ..TcpOptions::default()
+        };
+        let mut server = Server::open(ServerConfig {
+            acceptor: AcceptorConfig::default(),
+            scheduler: Arc::new(move || scheduler::by_name("ecf").expect(none)),
+            tcp: vec![(options.address, tcp)],
+            quic: Vec::new(),
+            tls: Some(Arc::clone(tls)),
+        })?;
+        let quic = QuicOptions {
+            interface: options.interface.clone(),
+            ..QuicOptions::default()
+        };
+        match server.listen_quic_streams(server.addresses()[0].1, quic) {
+            Ok(()) => return Ok(server),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
+}
+
+/// Accepts for as long as the application takes: what it does not take waits in the server, which bounds
+/// it.
+async fn accept(server: Server, incoming: mpsc::Sender<Incoming>) {
+    let gate = Gate::new(Shares::new(MAX_WITHOUT_STREAM));
+    while let Ok(place) = incoming.reserve().await {
+        let connection = tokio::select! {
+            connection = server.accept_any() => connection,
+            () = incoming.closed() => return,
+        };
+        match connection {
+            Ok(Connection::Plain(stream)) => place.send(Incoming {
+                stream: Box::new(stream),
+            }),
+            Ok(Connection::Session(session)) => {
+                let peer = session
+                    .paths()
+                    .first()
+                    .map(|(_, info)| info.description.peer.ip());
+                // One that has lost its only carrier has no address, and is soon gone.
+                let peer = peer.unwrap_or(IpAddr::from([0; 4]));
+                first_stream(&gate, peer, &incoming, async move {
+                    let stream = session.accept().await.ok()?;
+                    Some(Box::new(SessionDuplex { stream, session }) as Box<dyn Duplex>)
+                });
+            }
+            Ok(Connection::Streams(connection)) => {
+                let peer = connection.describe().peer.ip();
+                first_stream(&gate, peer, &incoming, async move {
+                    connection.admit(STREAMS);
+                    let stream = connection.accept().await.ok()?;
+                    Some(Box::new(QuicDuplex { stream }) as Box<dyn Duplex>)
+                });
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// Waits for a connection's first stream, in a place that is free again when the application has it.
+fn first_stream(
+    gate: &Gate,
+    peer: IpAddr,
+    incoming: &mpsc::Sender<Incoming>,
+    stream: impl Future<Output = Option<Box<dyn Duplex>>> + Send + 'static,
+) {
+    let (mut place, incoming) = (gate.enter(peer), incoming.clone());
+    let work = async move {
+        let stream = tokio::select! {
+            stream = timeout(FIRST_STREAM_TIMEOUT, stream) => stream,
+            () = incoming.closed() => return,
+        };
+        if let Ok(Some(stream)) = stream {
+            // An application that has closed the listener wants none.
+            let _ = incoming.send(Incoming { stream }).await;
+        }
+    };
+    tokio::spawn(async move { place.hold(work).await });
+}
