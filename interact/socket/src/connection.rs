@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, Fault, FlowId, Member, Modification, Origin, Refusal, Rights, Schema, Scope,
-    SourceId, SubscriptionId, Target, VariableId, Watch,
+    Access, Bus, BusError, Entry, Fault, FlowId, Member, Modification, Origin, Refusal, Rights, Schema,
+    Scope, SourceId, SubscriptionId, Target, VariableId, Watch,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;

@@ -76,6 +76,7 @@ pub(super) fn findings(word: &str, faults: &[Fault]) -> Value {
         path if path.starts_with('[') => format!("{word}{path}"),
         path => format!("{word}.{path}"),
     };
-    let finding = |fault: &Fault| json!({ "path": path(&fault.path), "message": fault.message, "hint": fault.hint });
+    let finding =
+        |fault: &Fault| json!({ "path": path(&fault.path), "message": fault.message, "hint": fault.hint });
     faults.iter().map(finding).collect()
 }

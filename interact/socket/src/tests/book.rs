@@ -22,7 +22,9 @@ fn conversations_take_place_as_they_are_written() {
 /// Every word of the protocol has its place in the document.
 #[test]
 fn no_request_is_missing() {
-    let error = crate::parse(br#"{"dance":{}}"#).expect_err("there is no such request");
+    let error = crate::parse(br#"{"dance":{}}"#)
+        .expect_err("there is no such request")
+        .to_string();
     let list = error
         .split("expected one of ")
         .nth(1)
