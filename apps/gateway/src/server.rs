@@ -149,6 +149,20 @@ pub async fn serve(
 }
 
 impl House {
+    /// Logs an event, and reports it to whoever runs the gateway. As `Debug` prints it, text of peers is
+    /// escaped.
+    fn report(&self, event: Event) {
+        match event {
+            Event::Welcomed { .. } | Event::Refused { .. } | Event::Left { .. } => {
+                tracing::info!(gateway = ?event);
+            }
+            Event::Connected { .. } | Event::Denied { .. } | Event::Ended { .. } => {
+                tracing::debug!(gateway = ?event);
+            }
+        }
+        (self.tell)(event);
+    }
+
     /// Asks by which prefixes this network's translators are reached (RFC 7050). What was known stays when
     /// no name server answers.
     async fn find_translators(&self) {
@@ -198,7 +212,7 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
     let (client, place) = match met {
         Ok(known) => known,
         Err(why) => {
-            (house.tell)(Event::Refused { why });
+            house.report(Event::Refused { why });
             // Streams are given up before the session: nobody waits for them.
             waiting
                 .iter()
@@ -211,7 +225,7 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
         }
     };
     drop(stranger);
-    (house.tell)(Event::Welcomed {
+    house.report(Event::Welcomed {
         client: client.clone(),
     });
     let visit = Visit {
@@ -227,7 +241,7 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
         // Both sides know that it is over, or will.
         false => drop(timeout(FAREWELL, session.close(0)).await),
     }
-    (house.tell)(Event::Left { client });
+    house.report(Event::Left { client });
 }
 
 /// Reads the greeting, and answers it. Streams that come in the meantime wait in `waiting`.
@@ -346,11 +360,7 @@ impl Visit {
     /// One stream: its request, its connection, its bytes.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
         let House {
-            config,
-            own,
-            nat64,
-            tell,
-            ..
+            config, own, nat64, ..
         } = &*self.house;
         let limits = &config.limits;
         let request = match timeout(limits.patience, Request::read(&mut stream)).await {
@@ -387,7 +397,7 @@ impl Visit {
         };
         if let Ok(address) = onwards.peer_addr() {
             let (client, destination) = (self.client.clone(), destination.clone());
-            tell(Event::Connected {
+            self.house.report(Event::Connected {
                 client,
                 destination,
                 address,
@@ -405,7 +415,7 @@ impl Visit {
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
-        tell(Event::Ended {
+        self.house.report(Event::Ended {
             client: self.client.clone(),
             destination,
             carried,
@@ -430,7 +440,7 @@ impl Visit {
     }
 
     fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
-        (self.house.tell)(Event::Denied {
+        self.house.report(Event::Denied {
             client: self.client.clone(),
             destination,
             reply,

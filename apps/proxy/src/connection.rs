@@ -28,7 +28,14 @@ pub(crate) struct Front {
 type Chosen = (Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>);
 
 impl Front {
+    /// Logs an event, and reports it to whoever runs the proxy. As `Debug` prints it, text of clients and
+    /// servers is escaped.
     pub(crate) fn tell(&self, request: Option<u64>, what: Own) {
+        match what {
+            Own::Full { .. } => tracing::warn!(proxy = ?what),
+            Own::Listening { .. } | Own::Stopping { .. } => tracing::info!(proxy = ?what),
+            _ => tracing::debug!(request, proxy = ?what),
+        }
         if let Some(observer) = &self.settings.observer {
             observer(Event {
                 request,
