@@ -14,14 +14,14 @@ use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint};
-use hawser_connect::kinds::{Wish, wished};
+use hawser_connect::kinds::{Selection, kinds_for};
 use hawser_connect::{ConnectError, Destination, Duplex, Kind, Profile, Racer, Request};
 use hawser_race::Security;
 use hawser_resolve::{Config, Lookup, Resolver};
 use hawser_session_driver::Network;
 
 /// Remote endpoints of one Preconnection that are tried.
-const MOST_REMOTES: usize = 16;
+const MAX_REMOTES: usize = 16;
 /// How long one remote endpoint has before the next is tried as well (RFC 8305, 5).
 const NEXT: Duration = Duration::from_millis(250);
 /// How long one round of candidates has.
@@ -35,11 +35,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
             "a Connection needs a remote endpoint".into(),
         ));
     }
-    for remote in plan.remotes.iter().take(MOST_REMOTES) {
+    for remote in plan.remotes.iter().take(MAX_REMOTES) {
         let destination = destination(remote)?;
         // A round with more protection that has no candidates is passed over.
         if let Some(least) = rounds(plan).last() {
-            secured(plan, &wish(plan, remote, &destination)?, *least)?;
+            secured(plan, &selection(plan, remote, &destination)?, *least)?;
         }
     }
     for local in &plan.locals {
@@ -88,7 +88,7 @@ async fn round(
     round: Round,
 ) -> Result<Box<dyn Duplex>, EstablishmentError> {
     let mut tasks: JoinSet<Result<Box<dyn Duplex>, EstablishmentError>> = JoinSet::new();
-    let mut left = plan.remotes.iter().take(MOST_REMOTES);
+    let mut left = plan.remotes.iter().take(MAX_REMOTES);
     let mut first_error = None;
     loop {
         if let Some(remote) = left.next() {
@@ -182,11 +182,11 @@ async fn to_remote(
         Some(bound) => vec![Some(bound.clone())],
         None => paths(plan, &interfaces.up)?,
     };
-    let wish = Wish {
+    let selection = Selection {
         interfaces: interfaces.several.clone(),
-        ..wish(plan, remote, &destination)?
+        ..selection(plan, remote, &destination)?
     };
-    let kinds = ranked(plan, &wish, round.least, &paths, remote)?;
+    let kinds = ranked(plan, &selection, round.least, &paths, remote)?;
     let request = Request {
         kinds: kinds.into(),
         profile: Profile::RFC8305,
@@ -204,18 +204,18 @@ async fn to_remote(
 /// Every path with every kind, paths first.
 fn ranked(
     plan: &Plan,
-    wish: &Wish,
+    selection: &Selection,
     least: Security,
     paths: &[Option<String>],
     remote: &RemoteEndpoint,
 ) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
     let mut all: Vec<Arc<dyn Kind>> = Vec::new();
     for path in paths {
-        let wish = Wish {
+        let selection = Selection {
             interface: path.clone(),
-            ..wish.clone()
+            ..selection.clone()
         };
-        for kind in secured(plan, &wish, least)? {
+        for kind in secured(plan, &selection, least)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
             all.push(Arc::new(Ranked {
                 kind,
@@ -238,17 +238,21 @@ fn rounds(plan: &Plan) -> Vec<Security> {
 }
 
 /// Kinds that fulfil what is required with this much security, and no other.
-fn secured(plan: &Plan, wish: &Wish, least: Security) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+fn secured(
+    plan: &Plan,
+    selection: &Selection,
+    least: Security,
+) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
     let trust = if least == Security::None {
         None
     } else {
         Some(plan.security.trust.clone())
     };
-    let wish = Wish {
+    let selection = Selection {
         trust,
-        ..wish.clone()
+        ..selection.clone()
     };
-    let kinds = wished(&wish).map_err(|error| EstablishmentError::Security(error.to_string()))?;
+    let kinds = kinds_for(&selection).map_err(|error| EstablishmentError::Security(error.to_string()))?;
     let is_alike = |kind: &Arc<dyn Kind>| is_secure_enough(&kind.features(), least);
     let kinds: Vec<_> = kinds.into_iter().filter(is_alike).collect();
     if kinds.is_empty() {
@@ -259,14 +263,18 @@ fn secured(plan: &Plan, wish: &Wish, least: Security) -> Result<Vec<Arc<dyn Kind
     fulfilling(kinds, plan)
 }
 
-fn wish(plan: &Plan, remote: &RemoteEndpoint, destination: &Destination) -> Result<Wish, EstablishmentError> {
+fn selection(
+    plan: &Plan,
+    remote: &RemoteEndpoint,
+    destination: &Destination,
+) -> Result<Selection, EstablishmentError> {
     let named = plan.security.server_name.clone();
     let host = remote
         .host_name
         .clone()
         .unwrap_or_else(|| destination.host().to_owned());
     let multipath = plan.properties.word(Property::Multipath, plan.action);
-    Ok(Wish {
+    Ok(Selection {
         name: named.unwrap_or(host),
         trust: (plan.security.mode != Mode::Disabled).then(|| plan.security.trust.clone()),
         protocols: plan.security.alpn.clone(),
@@ -328,7 +336,7 @@ pub(super) async fn resolve(
     plan: &Plan,
 ) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {
     let mut remotes = Vec::new();
-    for remote in plan.remotes.iter().take(MOST_REMOTES) {
+    for remote in plan.remotes.iter().take(MAX_REMOTES) {
         let port = remote.port()?;
         let all = match (remote.address, &remote.host_name) {
             (Some(address), _) => vec![address],

@@ -14,8 +14,8 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 use hawser::gateway::{BadDigest, Token, TokenDigest};
 
 /// The most clients of a file, and bytes of a name.
-const MOST: usize = 10_000;
-const LONGEST_NAME: usize = 64;
+const MAX_CLIENTS: usize = 10_000;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Those who may use a gateway.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Clients {
                 ));
             };
             let digest: TokenDigest = digest.parse().map_err(|why: BadDigest| bad(&why.to_string()))?;
-            if name.len() > LONGEST_NAME {
+            if name.len() > MAX_NAME_LENGTH {
                 return Err(bad("a client's name has at most 64 bytes"));
             }
             if all.iter().any(|(other, _)| **other == *name) {
@@ -67,7 +67,7 @@ impl Clients {
             if let Some((other, _)) = all.iter().find(|(_, theirs)| *theirs == digest) {
                 return Err(bad(&format!("{other:?} has the same token")));
             }
-            if all.len() == MOST {
+            if all.len() == MAX_CLIENTS {
                 return Err(bad("a gateway has at most 10000 clients"));
             }
             all.push((name.into(), digest));

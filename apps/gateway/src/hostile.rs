@@ -22,7 +22,7 @@ pub fn messages(data: &[u8]) {
     let mut rest = data;
     if let Ok(request) = now(Request::read(&mut rest)) {
         let used = data.len() - rest.len();
-        assert!(used <= Request::LONGEST, "{used} bytes were read");
+        assert!(used <= Request::MAX_LENGTH, "{used} bytes were read");
         let encoded = request.encode();
         let again = now(Request::read(&mut &encoded[..]));
         assert_eq!(again.ok().as_ref(), Some(&request), "a request stays what it is");

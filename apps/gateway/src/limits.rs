@@ -55,7 +55,7 @@ const STREAMS: u32 = 512;
 /// Bytes that a peer may send before any of them is read: of all that a stranger can make a gateway keep.
 const FIRST_CREDIT: u64 = 128 << 10;
 /// Bytes to which that grows for one that reads as fast.
-const MOST_CREDIT: u64 = 8 << 20;
+const MAX_CREDIT: u64 = 8 << 20;
 
 impl Limits {
     /// The door and the sessions of a server that is a gateway, bounded accordingly.
@@ -65,7 +65,7 @@ impl Limits {
             streams: STREAMS,
             session_credit: FIRST_CREDIT,
             stream_credit: FIRST_CREDIT,
-            most_credit: MOST_CREDIT,
+            most_credit: MAX_CREDIT,
             send_buffer: 2 << 20,
             send_memory: 16 << 20,
             ..Config::default()

@@ -1,4 +1,4 @@
-//! The far end: takes sessions, asks who they are, and connects their streams onwards.
+//! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
 //! Invariants: before a welcome nothing is read of a session but its greeting. Every wait has an end
 //! ([`Limits::patience`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
@@ -9,7 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hawser::places::Place as StrangerPlace;
+use hawser::places::Place as UnprovenPlace;
 use hawser::resolve::Resolver;
 use hawser::resolve::nat64::Prefix;
 use hawser::session::{Network, Notice, Observer, PathInfo, PathState, Server, Session, SessionStream};
@@ -92,7 +92,7 @@ pub enum Event {
 }
 
 /// What the tasks of a gateway share.
-struct House {
+struct Shared {
     config: GatewayConfig,
     counts: Counts,
     own: RwLock<Arc<[IpAddr]>>,
@@ -102,7 +102,7 @@ struct House {
 }
 
 /// Serves the sessions that come to `server`, which should be one by [`Limits::acceptor`], until it is
-/// closed. `tell` hears of what happens; it should be quick. Dropping the future ends all sessions.
+/// closed. Events are reported to `tell`, which must not block. Dropping the future ends all sessions.
 ///
 /// # Errors
 /// The system does not tell this machine's addresses; the server was closed.
@@ -112,7 +112,7 @@ pub async fn serve(
     tell: impl Fn(Event) + Send + Sync + 'static,
 ) -> io::Result<()> {
     let mut network = Network::open().await?;
-    let house = Arc::new(House {
+    let shared = Arc::new(Shared {
         counts: Counts::new(&config.limits),
         config,
         own: RwLock::new(network.addresses().into()),
@@ -120,7 +120,7 @@ pub async fn serve(
         tell: Box::new(tell),
     });
     // Nobody is served before it is known what this network's translators lead to.
-    house.find_translators().await;
+    shared.find_translators().await;
     let mut sessions = JoinSet::new();
     let mut is_told = true;
     let mut looks = tokio::time::interval(LOOK_FOR_TRANSLATORS);
@@ -131,24 +131,24 @@ pub async fn serve(
                 let session = session?;
                 // A session whose only carrier is gone already has no address, and will soon be gone.
                 let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
-                let stranger = house.counts.strangers.enter(peer.unwrap_or(IpAddr::from([0; 4])));
-                sessions.spawn(meet(house.clone(), session, stranger));
+                let unproven = shared.counts.strangers.enter(peer.unwrap_or(IpAddr::from([0; 4])));
+                sessions.spawn(host(shared.clone(), session, unproven));
             }
             change = network.next(), if is_told => {
                 is_told = change.is_some();
-                *house.own.write() = network.addresses().into();
+                *shared.own.write() = network.addresses().into();
                 looks.reset_immediately();
             }
             _ = looks.tick() => {
-                let house = house.clone();
-                sessions.spawn(async move { house.find_translators().await });
+                let shared = shared.clone();
+                sessions.spawn(async move { shared.find_translators().await });
             }
             Some(_) = sessions.join_next() => {}
         }
     }
 }
 
-impl House {
+impl Shared {
     /// Logs an event, and reports it to whoever runs the gateway. As `Debug` prints it, text of peers is
     /// escaped.
     fn report(&self, event: Event) {
@@ -181,38 +181,38 @@ async fn close_at_once(session: &Session) {
     let _ = timeout(FAREWELL, session.close(STRANGER)).await;
 }
 
-/// Whether no path of a session is sound: its client has gone, or is cut off.
+/// Whether no path of a session is live: its client has gone, or is cut off.
 fn is_gone(session: &Observer) -> bool {
-    let is_sound = |path: &PathInfo| {
+    let is_live = |path: &PathInfo| {
         path.report
             .is_some_and(|it| matches!(it.state, PathState::Live | PathState::Joining))
     };
     session
         .paths()
-        .is_none_or(|paths| !paths.iter().any(|(_, path)| is_sound(path)))
+        .is_none_or(|paths| !paths.iter().any(|(_, path)| is_live(path)))
 }
 
 /// How long the end of a session may take to arrive.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A session from its beginning to its end.
-async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) {
-    let limits = &house.config.limits;
+async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace) {
+    let limits = &shared.config.limits;
     let mut waiting = Vec::new();
-    let met = timeout(
+    let authenticated = timeout(
         limits.patience,
-        stranger.hold(greet(&house, &session, &mut waiting)),
+        unproven.hold(greet(&shared, &session, &mut waiting)),
     )
     .await;
-    let met = match met {
-        Ok(Some(met)) => met,
+    let authenticated = match authenticated {
+        Ok(Some(result)) => result,
         Ok(None) => Err("it had not authenticated when others needed its place".into()),
-        Err(_) => Err("it did not say who it is in time".into()),
+        Err(_) => Err("it did not authenticate in time".into()),
     };
-    let (client, place) = match met {
+    let (client, place) = match authenticated {
         Ok(known) => known,
         Err(why) => {
-            house.report(Event::Refused { why });
+            shared.report(Event::Refused { why });
             // Streams are given up before the session: nobody waits for them.
             waiting
                 .iter()
@@ -224,12 +224,12 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
             return;
         }
     };
-    drop(stranger);
-    house.report(Event::Welcomed {
+    drop(unproven);
+    shared.report(Event::Welcomed {
         client: client.clone(),
     });
     let visit = Visit {
-        house: house.clone(),
+        shared: shared.clone(),
         client: client.clone(),
         place,
         stops: Mutex::default(),
@@ -241,12 +241,12 @@ async fn meet(house: Arc<House>, session: Session, mut stranger: StrangerPlace) 
         // Both sides know that it is over, or will.
         false => drop(timeout(FAREWELL, session.close(0)).await),
     }
-    house.report(Event::Left { client });
+    shared.report(Event::Left { client });
 }
 
 /// Reads the greeting, and answers it. Streams that come in the meantime wait in `waiting`.
 async fn greet(
-    house: &House,
+    shared: &Shared,
     session: &Session,
     waiting: &mut Vec<SessionStream>,
 ) -> Result<(Arc<str>, Place), String> {
@@ -259,7 +259,7 @@ async fn greet(
                 greeting = &mut greeting => break greeting,
                 stream = session.accept() => {
                     let stream = stream.map_err(|error| error.to_string())?;
-                    match waiting.len() < house.config.limits.waiting {
+                    match waiting.len() < shared.config.limits.waiting {
                         true => waiting.push(stream),
                         false => drop(stream.reset(TOO_MANY)),
                     }
@@ -268,13 +268,13 @@ async fn greet(
         }
     };
     let known = greeting.map_err(|error| error.to_string()).and_then(|greeting| {
-        let client = house
+        let client = shared
             .config
             .clients
             .find(&greeting.token)
             .ok_or("its token is nobody's")?;
         let observer = session.observer();
-        let place = house.counts.session(&client, move || is_gone(&observer));
+        let place = shared.counts.session(&client, move || is_gone(&observer));
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
         Ok((client, place))
     });
@@ -289,7 +289,7 @@ async fn greet(
 
 /// A client's session.
 struct Visit {
-    house: Arc<House>,
+    shared: Arc<Shared>,
     client: Arc<str>,
     place: Place,
     /// Streams that are served, and what is called when the client wants no more of one.
@@ -316,7 +316,7 @@ impl Visit {
     }
 
     async fn take(self: Arc<Self>, session: &Session, streams: &mut JoinSet<()>) {
-        let idle = self.house.config.limits.idle;
+        let idle = self.shared.config.limits.idle;
         loop {
             tokio::select! {
                 stream = session.accept() => match stream {
@@ -341,10 +341,10 @@ impl Visit {
     }
 
     fn admit(self: Arc<Self>, mut stream: SessionStream, streams: &mut JoinSet<()>) {
-        let Some(place) = self.house.counts.stream(&self.place) else {
+        let Some(place) = self.shared.counts.stream(&self.place) else {
             streams.spawn(async move {
                 self.deny(None, Reply::Failure, "too many streams at once".into());
-                let patience = self.house.config.limits.patience;
+                let patience = self.shared.config.limits.patience;
                 let _ = timeout(patience, stream.write_all(&[Reply::Failure.code()])).await;
             });
             return;
@@ -359,9 +359,9 @@ impl Visit {
 
     /// One stream: its request, its connection, its bytes.
     async fn serve(&self, mut stream: SessionStream, stop: &Notify, _place: StreamPlace) {
-        let House {
+        let Shared {
             config, own, nat64, ..
-        } = &*self.house;
+        } = &*self.shared;
         let limits = &config.limits;
         let request = match timeout(limits.patience, Request::read(&mut stream)).await {
             Ok(Ok(request)) => request,
@@ -397,7 +397,7 @@ impl Visit {
         };
         if let Ok(address) = onwards.peer_addr() {
             let (client, destination) = (self.client.clone(), destination.clone());
-            self.house.report(Event::Connected {
+            self.shared.report(Event::Connected {
                 client,
                 destination,
                 address,
@@ -415,7 +415,7 @@ impl Visit {
             let _ = onwards.set_zero_linger();
             let _ = stream.reset(RESET);
         }
-        self.house.report(Event::Ended {
+        self.shared.report(Event::Ended {
             client: self.client.clone(),
             destination,
             carried,
@@ -433,14 +433,14 @@ impl Visit {
         self.deny(destination, reply, why);
         // The stream's end follows the answer when it is dropped.
         let _ = timeout(
-            self.house.config.limits.patience,
+            self.shared.config.limits.patience,
             stream.write_all(&[reply.code()]),
         )
         .await;
     }
 
     fn deny(&self, destination: Option<Destination>, reply: Reply, why: String) {
-        self.house.report(Event::Denied {
+        self.shared.report(Event::Denied {
             client: self.client.clone(),
             destination,
             reply,

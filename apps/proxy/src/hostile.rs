@@ -38,12 +38,12 @@ pub fn socks(data: &[u8]) {
 fn hold<E>(data: &[u8], parsed: Result<Option<usize>, E>, end_of: &dyn Fn(&[u8]) -> Option<usize>) {
     match parsed {
         Ok(Some(end)) => {
-            assert!(end <= data.len() && end <= wire::LONGEST);
+            assert!(end <= data.len() && end <= wire::MAX_LENGTH);
             assert_eq!(end_of(&data[..end]), Some(end), "what follows changes nothing");
             assert_eq!(end_of(&data[..end - 1]), None, "nothing of it is missing");
         }
         Ok(None) => assert!(
-            data.len() < wire::LONGEST,
+            data.len() < wire::MAX_LENGTH,
             "it wants more than a message can have"
         ),
         Err(_) => {}

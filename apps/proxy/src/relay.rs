@@ -167,11 +167,11 @@ async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &Atomi
 /// Ends a client that was refused, so that it hears why: closing with bytes unread would send a
 /// reset, which may overtake the answer.
 pub(crate) async fn dismiss(mut client: TcpStream) {
-    const MOST: usize = 64 * 1024;
-    const LONGEST: Duration = Duration::from_secs(1);
+    const MAX_BYTES: usize = 64 * 1024;
+    const MAX_DURATION: Duration = Duration::from_secs(1);
     let drain = async {
         client.shutdown().await?;
-        let (mut buffer, mut left) = ([0; 1024], MOST);
+        let (mut buffer, mut left) = ([0; 1024], MAX_BYTES);
         while left > 0 {
             match client.read(&mut buffer).await? {
                 0 => break,
@@ -181,5 +181,5 @@ pub(crate) async fn dismiss(mut client: TcpStream) {
         Ok::<(), io::Error>(())
     };
     // Whoever does not go by itself is left.
-    let _ = tokio::time::timeout(LONGEST, drain).await;
+    let _ = tokio::time::timeout(MAX_DURATION, drain).await;
 }

@@ -43,9 +43,9 @@ struct Endpoint {
 }
 
 /// The most ways of one race; the race itself takes fewer.
-const MOST_WAYS: usize = 4 * hawser_race::Race::MOST_CANDIDATES;
+const MAX_WAYS: usize = 4 * hawser_race::Race::MAX_CANDIDATES;
 /// The most hosts that records name and that are asked for: those of the best records.
-const MOST_HOSTS: usize = 4;
+const MAX_HOSTS: usize = 4;
 /// The port at which records name other endpoints than the one that was asked for, whatever kinds there are.
 const HTTPS: u16 = 443;
 /// A record's port below this is not followed, except for that of `https`: what speaks there is no web
@@ -105,7 +105,7 @@ impl Found {
             .iter()
             .filter(|endpoint| endpoint.host != self.own_host());
         for endpoint in others {
-            if !hosts.contains(&endpoint.host) && hosts.len() < MOST_HOSTS {
+            if !hosts.contains(&endpoint.host) && hosts.len() < MAX_HOSTS {
                 hosts.push(endpoint.host.clone());
             }
         }
@@ -266,7 +266,7 @@ impl Found {
 
     /// Numbers a way; none when there are too many.
     fn enter(&mut self, way: Way) -> Option<Candidate> {
-        if self.ways.len() >= MOST_WAYS {
+        if self.ways.len() >= MAX_WAYS {
             return None;
         }
         let id = CandidateId(self.ways.len() as u32);
@@ -536,11 +536,11 @@ mod tests {
     #[test]
     fn ways_are_bounded() {
         let mut found = found();
-        let many: Vec<String> = (0..MOST_WAYS + 50)
+        let many: Vec<String> = (0..MAX_WAYS + 50)
             .map(|n| format!("192.0.{}.{}", n / 250, n % 250))
             .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         found.answered(answer(Question::Ipv4, &many, Vec::new()));
-        assert_eq!(found.ways.len(), MOST_WAYS);
+        assert_eq!(found.ways.len(), MAX_WAYS);
     }
 }

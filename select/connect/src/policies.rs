@@ -15,16 +15,16 @@ use super::kinds::{Place, Transports};
 use super::{Destination, Kind, towards};
 
 /// Candidates of a ranking that are looked at for transports that this process can go by.
-const MOST_CANDIDATES: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 /// Kinds of one race.
-const MOST_KINDS: usize = 16;
+const MAX_KINDS: usize = 16;
 
 /// Chooses kinds by a policy. Clones share what is known.
 #[derive(Clone)]
 pub struct Policies {
     manager: Arc<Mutex<Manager>>,
     transports: Transports,
-    wishes: Request,
+    request: Request,
     ip_version: Key,
 }
 
@@ -92,12 +92,12 @@ impl Policies {
     #[must_use]
     pub fn options() -> Options {
         Options {
-            candidates: MOST_CANDIDATES,
+            candidates: MAX_CANDIDATES,
             ..Options::default()
         }
     }
 
-    /// Chooses as this manager ranks, among these transports. `profile` names the wish: each request has
+    /// Chooses as this manager ranks, among these transports. `profile` names what is asked for: each request has
     /// the properties that the profile of this name matches.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Policies {
         profile: &str,
         transports: Transports,
     ) -> Result<Policies, PolicyError> {
-        let (wishes, ip_version) = {
+        let (request, ip_version) = {
             let mut manager = manager.lock();
             let pib = manager.pib();
             let Some(found) = pib.find(policy::Kind::Profile, profile) else {
@@ -126,7 +126,7 @@ impl Policies {
         Ok(Policies {
             manager,
             transports,
-            wishes,
+            request,
             ip_version,
         })
     }
@@ -136,7 +136,7 @@ impl Policies {
     /// # Errors
     /// No candidate can be used, or there are too many.
     pub fn choose(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
-        let request = towards(&self.wishes, destination);
+        let request = towards(&self.request, destination);
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0.0, |since| since.as_secs_f64());
@@ -201,7 +201,7 @@ impl Policies {
             };
             kinds.push(kind);
             ranked.push(one);
-            if kinds.len() == MOST_KINDS {
+            if kinds.len() == MAX_KINDS {
                 break;
             }
         }

@@ -166,7 +166,7 @@ impl Racer {
                 cache: Cache::new(Limits::default()),
                 network: name,
             }),
-            changes: broadcast::channel(MOST_CHANGES).0,
+            changes: broadcast::channel(MAX_CHANGES).0,
             epoch: SystemTime::now()
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .unwrap_or_default(),
@@ -239,7 +239,7 @@ impl Racer {
 }
 
 /// Changes that a race may be late to hear of.
-const MOST_CHANGES: usize = 64;
+const MAX_CHANGES: usize = 64;
 
 /// What all races share.
 pub(super) struct Shared {

@@ -18,15 +18,15 @@ pub fn towards(request: &Request, destination: &Destination) -> Request {
     let known = [
         (key(whom), fact(text(&host))),
         (key("port"), fact(number(port))),
-        // A wish: rows do not name it.
+        // A preference: rows do not name it.
         (key("remote_endpoint"), Property::new(text(endpoint))),
     ];
-    let all = request.alternatives().iter().map(|wishes| {
-        let mut wishes = wishes.clone();
+    let all = request.alternatives().iter().map(|alternative| {
+        let mut alternative = alternative.clone();
         known
             .iter()
-            .for_each(|(key, property)| wishes.set(*key, property.clone()));
-        wishes
+            .for_each(|(key, property)| alternative.set(*key, property.clone()));
+        alternative
     });
     Request::any_of(all.collect())
 }

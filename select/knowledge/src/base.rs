@@ -19,7 +19,7 @@ use super::races;
 use super::store::{Queue, Record};
 
 /// Events that a listener may be late to hear of.
-const MOST_EVENTS: usize = 1_024;
+const MAX_EVENTS: usize = 1_024;
 /// Bytes of a name that a controller gives.
 const UID_BYTES: usize = 256;
 
@@ -71,7 +71,7 @@ pub(super) fn now() -> f64 {
 
 impl Base {
     pub(super) fn new(manager: Arc<Mutex<Manager>>, store: Option<Queue>) -> Arc<Base> {
-        let (events, first) = broadcast::channel(MOST_EVENTS);
+        let (events, first) = broadcast::channel(MAX_EVENTS);
         Arc::new(Base {
             manager,
             known: Mutex::default(),

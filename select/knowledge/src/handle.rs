@@ -329,11 +329,11 @@ async fn files(mut watch: Watch, base: Arc<Base>) {
 /// Forgets what ends, when it ends.
 async fn expire(base: Arc<Base>) {
     /// The clock may be set: it is looked at now and then.
-    const LONGEST: f64 = 60.0;
-    const SHORTEST: f64 = 0.05;
+    const MAX_REST: f64 = 60.0;
+    const MIN_REST: f64 = 0.05;
     loop {
         let next = base.expire(now());
-        let rest = next.map_or(LONGEST, |next| (next - now()).clamp(SHORTEST, LONGEST));
+        let rest = next.map_or(MAX_REST, |next| (next - now()).clamp(MIN_REST, MAX_REST));
         let sleep = tokio::time::sleep(Duration::from_secs_f64(rest));
         tokio::select! {
             () = sleep => {}

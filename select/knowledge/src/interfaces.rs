@@ -21,7 +21,7 @@ use hawser_session_driver::surroundings;
 use hawser_session_driver::{Attachment, Network};
 
 /// Addresses of a family that a row names; further ones are left out.
-const MOST_ADDRESSES: usize = 16;
+const MAX_ADDRESSES: usize = 16;
 
 /// What a link lets pass whatever it is: it depends on the transport, the peer, the application.
 const OPEN: [&str; 21] = [
@@ -220,7 +220,7 @@ fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
     let chosen = if wide.is_empty() { all } else { wide };
     let texts = chosen
         .into_iter()
-        .take(MOST_ADDRESSES)
+        .take(MAX_ADDRESSES)
         .map(|one| Scalar::Text(one.to_string().into()));
     Some((version, Value::of(texts.collect())?))
 }

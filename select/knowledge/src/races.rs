@@ -1,6 +1,6 @@
 //! What races show: which transport connected to whom over which interface, and which failed.
 //!
-//! NEAT puts outcomes into the CIB as rows. A row that names a transport also meets wishes for other
+//! NEAT puts outcomes into the CIB as rows. A row that names a transport also matches requests for other
 //! transports, and gives them its score (the golden ranking `cib-outcomes` shows it); and beside the row
 //! of an interface that says nothing, a row that says "failed" takes nothing away. So an outcome here is
 //! a node with NEAT's properties that is in no row, and a policy of the same name and life, which gives

@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Seconds that a figure is true without being measured again.
 const LIFETIME: f64 = 10.0;
 /// Sessions that are followed; of more, the oldest are not.
-const MOST: usize = 256;
+const MAX_SESSIONS: usize = 256;
 
 /// Sessions that are asked.
 #[derive(Default)]
@@ -31,7 +31,7 @@ impl Followed {
     pub(super) fn add(&self, session: &Session) {
         let mut all = self.0.lock();
         all.retain(|observer| observer.paths().is_some());
-        if all.len() >= MOST {
+        if all.len() >= MAX_SESSIONS {
             all.remove(0);
         }
         all.push(session.observer());
@@ -136,7 +136,7 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
     }
 }
 
-/// What is so, whatever somebody wishes: an optional figure would give way to a wish for another, and the
+/// What is so, whatever a request prefers: an optional figure would give way to a preference for another, and the
 /// interface would be ranked as if it fulfilled that.
 fn measured(figure: f64) -> Property {
     Property {
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(json["properties"], rtt, "nothing is made up");
     }
 
-    /// The shipped `low_latency` wishes for at most 50 ms: what is known to be slower gets nothing for it,
+    /// The shipped `low_latency` prefers at most 50 ms: what is known to be slower gets nothing for it,
     /// and is ranked behind what nobody has measured.
     #[test]
     fn a_measured_slow_interface_ranks_below_an_unmeasured_one() {

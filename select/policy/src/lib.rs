@@ -1,7 +1,7 @@
 //! Which transports serve a request, in what order: NEAT's policy manager as a pure function of
 //! request, PIB, CIB and time.
 //!
-//! The Policy Information Base holds *profiles*, which say what an abstract wish means, and
+//! The Policy Information Base holds *profiles*, which say what an abstract property means, and
 //! *policies*, which say what is right for a candidate. The Characteristics Information Base holds
 //! what is known of interfaces, peers and networks, as a graph of *nodes* that makes *rows*. [`rank`]
 //! takes a request through profiles, rows and policies, and gives the best candidates first.

@@ -8,7 +8,7 @@ use crate::properties::Properties;
 /// When a policy applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// To requests, before the CIB is asked: what an abstract wish means here.
+    /// To requests, before the CIB is asked: what an abstract property means here.
     Profile,
     /// To candidates, after the CIB was asked.
     Policy,

@@ -9,7 +9,7 @@ use crate::value::Value;
 pub enum Precedence {
     /// A default: gives way to anything.
     Base = 0,
-    /// A wish.
+    /// A preference.
     Optional = 1,
     /// A demand: only what agrees with it may stand beside it.
     Immutable = 2,

@@ -1,6 +1,6 @@
 //! Profiles and policies that come with Hawser.
 //!
-//! The profiles say what a wish means; a policy for each transport says what it is, immutably, so that
+//! The profiles say what an abstract property means; a policy for each transport says what it is, immutably, so that
 //! a demand which it cannot fulfil rejects it. These are policies because a row of the CIB has to have
 //! whatever is immutable before it is asked. They are documents like anyone's, in `select/policy/shipped/`. The values of `transport` are `TCP`,
 //! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `program/TUN`, `program/AF_PACKET`, `session`;
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// A wish goes before the order of transports, and what does not fulfil it stays behind.
+    /// A preference goes before the order of transports, and what does not fulfil it stays behind.
     #[test]
     fn wishes_move_transports_up() {
         let transports = transports(

@@ -18,7 +18,7 @@ pub fn key(name: &'static str) -> Key {
     }
 }
 
-/// What is so, whatever anybody wishes.
+/// What is so, whatever a request prefers.
 pub fn fact(value: Value) -> Property {
     Property {
         precedence: Precedence::Immutable,

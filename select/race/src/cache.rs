@@ -51,11 +51,11 @@ impl Key {
     }
 
     /// The longest of its texts, in bytes; longer ones are not remembered.
-    const LONGEST_TEXT: usize = 256;
+    const MAX_TEXT_BYTES: usize = 256;
 
     fn is_small(&self) -> bool {
         let texts = [&self.network, &self.remote, &self.transport, &self.interface];
-        texts.into_iter().all(|text| text.len() <= Key::LONGEST_TEXT)
+        texts.into_iter().all(|text| text.len() <= Key::MAX_TEXT_BYTES)
     }
 }
 

@@ -47,7 +47,7 @@ pub fn race(data: &[u8]) {
         judge.tell(event);
     }
     // Left alone, it ends by its clock: each wake-up starts, ends or expires something.
-    for _ in 0..4 * Race::MOST_CANDIDATES + 8 {
+    for _ in 0..4 * Race::MAX_CANDIDATES + 8 {
         let Some(wake) = judge.wake.take().filter(|_| !judge.race.is_over()) else {
             break;
         };
@@ -157,7 +157,7 @@ impl Judge {
         }
         assert!(self.ends <= 1, "{} ends", self.ends);
         assert!(
-            self.open.len() <= Race::MOST_CANDIDATES,
+            self.open.len() <= Race::MAX_CANDIDATES,
             "{} are open",
             self.open.len()
         );

@@ -1,5 +1,5 @@
 //! Happy eyeballs over transport × address family × interface: the staggered race of candidates for
-//! one connection, and what is remembered of its outcome. No I/O, no clock, no dice.
+//! one connection, and what is remembered of its outcome. No I/O, no clock, no random numbers.
 //!
 //! ```text
 //!   names ── Found, Missing ─────────┐              ┌── Start, Cancel, Probe ─► attempts
@@ -37,7 +37,7 @@
 //!
 //! Invariants: at most one candidate wins. Every attempt that was started has won, failed or been
 //! cancelled when the race is over, and a race is over by its deadline. No candidate with less
-//! security than asked for is started. Memory is bounded by [`Race::MOST_CANDIDATES`] and
+//! security than asked for is started. Memory is bounded by [`Race::MAX_CANDIDATES`] and
 //! [`Limits`].
 
 #![warn(missing_docs)]

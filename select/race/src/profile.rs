@@ -149,11 +149,11 @@ pub struct ProfileError {
 
 /// The least time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
 /// milliseconds").
-const LEAST_DELAY_MS: u32 = 10;
+const MIN_DELAY_MS: u32 = 10;
 /// The same, as a duration.
-pub(crate) const LEAST_DELAY: Duration = Duration::from_millis(LEAST_DELAY_MS as u64);
+pub(crate) const MIN_DELAY: Duration = Duration::from_millis(MIN_DELAY_MS as u64);
 /// Longest of any time in a profile: an hour.
-const LONGEST_MS: u32 = 3_600_000;
+const MAX_MS: u32 = 3_600_000;
 
 impl Profile {
     /// NEAT's rules with its faults mended: 10 ms for each class of priority, 100 ms for names.
@@ -266,34 +266,34 @@ impl Profile {
             (
                 "resolution-delay-ms",
                 self.resolution_delay_ms,
-                self.resolution_delay_ms <= LONGEST_MS,
+                self.resolution_delay_ms <= MAX_MS,
                 time,
             ),
             (
                 "last-resort-delay-ms",
                 self.last_resort_delay_ms,
-                self.last_resort_delay_ms <= LONGEST_MS,
+                self.last_resort_delay_ms <= MAX_MS,
                 time,
             ),
             (
                 "attempt-limit-ms",
                 self.attempt_limit_ms,
-                (1..=LONGEST_MS).contains(&self.attempt_limit_ms),
+                (1..=MAX_MS).contains(&self.attempt_limit_ms),
                 "between 1 and 3600000 (an hour)",
             ),
         ];
         match self.spacing {
             Spacing::Priority { step_ms } => {
-                fields.push(("spacing.priority.step-ms", step_ms, step_ms <= LONGEST_MS, time));
+                fields.push(("spacing.priority.step-ms", step_ms, step_ms <= MAX_MS, time));
             }
             Spacing::Fixed { delay_ms } => {
                 fields.push((
                     "spacing.fixed.delay-ms",
                     delay_ms,
-                    delay_ms >= LEAST_DELAY_MS,
+                    delay_ms >= MIN_DELAY_MS,
                     floor,
                 ));
-                fields.push(("spacing.fixed.delay-ms", delay_ms, delay_ms <= LONGEST_MS, time));
+                fields.push(("spacing.fixed.delay-ms", delay_ms, delay_ms <= MAX_MS, time));
             }
             Spacing::Predicted {
                 fallback_ms,
@@ -305,10 +305,10 @@ impl Profile {
                 fields.push((
                     "spacing.predicted.least-ms",
                     least_ms,
-                    least_ms >= LEAST_DELAY_MS,
+                    least_ms >= MIN_DELAY_MS,
                     floor,
                 ));
-                fields.push(("spacing.predicted.most-ms", most_ms, most_ms <= LONGEST_MS, time));
+                fields.push(("spacing.predicted.most-ms", most_ms, most_ms <= MAX_MS, time));
                 fields.push(("spacing.predicted.fallback-ms", fallback_ms, is_between, between));
             }
         }
@@ -319,7 +319,7 @@ impl Profile {
                 least_ms <= most_ms,
                 "at most most-ms",
             ));
-            fields.push(("head-start.most-ms", most_ms, most_ms <= LONGEST_MS, time));
+            fields.push(("head-start.most-ms", most_ms, most_ms <= MAX_MS, time));
         }
         if let Interleave::Families { first } | Interleave::TransportsAndFamilies { first } = self.interleave
         {

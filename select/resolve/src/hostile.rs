@@ -4,7 +4,7 @@ use hickory_resolver::proto::op::Message;
 use hickory_resolver::proto::rr::{Name, RData};
 
 use crate::service::{Understood, understand};
-use crate::{MOST_SERVICES, Target};
+use crate::{MAX_SERVICES, Target};
 
 /// Any bytes as a message with service records, and as a host's name.
 ///
@@ -32,11 +32,11 @@ pub fn answer(data: &[u8]) {
     let Understood::Services(services) = understand(&Name::root(), records) else {
         return;
     };
-    assert!(services.len() <= MOST_SERVICES);
+    assert!(services.len() <= MAX_SERVICES);
     assert!(services.is_sorted_by_key(|service| service.priority));
     for service in services {
         assert!(service.priority > 0 && service.port != Some(0));
         assert!(!service.no_default_alpn || !service.alpn.is_empty());
-        assert!(service.hints().count() <= 2 * MOST_SERVICES && service.alpn.len() <= MOST_SERVICES);
+        assert!(service.hints().count() <= 2 * MAX_SERVICES && service.alpn.len() <= MAX_SERVICES);
     }
 }

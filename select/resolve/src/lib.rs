@@ -25,7 +25,7 @@
 //! * [`ResolveError`]: what went wrong, in the race's classes
 //!
 //! Invariants: dropping [`Answers`] cancels its questions. A lookup gives each question one answer.
-//! What one answer may hold is bounded: [`MOST_ADDRESSES`], [`MOST_SERVICES`].
+//! What one answer may hold is bounded: [`MAX_ADDRESSES`], [`MAX_SERVICES`].
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -42,6 +42,6 @@ mod target;
 pub use config::{Config, ConfigError, Stamp};
 pub use error::ResolveError;
 pub use hawser_race::Question;
-pub use resolver::{Answer, Answers, Lookup, MOST_ADDRESSES, Records, Resolver};
-pub use service::{MOST_SERVICES, Service, Services};
+pub use resolver::{Answer, Answers, Lookup, MAX_ADDRESSES, Records, Resolver};
+pub use service::{MAX_SERVICES, Service, Services};
 pub use target::{BadName, Target};

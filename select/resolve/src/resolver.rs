@@ -18,9 +18,9 @@ use crate::service::{Understood, understand};
 use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
 
 /// The most addresses of one answer that are kept.
-pub const MOST_ADDRESSES: usize = 64;
+pub const MAX_ADDRESSES: usize = 64;
 /// How many aliases in a row are followed (RFC 9460, 3.1 asks for a limit).
-const MOST_ALIASES: usize = 8;
+const MAX_ALIASES: usize = 8;
 /// How long what needs no question is valid.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
@@ -257,7 +257,7 @@ impl Resolver {
             return None;
         }
         let mut chain = vec![none.query.name().to_ascii().to_ascii_lowercase()];
-        while chain.len() <= MOST_ALIASES {
+        while chain.len() <= MAX_ALIASES {
             let found = self.ask(chain.last()?, RecordType::CNAME).await.ok()?;
             let next = found.answers().iter().find_map(|record| match &record.data {
                 RData::CNAME(target) => Some(target.0.to_ascii().to_ascii_lowercase()),
@@ -328,7 +328,7 @@ impl Resolver {
                     at = target.to_ascii().to_ascii_lowercase();
                     let is_round = chain.contains(&at);
                     chain.push(at.clone());
-                    if is_round || chain.len() > MOST_ALIASES {
+                    if is_round || chain.len() > MAX_ALIASES {
                         return Err(ResolveError::AliasLoop {
                             name: name.to_owned(),
                             chain: chain.join(" → "),
@@ -389,7 +389,7 @@ fn of_family(addresses: &[IpAddr], question: Question) -> Vec<IpAddr> {
         .iter()
         .copied()
         .filter(is_wanted)
-        .take(MOST_ADDRESSES)
+        .take(MAX_ADDRESSES)
         .collect()
 }
 

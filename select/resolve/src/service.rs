@@ -7,9 +7,9 @@ use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::rdata::svcb::{SVCB, SvcParamKey, SvcParamValue};
 
 /// The most service records of one answer that are kept: those with the lowest priority.
-pub const MOST_SERVICES: usize = 16;
+pub const MAX_SERVICES: usize = 16;
 /// The most hints of each family, and protocols, of one record.
-const MOST_VALUES: usize = 16;
+const MAX_VALUES: usize = 16;
 
 /// What the records of one name say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) fn understand<'a>(owner: &Name, records: impl Iterator<Item = &'a SVC
         services.extend(service(owner, record));
     }
     services.sort_by_key(|service| service.priority);
-    services.truncate(MOST_SERVICES);
+    services.truncate(MAX_SERVICES);
     Understood::Services(services)
 }
 
@@ -112,7 +112,7 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
                     .0
                     .iter()
                     .filter(|one| !one.is_empty())
-                    .take(MOST_VALUES)
+                    .take(MAX_VALUES)
                     .cloned()
                     .collect();
             }
@@ -120,10 +120,10 @@ fn service(owner: &Name, record: &SVCB) -> Option<Service> {
             SvcParamValue::Port(0) => return None,
             SvcParamValue::Port(port) => made.port = Some(*port),
             SvcParamValue::Ipv4Hint(hint) => {
-                made.ipv4_hints = hint.0.iter().map(|address| address.0).take(MOST_VALUES).collect();
+                made.ipv4_hints = hint.0.iter().map(|address| address.0).take(MAX_VALUES).collect();
             }
             SvcParamValue::Ipv6Hint(hint) => {
-                made.ipv6_hints = hint.0.iter().map(|address| address.0).take(MOST_VALUES).collect();
+                made.ipv6_hints = hint.0.iter().map(|address| address.0).take(MAX_VALUES).collect();
             }
             SvcParamValue::EchConfigList(keys) => made.ech = Some(keys.0.clone()),
             SvcParamValue::Unknown(_) => {}

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// The longest name, in bytes (RFC 1035, 2.3.4, without the last dot), and the longest label.
-const LONGEST_NAME: usize = 253;
-const LONGEST_LABEL: usize = 63;
+const MAX_NAME_LENGTH: usize = 253;
+const MAX_LABEL_LENGTH: usize = 63;
 
 /// An address, or a name in lower case without a last dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl Host {
     /// (RFC 5890).
     pub fn parse(text: &str) -> Result<Host, BadHost> {
         let bad = |why| BadHost {
-            text: text.chars().take(LONGEST_NAME).collect(),
+            text: text.chars().take(MAX_NAME_LENGTH).collect(),
             why,
         };
         let inner = text
@@ -46,10 +46,10 @@ impl Host {
             return Ok(Host::Address(address));
         }
         let name = text.strip_suffix('.').unwrap_or(text);
-        if name.is_empty() || name.len() > LONGEST_NAME {
+        if name.is_empty() || name.len() > MAX_NAME_LENGTH {
             return Err(bad("a name has 1 to 253 bytes"));
         }
-        let is_label_good = |label: &str| (1..=LONGEST_LABEL).contains(&label.len());
+        let is_label_good = |label: &str| (1..=MAX_LABEL_LENGTH).contains(&label.len());
         if !name.split('.').all(is_label_good) {
             return Err(bad("a name's labels have 1 to 63 bytes"));
         }
@@ -101,7 +101,7 @@ impl Destination {
     /// It is none.
     pub fn parse(text: &str) -> Result<Destination, BadHost> {
         let bad = |why| BadHost {
-            text: text.chars().take(LONGEST_NAME + 8).collect(),
+            text: text.chars().take(MAX_NAME_LENGTH + 8).collect(),
             why,
         };
         let (host, port) = text

@@ -1,7 +1,7 @@
 //! What client and gateway say to each other on the streams of a session (docs/gateway-protocol.md):
 //! a greeting on the first stream, a request at the head of every other one, a byte in answer.
 //!
-//! Invariants: nothing is taken that is longer than [`Greeting::LENGTH`] or [`Request::LONGEST`], and
+//! Invariants: nothing is taken that is longer than [`Greeting::LENGTH`] or [`Request::MAX_LENGTH`], and
 //! not a byte beyond what belongs to a message is read. What was decoded is encoded to the same bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -157,7 +157,7 @@ pub struct Request {
 
 impl Request {
     /// The longest one, in bytes: a name of 255 bytes.
-    pub const LONGEST: usize = 2 + 1 + 255 + 2;
+    pub const MAX_LENGTH: usize = 2 + 1 + 255 + 2;
 
     /// As it stands on the stream.
     #[must_use]

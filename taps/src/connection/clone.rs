@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::group::MOST_MEMBERS;
+use super::group::MAX_MEMBERS;
 use super::{Connection, ConnectionState, establish};
 use crate::property::Action;
 use crate::{CloneError, EstablishmentError};
@@ -21,8 +21,8 @@ impl Connection {
             return Err(CloneError::NotEstablished);
         }
         let group = Arc::clone(&core.group);
-        if group.members().len() >= MOST_MEMBERS {
-            return Err(CloneError::Limit(MOST_MEMBERS));
+        if group.members().len() >= MAX_MEMBERS {
+            return Err(CloneError::Limit(MAX_MEMBERS));
         }
         let streams = group.streams();
         if streams.is_none() && group.plan.action != Action::Initiate {

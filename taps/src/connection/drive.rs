@@ -27,7 +27,7 @@ const AHEAD: u64 = 256 << 10;
 /// How often a transport is asked whether all has been acknowledged.
 const ASKING: Duration = Duration::from_millis(5);
 /// How long closing may take without anything being delivered where `connTimeout` says nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the task keeps for itself.
 struct Driver {
@@ -225,7 +225,7 @@ impl Driver {
             .group
             .properties()
             .time(Property::ConnTimeout)
-            .unwrap_or(PATIENCE);
+            .unwrap_or(CLOSE_TIMEOUT);
         if is_closing {
             let left = state.stream.as_mut().and_then(|stream| stream.unacknowledged());
             let begun = Closing {

@@ -15,7 +15,7 @@ use crate::property::{Action, Preference, Property, PropertyError, TransportProp
 use hawser_connect::{SharedStreams, Tuning};
 
 /// Connections of one group at most.
-pub(super) const MOST_MEMBERS: usize = 1_024;
+pub(super) const MAX_MEMBERS: usize = 1_024;
 /// Idle for so long, a peer is asked for a sign of life, where that is wanted and no time is given.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// How long a peer whose Connections have all ended may take to open another on the same transport
@@ -149,7 +149,7 @@ impl Group {
         let count = self.members().len();
         let limit = self.properties().number(Property::GroupConnLimit);
         // The first one was not added by the peer.
-        count < MOST_MEMBERS && limit.is_none_or(|limit| (count as u64) <= limit)
+        count < MAX_MEMBERS && limit.is_none_or(|limit| (count as u64) <= limit)
     }
 
     /// Changes a property for all.

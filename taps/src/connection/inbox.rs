@@ -8,7 +8,7 @@ use crate::framer::Part;
 
 /// The most bytes of a message that are kept whole; longer ones are handed over in parts (RFC 9622,
 /// 9.3.2.2).
-pub(super) const MOST: usize = 1 << 20;
+pub(super) const MAX_BUFFERED: usize = 1 << 20;
 
 /// A message received, or a part of one (RFC 9622, 9.3.2).
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +92,7 @@ impl Inbox {
     pub(super) fn take(&mut self, least: usize, most: usize) -> Option<Received> {
         let most = most.max(1);
         let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= most);
-        if !is_whole && (length == 0 || length < least.min(most).min(MOST)) {
+        if !is_whole && (length == 0 || length < least.min(most).min(MAX_BUFFERED)) {
             return None;
         }
         let data = self.data.split_to(length.min(most)).freeze();

@@ -145,7 +145,7 @@ fn value(core: &Core, property: Property) -> Option<Value> {
         // Every kind that there is cuts a stream of bytes as it likes.
         Property::SingularTransmissionMsgMaxLen => Value::Word("Not applicable"),
         Property::SendMsgMaxLen => most(can_send, u64::MAX),
-        Property::RecvMsgMaxLen => most(can_receive, inbox::MOST as u64),
+        Property::RecvMsgMaxLen => most(can_receive, inbox::MAX_BUFFERED as u64),
         Property::ConnPriority => Value::Integer(state.priority),
         _ => {
             let value = match state.messages.chosen(property) {

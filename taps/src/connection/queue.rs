@@ -15,7 +15,7 @@ use crate::{MessageContext, MessageId, SendError};
 
 /// Messages of which parts are still to be given, at most. Of more the oldest that is not sent is
 /// forgotten, and what is still given of it is a message of its own.
-const MOST_OPEN: usize = 1_024;
+const MAX_OPEN: usize = 1_024;
 
 /// Which call to Send an event is about; counted for each Connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -199,7 +199,7 @@ impl Queue {
 
     /// Keeps what is known of open messages within its bound.
     fn forget(&mut self) {
-        if self.open.len() <= MOST_OPEN {
+        if self.open.len() <= MAX_OPEN {
             return;
         }
         let oldest = self
@@ -394,7 +394,7 @@ mod tests {
     fn messages_that_never_end_are_forgotten() {
         let mut queue = Queue::default();
         let now = Instant::now();
-        for id in 0..2 * MOST_OPEN as u64 {
+        for id in 0..2 * MAX_OPEN as u64 {
             queue.push(Entry {
                 deadline: Some(now),
                 ..entry(id, &MessageContext::new(), false)
@@ -402,6 +402,6 @@ mod tests {
             queue.expire(now);
             assert!(queue.take().is_some_and(|entry| entry.fate == Fate::Expired));
         }
-        assert_eq!(queue.open.len(), MOST_OPEN);
+        assert_eq!(queue.open.len(), MAX_OPEN);
     }
 }

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::Hold;
-use super::inbox::{MOST, Received};
+use super::inbox::{MAX_BUFFERED, Received};
 use super::state::{ConnectionState, Core, State};
 use crate::framer::Part;
 use crate::{ConnectionError, Ended, ReceiveError};
@@ -136,7 +136,10 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     } else {
         state.stack.push(bytes);
     }
-    debug_assert!(state.inbox.len() <= MOST + READ, "what is received is bounded");
+    debug_assert!(
+        state.inbox.len() <= MAX_BUFFERED + READ,
+        "what is received is bounded"
+    );
     Poll::Ready(Ok(()))
 }
 

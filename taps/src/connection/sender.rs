@@ -169,8 +169,8 @@ pub struct Writer {
 
 impl AsyncWrite for Writer {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        const MOST: usize = 65_536;
-        let length = buf.len().min(MOST);
+        const MAX_BYTES: usize = 65_536;
+        let length = buf.len().min(MAX_BYTES);
         let mut data = Bytes::copy_from_slice(&buf[..length]);
         match self.sender.poll_send(cx, &mut data, &self.context, false, true) {
             Poll::Ready(Ok(_)) => Poll::Ready(Ok(length)),

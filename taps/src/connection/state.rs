@@ -25,9 +25,9 @@ use hawser_connect::{About, Duplex, Features};
 /// Bytes of messages that wait to be taken by the transport, before Send waits.
 pub(super) const SEND_BUFFER: usize = 1 << 20;
 /// Sends of which nobody has taken the outcome, before Send waits.
-pub(super) const MOST_OUTCOMES: usize = 1_024;
+pub(super) const MAX_OUTCOMES: usize = 1_024;
 /// Changes of paths that are kept for who asks.
-const MOST_CHANGES: usize = 64;
+const MAX_CHANGES: usize = 64;
 
 /// Where a Connection stands (RFC 9622, 11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,7 +328,7 @@ impl State {
         let outcomes = self.outcomes + self.queue.len() + self.marks.len();
         let is_told = self.has_listener && self.reports_sent && !is_quiet;
         let has_bytes = self.queue.bytes() == 0 || self.queue.bytes() + length <= SEND_BUFFER;
-        has_bytes && (outcomes < MOST_OUTCOMES || !is_told && self.queue.len() < MOST_OUTCOMES)
+        has_bytes && (outcomes < MAX_OUTCOMES || !is_told && self.queue.len() < MAX_OUTCOMES)
     }
 
     /// Tells an event, if somebody listens and the last one was not told yet.
@@ -336,11 +336,11 @@ impl State {
         if !self.has_listener || self.phase == ConnectionState::Closed {
             return;
         }
-        if matches!(event, Event::PathChange(_)) && self.events.len() >= MOST_CHANGES + MOST_OUTCOMES {
+        if matches!(event, Event::PathChange(_)) && self.events.len() >= MAX_CHANGES + MAX_OUTCOMES {
             return;
         }
         // Whoever did not ask for outcomes may never take any.
-        let is_left_out = matches!(event, Event::Sent { .. }) || self.outcomes >= MOST_OUTCOMES;
+        let is_left_out = matches!(event, Event::Sent { .. }) || self.outcomes >= MAX_OUTCOMES;
         if event.is_outcome() && is_left_out && !self.reports_sent {
             return;
         }

@@ -161,12 +161,12 @@ impl Type {
 }
 
 /// At most so many interfaces or domains have preferences.
-const MOST_PREFERENCES: usize = 256;
+const MAX_PREFERENCES: usize = 256;
 
 fn preferences(text: &str) -> Option<BTreeMap<String, Preference>> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let mut all = BTreeMap::new();
-    for pair in pairs.take(MOST_PREFERENCES) {
+    for pair in pairs.take(MAX_PREFERENCES) {
         let (name, preference) = pair.split_once('=')?;
         all.insert(name.trim().to_owned(), preference.trim().parse().ok()?);
     }

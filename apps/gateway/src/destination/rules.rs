@@ -18,7 +18,7 @@ use hawser::gateway::Host;
 use super::special::Block;
 
 /// The most rules of one list.
-const MOST: usize = 10_000;
+const MAX_RULES: usize = 10_000;
 
 /// What is allowed; nothing by default.
 #[derive(Clone, Debug, Default)]
@@ -58,10 +58,10 @@ impl AllowList {
     /// The first that is not understood.
     pub fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<AllowList, AllowError> {
         let rules: Vec<Rule> = rules.into_iter().map(str::parse).collect::<Result<_, _>>()?;
-        match rules.len() > MOST {
+        match rules.len() > MAX_RULES {
             true => Err(AllowError {
                 rule: "…".into(),
-                why: format!("there are more than {MOST} rules"),
+                why: format!("there are more than {MAX_RULES} rules"),
             }),
             false => Ok(AllowList { rules }),
         }

@@ -4,7 +4,7 @@
 //!
 //! Invariants: nothing is put between the bytes of an answer. hyper flushes when it has written all that it
 //! had to write: only then interim answers leave; and what it writes first after that, while no request is
-//! being answered, begins an answer of its own. What waits to be written is bounded by [`MOST_BYTES`], and
+//! being answered, begins an answer of its own. What waits to be written is bounded by [`MAX_BYTES`], and
 //! by the length of one of hyper's own heads.
 
 use std::future::poll_fn;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// The most bytes of interim answers that wait to be written.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 
 /// A client's connection.
 pub(super) struct Line {
@@ -62,7 +62,7 @@ impl Shared {
     pub(super) async fn interim(&self, head: &[u8]) {
         {
             let mut state = self.lock();
-            if state.interims.len() + head.len() > MOST_BYTES {
+            if state.interims.len() + head.len() > MAX_BYTES {
                 return;
             }
             state.interims.extend_from_slice(head);

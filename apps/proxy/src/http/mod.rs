@@ -41,10 +41,10 @@ type Answer = Response<Body>;
 const CONTINUE_IN: Duration = Duration::from_secs(1);
 
 /// Interim answers of an origin that wait to be passed on; more are dropped.
-const MOST_INTERIMS: usize = 8;
+const MAX_INTERIMS: usize = 8;
 
 /// The most fields of a head, from a client or an origin.
-const MOST_FIELDS: usize = 128;
+const MAX_FIELDS: usize = 128;
 /// The longest head of an origin's answer.
 const ANSWER_BYTES: usize = 64 * 1024;
 
@@ -73,7 +73,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes.max(8192))
-        .max_headers(MOST_FIELDS)
+        .max_headers(MAX_FIELDS)
         // Whoever has said all may still wait for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(Line::new(stream, line.clone())), service)
@@ -230,7 +230,7 @@ fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc:
         false => request.map(BodyExt::boxed),
     };
     let tell = Mutex::new(Some(tell));
-    let (pass, passed) = mpsc::channel(MOST_INTERIMS);
+    let (pass, passed) = mpsc::channel(MAX_INTERIMS);
     hyper::ext::on_informational(&mut request, move |response| {
         if response.status() == StatusCode::CONTINUE {
             tell.lock().take().map(|tell| tell.send(()));
@@ -298,7 +298,7 @@ impl hyper::body::Body for Held {
 
 async fn exchange(connected: Connected, request: Request<Body>) -> Result<Response<Incoming>, hyper::Error> {
     let mut builder = hyper::client::conn::http1::Builder::new();
-    builder.max_buf_size(ANSWER_BYTES).max_headers(MOST_FIELDS);
+    builder.max_buf_size(ANSWER_BYTES).max_headers(MAX_FIELDS);
     let (mut sender, connection) = builder.handshake(TokioIo::new(connected.stream)).await?;
     // It ends with the answer's body, or when that is dropped.
     tokio::spawn(connection);

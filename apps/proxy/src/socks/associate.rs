@@ -5,8 +5,8 @@
 //!
 //! Invariants: only the client's address is relayed for, and of its ports the one that it named, or that it
 //! sent from first. What comes back is relayed from hosts alone to which the client has sent. Fragments are
-//! dropped, as RFC 1928, 7 has it for relays without them. What is remembered is bounded: [`MOST_PEERS`]
-//! destinations, [`MOST_RESOLVING`] datagrams that wait for a name, [`MOST_OUTLETS`] sockets.
+//! dropped, as RFC 1928, 7 has it for relays without them. What is remembered is bounded: [`MAX_PEERS`]
+//! destinations, [`MAX_RESOLVING`] datagrams that wait for a name, [`MAX_OUTLETS`] sockets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -30,21 +30,21 @@ use crate::event::Own;
 use crate::relay::dismiss;
 
 /// Destinations that are remembered; the oldest makes room, and no longer gets through to the client.
-const MOST_PEERS: usize = 256;
+const MAX_PEERS: usize = 256;
 /// Datagrams that wait for a name to be resolved; more are dropped.
-const MOST_RESOLVING: usize = 16;
+const MAX_RESOLVING: usize = 16;
 /// Sockets that datagrams leave by: one for each interface and family.
-const MOST_OUTLETS: usize = 8;
+const MAX_OUTLETS: usize = 8;
 /// Datagrams in one direction before the other is looked at.
 const BATCH: usize = 32;
 /// How long a name may take.
 const RESOLVING: Duration = Duration::from_secs(5);
 /// The longest datagram.
-const LONGEST: usize = 65_535;
+const MAX_DATAGRAM: usize = 65_535;
 
 thread_local! {
     /// Where a datagram is while it is relayed.
-    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; LONGEST]);
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MAX_DATAGRAM]);
 }
 
 /// Relays until the client's connection ends, or the proxy stops.
@@ -208,7 +208,7 @@ impl<'a> Association<'a> {
         }
         match to {
             To::Address(address) => self.send(to, address, payload),
-            To::Name(ref destination) if self.resolving.len() < MOST_RESOLVING => {
+            To::Name(ref destination) if self.resolving.len() < MAX_RESOLVING => {
                 let (racer, destination) = (self.client.front.racer.clone(), destination.clone());
                 let payload = payload.to_vec();
                 self.resolving.spawn(async move {
@@ -245,7 +245,7 @@ impl<'a> Association<'a> {
     /// Sends to somebody for the first time.
     fn send(&mut self, to: To, address: SocketAddr, payload: &[u8]) {
         let outlet = self.outlet(&to, address);
-        if self.peers.len() >= MOST_PEERS {
+        if self.peers.len() >= MAX_PEERS {
             self.peers.pop_front();
         }
         self.peers.push_back(Peer { to, address, outlet });
@@ -283,7 +283,7 @@ impl<'a> Association<'a> {
         if let Some(index) = self.outlets.iter().position(is_same) {
             return Some(index);
         }
-        if self.outlets.len() >= MOST_OUTLETS {
+        if self.outlets.len() >= MAX_OUTLETS {
             return None;
         }
         let socket = open(place.interface.as_deref(), address.is_ipv6()).ok()?;

@@ -132,7 +132,7 @@ fn refusal(malformed: &Malformed) -> u8 {
     }
 }
 
-/// The next message, of at most [`wire::LONGEST`] bytes.
+/// The next message, of at most [`wire::MAX_LENGTH`] bytes.
 async fn next<T>(
     stream: &mut TcpStream,
     inbox: &mut Vec<u8>,
@@ -147,7 +147,7 @@ async fn next<T>(
             Ok(None) => {}
             Err(malformed) => return Ok(Err(malformed)),
         }
-        let mut piece = [0; wire::LONGEST];
+        let mut piece = [0; wire::MAX_LENGTH];
         // No message is longer than a piece, so that the inbox never has more than two.
         match stream.read(&mut piece).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),

@@ -1,7 +1,7 @@
 //! The bytes of SOCKS5 (RFC 1928) and of its password (RFC 1929), as pure functions.
 //!
 //! Each parser is given what has come so far and says: too little yet, or what it is and how long,
-//! or what is wrong. None wants more than [`LONGEST`] bytes. (Libraries read from the socket
+//! or what is wrong. None wants more than [`MAX_LENGTH`] bytes. (Libraries read from the socket
 //! themselves; these hold for any bytes without one, and a message has at most four fields.)
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use hawser::select::{BadDestination, Destination};
 
 /// The longest message: a user and a password (RFC 1929, 2).
-pub(crate) const LONGEST: usize = 3 + 255 + 255;
+pub(crate) const MAX_LENGTH: usize = 3 + 255 + 255;
 
 const VERSION: u8 = 5;
 const PASSWORD_VERSION: u8 = 1;

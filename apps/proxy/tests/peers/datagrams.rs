@@ -8,7 +8,7 @@ use hawser_proxy::{Choice, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 
-use crate::stage::{PATIENCE, Stage, exactly};
+use crate::stage::{Stage, TIMEOUT, exactly};
 
 /// A server that sends each datagram back.
 async fn echo() -> SocketAddr {
@@ -83,7 +83,7 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
     let by_name = received(&socket).await;
     assert!(by_name.is_none_or(|whole| whole == datagram(echo, b"by name")));
     control.shutdown().await.expect("it ends");
-    let ended = tokio::time::timeout(PATIENCE, control.read(&mut [0]))
+    let ended = tokio::time::timeout(TIMEOUT, control.read(&mut [0]))
         .await
         .expect("in time");
     assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A proxy that serves until it is dropped, and what it told.
 pub(crate) struct Stage {
@@ -98,14 +98,14 @@ pub(crate) fn impatient() -> Settings {
 /// Everything until the end, or what came before a reset.
 pub(crate) async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut all)).await;
+    let read = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut all)).await;
     let _ = read.expect("it ends");
     all
 }
 
 pub(crate) async fn exactly<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
     let mut bytes = [0; N];
-    let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut bytes)).await;
+    let read = tokio::time::timeout(TIMEOUT, stream.read_exact(&mut bytes)).await;
     read.expect("it comes in time").expect("it comes");
     bytes
 }

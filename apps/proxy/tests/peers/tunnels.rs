@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::stage::{PATIENCE, Stage, echo, exactly, head, origin, rest, socks, tunnel};
+use crate::stage::{Stage, TIMEOUT, echo, exactly, head, origin, rest, socks, tunnel};
 
 /// The end of one direction is passed on, and the other goes on.
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn resets_are_resets_on_the_other_side() {
     });
     let mut stream = tunnel(&stage, far.await).await;
     stream.write_all(b"x").await.expect("it is sent");
-    let error = tokio::time::timeout(PATIENCE, stream.read_u8())
+    let error = tokio::time::timeout(TIMEOUT, stream.read_u8())
         .await
         .expect("it ends")
         .expect_err("a reset");
@@ -79,9 +79,7 @@ async fn resets_are_resets_on_the_other_side() {
         .set_linger(Some(std::time::Duration::ZERO))
         .expect("it lingers");
     drop(stream);
-    let ended = tokio::time::timeout(PATIENCE, told.recv())
-        .await
-        .expect("it ends");
+    let ended = tokio::time::timeout(TIMEOUT, told.recv()).await.expect("it ends");
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
@@ -116,9 +114,7 @@ async fn what_is_half_open_and_silent_is_ended() {
     });
     let stream = tunnel(&stage, far.await).await;
     drop(stream);
-    let ended = tokio::time::timeout(PATIENCE, told.recv())
-        .await
-        .expect("it ends");
+    let ended = tokio::time::timeout(TIMEOUT, told.recv()).await.expect("it ends");
     // What Linux makes of a reset after the other side's end.
     assert_eq!(ended, Some((true, std::io::ErrorKind::BrokenPipe)));
 }
@@ -150,7 +146,7 @@ async fn a_hundred_at_once() {
             ended.expect("it is right")
         }
     };
-    tokio::time::timeout(PATIENCE, all).await.expect("they all end");
+    tokio::time::timeout(TIMEOUT, all).await.expect("they all end");
     let events = stage.events();
     assert_eq!(
         events.iter().filter(|name| *name == "won").count(),

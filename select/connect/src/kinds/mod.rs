@@ -7,10 +7,10 @@ mod gateway;
 mod mtp;
 mod quic;
 mod sctp;
+mod selection;
 mod session;
 mod tcp;
 mod tls;
-mod wish;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub use mtp::Mtp;
 pub use quic::Quic;
 pub(super) use quic::{QuicDuplex, STREAMS};
 pub use sctp::Sctp;
+pub use selection::{Selection, kinds_for};
 pub use session::Session;
 pub(super) use session::SessionDuplex;
 pub use tcp::Tcp;
 pub use tls::Tls;
-pub use wish::{Wish, wished};
 
 /// A word that names no kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -24,7 +24,7 @@ use hawser_session_driver::{
 use super::tls::{secured, security_of};
 
 /// Paths of one session, each over an interface of its own.
-const MOST_PATHS: usize = 8;
+const MAX_PATHS: usize = 8;
 
 /// A session with a peer that speaks Hawser's protocol (ALPN `hawser/1`). With any other peer an attempt
 /// fails.
@@ -81,7 +81,7 @@ impl Session {
     /// Over these interfaces at once, or one after the other (RFC 9622, 8.1.7: Handover).
     #[must_use]
     pub fn over(self, interfaces: &[String], is_handover: bool) -> Session {
-        let interfaces = interfaces.iter().take(MOST_PATHS).cloned().collect();
+        let interfaces = interfaces.iter().take(MAX_PATHS).cloned().collect();
         Session {
             interfaces,
             is_handover,
@@ -93,7 +93,7 @@ impl Session {
     #[must_use]
     pub fn beside(self, stacks: &[MtpStack]) -> Session {
         Session {
-            stacks: stacks.iter().take(MOST_PATHS).cloned().collect(),
+            stacks: stacks.iter().take(MAX_PATHS).cloned().collect(),
             ..self
         }
     }

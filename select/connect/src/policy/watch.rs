@@ -19,7 +19,7 @@ use super::files::{FileError, Folders, Learnt, Texts};
 /// What an editor does to a file comes in several events: this long after the last, it is read.
 const QUIET: Duration = Duration::from_millis(50);
 /// Files that never come to rest are read all the same, after this.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often a folder is looked for that cannot be watched.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -160,7 +160,7 @@ impl Watch {
 
     /// Waits until nothing more is said for a while.
     async fn settle(&self) -> io::Result<()> {
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + SETTLE_TIMEOUT;
         loop {
             let quiet = tokio::time::Instant::now() + QUIET;
             match tokio::time::timeout_at(quiet.min(end), self.hear()).await {

@@ -1,7 +1,7 @@
 //! What outlives the process: a file, and a thread that alone writes it.
 //!
 //! Who learns something puts it into a queue and goes on. Of a key only the newest waits; the thread
-//! gathers for a moment, and writes what waits as one transaction. Invariants: at most [`MOST`] keys
+//! gathers for a moment, and writes what waits as one transaction. Invariants: at most [`MAX_WAITING`] keys
 //! wait; what [`Queue::flush`] has answered is in the file, whatever becomes of the process then.
 
 mod file;
@@ -21,7 +21,7 @@ use super::event::Origin;
 use file::File;
 
 /// Keys that wait at once: more than there are nodes, so that it takes a disk that stands still.
-const MOST: usize = 4_096;
+const MAX_WAITING: usize = 4_096;
 /// How long changes are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(100);
 /// When a write that failed is tried again.
@@ -203,8 +203,10 @@ impl Queue {
     fn change(&self, kind: Kind, name: &str, kept: Option<Kept>) {
         let mut pending = self.lock();
         let key = (kind, name.to_owned());
-        if pending.changes.len() >= MOST && !pending.changes.contains_key(&key) {
-            pending.trouble = Some(format!("{MOST} changes wait to be written; `{name}` is not kept"));
+        if pending.changes.len() >= MAX_WAITING && !pending.changes.contains_key(&key) {
+            pending.trouble = Some(format!(
+                "{MAX_WAITING} changes wait to be written; `{name}` is not kept"
+            ));
             return;
         }
         pending.changes.insert(key, kept);

@@ -223,8 +223,8 @@ async fn who_puts_in_never_waits() {
     }
     assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
     assert!(queue.lock().changes.len() <= 100, "of a key the newest waits");
-    for number in 0..3 * MOST {
+    for number in 0..3 * MAX_WAITING {
         queue.forget(&format!("m{number}"));
-        assert!(queue.lock().changes.len() <= MOST);
+        assert!(queue.lock().changes.len() <= MAX_WAITING);
     }
 }

@@ -16,7 +16,7 @@ use crate::socket::{self, Form};
 use crate::value::{Scalar, Value};
 
 /// Scores and priorities are within this, so that sums of them are exact enough and finite.
-const MOST: f64 = 1e9;
+const MAX_NUMBER: f64 = 1e9;
 
 const POLICY: &[&str] = &[
     "uid",
@@ -140,7 +140,7 @@ impl<'n> Reader<'n> {
         Some(Policy {
             uid: uid.into(),
             kind: kind.or(said).unwrap_or(Kind::Policy),
-            priority: self.number(&object, "priority", MOST).unwrap_or(0.0),
+            priority: self.number(&object, "priority", MAX_NUMBER).unwrap_or(0.0),
             description: self.text(&object, "description").unwrap_or_default().into(),
             replace_matched: self.truth(&object, "replace_matched"),
             matches,
@@ -183,7 +183,7 @@ impl<'n> Reader<'n> {
             uid: uid.into(),
             root,
             link,
-            priority: self.number(&object, "priority", MOST).unwrap_or(0.0),
+            priority: self.number(&object, "priority", MAX_NUMBER).unwrap_or(0.0),
             expire,
             description: self.text(&object, "description").unwrap_or_default().into(),
             matches: matches.into(),
@@ -223,7 +223,7 @@ impl<'n> Reader<'n> {
             for (place, part) in parts {
                 match part {
                     Tree::List(_) => groups.push(self.group(part, &format!("{path}{place}"))),
-                    part => self.wishes(part, &format!("{path}{place}"), &mut groups),
+                    part => self.alternative(part, &format!("{path}{place}"), &mut groups),
                 }
             }
             all.extend(self.expand(&groups, &path));
@@ -244,7 +244,7 @@ impl<'n> Reader<'n> {
     }
 
     /// The properties of an object of a request: single ones together, lists as groups.
-    fn wishes(&mut self, tree: &Tree, path: &str, groups: &mut Groups) {
+    fn alternative(&mut self, tree: &Tree, path: &str, groups: &mut Groups) {
         let Some(named) = self.named(tree, path) else {
             return;
         };
@@ -478,7 +478,7 @@ impl<'n> Reader<'n> {
         Some(Property {
             value: value?,
             precedence,
-            score: self.number(&object, "score", MOST).unwrap_or(0.0),
+            score: self.number(&object, "score", MAX_NUMBER).unwrap_or(0.0),
             evaluated: self.truth(&object, "evaluated"),
             banned: self.banned(&object).into(),
         })

@@ -168,29 +168,30 @@ impl<'o> Lookup<'o> {
         Ok(())
     }
 
-    /// The candidates that the rows make of one wish, and the wish by itself: the best of them.
-    pub(super) fn rows(&mut self, rows: &[Row], wish: Candidate) -> Result<Vec<Candidate>, Limit> {
+    /// The candidates that the rows make of one request, and the request by itself: the best of them.
+    pub(super) fn rows(&mut self, rows: &[Row], request: Candidate) -> Result<Vec<Candidate>, Limit> {
         let most = self.options.rows;
-        let mut found = vec![wish.clone()];
+        let mut found = vec![request.clone()];
         let immutable = |(_, property): &(Key, &Property)| property.precedence == Precedence::Immutable;
-        let demanded: Vec<(Key, &Property)> = wish.properties.iter().filter(immutable).collect();
+        let required: Vec<(Key, &Property)> = request.properties.iter().filter(immutable).collect();
         for row in rows {
             let place = row.path.first().map_or("", |uid| uid);
-            self.budget.spend(1 + demanded.len(), place)?;
+            self.budget.spend(1 + required.len(), place)?;
             let source = || Some(Source::Row(row.path.clone(), row.beside.clone()));
-            if let Some(why) = lacks(row, &demanded) {
-                self.reject(&wish.properties, source, || why);
+            if let Some(why) = lacks(row, &required) {
+                self.reject(&request.properties, source, || why);
                 continue;
             }
             self.budget
-                .spend(row.properties.len() + wish.properties.len(), place)?;
+                .spend(row.properties.len() + request.properties.len(), place)?;
             let mut properties = row.properties.clone();
-            match self.merge(&mut properties, &wish.properties) {
+            match self.merge(&mut properties, &request.properties) {
                 Ok(merged) => {
                     let trail = match source() {
                         Some(source) if self.is_explaining() => {
-                            wish.trail
-                                .then(source, &wish.properties, &properties, &of_row(row, merged))
+                            request
+                                .trail
+                                .then(source, &request.properties, &properties, &of_row(row, merged))
                         }
                         _ => Trail::default(),
                     };
@@ -201,7 +202,7 @@ impl<'o> Lookup<'o> {
                     }
                 }
                 Err(conflict) => {
-                    self.reject(&wish.properties, source, || Why::Conflict(Box::new(conflict)));
+                    self.reject(&request.properties, source, || Why::Conflict(Box::new(conflict)));
                 }
             }
         }
@@ -354,9 +355,9 @@ impl<'o> Lookup<'o> {
     }
 }
 
-/// Why a row is none for what is demanded: it says nothing of it, or demands something else itself.
-fn lacks(row: &Row, demanded: &[(Key, &Property)]) -> Option<Why> {
-    demanded
+/// Why a row is none for what is required: it says nothing of it, or demands something else itself.
+fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
+    required
         .iter()
         .find_map(|(key, demand)| match row.properties.find(*key) {
             None => Some(Why::Missing(*key)),
@@ -372,7 +373,7 @@ fn lacks(row: &Row, demanded: &[(Key, &Property)]) -> Option<Why> {
         })
 }
 
-/// What a row brought: what the wish had not is new to the candidate, and the other way round nothing is.
+/// What a row brought: what the request had not is new to the candidate, and nothing else is.
 fn of_row(row: &Row, merged: Vec<(Key, Option<Merge>)>) -> Vec<(Key, Option<Merge>)> {
     let brought = row
         .properties

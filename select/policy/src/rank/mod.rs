@@ -112,10 +112,10 @@ pub fn rank(
     }
     let mut candidates = Vec::new();
     for request in requests {
-        let wishes = lookup.apply(pib.list(Kind::Profile), vec![request])?;
+        let expanded = lookup.apply(pib.list(Kind::Profile), vec![request])?;
         let mut found = Vec::new();
-        for wish in wishes {
-            let kept = lookup.rows(&rows.rows, wish)?;
+        for request in expanded {
+            let kept = lookup.rows(&rows.rows, request)?;
             lookup.join(&mut found, kept)?;
         }
         sort(&mut found);

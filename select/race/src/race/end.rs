@@ -138,7 +138,7 @@ impl Race {
     /// An attempt has failed: the next one is due, where the profile says so.
     pub(super) fn attempt_failed(&mut self, index: usize, why: Failure, actions: &mut Vec<Action>) {
         self.entrants[index].state = State::Failed(why);
-        self.owed = self.owed.saturating_add(1).min(Race::MOST_CANDIDATES);
+        self.owed = self.owed.saturating_add(1).min(Race::MAX_CANDIDATES);
         if matches!(self.phase, Phase::Won(_)) {
             let id = self.entrants[index].candidate.id;
             actions.push(Action::Record(id, Outcome::Failed(why)));

@@ -61,7 +61,7 @@ impl Race {
         let planned = self.planned(next, opens);
         let overtakes = self
             .overtakes(next)
-            .then(|| self.last_start.saturating_add(profile::LEAST_DELAY));
+            .then(|| self.last_start.saturating_add(profile::MIN_DELAY));
         Some(opens.max(overtakes.map_or(planned, |at| at.min(planned))))
     }
 

@@ -82,7 +82,7 @@ enum State {
 
 impl Race {
     /// The most candidates of one race; more are left out and counted, see [`Race::dropped`].
-    pub const MOST_CANDIDATES: usize = 128;
+    pub const MAX_CANDIDATES: usize = 128;
 
     /// A race that begins at `now`, with so many questions unanswered. Its first event, if there is
     /// nothing else to tell, is [`Event::Wake`]: only then does it say when its time is over.
@@ -191,7 +191,7 @@ impl Race {
         if is_known {
             return;
         }
-        if self.entrants.len() >= Race::MOST_CANDIDATES {
+        if self.entrants.len() >= Race::MAX_CANDIDATES {
             self.dropped = self.dropped.saturating_add(1);
             return;
         }
@@ -214,7 +214,7 @@ impl Race {
     }
 
     fn missing(&mut self, question: Question, why: Failure) {
-        if self.questions.answer(question) && self.unanswered.len() < Race::MOST_CANDIDATES {
+        if self.questions.answer(question) && self.unanswered.len() < Race::MAX_CANDIDATES {
             self.unanswered.push((question, why));
         }
     }

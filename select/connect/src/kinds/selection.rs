@@ -1,4 +1,5 @@
-//! The kinds that serve a wish: which there are is known here, and to nobody above.
+//! The kinds that have selection properties (RFC 9622, 6.2): which kinds there are is known here, and to
+//! nobody above.
 
 use std::io;
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use hawser_carrier_mtp::MtpStack;
 use crate::Kind;
 use hawser_session_driver::Trust;
 
-/// What is wished of candidates for one connection.
+/// What candidates for one connection have to be.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct Selection {
     /// The name that the peer's certificate must have.
     pub name: String,
     /// Whom to trust; none: no protection at all.
@@ -32,7 +33,7 @@ pub struct Wish {
     pub stacks: Vec<MtpStack>,
 }
 
-/// The kinds that give what is wished, those first that should win ties. What each gives is told by its
+/// The kinds that have these properties, those first that should win ties. What each has besides is in its
 /// [`Kind::features`].
 ///
 /// A session asks a peer that does not speak its protocol in vain, so that it is there only where it has
@@ -40,42 +41,43 @@ pub struct Wish {
 ///
 /// # Errors
 /// The certificates of those to be trusted cannot be read; the name is none.
-pub fn wished(wish: &Wish) -> io::Result<Vec<Arc<dyn Kind>>> {
-    let Wish {
+pub fn kinds_for(selection: &Selection) -> io::Result<Vec<Arc<dyn Kind>>> {
+    let Selection {
         interface,
         name,
         protocols,
         ..
-    } = wish;
+    } = selection;
     let by = || interface.clone();
     let is_meant = |stack: &&MtpStack| interface.as_deref().is_none_or(|name| name == stack.interface());
     let stacks = || {
-        wish.stacks
+        selection
+            .stacks
             .iter()
             .filter(is_meant)
             .map(|stack| Mtp::new(stack.clone(), 0))
     };
-    let Some(trust) = &wish.trust else {
+    let Some(trust) = &selection.trust else {
         let tcp = |is_multipath| Tcp {
             is_multipath,
             interface: by(),
             ..Tcp::default()
         };
         let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
-        if wish.is_multipath && interface.is_none() {
+        if selection.is_multipath && interface.is_none() {
             kinds.push(Arc::new(Sctp::default()));
         }
         kinds.extend(stacks().map(|kind| Arc::new(kind) as Arc<dyn Kind>));
         return Ok(kinds);
     };
     let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
-    if wish.is_multipath || wish.is_multistreamed {
-        let session = Session::new(trust, name)?.by(by()).beside(&wish.stacks);
-        if wish.is_multipath {
+    if selection.is_multipath || selection.is_multistreamed {
+        let session = Session::new(trust, name)?.by(by()).beside(&selection.stacks);
+        if selection.is_multipath {
             let own = by().map(|one| vec![one]);
-            let interfaces = own.as_ref().unwrap_or(&wish.interfaces);
+            let interfaces = own.as_ref().unwrap_or(&selection.interfaces);
             kinds.push(Arc::new(
-                session.clone().over(interfaces, wish.policy == "Handover"),
+                session.clone().over(interfaces, selection.policy == "Handover"),
             ));
         }
         kinds.push(Arc::new(session));
