@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use subtle::{ConditionallySelectable, ConstantTimeEq};
@@ -31,6 +31,20 @@ pub struct ClientsError {
     pub line: usize,
     /// What is wrong with it.
     pub why: String,
+}
+
+/// Why a file of clients is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientsFileError {
+    /// The system refuses it.
+    #[error("{}: {1}", .0.display())]
+    System(PathBuf, #[source] io::Error),
+    /// Others than its owner may write it: its mode.
+    #[error("{}: others may add clients (mode {1:03o}); chmod go-w it", .0.display())]
+    Writable(PathBuf, u32),
+    /// Its text is wrong.
+    #[error("{}: {1}", .0.display())]
+    Malformed(PathBuf, #[source] ClientsError),
 }
 
 impl Clients {
@@ -79,19 +93,14 @@ impl Clients {
     ///
     /// # Errors
     /// It cannot be read, others may write it, or it is not understood.
-    pub fn read(path: &Path) -> io::Result<Clients> {
-        let told = |kind, why: String| io::Error::new(kind, format!("{}: {why}", path.display()));
-        let named = |error: io::Error| told(error.kind(), error.to_string());
-        let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
+    pub fn read(path: &Path) -> Result<Clients, ClientsFileError> {
+        let system = |error| ClientsFileError::System(path.into(), error);
+        let mode = std::fs::metadata(path).map_err(system)?.permissions().mode() & 0o777;
         if mode & 0o022 != 0 {
-            let why = format!(
-                "others may add clients (mode {:03o}); chmod go-w it",
-                mode & 0o777
-            );
-            return Err(told(io::ErrorKind::PermissionDenied, why));
+            return Err(ClientsFileError::Writable(path.into(), mode));
         }
-        let text = std::fs::read_to_string(path).map_err(named)?;
-        Clients::parse(&text).map_err(|error| told(io::ErrorKind::InvalidData, error.to_string()))
+        let text = std::fs::read_to_string(path).map_err(system)?;
+        Clients::parse(&text).map_err(|error| ClientsFileError::Malformed(path.into(), error))
     }
 
     /// The line of a client with this token.

@@ -26,7 +26,7 @@ mod reach;
 mod relay;
 mod server;
 
-pub use clients::{Clients, ClientsError};
+pub use clients::{Clients, ClientsError, ClientsFileError};
 pub use destination::AllowList;
 pub use limits::Limits;
 pub use relay::{Carried, End};

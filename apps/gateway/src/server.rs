@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use hawser::gateway::Destination;
-use hawser::gateway::wire::{Greeting, REFUSED, RESET, Reply, Request, STRANGER, TOO_MANY, WELCOME};
+use hawser::gateway::wire::{Greeting, REFUSED, RESET, Reply, Request, TOO_MANY, UNAUTHENTICATED, WELCOME};
 
 use crate::clients::Clients;
 use crate::destination::AllowList;
@@ -178,7 +178,7 @@ const LOOK_FOR_TRANSLATORS: std::time::Duration = std::time::Duration::from_secs
 
 async fn close_at_once(session: &Session) {
     // Its end is what matters; that it is not an end by agreement is no news.
-    let _ = timeout(FAREWELL, session.close(STRANGER)).await;
+    let _ = timeout(FAREWELL, session.close(UNAUTHENTICATED)).await;
 }
 
 /// Whether no path of a session is live: its client has gone, or is cut off.
@@ -216,7 +216,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
             // Streams are given up before the session: nobody waits for them.
             waiting
                 .iter()
-                .for_each(|stream: &SessionStream| drop(stream.reset(STRANGER)));
+                .for_each(|stream: &SessionStream| drop(stream.reset(UNAUTHENTICATED)));
             drop(waiting);
             if !matches!(timeout(FAREWELL, session.close(0)).await, Ok(Ok(()))) {
                 close_at_once(&session).await;

@@ -19,9 +19,9 @@ use super::wire::{Greeting, RESET, Reply, Request, WELCOME};
 use super::{Destination, Token};
 
 /// How long a session, its welcome included, may take to come up.
-const WELCOME_IN: Duration = Duration::from_secs(15);
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an answer to a request may take: longer than a gateway tries.
-const ANSWER_IN: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why there is no connection by way of a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum ClientError {
         "the gateway refused this client: its token is not in the gateway's file of clients, or it \
              has too many sessions there"
     )]
-    Stranger,
+    Unauthenticated,
     /// The document leaves security out; a token is sent over TLS alone.
     #[error("a token is sent to a gateway with TLS alone: its document must not say `none`")]
     Insecure,
@@ -44,18 +44,28 @@ pub enum ClientError {
     /// The session ended, or had no room for another stream, before there was an answer.
     #[error("the gateway gave no answer: {0}")]
     Broken(io::Error),
+    /// It accepted the session, and did not answer the token within 15 s.
+    #[error("the gateway cannot be reached: it gave no welcome in time")]
+    NoWelcome,
+    /// It did not answer a request within 30 s.
+    #[error("the gateway gave no answer: it did not answer in time")]
+    NoAnswer,
 }
 
 impl From<ClientError> for io::Error {
     fn from(error: ClientError) -> io::Error {
         let kind = match &error {
             ClientError::Unreachable(inner) | ClientError::Broken(inner) => inner.kind(),
-            ClientError::Stranger | ClientError::Denied(Reply::NotAllowed) => io::ErrorKind::PermissionDenied,
+            ClientError::Unauthenticated | ClientError::Denied(Reply::NotAllowed) => {
+                io::ErrorKind::PermissionDenied
+            }
             ClientError::Insecure => io::ErrorKind::InvalidInput,
             ClientError::Denied(Reply::Refused) => io::ErrorKind::ConnectionRefused,
             ClientError::Denied(Reply::NetworkUnreachable) => io::ErrorKind::NetworkUnreachable,
             ClientError::Denied(Reply::HostUnreachable) => io::ErrorKind::HostUnreachable,
-            ClientError::Denied(Reply::TimedOut) => io::ErrorKind::TimedOut,
+            ClientError::Denied(Reply::TimedOut) | ClientError::NoWelcome | ClientError::NoAnswer => {
+                io::ErrorKind::TimedOut
+            }
             ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
                 io::ErrorKind::Other
             }
@@ -172,20 +182,18 @@ impl Near {
         if !self.document.is_secure() {
             return Err(ClientError::Insecure);
         }
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it gave no welcome in time");
         let welcomed = async {
             let (session, warnings) = open(&self.document).await.map_err(ClientError::Unreachable)?;
             let greeted = greet(&session, &self.token).await;
             match greeted {
                 Ok(WELCOME) => Ok((session, warnings)),
-                Ok(_) => Err(ClientError::Stranger),
+                Ok(_) => Err(ClientError::Unauthenticated),
                 Err(error) => Err(ClientError::Unreachable(error)),
             }
         };
-        timeout(WELCOME_IN, welcomed)
+        timeout(WELCOME_TIMEOUT, welcomed)
             .await
-            .map_err(late)
-            .map_err(ClientError::Unreachable)?
+            .map_err(|_| ClientError::NoWelcome)?
     }
 }
 
@@ -209,11 +217,9 @@ async fn request(session: &Session, destination: &Destination) -> Result<Gateway
         stream.write_all(&request.encode()).await?;
         stream.read_u8().await
     };
-    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
-    let answer = timeout(ANSWER_IN, answer)
+    let answer = timeout(ANSWER_TIMEOUT, answer)
         .await
-        .map_err(late)
-        .and_then(|answer| answer);
+        .map_err(|_| ClientError::NoAnswer)?;
     match answer.map(Reply::from_code) {
         Ok(Reply::Succeeded) => Ok(GatewayStream { stream }),
         Ok(reply) => Err(ClientError::Denied(reply)),

@@ -30,5 +30,5 @@ pub mod wire;
 
 pub use client::{ClientError, Gateway, GatewayStream};
 pub use destination::{BadHost, Destination, Host};
-pub use token::{BadDigest, Token, TokenDigest};
+pub use token::{BadDigest, Token, TokenDigest, TokenError};
 pub use wire::Reply;

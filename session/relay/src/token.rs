@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
@@ -19,6 +19,20 @@ impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }
+}
+
+/// Why a file of a token cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The system refuses it.
+    #[error("{}: {1}", .0.display())]
+    System(PathBuf, #[source] io::Error),
+    /// Others than its owner may read or write it: its mode.
+    #[error("{}: others may use this token (mode {1:03o}); chmod 600 it", .0.display())]
+    Shared(PathBuf, u32),
+    /// It holds no token.
+    #[error("{}: a token is 64 hexadecimal digits", .0.display())]
+    Malformed(PathBuf),
 }
 
 impl Token {
@@ -57,38 +71,31 @@ impl Token {
     ///
     /// # Errors
     /// The file cannot be read, others may read or write it, or it holds no token.
-    pub fn read(path: &Path) -> io::Result<Token> {
-        let told = |kind, why: &str| io::Error::new(kind, format!("{}: {why}", path.display()));
-        let named = |error: io::Error| told(error.kind(), &error.to_string());
-        let mode = std::fs::metadata(path).map_err(named)?.permissions().mode();
+    pub fn read(path: &Path) -> Result<Token, TokenError> {
+        let system = |error| TokenError::System(path.into(), error);
+        let mode = std::fs::metadata(path).map_err(system)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            let why = format!(
-                "others may use this token (mode {:03o}); chmod 600 it",
-                mode & 0o777
-            );
-            return Err(told(io::ErrorKind::PermissionDenied, &why));
+            return Err(TokenError::Shared(path.into(), mode));
         }
-        let text = std::fs::read_to_string(path).map_err(named)?;
+        let text = std::fs::read_to_string(path).map_err(system)?;
         let bytes = from_hex(text.trim());
-        bytes
-            .map(Token)
-            .ok_or_else(|| told(io::ErrorKind::InvalidData, "a token is 64 hexadecimal digits"))
+        bytes.map(Token).ok_or_else(|| TokenError::Malformed(path.into()))
     }
 
     /// Writes it to a new file that its owner alone may read.
     ///
     /// # Errors
     /// The file is there already, or cannot be written.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    pub fn write(&self, path: &Path) -> Result<(), TokenError> {
+        let system = |error| TokenError::System(path.into(), error);
         let mut options = std::fs::OpenOptions::new();
         let mut file = options
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(path)
-            .map_err(named)?;
-        writeln!(file, "{}", to_hex(&self.0)).map_err(named)
+            .map_err(system)?;
+        writeln!(file, "{}", to_hex(&self.0)).map_err(system)
     }
 }
 
@@ -156,17 +163,14 @@ mod tests {
         assert!(token.write(&path).is_err(), "it would overwrite one");
         for mode in [0o640, 0o604, 0o620] {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("the file");
-            let error = Token::read(&path).expect_err("others may use it").to_string();
-            assert!(error.contains("chmod 600"), "{error}");
+            let error = Token::read(&path).expect_err("others may use it");
+            assert!(matches!(error, TokenError::Shared(_, found) if found == mode));
+            assert!(error.to_string().contains("chmod 600"), "{error}");
         }
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("the file");
         std::fs::write(&path, "0f").expect("the file");
-        assert!(
-            Token::read(&path)
-                .expect_err("too short")
-                .to_string()
-                .contains("64")
-        );
+        let error = Token::read(&path).expect_err("too short");
+        assert!(matches!(error, TokenError::Malformed(_)), "{error}");
     }
 
     #[test]

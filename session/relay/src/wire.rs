@@ -28,7 +28,7 @@ pub const RESET: u64 = 1;
 /// The code with which a stream is reset that waited for a welcome with too many others.
 pub const TOO_MANY: u64 = 2;
 /// The code with which a session is closed whose client does not take the refusal.
-pub const STRANGER: u64 = 3;
+pub const UNAUTHENTICATED: u64 = 3;
 
 /// What a gateway answers to a request: SOCKS5's codes (RFC 1928, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -30,7 +30,7 @@ pub(crate) fn are_refused() -> TestResult {
     stage.as_client(async move {
         // A wrong token.
         let wrong = Gateway::open(document.clone(), Token::generate()?).await;
-        assert!(matches!(wrong, Err(ClientError::Stranger)));
+        assert!(matches!(wrong, Err(ClientError::Unauthenticated)));
         // Nothing but a session, and a greeting that stays incomplete.
         let (silent, _) = open(&document).await?;
         let (slow, _) = open(&document).await?;

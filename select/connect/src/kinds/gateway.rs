@@ -101,11 +101,15 @@ impl From<ClientError> for AttemptError {
             | ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
                 (Failure::Local, false)
             }
-            ClientError::Stranger | ClientError::Denied(Reply::NotAllowed) => (Failure::Prohibited, false),
+            ClientError::Unauthenticated | ClientError::Denied(Reply::NotAllowed) => {
+                (Failure::Prohibited, false)
+            }
             ClientError::Denied(Reply::Refused) => (Failure::Refused, false),
             ClientError::Denied(Reply::NetworkUnreachable) => (Failure::Unreachable, true),
             ClientError::Denied(Reply::HostUnreachable) => (Failure::Unreachable, false),
-            ClientError::Denied(Reply::TimedOut) => (Failure::Timeout, false),
+            ClientError::Denied(Reply::TimedOut) | ClientError::NoWelcome | ClientError::NoAnswer => {
+                (Failure::Timeout, false)
+            }
         };
         AttemptError {
             failure,
