@@ -37,13 +37,13 @@ pub struct ClientsError {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientsFileError {
     /// The system refuses it.
-    #[error("{}: {1}", .0.display())]
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
     /// Others than its owner may write it: its mode.
-    #[error("{}: others may add clients (mode {1:03o}); chmod go-w it", .0.display())]
+    #[error("{path}: others may add clients (mode {mode:03o}); chmod go-w it", path = .0.display(), mode = .1)]
     Writable(PathBuf, u32),
     /// Its text is wrong.
-    #[error("{}: {1}", .0.display())]
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
     Malformed(PathBuf, #[source] ClientsError),
 }
 

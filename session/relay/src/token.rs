@@ -25,13 +25,13 @@ impl fmt::Debug for Token {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The system refuses it.
-    #[error("{}: {1}", .0.display())]
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
     System(PathBuf, #[source] io::Error),
     /// Others than its owner may read or write it: its mode.
-    #[error("{}: others may use this token (mode {1:03o}); chmod 600 it", .0.display())]
+    #[error("{path}: others may use this token (mode {mode:03o}); chmod 600 it", path = .0.display(), mode = .1)]
     Shared(PathBuf, u32),
     /// It holds no token.
-    #[error("{}: a token is 64 hexadecimal digits", .0.display())]
+    #[error("{path}: a token is 64 hexadecimal digits", path = .0.display())]
     Malformed(PathBuf),
 }
 
