@@ -268,20 +268,7 @@ impl Connection {
                 entries.retain(|entry| self.may_know(&rights, entry));
                 answer::audit(&entries, forgotten)
             }
-            Request::Subscribe(wish) => {
-                if self.with.len() >= MAX_SUBSCRIPTIONS {
-                    return Err(BusError::Full("subscriptions", MAX_SUBSCRIPTIONS).into());
-                }
-                let queue = if wish.ring {
-                    self.ring.as_ref()
-                } else {
-                    Some(&self.queue)
-                };
-                let queue = queue.ok_or(RequestRefusal::NoRing)?;
-                let id = self.member.subscribe(wish.wish(), queue)?;
-                self.with.push((id, wish.with));
-                json!({ "subscribed": id.0 })
-            }
+            Request::Subscribe(wanted) => self.subscribe(wanted)?,
             Request::Change(change) => {
                 let id = SubscriptionId(change.subscription);
                 self.member.change(id, |wish| change.apply(wish))?;
@@ -333,12 +320,28 @@ impl Connection {
             Request::List(Json(filter)) => documents::list(&self.member, &filter)?,
             Request::Put(Json(document)) => documents::put(&self.member, &document)?,
             Request::Delete(name) => documents::delete(&self.member, &name)?,
-            Request::Watch(Json(filter)) => {
-                self.watch = Some(documents::watch(&self.member, &filter)?);
-                json!({ "done": "watch" })
-            }
+            Request::Watch(Json(filter)) => self.watch(&filter)?,
         };
         Ok(Some(answer))
+    }
+
+    fn subscribe(&mut self, wanted: request::Subscribe) -> Result<Value, RequestRefusal> {
+        if self.with.len() >= MAX_SUBSCRIPTIONS {
+            return Err(BusError::Full("subscriptions", MAX_SUBSCRIPTIONS).into());
+        }
+        let queue = match wanted.ring {
+            true => self.ring.as_ref().ok_or(RequestRefusal::NoRing)?,
+            false => &self.queue,
+        };
+        let id = self.member.subscribe(wanted.wish(), queue)?;
+        self.with.push((id, wanted.with));
+        Ok(json!({ "subscribed": id.0 }))
+    }
+
+    /// Watches documents from now on, in place of what was watched before.
+    fn watch(&mut self, filter: &str) -> Result<Value, RequestRefusal> {
+        self.watch = Some(documents::watch(&self.member, filter)?);
+        Ok(json!({ "done": "watch" }))
     }
 
     /// Makes a ring in memory that the subscriber gets, too.
