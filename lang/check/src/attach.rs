@@ -149,17 +149,17 @@ impl<'a> Checker<'a> {
         for attachment in attachments.iter().filter(|attachment| !attachment.taken) {
             let anchor = self.funcs[attachment.anchor].name;
             let name = &self.funcs[attachment.func].name.name;
-            let finding = Diagnostic::error(codes::ATTACH, attachment.at, format!("`{name}` never runs"));
-            let finding = match attachment.event {
+            let diagnostic = Diagnostic::error(codes::ATTACH, attachment.at, format!("`{name}` never runs"));
+            let diagnostic = match attachment.event {
                 Some(event) if attachment.met => {
                     let event = &self.module.events[event as usize].name;
-                    finding
+                    diagnostic
                         .label(format!("no chain of `{event}` has `{}`", anchor.name))
                         .hint("take the event of a chain that has it, or `event_t`")
                 }
-                _ => finding.label(format!("no chain has `{}`", anchor.name)),
+                _ => diagnostic.label(format!("no chain has `{}`", anchor.name)),
             };
-            self.report(finding.related(anchor.span, "it is declared here"));
+            self.report(diagnostic.related(anchor.span, "it is declared here"));
         }
     }
 }

@@ -270,7 +270,7 @@ impl<'a> Checker<'a> {
     /// before it were when they came, and reported once, where it adds most.
     fn limit_steps(&mut self, worst: &[Cost]) {
         let mut costs = Costs::new(&self.module, &self.member_size);
-        let mut findings = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut attached: Option<(u64, usize, (u64, usize))> = None;
         for ((event, cost), chain) in worst.iter().enumerate().zip(&self.module.chains) {
             let Some(at) = self.chain_spans[event].filter(|_| !has_too_many_records(cost)) else {
@@ -294,14 +294,14 @@ impl<'a> Checker<'a> {
             } else if let Some(costliest) = processors.iter().max()
                 && cost.steps > MAX_STEPS
             {
-                findings.push(self.too_many_steps(at, event, cost.steps, MAX_STEPS, *costliest));
+                diagnostics.push(self.too_many_steps(at, event, cost.steps, MAX_STEPS, *costliest));
             }
         }
         if let Some((sum, event, costliest)) = attached {
             let at = self.funcs[costliest.1].name.span;
-            findings.push(self.too_many_steps(at, event, sum, MAX_ATTACHED_STEPS, costliest));
+            diagnostics.push(self.too_many_steps(at, event, sum, MAX_ATTACHED_STEPS, costliest));
         }
-        self.diagnostics.extend(findings);
+        self.diagnostics.extend(diagnostics);
     }
 
     fn too_many_steps(
@@ -318,7 +318,7 @@ impl<'a> Checker<'a> {
         } else {
             "the attachment adds"
         };
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             codes::TOO_MANY_STEPS,
             at,
             format!("too much work for one `{event}`"),
@@ -331,9 +331,9 @@ impl<'a> Checker<'a> {
         .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
         let func = self.funcs[costliest.1].name;
         if func.span == at {
-            return finding;
+            return diagnostic;
         }
-        finding.related(
+        diagnostic.related(
             func.span,
             format!(
                 "`{}` alone takes up to {} steps",

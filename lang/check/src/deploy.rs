@@ -67,14 +67,14 @@ impl<'a> Checker<'a> {
                     "" => {}
                     other => {
                         let hint = self.nearest_member(other, CALLS.iter().copied());
-                        let mut finding = Diagnostic::error(
+                        let mut diagnostic = Diagnostic::error(
                             codes::REGISTRATION,
                             call.name.span,
                             format!("there is no registration `{other}`"),
                         )
                         .label("expected `register_…`");
-                        finding.hint = hint;
-                        self.report(finding);
+                        diagnostic.hint = hint;
+                        self.report(diagnostic);
                     }
                 }
             }
@@ -324,13 +324,13 @@ impl<'a> Checker<'a> {
                 ExprKind::Name(name) => hawser_syntax::nearest(&name.name, SOURCES.iter().copied()),
                 _ => None,
             };
-            let mut finding = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
+            let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
-            finding.hint = Some(near.map_or(
+            diagnostic.hint = Some(near.map_or(
                 "requests are: connect, listen, send, recv, close, abort, release, option".to_owned(),
                 crate::names::did_you_mean,
             ));
-            self.report(finding);
+            self.report(diagnostic);
         }
         found
     }

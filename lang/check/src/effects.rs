@@ -50,7 +50,7 @@ impl Path {
 }
 
 /// What is wrong: code, place, and the place that makes it wrong.
-type Finding = (&'static str, At, Option<At>);
+type Violation = (&'static str, At, Option<At>);
 
 /// File, first byte, one past the last.
 type At = (u32, u32, u32);
@@ -62,7 +62,7 @@ struct Run<'m> {
     of_packet: bool,
     /// What came of functions, whichever chain they ran in.
     known: HashMap<(FuncId, Vec<Origin>, Path), Path>,
-    findings: HashSet<Finding>,
+    violations: HashSet<Violation>,
 }
 
 /// The running function.
@@ -80,7 +80,7 @@ impl Checker<'_> {
             module: &self.module,
             of_packet,
             known: HashMap::new(),
-            findings: HashSet::new(),
+            violations: HashSet::new(),
         };
         let (mut packets, mut requests) = (run(true), run(false));
         for (event, chain) in self.module.events.iter().zip(&self.module.chains) {
@@ -101,15 +101,19 @@ impl Checker<'_> {
                 }
             }
         }
-        let findings: HashSet<Finding> = packets.findings.into_iter().chain(requests.findings).collect();
-        for (code, at, because) in findings {
+        let violations: HashSet<Violation> = packets
+            .violations
+            .into_iter()
+            .chain(requests.violations)
+            .collect();
+        for (code, at, because) in violations {
             self.report_effect(code, at, because);
         }
     }
 
     fn report_effect(&mut self, code: &'static str, at: At, because: Option<At>) {
         let at = place_of(at);
-        let mut finding = if code == codes::REFUSE_AFTER_CHANGE {
+        let mut diagnostic = if code == codes::REFUSE_AFTER_CHANGE {
             Diagnostic::error(code, at, "a refusal after something was changed")
                 .label("nothing is rolled back: the request must be untouched here")
                 .hint("decide first, then write to contexts and issue instructions")
@@ -119,9 +123,9 @@ impl Checker<'_> {
                 .hint("hand the bytes to ordered data: `emit add_rx_data_seg(addr, len, uid, offset);`")
         };
         if let Some(because) = because {
-            finding = finding.related(place_of(because), "this may have come before");
+            diagnostic = diagnostic.related(place_of(because), "this may have come before");
         }
-        self.report(finding);
+        self.report(diagnostic);
     }
 }
 
@@ -224,7 +228,7 @@ impl Run<'_> {
             StmtKind::Emit(_) => dirty(path, stmt.span),
             StmtKind::Refuse(_) => {
                 if let Path::Dirty(because) = path {
-                    self.findings
+                    self.violations
                         .insert((codes::REFUSE_AFTER_CHANGE, key(stmt.span), Some(because)));
                 }
                 Path::None
@@ -284,7 +288,7 @@ impl Run<'_> {
 
     fn kept_address(&mut self, place: &Place, at: Span, frame: &Frame) {
         if self.of_packet && origin(place.base, &frame.refs) != Origin::Passing {
-            self.findings.insert((codes::KEPT_ADDRESS, key(at), None));
+            self.violations.insert((codes::KEPT_ADDRESS, key(at), None));
         }
     }
 

@@ -213,14 +213,14 @@ impl<'a> Body<'_, 'a> {
             let hint = self
                 .ck
                 .nearest_member(&name.name, variants.iter().map(|(v, _)| v.name.as_str()));
-            let mut finding = Diagnostic::error(
+            let mut diagnostic = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 name.span,
                 format!("`{}` has no variant `{}`", scope.name, name.name),
             )
             .label("expected one of its variants");
-            finding.hint = hint;
-            self.ck.report(finding);
+            diagnostic.hint = hint;
+            self.ck.report(diagnostic);
             return Value::Error;
         }
         self.error(

@@ -139,14 +139,14 @@ impl<'a> Body<'_, 'a> {
 
     pub(crate) fn unknown_member(&mut self, name: &Ident, owner: &str, hint: Option<String>) -> Value {
         if !name.name.is_empty() {
-            let mut finding = Diagnostic::error(
+            let mut diagnostic = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 name.span,
                 format!("`{owner}` has no member `{}`", name.name),
             )
             .label(format!("expected a member of `{owner}`"));
-            finding.hint = hint;
-            self.ck.report(finding);
+            diagnostic.hint = hint;
+            self.ck.report(diagnostic);
         }
         Value::Error
     }

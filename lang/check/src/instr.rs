@@ -201,14 +201,14 @@ impl<'a> Body<'_, 'a> {
             ),
             None => {
                 let near = hawser_syntax::nearest(&name.name, INSTRUCTION_NAMES.iter().copied());
-                let mut finding = hawser_syntax::Diagnostic::error(
+                let mut diagnostic = hawser_syntax::Diagnostic::error(
                     codes::NOT_AN_INSTRUCTION,
                     name.span,
                     format!("there is no instruction `{}`", name.name),
                 )
                 .label("expected an instruction");
-                finding.hint = near.map(crate::names::did_you_mean);
-                self.ck.report(finding);
+                diagnostic.hint = near.map(crate::names::did_you_mean);
+                self.ck.report(diagnostic);
             }
         }
         None

@@ -249,7 +249,7 @@ impl Checker<'_> {
             .iter()
             .flat_map(|facts| facts.creates.iter().map(|(context, _)| *context))
             .collect();
-        let mut findings = Vec::new();
+        let mut diagnostics = Vec::new();
         for record in &self.records {
             let RecordKind::Context(index) = record.kind else {
                 continue;
@@ -257,7 +257,7 @@ impl Checker<'_> {
             let context = ContextId(index);
             let is_there = self.module.contexts[index as usize].granularity == Granularity::Global;
             if !is_there && !made.contains(&context) {
-                findings.push(
+                diagnostics.push(
                     Diagnostic::warning(
                         codes::CONTEXT_NEVER_MADE,
                         record.span,
@@ -274,7 +274,7 @@ impl Checker<'_> {
             for member in &record.members {
                 let is_timer = matches!(member.ty, MemberType::Timer(Some(_)));
                 if is_timer && !self.started.contains(&(context, member.name.name.clone())) {
-                    findings.push(
+                    diagnostics.push(
                         Diagnostic::warning(
                             codes::TIMER_NEVER_STARTED,
                             member.name.span,
@@ -286,7 +286,7 @@ impl Checker<'_> {
                 }
             }
         }
-        self.diagnostics.extend(findings);
+        self.diagnostics.extend(diagnostics);
     }
 
     /// Warns of a constant initial value that others could not set.

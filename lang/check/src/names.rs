@@ -15,7 +15,7 @@ use crate::state::{
 };
 use crate::types::Type;
 
-/// How many findings a program may have before names that are like an unknown one are no longer
+/// How many diagnostics a program may have before names that are like an unknown one are no longer
 /// looked for.
 const HINTED_FINDINGS: usize = 50;
 
@@ -463,7 +463,7 @@ impl<'a> Checker<'a> {
         nearest(&name.name, known).map(did_you_mean)
     }
 
-    /// Whether to look for what an unknown name may have meant: among the first findings, because
+    /// Whether to look for what an unknown name may have meant: among the first diagnostics, because
     /// each such look goes through all names.
     pub(crate) fn gives_hints(&self) -> bool {
         self.diagnostics.len() < HINTED_FINDINGS
@@ -490,14 +490,14 @@ impl<'a> Checker<'a> {
         if name.name.is_empty() {
             return;
         }
-        let mut finding = Diagnostic::error(
+        let mut diagnostic = Diagnostic::error(
             codes::UNKNOWN_NAME,
             name.span,
             format!("`{}` is not known", name.name),
         )
         .label(format!("expected {expected}"));
-        finding.hint = hint;
-        self.report(finding);
+        diagnostic.hint = hint;
+        self.report(diagnostic);
     }
 }
 

@@ -117,14 +117,14 @@ impl<'a> Checker<'a> {
             let known: Vec<String> = fields.iter().map(|f| f.name.clone()).collect();
             let hint = self.nearest_member(&field.name, known.iter().map(String::as_str));
             let owner = self.records[record].name.clone();
-            let mut finding = Diagnostic::error(
+            let mut diagnostic = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
                 field.span,
                 format!("`{owner}` has no member `{}`", field.name),
             )
             .label("expected a field of the blueprint");
-            finding.hint = hint;
-            self.report(finding);
+            diagnostic.hint = hint;
+            self.report(diagnostic);
             return None;
         };
         let (offset, ty) = (target.offset, target.ty.clone());
@@ -210,14 +210,14 @@ impl<'a> Checker<'a> {
                         let builtin = self.module.structs[NET.0 as usize].fields.clone();
                         let hint =
                             self.nearest_member(&field.name.name, builtin.iter().map(|f| f.name.as_str()));
-                        let mut finding = Diagnostic::error(
+                        let mut diagnostic = Diagnostic::error(
                             codes::NET_HEADER,
                             field.name.span,
                             format!("the network header has no field `{}`", field.name.name),
                         )
                         .label("expected a field of `IPheader`");
-                        finding.hint = hint;
-                        self.report(finding);
+                        diagnostic.hint = hint;
+                        self.report(diagnostic);
                     }
                 }
             }

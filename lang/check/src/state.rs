@@ -323,7 +323,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Adds a finding.
+    /// Adds a diagnostic.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }

@@ -83,14 +83,14 @@ impl<'a> Checker<'a> {
             None => {
                 let is_type = |def| matches!(def, Def::Record(_) | Def::Enum(_));
                 let hint = self.suggestion(name, is_type, TYPE_NAMES.iter().copied());
-                let mut finding = Diagnostic::error(
+                let mut diagnostic = Diagnostic::error(
                     codes::UNKNOWN_TYPE,
                     name.span,
                     format!("there is no type `{}`", name.name),
                 )
                 .label("expected a type");
-                finding.hint = hint;
-                self.report(finding);
+                diagnostic.hint = hint;
+                self.report(diagnostic);
                 Type::Error
             }
         }
@@ -279,14 +279,14 @@ impl<'a> Checker<'a> {
             .filter(|f| f.ty.is_scalar())
             .map(|f| f.name.as_str());
         let hint = self.nearest_member(&name.name, scalars);
-        let mut finding = Diagnostic::error(
+        let mut diagnostic = Diagnostic::error(
             codes::UNKNOWN_MEMBER,
             name.span,
             format!("the elements have no scalar field `{}`", name.name),
         )
         .label("expected a field of the element type");
-        finding.hint = hint;
-        self.report(finding);
+        diagnostic.hint = hint;
+        self.report(diagnostic);
         None
     }
 

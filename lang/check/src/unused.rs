@@ -9,9 +9,9 @@ use crate::state::{Checker, RecordKind};
 impl Checker<'_> {
     /// Warns of functions, events, params and dispatch tables that nothing uses.
     pub(crate) fn find_unused(&mut self) {
-        let mut findings = Vec::new();
+        let mut diagnostics = Vec::new();
         for param in self.params.iter().filter(|param| !param.used) {
-            findings.push(
+            diagnostics.push(
                 Diagnostic::warning(
                     codes::UNUSED_PARAM,
                     param.name.span,
@@ -21,7 +21,7 @@ impl Checker<'_> {
             );
         }
         for dispatch in self.dispatches.iter().filter(|dispatch| !dispatch.registered) {
-            findings.push(
+            diagnostics.push(
                 Diagnostic::warning(
                     codes::NOT_REGISTERED,
                     dispatch.name.span,
@@ -38,7 +38,7 @@ impl Checker<'_> {
         let whole_program = !self.deploys.is_empty() && !self.chain_spans.is_empty();
         if whole_program {
             for func in self.funcs.iter().filter(|func| !func.used && !func.in_chain) {
-                findings.push(
+                diagnostics.push(
                     Diagnostic::warning(
                         codes::UNUSED_FUNCTION,
                         func.name.span,
@@ -56,7 +56,7 @@ impl Checker<'_> {
                 };
                 let has_chain = self.chain_spans.get(index as usize).copied().flatten().is_some();
                 if !has_chain && kind != EventKind::Sys {
-                    findings.push(
+                    diagnostics.push(
                         Diagnostic::warning(
                             codes::UNUSED_EVENT,
                             record.span,
@@ -68,6 +68,6 @@ impl Checker<'_> {
                 }
             }
         }
-        self.diagnostics.extend(findings);
+        self.diagnostics.extend(diagnostics);
     }
 }

@@ -189,10 +189,10 @@ fn calls_that_double_are_refused_with_their_number() {
             m = n - 1
         );
     }
-    let (module, findings) = common::check(&format!("{text} dispatch d {{ ask -> {{f33}}; }}"));
+    let (module, diagnostics) = common::check(&format!("{text} dispatch d {{ ask -> {{f33}}; }}"));
     assert!(module.is_none());
-    let codes: Vec<_> = findings.iter().map(|finding| finding.code).collect();
-    assert_eq!(codes, ["E0712"], "{findings:?}");
+    let codes: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
+    assert_eq!(codes, ["E0712"], "{diagnostics:?}");
 }
 
 /// Just within the limit, and just beyond it.
@@ -204,8 +204,11 @@ fn ten_million_steps_pass_and_more_do_not() {
     };
     // 3 steps a round: 1,000 × (2 + 3 × 3,332) and 3 are below 10^7, and one round more each is not.
     assert!(common::check(&text(3332)).0.is_some());
-    let (module, findings) = common::check(&text(3334));
-    assert!(module.is_none() && findings[0].code == "E0712", "{findings:?}");
+    let (module, diagnostics) = common::check(&text(3334));
+    assert!(
+        module.is_none() && diagnostics[0].code == "E0712",
+        "{diagnostics:?}"
+    );
 }
 
 /// Parsers and what a search may look at count, too.
@@ -221,13 +224,13 @@ fn a_parser_that_searches_in_loops_is_refused() {
         void f(seen ev) { }
         dispatch d { seen -> {f}; }
         deploy { register_ep_chains(d); register_ev_parser(parse, ip(200)); }";
-    let (module, findings) = common::check(text);
-    let wrong: Vec<_> = findings
+    let (module, diagnostics) = common::check(text);
+    let wrong: Vec<_> = diagnostics
         .iter()
         .filter(|f| f.severity == hawser_syntax::Severity::Error)
         .collect();
     assert!(
         module.is_none() && wrong.len() == 1 && wrong[0].code == "E0712",
-        "{findings:?}"
+        "{diagnostics:?}"
     );
 }

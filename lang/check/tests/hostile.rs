@@ -37,8 +37,8 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 fn holds(text: &str, what: &str) {
-    let (module, findings) = check(text);
-    let failed = findings
+    let (module, diagnostics) = check(text);
+    let failed = diagnostics
         .iter()
         .any(|f| f.severity == Severity::Error && f.code >= "E0200");
     assert!(!(failed && module.is_some()), "{what}");

@@ -1,13 +1,13 @@
-//! The whole pipeline: files in, a checked program or findings out.
+//! The whole pipeline: files in, a checked program or diagnostics out.
 //!
 //! ```text
 //! path ── load ──▶ sources, trees ── check ──▶ module
 //!           │ lex, parse, imports       │
 //!           ▼                           ▼
-//!        findings                    findings ──▶ render, render_json
+//!        diagnostics                    diagnostics ──▶ render, render_json
 //! ```
 //!
-//! Invariants: nothing is checked while a file cannot be read or parsed, so no finding follows
+//! Invariants: nothing is checked while a file cannot be read or parsed, so no diagnostic follows
 //! from another. Input is limited: [`MAX_FILES`] files of [`hawser_syntax::MAX_TEXT_BYTES`].
 //! Only [`Disk`] touches the file system; texts can as well come from memory.
 
@@ -77,7 +77,7 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
 /// program with these chains; that its tables are the same else is for
 /// [`hawser_ir::Module::shares_memory_with`] to say.
 ///
-/// The findings may lie in the program's own files, which are numbered as before; the attachments are
+/// The diagnostics may lie in the program's own files, which are numbered as before; the attachments are
 /// the last, in their order. Each sees its own names and the program's, not those of another.
 #[must_use]
 pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compilation {
@@ -136,7 +136,7 @@ impl Compilation {
         has_errors(&self.diagnostics)
     }
 
-    /// The findings as text for people; see [`render`].
+    /// The diagnostics as text for people; see [`render`].
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         render(&self.diagnostics, &self.sources, colour)
@@ -146,7 +146,7 @@ impl Compilation {
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
     diagnostics
         .iter()
-        .any(|finding| finding.severity == Severity::Error)
+        .any(|diagnostic| diagnostic.severity == Severity::Error)
 }
 
 /// What a code such as `E0102` means: its title and its text.

@@ -30,14 +30,14 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     match loader.load(path) {
         Ok(text) => out.add(path, text),
         Err(error) => {
-            // The file has a number all the same, so that the finding has a place.
+            // The file has a number all the same, so that the diagnostic has a place.
             let span = Span {
                 file: out.sources.add(path.display().to_string(), ""),
                 start: 0,
                 end: 0,
             };
             out.files.push(File::default());
-            out.diagnostics.push(finding(&error, path, span));
+            out.diagnostics.push(diagnostic(&error, path, span));
         }
     }
     // `out.files` grows within; each round handles one file's imports.
@@ -45,9 +45,9 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
             let meant = loader.meant(&target);
-            if let Some(finding) = out.import(loader, &mut known, &meant, span) {
-                let full = finding.code == TOO_MANY_FILES;
-                out.diagnostics.push(finding);
+            if let Some(diagnostic) = out.import(loader, &mut known, &meant, span) {
+                let full = diagnostic.code == TOO_MANY_FILES;
+                out.diagnostics.push(diagnostic);
                 if full {
                     return out.sorted();
                 }
@@ -94,9 +94,9 @@ fn imports(loaded: &Loaded, importing: usize) -> Vec<(PathBuf, Span)> {
 impl Loaded {
     fn add(&mut self, path: &Path, text: String) {
         let number = self.files.len() as u32;
-        let (file, findings) = hawser_syntax::parse(&text, number);
+        let (file, diagnostics) = hawser_syntax::parse(&text, number);
         self.files.push(file);
-        self.diagnostics.extend(findings);
+        self.diagnostics.extend(diagnostics);
         self.sources.add(path.display().to_string(), text);
     }
 
@@ -110,18 +110,18 @@ impl Loaded {
     ) -> Option<Diagnostic> {
         let written = self.sources.text(span).trim_matches('"');
         if written.is_empty() || Path::new(written).is_absolute() {
-            let finding = Diagnostic::error("E0024", span, "an import names a file relative to this one")
+            let diagnostic = Diagnostic::error("E0024", span, "an import names a file relative to this one")
                 .label("expected a relative path")
                 .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
-            return Some(finding);
+            return Some(diagnostic);
         }
         if !known.insert(loader.identity(target)) {
             return None;
         }
         if self.files.len() >= MAX_FILES {
-            let finding = Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
+            let diagnostic = Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
                 .label(format!("the most is {MAX_FILES} files"));
-            return Some(finding);
+            return Some(diagnostic);
         }
         match loader.load(target) {
             Ok(text) => {
@@ -129,21 +129,21 @@ impl Loaded {
                 None
             }
             Err(LoadError::Missing) => {
-                let finding = finding(&LoadError::Missing, target, span);
-                Some(finding.hint("imports are sought relative to the file that imports"))
+                let diagnostic = diagnostic(&LoadError::Missing, target, span);
+                Some(diagnostic.hint("imports are sought relative to the file that imports"))
             }
-            Err(error) => Some(finding(&error, target, span)),
+            Err(error) => Some(diagnostic(&error, target, span)),
         }
     }
 
     fn sorted(mut self) -> Loaded {
         self.diagnostics
-            .sort_by_key(|finding| (finding.span.file, finding.span.start));
+            .sort_by_key(|diagnostic| (diagnostic.span.file, diagnostic.span.start));
         self
     }
 }
 
-fn finding(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
+fn diagnostic(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
     let path = path.display();
     match error {
         LoadError::Missing => {

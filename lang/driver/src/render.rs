@@ -1,4 +1,4 @@
-//! Findings as text for people (by ariadne) and as JSON for programs.
+//! Diagnostics as text for people (by ariadne) and as JSON for programs.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use ariadne::{Cache, Color, Config, IndexType, Label, Report, ReportKind, Source
 use hawser_syntax::{Diagnostic, OneLine, Printable, Severity, SourceMap, Span, masked};
 use serde_json::{Value, json};
 
-/// All findings with the source around them, and a last line that counts them; nothing when
+/// All diagnostics with the source around them, and a last line that counts them; nothing when
 /// there are none. No character of a source acts on the terminal; only colours do, where they are
 /// wanted.
 #[must_use]
 pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> String {
     let mut files = Files::new(sources);
     let mut out = Vec::new();
-    for finding in diagnostics {
+    for diagnostic in diagnostics {
         // Writing to memory fails only when a source is missing; then the bare line is better.
-        if report(finding, sources, colour)
+        if report(diagnostic, sources, colour)
             .write(&mut files, &mut out)
             .is_err()
         {
-            out.extend(format!("{}: {}\n", finding.code, OneLine(&finding.message)).bytes());
+            out.extend(format!("{}: {}\n", diagnostic.code, OneLine(&diagnostic.message)).bytes());
         }
     }
     let text = String::from_utf8_lossy(&out);
@@ -30,7 +30,7 @@ pub fn render(diagnostics: &[Diagnostic], sources: &SourceMap, colour: bool) -> 
 fn summary(diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics
         .iter()
-        .filter(|finding| finding.severity == Severity::Error)
+        .filter(|diagnostic| diagnostic.severity == Severity::Error)
         .count();
     let count = |n: usize, what: &str| match n {
         0 => None,
@@ -53,40 +53,40 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
 
 type Place = (u32, std::ops::Range<usize>);
 
-fn report(finding: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'static, Place> {
-    let (kind, main) = match finding.severity {
+fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<'static, Place> {
+    let (kind, main) = match diagnostic.severity {
         Severity::Error => (ReportKind::Error, Color::Red),
         Severity::Warning => (ReportKind::Warning, Color::Yellow),
     };
     let config = Config::default()
         .with_color(colour)
         .with_index_type(IndexType::Byte);
-    let label = if finding.label.is_empty() {
-        finding.message.as_str()
+    let label = if diagnostic.label.is_empty() {
+        diagnostic.message.as_str()
     } else {
-        finding.label.as_str()
+        diagnostic.label.as_str()
     };
-    // In the order of the text, the finding's own file first: so neighbours share a frame.
-    let mut labels = vec![(finding.span, label, main)];
+    // In the order of the text, the diagnostic's own file first: so neighbours share a frame.
+    let mut labels = vec![(diagnostic.span, label, main)];
     labels.extend(
-        finding
+        diagnostic
             .related
             .iter()
             .map(|(span, text)| (*span, text.as_str(), Color::Blue)),
     );
-    labels.sort_by_key(|(span, ..)| (span.file != finding.span.file, span.file, span.start));
+    labels.sort_by_key(|(span, ..)| (span.file != diagnostic.span.file, span.file, span.start));
     let label = |(order, (span, text, colour)): (usize, (Span, &str, Color))| {
         Label::new(place(span, sources))
             .with_message(Printable(text))
             .with_color(colour)
             .with_order(order as i32)
     };
-    let mut report = Report::build(kind, place(finding.span, sources))
+    let mut report = Report::build(kind, place(diagnostic.span, sources))
         .with_config(config)
-        .with_code(finding.code)
-        .with_message(OneLine(&finding.message))
+        .with_code(diagnostic.code)
+        .with_message(OneLine(&diagnostic.message))
         .with_labels(labels.into_iter().enumerate().map(label));
-    if let Some(hint) = &finding.hint {
+    if let Some(hint) = &diagnostic.hint {
         report = report.with_help(Printable(hint));
     }
     report.finish()
@@ -144,32 +144,32 @@ impl Cache<u32> for Files<'_> {
     }
 }
 
-/// All findings as a JSON array. Each has `code`, `severity` (`error`, `warning`), `message`,
+/// All diagnostics as a JSON array. Each has `code`, `severity` (`error`, `warning`), `message`,
 /// `label`, `hint` (or null), its place (`file`, `line`, `column`, `end_line`, `end_column`, all
 /// from 1, columns in characters, the end exclusive), and `related` places with their labels.
 #[must_use]
 pub fn render_json(diagnostics: &[Diagnostic], sources: &SourceMap) -> String {
-    let findings: Vec<Value> = diagnostics
+    let diagnostics: Vec<Value> = diagnostics
         .iter()
-        .map(|finding| to_json(finding, sources))
+        .map(|diagnostic| to_json(diagnostic, sources))
         .collect();
-    Value::Array(findings).to_string()
+    Value::Array(diagnostics).to_string()
 }
 
-fn to_json(finding: &Diagnostic, sources: &SourceMap) -> Value {
-    let related: Vec<Value> = finding
+fn to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
+    let related: Vec<Value> = diagnostic
         .related
         .iter()
         .map(|(span, text)| place_json(*span, text, sources))
         .collect();
-    let mut value = place_json(finding.span, &finding.label, sources);
-    value["code"] = json!(finding.code);
-    value["severity"] = json!(match finding.severity {
+    let mut value = place_json(diagnostic.span, &diagnostic.label, sources);
+    value["code"] = json!(diagnostic.code);
+    value["severity"] = json!(match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     });
-    value["message"] = json!(finding.message);
-    value["hint"] = json!(finding.hint);
+    value["message"] = json!(diagnostic.message);
+    value["hint"] = json!(diagnostic.hint);
     value["related"] = json!(related);
     value
 }

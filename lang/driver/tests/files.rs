@@ -1,5 +1,5 @@
 //! The programs in `lang/tests`: those in `pass/` compile, those in `fail/` do not, and each gives
-//! exactly the findings in the `.expected` file beside it (none when there is no such file; a
+//! exactly the diagnostics in the `.expected` file beside it (none when there is no such file; a
 //! passing program has warnings at most), one a line:
 //!
 //! ```text
@@ -31,11 +31,11 @@ fn programs(name: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
+fn line(diagnostic: &Diagnostic, compiled: &Compilation) -> String {
     let (line, column) = compiled
         .sources
-        .line_column(finding.span.file, finding.span.start);
-    let place = match finding.span.file {
+        .line_column(diagnostic.span.file, diagnostic.span.start);
+    let place = match diagnostic.span.file {
         0 => format!("{line}:{column}"),
         file => {
             let path = Path::new(&compiled.sources.file(file).path);
@@ -45,22 +45,22 @@ fn line(finding: &Diagnostic, compiled: &Compilation) -> String {
             format!("{name}:{line}:{column}")
         }
     };
-    let severity = match finding.severity {
+    let severity = match diagnostic.severity {
         Severity::Error => "",
         Severity::Warning => "warning ",
     };
-    let hint = finding
+    let hint = diagnostic
         .hint
         .as_deref()
         .map_or_else(String::new, |hint| format!(" | {hint}"));
     // Paths differ between machines.
-    let message = finding
+    let message = diagnostic
         .message
         .replace(&format!("{}/", folder("fail").display()), "");
-    format!("{severity}{} {place} {message}{hint}\n", finding.code)
+    format!("{severity}{} {place} {message}{hint}\n", diagnostic.code)
 }
 
-/// The findings of the programs in a folder against those expected; gives what differs.
+/// The diagnostics of the programs in a folder against those expected; gives what differs.
 fn compare(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     for path in programs(name) {
@@ -68,7 +68,7 @@ fn compare(name: &str) -> Vec<String> {
         let found: String = compiled
             .diagnostics
             .iter()
-            .map(|finding| line(finding, &compiled))
+            .map(|diagnostic| line(diagnostic, &compiled))
             .collect();
         wrong.extend(expect_file(&path.with_extension("expected"), &found).err());
         if compiled.failed() != (name == "fail") {
@@ -90,29 +90,29 @@ fn failing_programs_fail_as_expected() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every finding renders in both forms, with its code, and has a row behind `hawser explain`.
+/// Every diagnostic renders in both forms, with its code, and has a row behind `hawser explain`.
 #[test]
-fn findings_render_and_are_explained() {
+fn diagnostics_render_and_are_explained() {
     for path in programs("fail") {
         let compiled = compile(&path);
         let text = compiled.render(false);
         let json = render_json(&compiled.diagnostics, &compiled.sources);
         let parsed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(parsed.as_array().map(Vec::len), Some(compiled.diagnostics.len()));
-        for finding in &compiled.diagnostics {
+        for diagnostic in &compiled.diagnostics {
             assert!(
-                text.contains(finding.code) && text.contains(&finding.message),
+                text.contains(diagnostic.code) && text.contains(&diagnostic.message),
                 "{text}"
             );
             assert!(
-                hawser_driver::explain(finding.code).is_some(),
+                hawser_driver::explain(diagnostic.code).is_some(),
                 "{} has no explanation",
-                finding.code
+                diagnostic.code
             );
             assert!(
-                !finding.message.ends_with('.'),
+                !diagnostic.message.ends_with('.'),
                 "a message has no full stop: {}",
-                finding.message
+                diagnostic.message
             );
         }
         let coloured = render(&compiled.diagnostics, &compiled.sources, true);

@@ -65,10 +65,10 @@ fn mutate(text: &str, rng: &mut Rng) -> Vec<u8> {
 
 /// All that must hold for any text.
 fn check(text: &str) {
-    let (_, findings) = parse(text, 0);
-    assert!(findings.len() <= MAX_DIAGNOSTICS + 1);
-    for finding in &findings {
-        assert!(finding.span.start <= finding.span.end && finding.span.end as usize <= text.len());
+    let (_, diagnostics) = parse(text, 0);
+    assert!(diagnostics.len() <= MAX_DIAGNOSTICS + 1);
+    for diagnostic in &diagnostics {
+        assert!(diagnostic.span.start <= diagnostic.span.end && diagnostic.span.end as usize <= text.len());
     }
     match format(text) {
         Ok(formatted) => {
@@ -80,9 +80,13 @@ fn check(text: &str) {
             // Line ends may make a text too large that was not.
             let same = again == formatted || formatted.len() > MAX_TEXT_BYTES;
             assert!(same, "not formatted once and for all: {first:?}");
-            assert!(findings.is_empty());
+            assert!(diagnostics.is_empty());
         }
-        Err(_) => assert!(findings.iter().any(|finding| finding.severity == Severity::Error)),
+        Err(_) => assert!(
+            diagnostics
+                .iter()
+                .any(|diagnostic| diagnostic.severity == Severity::Error)
+        ),
     }
 }
 
@@ -102,7 +106,7 @@ fn check_whole(bytes: Vec<u8>) {
 
 /// 3,000 mutations; `HOSTILE_SEED` and `HOSTILE_COUNT` ask for others.
 #[test]
-fn mutations_end_in_findings() {
+fn mutations_end_in_diagnostics() {
     let number = |name: &str, default| {
         std::env::var(name)
             .ok()
@@ -120,7 +124,7 @@ fn mutations_end_in_findings() {
     }
 }
 
-/// What nests or repeats without end gives a finding instead of a stack overflow.
+/// What nests or repeats without end gives a diagnostic instead of a stack overflow.
 #[test]
 fn depth_is_limited() {
     let many = 100_000;

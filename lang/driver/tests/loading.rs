@@ -14,7 +14,11 @@ fn compiled(texts: &[(&str, &str)]) -> Compilation {
 }
 
 fn codes(compiled: &Compilation) -> Vec<&'static str> {
-    compiled.diagnostics.iter().map(|finding| finding.code).collect()
+    compiled
+        .diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.code)
+        .collect()
 }
 
 fn paths(compiled: &Compilation) -> Vec<&str> {
@@ -77,9 +81,9 @@ fn a_missing_import_is_found_at_its_place() {
         ("dir/a.mtp", "\n\nimport \"none.mtp\";\n"),
     ]);
     assert_eq!(codes(&found), ["E0020"]);
-    let finding = &found.diagnostics[0];
-    assert_eq!(finding.span.file, 1);
-    assert_eq!(found.sources.line_column(1, finding.span.start), (3, 8));
+    let diagnostic = &found.diagnostics[0];
+    assert_eq!(diagnostic.span.file, 1);
+    assert_eq!(found.sources.line_column(1, diagnostic.span.start), (3, 8));
     assert!(found.module.is_none() && found.failed());
 }
 
@@ -159,7 +163,7 @@ fn json_has_places_for_programs() {
     assert!(first["code"].is_string() && first["message"].is_string() && first["related"].is_array());
 }
 
-/// Whatever ends a line elsewhere, findings at it, before it and behind it render.
+/// Whatever ends a line elsewhere, diagnostics at it, before it and behind it render.
 #[test]
 fn odd_line_ends_render() {
     for odd in [

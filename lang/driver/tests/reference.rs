@@ -121,8 +121,8 @@ fn verdict(block: &Block, prelude: &str, files: &[(String, String)]) -> Option<S
     texts.push(("page.mtp".to_owned(), program(block, prelude)));
     let compiled = compile_with(&Memory::new(texts), Path::new("page.mtp"));
     let mut errors = compiled.diagnostics;
-    errors.retain(|finding: &Diagnostic| finding.severity == Severity::Error);
-    let found: BTreeSet<&str> = errors.iter().map(|finding| finding.code).collect();
+    errors.retain(|diagnostic: &Diagnostic| diagnostic.severity == Severity::Error);
+    let found: BTreeSet<&str> = errors.iter().map(|diagnostic| diagnostic.code).collect();
     let expected: BTreeSet<&str> = block.fails.iter().map(String::as_str).collect();
     let rendered = render(&errors, &compiled.sources, false);
     (found != expected).then(|| {

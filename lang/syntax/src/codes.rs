@@ -8,7 +8,7 @@
 pub struct Code {
     /// `E0101`
     pub code: &'static str,
-    /// The finding in a few words.
+    /// The diagnostic in a few words.
     pub title: &'static str,
     /// What it means, why it is so, and an example of the right way; plain text.
     pub text: &'static str,
@@ -114,7 +114,7 @@ wherever it lies:
     Code {
         code: "E0100",
         title: "too many errors",
-        text: "After 100 findings in one file the rest is not shown: most often they have one cause. Mend
+        text: "After 100 diagnostics in one file the rest is not shown: most often they have one cause. Mend
 the first ones. If the file is not an MTP program, that is the cause.",
     },
     Code {

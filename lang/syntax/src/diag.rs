@@ -11,7 +11,7 @@ pub enum Severity {
     Error,
 }
 
-/// One finding. Rendered by `lang/driver`; this is the plain data.
+/// One diagnostic. Rendered by `lang/driver`; this is the plain data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     /// `E0123`: an entry of the table behind `hawser explain`.

@@ -152,7 +152,7 @@ impl Lexer<'_> {
         self.push(kind, start);
     }
 
-    /// Digits with whatever letters hang on them, so that `5sec` or `0b11` is one finding.
+    /// Digits with whatever letters hang on them, so that `5sec` or `0b11` is one diagnostic.
     fn number(&mut self) {
         let start = self.at;
         self.skip_while(is_word_byte);
@@ -268,14 +268,14 @@ impl Lexer<'_> {
         });
     }
 
-    /// A run of characters that are in no token, as one finding.
+    /// A run of characters that are in no token, as one diagnostic.
     fn unknown(&mut self) {
         let start = self.at;
         let first = self.text[start..].chars().next().unwrap_or('\u{fffd}');
         let known = |c: char| c.is_ascii() && c != '\0' && !matches!(c, '#' | '@' | '$' | '\'' | '`' | '\\');
         let length = self.text[start..].find(known).unwrap_or(self.text.len() - start);
         self.at += length.max(first.len_utf8());
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0001",
             self.span(start),
             if first.is_control() {
@@ -289,8 +289,8 @@ impl Lexer<'_> {
         )
         .label("outside comments the text is ASCII");
         self.out.diagnostics.push(match hint_for(first) {
-            Some(hint) => finding.hint(hint),
-            None => finding,
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic,
         });
         self.push(TokenKind::Unknown, start);
     }

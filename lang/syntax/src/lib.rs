@@ -35,5 +35,5 @@ pub use source::SourceMap;
 /// The largest text that is parsed.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// The most findings in one file; one more says that there are more.
+/// The most diagnostics in one file; one more says that there are more.
 pub const MAX_DIAGNOSTICS: usize = 100;

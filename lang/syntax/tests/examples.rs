@@ -1,12 +1,12 @@
-//! Whole programs parse without a finding, and their trees hold what stands in them.
+//! Whole programs parse without a diagnostic, and their trees hold what stands in them.
 
 use hawser_syntax::ast::ItemKind;
 use hawser_syntax::parse;
 
 #[test]
 fn stop_and_wait_parses() {
-    let (file, findings) = parse(include_str!("../../../examples/stop-and-wait.mtp"), 0);
-    assert_eq!(findings, []);
+    let (file, diagnostics) = parse(include_str!("../../../examples/stop-and-wait.mtp"), 0);
+    assert_eq!(diagnostics, []);
     assert_eq!(
         file.items
             .iter()

@@ -26,8 +26,8 @@ fn programs(folder: &str) -> Vec<PathBuf> {
 
 /// The tree as text, without places.
 fn tree(text: &str) -> String {
-    let (file, findings) = parse(text, 0);
-    assert_eq!(findings, []);
+    let (file, diagnostics) = parse(text, 0);
+    assert_eq!(diagnostics, []);
     let debug = format!("{file:?}");
     let mut out = String::new();
     let mut rest = debug.as_str();
@@ -40,7 +40,7 @@ fn tree(text: &str) -> String {
 }
 
 fn check(name: &str, text: &str) -> String {
-    let once = format(text).unwrap_or_else(|findings| panic!("{name}: {findings:?}"));
+    let once = format(text).unwrap_or_else(|diagnostics| panic!("{name}: {diagnostics:?}"));
     assert_eq!(
         format(&once).as_deref(),
         Ok(once.as_str()),

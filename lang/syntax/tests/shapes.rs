@@ -4,14 +4,14 @@
 use hawser_syntax::ast::{BinOp, Expr, ExprKind, ItemKind, StmtKind, TypeArg, UnOp};
 use hawser_syntax::{Diagnostic, parse};
 
-/// The one expression in `x = …;`, and the findings.
+/// The one expression in `x = …;`, and the diagnostics.
 fn parsed(text: &str) -> (String, Vec<Diagnostic>) {
-    let (file, findings) = parse(&format!("void f(e ev) {{ x = {text}; }}"), 0);
+    let (file, diagnostics) = parse(&format!("void f(e ev) {{ x = {text}; }}"), 0);
     let Some(ItemKind::Func { body, .. }) = file.items.into_iter().next().map(|item| item.kind) else {
         panic!("no function");
     };
     match body.stmts.into_iter().next().map(|stmt| stmt.kind) {
-        Some(StmtKind::Assign { value, .. }) => (shape(&value), findings),
+        Some(StmtKind::Assign { value, .. }) => (shape(&value), diagnostics),
         other => panic!("no assignment in {text}: {other:?}"),
     }
 }
@@ -158,10 +158,13 @@ fn slips_are_taken_as_meant() {
         ("(a) (b)", "(a || b)", "E0108"),
         ("a and b", "(a && b)", "E0111"),
     ] {
-        let (found, findings) = parsed(text);
+        let (found, diagnostics) = parsed(text);
         assert_eq!(found, expected);
         assert_eq!(
-            findings.iter().map(|finding| finding.code).collect::<Vec<_>>(),
+            diagnostics
+                .iter()
+                .map(|diagnostic| diagnostic.code)
+                .collect::<Vec<_>>(),
             [code]
         );
     }
@@ -169,11 +172,11 @@ fn slips_are_taken_as_meant() {
 
 #[test]
 fn types_keep_their_arguments() {
-    let (file, findings) = parse(
+    let (file, diagnostics) = parse(
         "struct s { sorted_list<list<seq<32>, 4>, 2 * N, by (a, b), key k> l; }",
         0,
     );
-    assert_eq!(findings, []);
+    assert_eq!(diagnostics, []);
     let ItemKind::Struct { fields, .. } = &file.items[0].kind else {
         panic!("no struct")
     };
@@ -197,8 +200,8 @@ fn types_keep_their_arguments() {
 
 #[test]
 fn an_else_belongs_to_the_nearest_if() {
-    let (file, findings) = parse("void f(e ev) { if (a) if (b) x = 1; else x = 2; }", 0);
-    assert_eq!(findings, []);
+    let (file, diagnostics) = parse("void f(e ev) { if (a) if (b) x = 1; else x = 2; }", 0);
+    assert_eq!(diagnostics, []);
     let ItemKind::Func { body, .. } = &file.items[0].kind else {
         panic!("no function")
     };

@@ -31,7 +31,7 @@ impl Checker<'_> {
         if self
             .diagnostics
             .iter()
-            .any(|finding| finding.severity == Severity::Error)
+            .any(|diagnostic| diagnostic.severity == Severity::Error)
         {
             return;
         }

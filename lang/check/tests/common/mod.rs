@@ -10,16 +10,16 @@ use hawser_syntax::{Diagnostic, SourceMap};
 pub(crate) fn check(text: &str) -> (Option<Module>, Vec<Diagnostic>) {
     let mut sources = SourceMap::default();
     let number = sources.add("test.mtp", text);
-    let (file, mut findings) = hawser_syntax::parse(text, number);
+    let (file, mut diagnostics) = hawser_syntax::parse(text, number);
     let (module, found) = hawser_check::check("test", &sources, &[file]);
-    findings.extend(found);
-    (module, findings)
+    diagnostics.extend(found);
+    (module, diagnostics)
 }
 
 /// A program that is right.
 pub(crate) fn module(text: &str) -> Module {
-    let (module, findings) = check(text);
-    module.unwrap_or_else(|| panic!("{findings:#?}"))
+    let (module, diagnostics) = check(text);
+    module.unwrap_or_else(|| panic!("{diagnostics:#?}"))
 }
 
 /// Name and offset of each field of a structure, and the structure's size.

@@ -28,16 +28,16 @@ pub const MAX_COLUMNS: usize = 110;
 /// The text in its one look.
 ///
 /// # Errors
-/// The findings, when the text is no program: then nothing can be said about its look.
+/// The diagnostics, when the text is no program: then nothing can be said about its look.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(crate::parse(text, 0).1);
     }
     let mut lexed = crate::lexer::lex(text, 0);
     let lexical = std::mem::take(&mut lexed.diagnostics);
-    let (_, roles, findings) = parse_tokens(text, 0, &lexed, lexical);
-    if !findings.is_empty() {
-        return Err(findings);
+    let (_, roles, diagnostics) = parse_tokens(text, 0, &lexed, lexical);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
     }
     let pieces = pieces::pieces(text, &lexed, &roles);
     Ok(layout::lay_out(&pieces))

@@ -253,7 +253,7 @@ impl Parser<'_> {
 
     /// `(a) (b)`: the paper leaves out `||` between two conditions.
     fn missing_operator(&mut self, start: u32, left: Tree) -> Parse<Tree> {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0108",
             self.gap(),
             "an operator is missing between two conditions",
@@ -261,7 +261,7 @@ impl Parser<'_> {
         .label("expected `||` or `&&`")
         .related(self.span_of(self.token()), "the second condition")
         .hint("write `||` if one of them is enough, `&&` if both must hold");
-        self.report(finding);
+        self.report(diagnostic);
         let right = self.nested(Self::postfix)?;
         let height = left.height.max(right.height);
         self.tree(
@@ -273,9 +273,9 @@ impl Parser<'_> {
 
     fn call(&mut self, start: u32, callee: Tree, types: Vec<TypeArg>) -> Parse<Tree> {
         if !matches!(callee.expr.kind, ExprKind::Name(_) | ExprKind::Field(..)) {
-            let finding = Diagnostic::error("E0117", callee.expr.span, "this cannot be called")
+            let diagnostic = Diagnostic::error("E0117", callee.expr.span, "this cannot be called")
                 .label("expected the name of a function, an instruction or a type");
-            return Err(self.report(finding));
+            return Err(self.report(diagnostic));
         }
         let generates = matches!(&callee.expr.kind, ExprKind::Name(name) if name.name == "pkt_gen");
         let mut height = callee.height;
@@ -393,10 +393,10 @@ impl Parser<'_> {
     fn word_not(&mut self) -> Parse<Tree> {
         let word = self.advance();
         let span = self.span_of(word);
-        let finding = Diagnostic::error("E0111", span, "`not` is no operator")
+        let diagnostic = Diagnostic::error("E0111", span, "`not` is no operator")
             .label("expected `!`")
             .hint("write `!`");
-        self.report(finding);
+        self.report(diagnostic);
         self.nested(Self::unary)
     }
 
@@ -405,38 +405,38 @@ impl Parser<'_> {
             return self.unexpected("an expression");
         }
         let message = format!("expected an expression, found {}", self.found());
-        let finding =
+        let diagnostic =
             Diagnostic::error("E0105", self.span_of(self.token()), message).label("expected an expression");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     fn string_in_expression(&mut self) -> super::Reported {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0115",
             self.span_of(self.token()),
             "strings stand in `import` only",
         )
         .label("expected an expression")
         .hint("the language has no strings: use an enum or a number");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     fn pointer(&mut self) -> super::Reported {
         let found = self.found();
-        let finding = Diagnostic::error("E0111", self.span_of(self.token()), "there are no pointers")
+        let diagnostic = Diagnostic::error("E0111", self.span_of(self.token()), "there are no pointers")
             .label(format!("expected an expression, found {found}"))
             .hint("structures, lists and contexts are passed by reference as they are");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     fn step(&mut self) -> super::Reported {
         let symbol = self.text_of(self.token());
         let assignment = if symbol == "++" { "+= 1" } else { "-= 1" };
         let span: Span = self.span_of(self.token());
-        let finding = Diagnostic::error("E0111", span, format!("there is no `{symbol}`"))
+        let diagnostic = Diagnostic::error("E0111", span, format!("there is no `{symbol}`"))
             .label(format!("expected `{assignment}`"))
             .hint(format!("write `x {assignment};` as a statement of its own"));
-        self.report(finding)
+        self.report(diagnostic)
     }
 }
 

@@ -89,11 +89,11 @@ impl Parser<'_> {
             };
             if twice {
                 let text = self.text_of(word);
-                let finding =
+                let diagnostic =
                     Diagnostic::error("E0114", self.span_of(word), format!("`{text}` is given twice"))
                         .label("expected once")
                         .related(field.name.span, "for this field");
-                self.report(finding);
+                self.report(diagnostic);
             }
         }
     }

@@ -15,10 +15,10 @@ impl Parser<'_> {
     /// `name(params) { … }`: the type before it is missing.
     pub(super) fn function_without_type(&mut self) -> Parse<ItemKind> {
         let name = self.token();
-        let finding = Diagnostic::error("E0101", self.span_of(name), "the function's type is missing")
+        let diagnostic = Diagnostic::error("E0101", self.span_of(name), "the function's type is missing")
             .label("expected a type before the name")
             .hint("a function without a result is `void name(…) { … }`");
-        self.report(finding);
+        self.report(diagnostic);
         let span = self.gap();
         self.function_named(Type {
             span,
@@ -55,10 +55,11 @@ impl Parser<'_> {
     fn params_and_brace(&mut self) -> Parse<Vec<Param>> {
         let params = self.params()?;
         if self.is(TokenKind::Arrow) {
-            let finding = Diagnostic::error("E0101", self.span_of(self.token()), "expected `{`, found `->`")
-                .label("expected the function's body")
-                .hint("the type of the result stands before the name: `T name(…) { … }`");
-            return Err(self.report(finding));
+            let diagnostic =
+                Diagnostic::error("E0101", self.span_of(self.token()), "expected `{`, found `->`")
+                    .label("expected the function's body")
+                    .hint("the type of the result stands before the name: `T name(…) { … }`");
+            return Err(self.report(diagnostic));
         }
         if !self.is(TokenKind::LeftBrace) {
             return Err(self.unexpected("`{`"));

@@ -132,10 +132,11 @@ impl Parser<'_> {
         self.expect(TokenKind::Assign)?;
         let value = self.expr()?;
         if self.is(TokenKind::Comma) {
-            let finding = Diagnostic::error("E0101", self.span_of(self.token()), "expected `;`, found `,`")
-                .label("expected `;` after the constant")
-                .hint("each constant has a declaration of its own");
-            return Err(self.report(finding));
+            let diagnostic =
+                Diagnostic::error("E0101", self.span_of(self.token()), "expected `;`, found `,`")
+                    .label("expected `;` after the constant")
+                    .hint("each constant has a declaration of its own");
+            return Err(self.report(diagnostic));
         }
         self.semicolon("the constant")?;
         Ok(make(ty, name, value))
@@ -182,10 +183,10 @@ impl Parser<'_> {
     fn event(&mut self) -> Parse<ItemKind> {
         let name = self.name("the event's name")?;
         if !self.is(TokenKind::Colon) {
-            let finding = Diagnostic::error("E0101", self.gap(), format!("the kind of the event `{}` is missing", name.name))
+            let diagnostic = Diagnostic::error("E0101", self.gap(), format!("the kind of the event `{}` is missing", name.name))
                 .label("expected `:` and the kind")
                 .hint("kinds: APP_EVENT, NET_EVENT, TIMER_EVENT, SYS_EVENT, and EVENT for those that are only raised");
-            self.report(finding);
+            self.report(diagnostic);
             let kind = if self.is(TokenKind::Ident) && self.peek(1).kind == TokenKind::LeftBrace {
                 self.ident()
             } else {
@@ -244,22 +245,22 @@ impl Parser<'_> {
                 TokenKind::Assign | TokenKind::Semicolon | TokenKind::Comma
             )
         {
-            let finding = Diagnostic::error("E0104", self.span_of(token), "there are no variables outside functions")
+            let diagnostic = Diagnostic::error("E0104", self.span_of(token), "there are no variables outside functions")
                 .label("expected a declaration")
                 .hint("a constant is `const T NAME = value;`, one set from outside is `param`, state lives in a `context`");
-            return Err(self.report(finding));
+            return Err(self.report(diagnostic));
         }
         let meant = nearest(word, ITEM_WORDS);
-        let mut finding = Diagnostic::error(
+        let mut diagnostic = Diagnostic::error(
             "E0104",
             self.span_of(token),
             format!("`{word}` begins no declaration"),
         )
         .label("expected a declaration: event, context, dispatch, a function, …");
         if let Some(meant) = meant {
-            finding = finding.hint(format!("did you mean `{meant}`?"));
+            diagnostic = diagnostic.hint(format!("did you mean `{meant}`?"));
         }
-        let reported = self.report(finding);
+        let reported = self.report(diagnostic);
         match meant.and_then(Keyword::from_word) {
             Some(keyword) => self.declaration(keyword),
             None => Err(reported),
@@ -284,10 +285,10 @@ impl Parser<'_> {
         if self.astray {
             return Reported;
         }
-        let finding = Diagnostic::error("E0113", self.span_of(self.token()), "this `}` closes nothing")
+        let diagnostic = Diagnostic::error("E0113", self.span_of(self.token()), "this `}` closes nothing")
             .label("expected a declaration")
             .hint("delete it, or look for a `}` too many above");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     fn stray_statement(&mut self) -> Reported {
@@ -295,9 +296,9 @@ impl Parser<'_> {
             return Reported;
         }
         let message = format!("{} stands outside a function", self.found());
-        let finding = Diagnostic::error("E0112", self.span_of(self.token()), message)
+        let diagnostic = Diagnostic::error("E0112", self.span_of(self.token()), message)
             .label("expected a declaration")
             .hint("statements stand in functions; look for a `}` too many above");
-        self.report(finding)
+        self.report(diagnostic)
     }
 }

@@ -5,7 +5,7 @@
 //! * Nesting is limited ([`MAX_DEPTH`], [`MAX_HEIGHT`]), so neither it nor those who walk the tree
 //!   can overflow the stack.
 //! * A function that returns [`Reported`] has said what is wrong. The statement, member or item in
-//!   which that happened is skipped, and parsing goes on behind it: one slip, one finding.
+//!   which that happened is skipped, and parsing goes on behind it: one slip, one diagnostic.
 //! * Slips whose meaning is clear (a missing `;`, `=` for `==`) are reported and parsing goes on
 //!   as if the right thing stood there.
 
@@ -29,12 +29,12 @@ pub const MAX_DEPTH: u32 = 128;
 /// How high the tree of one expression may be: `a + b + c` is a tree of height 3.
 pub const MAX_HEIGHT: u32 = 256;
 
-/// Parses one file. What could not be parsed is left out of the tree, and said in the findings,
+/// Parses one file. What could not be parsed is left out of the tree, and said in the diagnostics,
 /// in the order of the text; more than [`MAX_DIAGNOSTICS`] are cut.
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     if text.len() > MAX_TEXT_BYTES {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0007",
             Span {
                 file,
@@ -45,7 +45,7 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
         )
         .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
         .hint("divide it, and join the parts by `import`");
-        return (File::default(), vec![finding]);
+        return (File::default(), vec![diagnostic]);
     }
     let mut lexed = lex(text, file);
     let lexical = std::mem::take(&mut lexed.diagnostics);
@@ -59,7 +59,7 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     )
 }
 
-/// The items, what each token is for, and the findings, to which the given ones are added.
+/// The items, what each token is for, and the diagnostics, to which the given ones are added.
 pub(crate) fn parse_tokens(
     text: &str,
     file: u32,
@@ -125,7 +125,7 @@ fn citations(text: &str, comments: &[Comment], file: u32) -> Vec<(String, Span)>
 
 /// In the order of the text, and not endless.
 fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnostic> {
-    diagnostics.sort_by_key(|finding| (finding.span.start, finding.span.end));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
     if diagnostics.len() > MAX_DIAGNOSTICS {
         diagnostics.truncate(MAX_DIAGNOSTICS);
         diagnostics.push(
@@ -145,7 +145,7 @@ fn bounded(mut diagnostics: Vec<Diagnostic>, file: u32, end: u32) -> Vec<Diagnos
     diagnostics
 }
 
-/// The finding has been recorded; whoever gets this skips to where parsing can go on.
+/// The diagnostic has been recorded; whoever gets this skips to where parsing can go on.
 #[derive(Clone, Copy, Debug)]
 struct Reported;
 
@@ -169,7 +169,7 @@ struct Parser<'a> {
     /// The token before which a missing `}` was said: said once for all open braces.
     unclosed_at: Option<usize>,
     /// Whether the text outside of items has been found fault with since the last good item:
-    /// what follows a stray brace is one finding.
+    /// what follows a stray brace is one diagnostic.
     astray: bool,
 }
 
@@ -294,10 +294,10 @@ impl<'a> Parser<'a> {
         self.text[self.end() as usize..self.token().start as usize].contains('\n')
     }
 
-    fn report(&mut self, finding: Diagnostic) -> Reported {
+    fn report(&mut self, diagnostic: Diagnostic) -> Reported {
         // Beyond this, `bounded` cuts anyway; the file is still walked to its end.
         if self.diagnostics.len() <= MAX_DIAGNOSTICS {
-            self.diagnostics.push(finding);
+            self.diagnostics.push(diagnostic);
         }
         Reported
     }
@@ -312,7 +312,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The general finding: something else was expected here.
+    /// The general diagnostic: something else was expected here.
     fn unexpected(&mut self, expected: &str) -> Reported {
         let span = self.span_of(self.token());
         match self.kind() {
@@ -325,14 +325,14 @@ impl<'a> Parser<'a> {
     }
 
     fn elided(&mut self) -> Reported {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0008",
             self.span_of(self.token()),
             "`...` stands for code that was left out",
         )
         .label("expected the code itself")
         .hint("printed snippets are shortened: write out what is missing, or delete the dots");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     fn expect(&mut self, kind: TokenKind) -> Parse<Token> {
@@ -366,13 +366,13 @@ impl<'a> Parser<'a> {
         } else {
             self.span_of(self.token())
         };
-        let finding = Diagnostic::error("E0103", span, message)
+        let diagnostic = Diagnostic::error("E0103", span, message)
             .label(format!("expected {expected}"))
             .related(
                 self.span_of(open),
                 format!("to close this {}", open.kind.describe()),
             );
-        Err(self.report(finding))
+        Err(self.report(diagnostic))
     }
 
     /// `;`. A missing one is reported where it belongs; when the next line, a `}` or another
@@ -401,10 +401,11 @@ impl<'a> Parser<'a> {
     /// `->`, where it may be left out; `=>` in its place is reported and taken for it.
     fn eat_arrow(&mut self) -> bool {
         if self.is(TokenKind::FatArrow) {
-            let finding = Diagnostic::error("E0116", self.span_of(self.token()), "expected `->`, found `=>`")
-                .label("expected `->`")
-                .hint("write `->`");
-            self.report(finding);
+            let diagnostic =
+                Diagnostic::error("E0116", self.span_of(self.token()), "expected `->`, found `=>`")
+                    .label("expected `->`")
+                    .hint("write `->`");
+            self.report(diagnostic);
             self.advance();
             return true;
         }
@@ -472,12 +473,12 @@ impl<'a> Parser<'a> {
     }
 
     fn too_deep(&mut self) -> Reported {
-        let finding = Diagnostic::error("E0110", self.span_of(self.token()), "this is nested too deeply")
+        let diagnostic = Diagnostic::error("E0110", self.span_of(self.token()), "this is nested too deeply")
             .label(format!(
                 "the most is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"
             ))
             .hint("divide it into helper functions or several statements");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     /// A list with commas up to `close`, which is consumed. In braces a comma may end it; in a

@@ -1,4 +1,4 @@
-//! Recovery: where parsing goes on after a finding, chosen so that one slip gives one finding.
+//! Recovery: where parsing goes on after a diagnostic, chosen so that one slip gives one diagnostic.
 
 use super::Parser;
 use super::types::GENERIC;
@@ -102,14 +102,14 @@ impl Parser<'_> {
         }
         self.unclosed_at = Some(self.at);
         let found = self.found();
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0103",
             self.span_of(self.token()),
             format!("expected `}}`, found {found}"),
         )
         .label("expected `}` before this")
         .related(self.span_of(open), "to close this `{`, or one around it");
-        self.report(finding);
+        self.report(diagnostic);
     }
 
     /// Skips to the body behind a header that failed; the header, with its parenthesis, began at

@@ -200,10 +200,10 @@ impl Parser<'_> {
         if !self.is_word("in") {
             let span = self.span_of(foreign);
             let message = format!("expected `in`, found {}", self.found());
-            let finding = Diagnostic::error("E0111", span, message)
+            let diagnostic = Diagnostic::error("E0111", span, message)
                 .label("expected `in`")
                 .hint("loops are `for (x in list, K)` and `for (i in a..b, K)` with a constant bound K");
-            return Err(self.report(finding));
+            return Err(self.report(diagnostic));
         }
         self.advance();
         let over = self.expr()?;
@@ -301,7 +301,7 @@ impl Parser<'_> {
     }
 
     fn no_effect(&mut self, expr: &Expr) {
-        let finding = Diagnostic::error("E0109", expr.span, "this statement does nothing")
+        let diagnostic = Diagnostic::error("E0109", expr.span, "this statement does nothing")
             .label("expected an assignment, a call or `emit`");
         let hint = match &expr.kind {
             ExprKind::Binary(BinOp::Eq, ..) => Some("`==` compares; to assign write `=`"),
@@ -309,20 +309,20 @@ impl Parser<'_> {
             _ => None,
         };
         self.report(match hint {
-            Some(hint) => finding.hint(hint),
-            None => finding,
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic,
         });
     }
 
     fn else_without_if(&mut self) -> Reported {
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0112",
             self.span_of(self.token()),
             "this `else` belongs to no `if`",
         )
         .label("expected a statement")
         .hint("several statements before `else` need braces");
-        let reported = self.report(finding);
+        let reported = self.report(diagnostic);
         self.advance();
         if self.is(TokenKind::LeftBrace) {
             self.body();
@@ -332,10 +332,10 @@ impl Parser<'_> {
 
     fn local_constant(&mut self) -> Reported {
         let message = format!("{} stands inside a function", self.found());
-        let finding = Diagnostic::error("E0112", self.span_of(self.token()), message)
+        let diagnostic = Diagnostic::error("E0112", self.span_of(self.token()), message)
             .label("expected a statement")
             .hint("constants are declared outside functions; a local value is `T name = e;`");
-        self.report(finding)
+        self.report(diagnostic)
     }
 
     /// Words that begin a statement in other languages, followed by what follows them there.
@@ -350,14 +350,14 @@ impl Parser<'_> {
     fn foreign_statement(&mut self) -> Reported {
         let before = self.at;
         let word = self.text_of(self.token());
-        let finding = Diagnostic::error(
+        let diagnostic = Diagnostic::error(
             "E0111",
             self.span_of(self.token()),
             format!("there is no `{word}`"),
         )
         .label("expected a statement")
         .hint(foreign_hint(word).unwrap_or_default());
-        let reported = self.report(finding);
+        let reported = self.report(diagnostic);
         if self.skip_to_body(before) {
             self.body();
         }

@@ -21,14 +21,14 @@ impl Parser<'_> {
             Vec::new()
         };
         if !(1..=4).contains(&values.len()) {
-            let finding = Diagnostic::error(
+            let diagnostic = Diagnostic::error(
                 "E0118",
                 name.span,
                 format!("a rule has one to four values, not {}", values.len()),
             )
             .label("expected [BP::field, first, mid, last, only]")
             .hint("`mid` defaults to `first`, `last` to `mid`, `only` to `first`");
-            self.report(finding);
+            self.report(diagnostic);
         }
         self.semicolon("the rule")?;
         Ok(ItemKind::SegRule {
@@ -143,10 +143,10 @@ impl Parser<'_> {
             return Err(self.unexpected(expected));
         }
         let message = format!("expected {expected}, found {}", self.found());
-        let finding = Diagnostic::error("E0116", self.span_of(self.token()), message)
+        let diagnostic = Diagnostic::error("E0116", self.span_of(self.token()), message)
             .label(format!("expected {expected}"))
             .hint("write `event -> {processors};` or `chain name = {processors};`");
-        self.report(finding);
+        self.report(diagnostic);
         if wrong {
             self.advance();
         }
