@@ -46,25 +46,8 @@ impl Emitter<'_> {
 
     /// Capacity and stride of a list.
     fn shape(&self, ty: &Ty) -> Option<(u32, u32)> {
-        match ty {
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some((*cap, self.layout().stride(elem))),
-            Ty::Options { list, cap } => Some((*cap, self.layout().option_stride(*list))),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Window { .. } => None,
-        }
+        let (items, cap) = ty.items()?;
+        Some((cap, self.layout().item_stride(items)))
     }
 
     /// A variable that says whether an operation worked. Where a container is nowhere it is as an empty

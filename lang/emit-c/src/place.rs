@@ -4,7 +4,7 @@
 //! writes nothing. So there are two ways to a place: [`Emitter::seen`] gives something to read, which is
 //! always there; [`Emitter::target`] something to write, with a pointer to be tested before.
 
-use hawser_ir::{Base, FieldRef, Index, OptListId, Place, Step, Ty};
+use hawser_ir::{Base, FieldRef, Index, Items, OptListId, Place, Step, Ty};
 
 use crate::analysis::{is_plain, is_plain_place};
 use crate::emitter::Emitter;
@@ -261,24 +261,7 @@ impl Emitter<'_> {
 
     /// The list that a step starts from.
     fn list_at(&mut self, at: At, node: &Node, offset: u32, step: &Step) -> (At, Ty) {
-        let fits = |ty: &Ty| match ty {
-            Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => *cap == step.cap,
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Window { .. } => false,
-        };
+        let fits = |ty: &Ty| ty.items().is_some_and(|(_, cap)| cap == step.cap);
         self.find(&at, node, offset, &fits).unwrap_or((at, Ty::Bool))
     }
 
@@ -489,24 +472,10 @@ fn inside(list: &Ty, step: &Step) -> (Node, u32) {
         Index::Tag(tag) => Some(tag),
         Index::At(_) | Index::Key(..) => None,
     };
-    let node = match list {
-        Ty::Options { list, .. } => Node::Entry(*list, tag),
-        Ty::List { elem, .. } | Ty::Sorted { elem, .. } => Node::Value((**elem).clone()),
-        Ty::Bool
-        | Ty::Int { .. }
-        | Ty::Enum { .. }
-        | Ty::Seq { .. }
-        | Ty::Duration
-        | Ty::Time
-        | Ty::Varint
-        | Ty::Ip
-        | Ty::Id
-        | Ty::Addr
-        | Ty::Timer
-        | Ty::Data
-        | Ty::Bytes { .. }
-        | Ty::Struct(_)
-        | Ty::Window { .. } => Node::Value(list.clone()),
+    let node = match list.items() {
+        Some((Items::Options(list), _)) => Node::Entry(list, tag),
+        Some((Items::Values(elem), _)) => Node::Value(elem.clone()),
+        None => Node::Value(list.clone()),
     };
     (node, step.offset)
 }

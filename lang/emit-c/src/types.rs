@@ -3,7 +3,7 @@
 //! A structure has no padding that C could leave unset: gaps are fields of their own, and static
 //! assertions compare sizes and offsets with the module's layout.
 
-use hawser_ir::{Field, LIST_HEADER, OptListId, StructId, Ty};
+use hawser_ir::{Field, Items, LIST_HEADER, OptListId, StructId, Ty};
 
 use crate::emitter::Emitter;
 
@@ -139,24 +139,10 @@ impl Emitter<'_> {
 
     /// The type of a list's items.
     pub(crate) fn item_type(&mut self, list: &Ty) -> String {
-        match list {
-            Ty::List { elem, .. } | Ty::Sorted { elem, .. } => self.type_of(elem),
-            Ty::Options { .. } => format!("{}_entry", self.type_of(list)),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Window { .. } => "void".into(),
+        match list.items() {
+            Some((Items::Values(elem), _)) => self.type_of(elem),
+            Some((Items::Options(_), _)) => format!("{}_entry", self.type_of(list)),
+            None => "void".into(),
         }
     }
 

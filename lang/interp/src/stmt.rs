@@ -1,7 +1,7 @@
 //! Statements: one arm per node.
 
 use hawser_ir::abi::{Data, EventHeader, Id};
-use hawser_ir::{ContainerOp, Expr, IdPart, Operand, Place, Stmt, StmtKind, Ty};
+use hawser_ir::{ContainerOp, Expr, IdPart, Items, Operand, Place, Stmt, StmtKind, Ty};
 
 use crate::containers::{List, Sorted};
 use crate::machine::{Flow, Halt, Machine};
@@ -348,23 +348,8 @@ impl<'a> Machine<'a> {
 
 /// The type of a list's elements.
 fn element(list: &Ty) -> &Ty {
-    match list {
-        Ty::List { elem, .. } | Ty::Sorted { elem, .. } => elem,
-        Ty::Bool
-        | Ty::Int { .. }
-        | Ty::Enum { .. }
-        | Ty::Seq { .. }
-        | Ty::Duration
-        | Ty::Time
-        | Ty::Varint
-        | Ty::Ip
-        | Ty::Id
-        | Ty::Addr
-        | Ty::Timer
-        | Ty::Data
-        | Ty::Bytes { .. }
-        | Ty::Struct(_)
-        | Ty::Window { .. }
-        | Ty::Options { .. } => list,
+    match list.items() {
+        Some((Items::Values(elem), _)) => elem,
+        Some((Items::Options(_), _)) | None => list,
     }
 }

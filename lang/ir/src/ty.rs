@@ -106,6 +106,15 @@ pub struct Access {
     pub modifiable: Option<(u64, u64)>,
 }
 
+/// What a list, a sorted list or an option list holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items<'t> {
+    /// Values of this type.
+    Values(&'t Ty),
+    /// Entries of this option list: each a tag and a member.
+    Options(OptListId),
+}
+
 /// Bytes before the items of a list or of an option list.
 pub const LIST_HEADER: u32 = 8;
 /// Bytes before the runs of a sliding window.
@@ -142,6 +151,30 @@ impl Ty {
             | Ty::Sorted { .. }
             | Ty::Window { .. }
             | Ty::Options { .. } => false,
+        }
+    }
+
+    /// What a list holds, and for how many of them it has room; nothing for what is no list.
+    #[must_use]
+    pub fn items(&self) -> Option<(Items<'_>, u32)> {
+        match self {
+            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some((Items::Values(elem), *cap)),
+            Ty::Options { list, cap } => Some((Items::Options(*list), *cap)),
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Enum { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Ip
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Timer
+            | Ty::Data
+            | Ty::Bytes { .. }
+            | Ty::Struct(_)
+            | Ty::Window { .. } => None,
         }
     }
 
@@ -222,6 +255,15 @@ impl Layout<'_> {
     #[must_use]
     pub fn option_stride(&self, list: OptListId) -> u32 {
         (OPTION_TAG + self.member_size[list.0 as usize]).next_multiple_of(8)
+    }
+
+    /// Distance in bytes between two items.
+    #[must_use]
+    pub fn item_stride(&self, items: Items<'_>) -> u32 {
+        match items {
+            Items::Values(elem) => self.stride(elem),
+            Items::Options(list) => self.option_stride(list),
+        }
     }
 
     /// Lays out the fields of what goes over the border in their order, after `header` bytes; sets their

@@ -16,33 +16,12 @@ pub(crate) struct List {
 impl List {
     /// The list of a type at a location; `None` for a type that is none.
     pub(crate) fn of(layout: &Layout<'_>, at: Loc, ty: &Ty) -> Option<List> {
-        match ty {
-            Ty::List { elem, cap } | Ty::Sorted { elem, cap, .. } => Some(List {
-                at,
-                cap: *cap,
-                stride: layout.stride(elem) as usize,
-            }),
-            Ty::Options { list, cap } => Some(List {
-                at,
-                cap: *cap,
-                stride: layout.option_stride(*list) as usize,
-            }),
-            Ty::Bool
-            | Ty::Int { .. }
-            | Ty::Enum { .. }
-            | Ty::Seq { .. }
-            | Ty::Duration
-            | Ty::Time
-            | Ty::Varint
-            | Ty::Ip
-            | Ty::Id
-            | Ty::Addr
-            | Ty::Timer
-            | Ty::Data
-            | Ty::Bytes { .. }
-            | Ty::Struct(_)
-            | Ty::Window { .. } => None,
-        }
+        let (items, cap) = ty.items()?;
+        Some(List {
+            at,
+            cap,
+            stride: layout.item_stride(items) as usize,
+        })
     }
 
     /// Elements in it.
