@@ -440,8 +440,8 @@ signal(loss{at: x});`",
     Code {
         code: NOTIFY,
         title: "a notice that has no such form",
-        text: "The application hears CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a
-structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
+        text: "The application hears CONNECTED, EOF, CLOSED, `ACCEPTED, id` (and both ends: `, local_ip,
+local_port, remote_ip, remote_port`), `FAILED, errno`, or a structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
 0});`",
     },
     Code {

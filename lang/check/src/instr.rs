@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Base, Instr, Place, QueueId, Ty};
+use hawser_ir::{Base, FlowOf, Instr, Place, QueueId, Ty, Uid};
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable};
@@ -78,7 +78,7 @@ impl<'a> Body<'_, 'a> {
         match (name.name.as_str(), args) {
             ("new_tx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 1 => {
                 let size = self.word(size);
-                let (uid, addr) = (self.id(uid)?, self.address(rest.first().copied()));
+                let (uid, addr) = (self.uid(uid)?, self.address(rest.first().copied()));
                 Some(Instr::NewTxOrderedData { size, uid, addr })
             }
             ("add_tx_data" | "add_tx_data_seg", [addr, len, uid]) => {
@@ -86,11 +86,11 @@ impl<'a> Body<'_, 'a> {
                 Some(Instr::AddTxData {
                     addr,
                     len,
-                    uid: self.id(uid)?,
+                    uid: self.uid(uid)?,
                 })
             }
             ("tx_flush_and_notify", [uid, len]) => {
-                let uid = self.id(uid)?;
+                let uid = self.uid(uid)?;
                 Some(Instr::TxFlushAndNotify {
                     uid,
                     len: self.word(len),
@@ -98,7 +98,7 @@ impl<'a> Body<'_, 'a> {
             }
             ("new_rx_ordered_data", [size, uid, rest @ ..]) if rest.len() <= 2 => {
                 let size = self.word(size);
-                let (uid, addr) = (self.id(uid)?, self.address(rest.first().copied()));
+                let (uid, addr) = (self.uid(uid)?, self.address(rest.first().copied()));
                 let cap = match rest.get(1) {
                     Some(cap) => self.word(cap),
                     None => fold::constant(abi::INF, Ty::uint(64)),
@@ -107,7 +107,7 @@ impl<'a> Body<'_, 'a> {
             }
             ("add_rx_data_seg" | "add_data_seg", [addr, len, uid, off]) => {
                 let (addr, len) = (self.address(Some(addr)), self.word(len));
-                let uid = self.id(uid)?;
+                let uid = self.uid(uid)?;
                 Some(Instr::AddRxDataSeg {
                     addr,
                     len,
@@ -116,7 +116,7 @@ impl<'a> Body<'_, 'a> {
                 })
             }
             ("rx_flush_and_notify", [uid, len, rest @ ..]) if rest.len() <= 1 => {
-                let uid = self.id(uid)?;
+                let uid = self.uid(uid)?;
                 let len = self.word(len);
                 Some(Instr::RxFlushAndNotify {
                     uid,
@@ -124,8 +124,8 @@ impl<'a> Body<'_, 'a> {
                     addr: self.address(rest.first().copied()),
                 })
             }
-            ("del_tx_ordered_data", [uid]) => Some(Instr::DelTxOrderedData { uid: self.id(uid)? }),
-            ("del_rx_ordered_data", [uid]) => Some(Instr::DelRxOrderedData { uid: self.id(uid)? }),
+            ("del_tx_ordered_data", [uid]) => Some(Instr::DelTxOrderedData { uid: self.uid(uid)? }),
+            ("del_rx_ordered_data", [uid]) => Some(Instr::DelRxOrderedData { uid: self.uid(uid)? }),
             ("timer_start" | "timer_restart", [timer, dur]) => {
                 let (timer, index) = self.timer(timer, true)?;
                 let dur = self.argument(dur, &Ty::Duration);
@@ -260,6 +260,19 @@ impl<'a> Body<'_, 'a> {
         Some(self.kept_place(place))
     }
 
+    /// The id of a unit, and the context that it was taken from: `c.self`.
+    fn uid(&mut self, e: &'a Expr) -> Option<Uid> {
+        let id = self.id(e)?;
+        let of = match &e.kind {
+            ExprKind::Field(base, name) if name.name == "self" => match self.value(base, None) {
+                Value::Place(context) => self.ck.context_of(&context.ty).map(|_| context),
+                _ => None,
+            },
+            _ => None,
+        };
+        Some(Uid { id, of })
+    }
+
     fn address(&mut self, e: Option<&'a Expr>) -> ir::Expr {
         match e {
             None => fold::constant(0, Ty::Addr),
@@ -268,6 +281,16 @@ impl<'a> Body<'_, 'a> {
                 self.kept(value)
             }
         }
+    }
+
+    fn ip(&mut self, e: &'a Expr) -> Option<Place> {
+        let place = self.aggregate(e, &Ty::Ip)?;
+        Some(self.kept_place(place))
+    }
+
+    fn port(&mut self, e: &'a Expr) -> ir::Expr {
+        let value = self.argument(e, &Ty::uint(16));
+        self.kept(value)
     }
 
     /// A context's timer: its place and its number.
@@ -384,6 +407,7 @@ impl<'a> Body<'_, 'a> {
             code,
             error: None,
             id: None,
+            flow: None,
             args: Vec::new(),
         };
         if let ExprKind::Name(name) = &what.kind {
@@ -391,14 +415,21 @@ impl<'a> Body<'_, 'a> {
                 ("CONNECTED", []) => return Some(plain(abi::NOTIFY_CONNECTED)),
                 ("EOF", []) => return Some(plain(abi::NOTIFY_EOF)),
                 ("CLOSED", []) => return Some(plain(abi::NOTIFY_CLOSED)),
-                ("ACCEPTED", [id]) => {
+                ("ACCEPTED", [id, ends @ ..]) if matches!(ends.len(), 0 | 4) => {
                     let id = Some(self.id(id)?);
-                    let code = abi::NOTIFY_ACCEPTED;
+                    let flow = match ends {
+                        [local_ip, local_port, remote_ip, remote_port] => Some(Box::new(FlowOf {
+                            ips: [self.ip(local_ip)?, self.ip(remote_ip)?],
+                            ports: [self.port(local_port), self.port(remote_port)],
+                        })),
+                        _ => None,
+                    };
                     return Some(Instr::Notify {
                         on,
-                        code,
+                        code: abi::NOTIFY_ACCEPTED,
                         error: None,
                         id,
+                        flow,
                         args: Vec::new(),
                     });
                 }
@@ -411,6 +442,7 @@ impl<'a> Body<'_, 'a> {
                         code,
                         error,
                         id: None,
+                        flow: None,
                         args: Vec::new(),
                     });
                 }
@@ -425,7 +457,7 @@ impl<'a> Body<'_, 'a> {
                 codes::NOTIFY,
                 at,
                 "no notice of this form",
-                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a structure",
+                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id` with or without both ends, `FAILED, errno`, or a structure",
                 "`notify(name{a: x, b: y})` sends up to four values of the program's own",
             );
         }
@@ -460,6 +492,7 @@ impl<'a> Body<'_, 'a> {
             code,
             error: None,
             id: None,
+            flow: None,
             args,
         })
     }

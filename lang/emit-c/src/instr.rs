@@ -3,7 +3,9 @@
 //! The room for a chain's worst case was measured before it began, so that no record checks again. A
 //! record is begun only when all its operands have been evaluated: they may issue records themselves.
 
-use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty};
+use hawser_ir::{
+    Base, BlueprintId, ContextId, EventId, Expr, FlowOf, Instr, Place, QueueId, RuleId, Ty, Uid,
+};
 
 use crate::emitter::Emitter;
 use crate::number::paren;
@@ -43,6 +45,11 @@ fn all_fields(record: &str) -> &'static [(&'static str, &'static str)] {
         "context" => &[("id", NO_ID), ("context", "0"), ("pad", "0")],
         "notify" => &[
             ("id", NO_ID),
+            ("flow.local_ip", "(hw_ip){{0}}"),
+            ("flow.remote_ip", "(hw_ip){{0}}"),
+            ("flow.local_port", "0"),
+            ("flow.remote_port", "0"),
+            ("flow.pad", "0"),
             ("code", "0"),
             ("error", "0"),
             ("arg[0]", "0"),
@@ -99,9 +106,11 @@ impl Emitter<'_> {
                 code,
                 error,
                 id,
+                flow,
                 args,
             } => {
-                self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args);
+                let (about, flow) = (id.as_ref(), flow.as_deref());
+                self.notify(s, *on, *code, error.as_ref(), about, flow, args);
             }
             Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
             Instr::Signal { signal, from } => self.signal(s, signal.0, from),
@@ -116,6 +125,30 @@ impl Emitter<'_> {
     /// was found.
     fn on(&self, s: &Scope, base: Base) -> &'static str {
         if base == Base::Fresh { "1" } else { self.subject(s) }
+    }
+
+    /// Which context a unit or a packet belongs to: `of`, which is the keyed one or the fresh one;
+    /// without it the fresh one once there is one, and the keyed one before.
+    fn owner(&self, s: &Scope, of: Option<&Place>) -> String {
+        let Some(context) = of else {
+            return if s.slot == Slot::Absent {
+                "0"
+            } else {
+                "run->created"
+            }
+            .into();
+        };
+        let reference = match context.base {
+            Base::Keyed => return "0".into(),
+            Base::Ref(n) => s.refs.get(usize::from(n)).filter(|r| !r.kind.is_fresh()),
+            Base::Fresh | Base::Local | Base::Event | Base::Global(_) | Base::Scratch | Base::Blueprint => {
+                None
+            }
+        };
+        match reference {
+            Some(reference) => format!("(const void *){} != run->memory->keyed", reference.name),
+            None => "1".into(),
+        }
     }
 
     /// Writes a record of fixed size. Fields that are not given are zero.
@@ -159,10 +192,11 @@ impl Emitter<'_> {
     }
 
     /// Instructions on ordered data.
-    fn unit(&mut self, s: &mut Scope, kind: &str, uid: &Place, values: [Option<&Expr>; 3]) {
+    fn unit(&mut self, s: &mut Scope, kind: &str, uid: &Uid, values: [Option<&Expr>; 3]) {
         let present: Vec<&Expr> = values.iter().copied().flatten().collect();
         let plain = present.iter().all(|e| self.plain(e));
-        let uid = self.id_field(s, uid, plain);
+        let owner = uid.of.as_ref();
+        let uid = self.id_field(s, &uid.id, plain);
         let texts = self.values(s, present);
         let names = ["addr", "len", "off"];
         let named = names
@@ -172,8 +206,8 @@ impl Emitter<'_> {
             .map(|(name, _)| *name);
         let mut fields = vec![("uid", uid)];
         fields.extend(named.zip(texts.into_iter().map(Field::Value)));
-        let on = self.subject(s);
-        self.record(s, kind, on, "unit", &fields);
+        let on = self.owner(s, owner);
+        self.record(s, kind, &on, "unit", &fields);
     }
 
     /// An id as a record's field. Where it must not wait until the record is written, it is copied.
@@ -247,9 +281,9 @@ impl Emitter<'_> {
             .into_iter()
             .map(|(name, value)| (name, Field::Value(value)))
             .collect();
-        let on = self.subject(s);
+        let on = self.owner(s, None);
         s.out.open("");
-        let record = self.begin(s, "HW_PACKET", on, "packet", &fields, bytes);
+        let record = self.begin(s, "HW_PACKET", &on, "packet", &fields, bytes);
         if bytes > 0 && !s.is_image(bp) {
             s.out.line(&format!("memcpy({record} + 1, {image_at}, {bytes});"));
         }
@@ -344,11 +378,13 @@ impl Emitter<'_> {
         code: u32,
         error: Option<&Expr>,
         id: Option<&Place>,
+        flow: Option<&FlowOf>,
         args: &[Expr],
     ) {
         let args = &args[..args.len().min(4)];
+        let ports = flow.iter().flat_map(|flow| &flow.ports);
         let mut fields = vec![("code", Field::Value(code.to_string()))];
-        let plain = args.iter().all(|e| self.plain(e));
+        let plain = ports.chain(args).all(|e| self.plain(e));
         if let Some(error) = error {
             let mut text = format!("(uint32_t){}", paren(&self.expr(s, error)));
             if !plain {
@@ -358,6 +394,25 @@ impl Emitter<'_> {
         }
         if let Some(id) = id {
             fields.push(("id", self.id_field(s, id, plain)));
+        }
+        if let Some(FlowOf { ips, ports }) = flow {
+            for (name, ip) in ["flow.local_ip", "flow.remote_ip"].into_iter().zip(ips) {
+                let mut text = if self.is_nowhere(s, ip) {
+                    "(hw_ip){{0}}".into()
+                } else {
+                    self.seen(s, ip).lvalue()
+                };
+                if !plain {
+                    text = s.keep("hw_ip", &text);
+                }
+                fields.push((name, Field::Value(text)));
+            }
+            let names = ["flow.local_port", "flow.remote_port"];
+            fields.extend(
+                names
+                    .into_iter()
+                    .zip(self.values(s, ports).into_iter().map(Field::Value)),
+            );
         }
         let values = self.values(s, args);
         let values: Vec<String> = values

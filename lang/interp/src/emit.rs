@@ -2,10 +2,12 @@
 
 use bytemuck::Zeroable;
 use hawser_ir::abi::{
-    ContextRec, EventHeader, ExternRec, Id, MAX_RULE_ARGS, MAX_RULES, NotifyRec, ON_FRESH, ON_KEYED,
+    ContextRec, EventHeader, ExternRec, Flow, Id, MAX_RULE_ARGS, MAX_RULES, NotifyRec, ON_FRESH, ON_KEYED,
     PacketRec, QueueRec, RaiseRec, RecordHeader, RecordKind, SignalRec, TimerRec, UnitRec,
 };
-use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty};
+use hawser_ir::{
+    Base, BlueprintId, ContextId, EventId, Expr, FlowOf, Instr, Place, QueueId, RuleId, Ty, Uid,
+};
 
 use crate::machine::{Halt, Machine};
 use crate::memory::{Loc, Region};
@@ -63,8 +65,9 @@ impl Machine<'_> {
                 code,
                 error,
                 id,
+                flow,
                 args,
-            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), args),
+            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), flow.as_deref(), args),
             Instr::Raise { event, from, target } => self.raise(*event, from, target.as_ref()),
             Instr::Signal { signal, from } => {
                 let (_, structure) = self.module().signals[signal.0 as usize];
@@ -118,20 +121,21 @@ impl Machine<'_> {
     fn unit(
         &mut self,
         kind: RecordKind,
-        uid: &Place,
+        uid: &Uid,
         addr: Option<&Expr>,
         len: Option<&Expr>,
         off: Option<&Expr>,
     ) -> Result<(), Halt> {
-        let uid = self.locate(uid)?;
+        let id = self.locate(&uid.id)?;
+        let of = uid.of.as_ref().map(|context| self.locate(context)).transpose()?;
         let record = UnitRec {
             header: RecordHeader::zeroed(),
-            uid: self.id(uid),
+            uid: self.id(id),
             addr: self.optional(addr)?,
             len: self.optional(len)?,
             off: self.optional(off)?,
         };
-        self.record(kind, self.subject(Base::Keyed), &record);
+        self.record(kind, self.owner(of), &record);
         Ok(())
     }
 
@@ -174,7 +178,7 @@ impl Machine<'_> {
         }
         self.record_with(
             RecordKind::Packet,
-            self.subject(Base::Keyed),
+            self.owner(None),
             &record,
             image,
             bytes as usize,
@@ -223,6 +227,16 @@ impl Machine<'_> {
         self.record(RecordKind::NewContext, ON_FRESH, &record);
     }
 
+    /// Which context a unit or a packet belongs to: `of`, which is the keyed one or the fresh one;
+    /// without it the fresh one once there is one, and the keyed one before.
+    fn owner(&self, of: Option<Loc>) -> u8 {
+        match of {
+            Some(context) if context.region == Region::Keyed => ON_KEYED,
+            None if !self.setting.created => ON_KEYED,
+            Some(_) | None => ON_FRESH,
+        }
+    }
+
     /// Which context an instruction speaks of: the keyed one, or the fresh one when it says so or
     /// nothing was found.
     fn subject(&self, on: Base) -> u8 {
@@ -265,11 +279,13 @@ impl Machine<'_> {
         code: u32,
         error: Option<&Expr>,
         id: Option<&Place>,
+        flow: Option<&FlowOf>,
         args: &[Expr],
     ) -> Result<(), Halt> {
         let mut record = NotifyRec {
             header: RecordHeader::zeroed(),
             id: Id::NONE,
+            flow: Flow::zeroed(),
             code,
             error: self.optional(error)? as u32,
             arg: [0; 4],
@@ -277,6 +293,20 @@ impl Machine<'_> {
         if let Some(place) = id {
             let loc = self.locate(place)?;
             record.id = self.id(loc);
+        }
+        if let Some(FlowOf {
+            ips: [local, remote],
+            ports: [from, to],
+        }) = flow
+        {
+            let (local, remote) = (self.locate(local)?, self.locate(remote)?);
+            record.flow = Flow {
+                local_ip: self.memory.pod(local),
+                remote_ip: self.memory.pod(remote),
+                local_port: self.eval(from)? as u16,
+                remote_port: self.eval(to)? as u16,
+                pad: 0,
+            };
         }
         for (slot, arg) in record.arg.iter_mut().zip(args) {
             *slot = self.eval(arg)?;

@@ -167,6 +167,7 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
                 code: NOTIFY_CLOSED,
                 error: None,
                 id: None,
+                flow: None,
                 args: vec![constant(5, uint(64))],
             }),
         ]

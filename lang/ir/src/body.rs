@@ -381,46 +381,65 @@ pub enum Operand {
     Ref(Place),
 }
 
+/// The id of a data unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uid {
+    /// Where the id is.
+    pub id: Place,
+    /// The context that has the unit, where the program took the id from one (`c.self`). Otherwise
+    /// the unit is the fresh context's once the chain has made one, and the keyed one's before.
+    pub of: Option<Place>,
+}
+
+/// The two ends of a flow, as operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowOf {
+    /// Addresses: local, remote.
+    pub ips: [Place; 2],
+    /// Ports: local, remote.
+    pub ports: [Expr; 2],
+}
+
 /// The transport instructions (docs/language.md, Instructions; the MTP paper, Table 1).
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // Fields are the instructions' arguments, in the MTP paper's order and names.
 pub enum Instr {
     NewTxOrderedData {
         size: Expr,
-        uid: Place,
+        uid: Uid,
         addr: Expr,
     },
     AddTxData {
         addr: Expr,
         len: Expr,
-        uid: Place,
+        uid: Uid,
     },
     TxFlushAndNotify {
-        uid: Place,
+        uid: Uid,
         len: Expr,
     },
     NewRxOrderedData {
         size: Expr,
-        uid: Place,
+        uid: Uid,
         addr: Expr,
         cap: Expr,
     },
     AddRxDataSeg {
         addr: Expr,
         len: Expr,
-        uid: Place,
+        uid: Uid,
         off: Expr,
     },
     RxFlushAndNotify {
-        uid: Place,
+        uid: Uid,
         len: Expr,
         addr: Expr,
     },
     DelTxOrderedData {
-        uid: Place,
+        uid: Uid,
     },
     DelRxOrderedData {
-        uid: Place,
+        uid: Uid,
     },
     /// `data` is the place of the blueprint's `data_t`, if it has one.
     PktGen {
@@ -449,7 +468,8 @@ pub enum Instr {
         context: ContextId,
     },
     /// `on` says which context. Where nothing was found, this and every other instruction speaks of
-    /// the fresh context, once there is one ([`crate::abi::ON_FRESH`]).
+    /// the fresh context, once there is one ([`crate::abi::ON_FRESH`]). Where one was found, units are
+    /// those of [`Uid::of`], and packets are the fresh context's once there is one.
     DelCtx {
         on: Base,
     },
@@ -464,6 +484,7 @@ pub enum Instr {
         code: u32,
         error: Option<Expr>,
         id: Option<Place>,
+        flow: Option<Box<FlowOf>>,
         args: Vec<Expr>,
     },
     Raise {

@@ -164,7 +164,12 @@ impl Instr {
                 .chain(rules.iter().flat_map(|(_, args)| args))
                 .collect(),
             Instr::TimerStart { dur, .. } => vec![dur],
-            Instr::Notify { error, args, .. } => error.iter().chain(args).collect(),
+            Instr::Notify {
+                error, flow, args, ..
+            } => {
+                let ports = flow.iter().flat_map(|flow| &flow.ports);
+                error.iter().chain(ports).chain(args).collect()
+            }
             Instr::SetQueueRate { rate: value, .. } | Instr::SetQueuePrio { prio: value, .. } => vec![value],
             Instr::Extern { args, .. } => args.iter().collect(),
             Instr::DelTxOrderedData { .. }
@@ -278,19 +283,25 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
 
     fn instr(&mut self, instr: &'n Instr) {
         match instr {
-            Instr::NewTxOrderedData { uid: place, .. }
-            | Instr::AddTxData { uid: place, .. }
-            | Instr::TxFlushAndNotify { uid: place, .. }
-            | Instr::NewRxOrderedData { uid: place, .. }
-            | Instr::AddRxDataSeg { uid: place, .. }
-            | Instr::RxFlushAndNotify { uid: place, .. }
-            | Instr::DelTxOrderedData { uid: place }
-            | Instr::DelRxOrderedData { uid: place }
-            | Instr::AddId { id: place }
-            | Instr::DropId { id: place }
-            | Instr::Signal { from: place, .. } => self.place(place, Access::Read),
+            Instr::NewTxOrderedData { uid, .. }
+            | Instr::AddTxData { uid, .. }
+            | Instr::TxFlushAndNotify { uid, .. }
+            | Instr::NewRxOrderedData { uid, .. }
+            | Instr::AddRxDataSeg { uid, .. }
+            | Instr::RxFlushAndNotify { uid, .. }
+            | Instr::DelTxOrderedData { uid }
+            | Instr::DelRxOrderedData { uid } => {
+                self.place(&uid.id, Access::Read);
+                self.places(&uid.of, Access::Read);
+            }
+            Instr::AddId { id: place } | Instr::DropId { id: place } | Instr::Signal { from: place, .. } => {
+                self.place(place, Access::Read)
+            }
             Instr::PktGen { net, bp, .. } => self.places([net, bp], Access::Read),
-            Instr::Notify { id, .. } => self.places(id, Access::Read),
+            Instr::Notify { id, flow, .. } => {
+                self.places(id, Access::Read);
+                self.places(flow.iter().flat_map(|flow| &flow.ips), Access::Read);
+            }
             Instr::Raise { from, target, .. } => {
                 self.places(target, Access::Read);
                 self.place(from, Access::Update);

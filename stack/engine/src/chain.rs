@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice_mut;
-use hawser_ir::abi::{self, Addr, EventHeader, Id, Net, Outcome, addr_parts};
+use hawser_ir::abi::{self, Addr, EventHeader, Id, Outcome, addr_parts};
 use hawser_ir::buf::{EventBuf, Input, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId};
 
@@ -70,8 +70,6 @@ pub(crate) struct Cause<'a> {
     pub(crate) handle: Option<Handle>,
     /// The request's context, where the handle may be gone.
     pub(crate) slot: Option<Slot>,
-    /// The network header of the packet that came in.
-    pub(crate) net: Option<&'a Net>,
     /// The addresses at both ends of what the application opens.
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
@@ -91,25 +89,6 @@ impl<'a> Cause<'a> {
     /// A request whose caller gets the error.
     fn is_answered(&self) -> bool {
         self.application && self.slot.is_none()
-    }
-
-    /// The addresses at both ends: those of contexts made now.
-    pub(crate) fn flow(&self) -> Option<Flow> {
-        let Some(net) = self.net else { return self.flow };
-        let (from, to) = ports_of(self.buffer.head);
-        Some(Flow {
-            local: (net.dst_ip, to),
-            remote: (net.src_ip, from),
-        })
-    }
-}
-
-/// Source and destination port: the first four bytes of the header in the transports of the IETF.
-/// They only serve to tell the application an accepted connection's addresses.
-fn ports_of(head: &[u8]) -> (u16, u16) {
-    match head {
-        [a, b, c, d, ..] => (u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
-        _ => (0, 0),
     }
 }
 

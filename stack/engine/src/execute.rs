@@ -7,14 +7,15 @@
 use hawser_ir::ContextId;
 use hawser_ir::EventId;
 use hawser_ir::abi::{
-    ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
-    NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
+    self, ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF,
+    NOTIFY_FAILED, NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec,
+    UnitRec,
 };
 use hawser_ir::buf::{Record, RecordBuf};
 
 use crate::chain::Cause;
 use crate::contexts::Slot;
-use crate::handles::{After, Errno, Notice};
+use crate::handles::{After, Errno, Flow, Notice};
 use crate::packets::{Buffers, Pending};
 use crate::rxunit::RxUnit;
 use crate::stack::Stack;
@@ -26,9 +27,6 @@ use crate::units::Place;
 pub(crate) struct Run<'a> {
     keyed: Option<Slot>,
     fresh: Option<Slot>,
-    /// What records are about that do not speak of the fresh one: the keyed one, or where none was
-    /// found, the fresh one.
-    subject: Option<Slot>,
     creates: Option<(ContextId, usize)>,
     cause: &'a Cause<'a>,
     keyed_ends: bool,
@@ -47,7 +45,6 @@ impl<'a> Run<'a> {
         Run {
             keyed,
             fresh: None,
-            subject: keyed,
             creates,
             cause,
             keyed_ends: false,
@@ -79,13 +76,7 @@ impl<'a> Run<'a> {
     /// The context that a record is about.
     #[inline]
     fn on(&self, on: u8) -> Option<Slot> {
-        if on == ON_FRESH { self.fresh } else { self.subject }
-    }
-
-    /// The chain has made a context.
-    fn make(&mut self, slot: Slot) {
-        self.fresh = Some(slot);
-        self.subject = self.keyed.or(self.fresh);
+        if on == ON_FRESH { self.fresh } else { self.keyed }
     }
 }
 
@@ -126,40 +117,23 @@ impl Stack {
         }
     }
 
-    /// The context that a new unit belongs to. A chain that makes a context usually speaks of its
-    /// units under ids of their own while the keyed context is a listener: so unless the uid is
-    /// the keyed context's, it is the fresh one's.
-    fn owner_of_new(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<Slot> {
-        match (run.keyed, run.fresh) {
-            (Some(keyed), Some(fresh)) if record.on != ON_FRESH => {
-                Some(if self.contexts.first_id(keyed) == *uid {
-                    keyed
-                } else {
-                    fresh
-                })
-            }
-            _ => run.on(record.on),
-        }
-    }
-
-    /// The context with this sending unit, and where it has it: the one that the record is about, or
-    /// else the chain's other one.
+    /// The context that a record is about, and where it has the sending unit with this uid.
     #[inline]
     fn sender(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
-        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_sending(uid)?));
-        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
+        let slot = run.on(record.on)?;
+        Some((slot, self.contexts.entry(slot).find_sending(uid)?))
     }
 
     /// The same for this receiving unit.
     #[inline]
     fn receiver(&self, record: &Record<'_>, uid: &Id, run: &Run<'_>) -> Option<(Slot, Place)> {
-        let find = |slot: Option<Slot>| Some((slot?, self.contexts.entry(slot?).find_receiving(uid)?));
-        find(run.on(record.on)).or_else(|| find(run.keyed).or_else(|| find(run.fresh)))
+        let slot = run.on(record.on)?;
+        Some((slot, self.contexts.entry(slot).find_receiving(uid)?))
     }
 
     fn new_tx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.owner_of_new(record, &rec.uid, run)?;
+        let slot = run.on(record.on)?;
         if self.has_room_for_unit(slot) {
             let size = if rec.len == 0 { INF } else { rec.len };
             let added = self
@@ -195,7 +169,7 @@ impl Stack {
 
     fn new_rx(&mut self, record: &Record<'_>, run: &Run<'_>) -> Option<()> {
         let rec: &UnitRec = record.view();
-        let slot = self.owner_of_new(record, &rec.uid, run)?;
+        let slot = run.on(record.on)?;
         let most = self.limits.rx_bytes;
         let cap = if rec.off == 0 || rec.off == INF {
             most
@@ -415,11 +389,11 @@ impl Stack {
             self.contexts.join(slot);
         }
         self.counters.contexts_made += 1;
-        run.make(slot);
+        run.fresh = Some(slot);
         let inherited = run.keyed.map(|listener| self.contexts.entry(listener));
         let (send_buffer, not_sent) = inherited.map_or((0, 0), |entry| (entry.send_buffer, entry.not_sent));
         let entry = self.contexts.entry_mut(slot);
-        entry.flow = run.cause.flow();
+        entry.flow = run.cause.flow;
         (entry.send_buffer, entry.not_sent) = (send_buffer, not_sent);
         if run.cause.application
             && let Some(handle) = run.cause.handle
@@ -452,7 +426,7 @@ impl Stack {
             NOTIFY_CLOSED => Notice::Closed,
             NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
             NOTIFY_MESSAGE => Notice::Message(rec.arg),
-            NOTIFY_ACCEPTED => return self.enqueue(slot, &rec.id),
+            NOTIFY_ACCEPTED => return self.enqueue(slot, &rec.id, &rec.flow),
             _ => return None,
         };
         self.notify_context(slot, notice);
@@ -473,7 +447,7 @@ impl Stack {
 
     /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
     /// can take it, it is aborted.
-    fn enqueue(&mut self, listener: Slot, id: &Id) -> Option<()> {
+    fn enqueue(&mut self, listener: Slot, id: &Id, flow: &abi::Flow) -> Option<()> {
         let child = self.contexts.find(id)?;
         let entry = self.contexts.entry_mut(child);
         if entry.handle.is_some() {
@@ -488,7 +462,9 @@ impl Stack {
             self.accepted(listener);
             return Some(());
         };
-        self.contexts.entry_mut(child).handle = Some(handle);
+        let entry = self.contexts.entry_mut(child);
+        entry.handle = Some(handle);
+        entry.flow = Flow::stated(flow).or(entry.flow);
         if let Some(bound) = self.handles.get_mut(handle) {
             bound.context = Some(child);
         }
@@ -508,7 +484,7 @@ impl Stack {
         let rec: RaiseRec = record.fixed();
         let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
         let plan = self.tables.events.get(rec.event as usize)?;
-        let target = match run.subject {
+        let target = match run.on(record.on) {
             Some(slot) if rec.target.is_none() => self.contexts.first_id(slot),
             _ => rec.target,
         };

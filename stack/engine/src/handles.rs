@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 
+use hawser_ir::abi;
+
 use crate::contexts::Slot;
 use crate::net;
 use crate::paged::Paged;
@@ -93,6 +95,13 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// The ends that a program states; nothing where it states none.
+    pub(crate) fn stated(flow: &abi::Flow) -> Option<Flow> {
+        let local = (flow.local_ip, flow.local_port);
+        let remote = (flow.remote_ip, flow.remote_port);
+        (flow.local_ip != [0; 16]).then_some(Flow { local, remote })
+    }
+
     /// The local end.
     pub(crate) fn local(&self) -> SocketAddr {
         SocketAddr::new(net::from_bytes(self.local.0), self.local.1)

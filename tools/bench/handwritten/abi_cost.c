@@ -51,12 +51,12 @@ static inline void emit_context(run_ctx *r, uint8_t kind, const id_t_ *id, uint3
     (void)kind, (void)id, (void)context;
     engine_of(r)->signals++;
 }
-static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const id_t_ *who) {
-    (void)code, (void)error, (void)who;
+static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const child_t *child) {
+    (void)code, (void)error, (void)child;
     engine_of(r)->signals++;
 }
-static inline void raise_child(run_ctx *r, enum event event, const id_t_ *target, const id_t_ *who) {
-    (void)event, (void)target, (void)who;
+static inline void raise_child(run_ctx *r, enum event event, const connection_t *c) {
+    (void)event, (void)c;
     engine_of(r)->signals++;
 }
 static inline void signal(run_ctx *r, enum signal which, uint64_t value) {

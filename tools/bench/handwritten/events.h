@@ -191,7 +191,7 @@ static uint64_t on_listening(run_ctx *r, listener_t *l, connection_t *fresh, con
     case CHILD_READY:
         l->embryonic -= l->embryonic > 0;
         l->waiting++;
-        notify(r, NOTE_ACCEPTED, 0, &((const child_t *)e)->who);
+        notify(r, NOTE_ACCEPTED, 0, (const child_t *)e);
         return HW_DONE;
     case CHILD_FAILED: l->embryonic -= l->embryonic > 0; return HW_DONE;
     case CONNECT: case RELEASE: case RETRANSMIT: case PERSIST: case ACK_DELAYED: case WAITED: break;

@@ -3,7 +3,7 @@
 
 static void fail(run_ctx *r, connection_t *c, uint32_t error) {
     if (c->state == SYN_RECEIVED && c->has_parent)
-        raise_child(r, CHILD_FAILED, &c->parent, &c->self);
+        raise_child(r, CHILD_FAILED, c);
     else
         notify(r, NOTE_FAILED, error, NULL);
     emit_context(r, HW_DEL_CONTEXT, NULL, 0);
@@ -43,7 +43,7 @@ static void handshake_complete(run_ctx *r, connection_t *c, arrival_t *s) {
     c->snd_wl1 = s->seq;
     c->snd_wl2 = s->ack;
     if (c->has_parent)
-        raise_child(r, CHILD_READY, &c->parent, &c->self);
+        raise_child(r, CHILD_READY, c);
     else
         notify(r, NOTE_CONNECTED, 0, NULL);
     enter(r, c, c->closing ? FIN_WAIT_1 : ESTABLISHED);

@@ -47,23 +47,26 @@ static inline void emit_context(run_ctx *r, uint8_t kind, const id_t_ *id, uint3
     rec->pad = 0;
 }
 
-static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const id_t_ *who) {
+static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const child_t *child) {
     notify_rec *rec = append(r, HW_NOTIFY, sizeof *rec);
     memset((uint8_t *)rec + sizeof rec->header, 0, sizeof *rec - sizeof rec->header);
-    if (who)
-        rec->id = *who;
+    if (child) {
+        rec->id = child->who;
+        rec->flow = child->flow;
+    }
     rec->code = code;
     rec->error = error;
 }
 
-static inline void raise_child(run_ctx *r, enum event event, const id_t_ *target, const id_t_ *who) {
+static inline void raise_child(run_ctx *r, enum event event, const connection_t *c) {
     raise_rec *rec = append(r, HW_RAISE, sizeof *rec + sizeof(child_t));
-    rec->target = *target;
+    rec->target = c->parent;
     rec->event = event;
     rec->bytes = sizeof(child_t);
     child_t *child = (child_t *)(rec + 1);
     memset(child, 0, sizeof *child);
-    child->who = *who;
+    child->who = c->self;
+    child->flow = (hw_flow){c->local_ip, c->remote_ip, c->local_port, c->remote_port, 0};
 }
 
 static inline void signal(run_ctx *r, enum signal which, uint64_t value) {

@@ -358,10 +358,8 @@ fn connect(ev: &Event, memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome
     );
     let notice = NotifyRec {
         header: HEAD,
-        id: Id::NONE,
         code: NOTIFY_CONNECTED,
-        error: 0,
-        arg: [0; 4],
+        ..NotifyRec::zeroed()
     };
     out.push(RecordKind::Notify, ON_FRESH, &notice, &[]);
     Outcome::Done

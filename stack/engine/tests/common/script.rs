@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use bytemuck::{Pod, Zeroable, bytes_of, pod_read_unaligned};
 use hawser_engine::program::Program;
-use hawser_ir::abi::*;
+use hawser_ir::abi::{self, *};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions};
 use hawser_ir::*;
 
@@ -67,6 +67,8 @@ pub struct Step<'a> {
     pub ev: Ev,
     pub keyed: Option<(ContextId, Ctx)>,
     pub fresh: Option<Ctx>,
+    /// A context was made.
+    pub made: bool,
     pub scratch: &'a mut [u8],
     pub out: &'a mut RecordBuf,
 }
@@ -120,6 +122,11 @@ impl Step<'_> {
         if self.keyed.is_some() { ON_KEYED } else { ON_FRESH }
     }
 
+    /// Whose units and packets are: the new context's once there is one.
+    fn owner(&self) -> u8 {
+        if self.made { ON_FRESH } else { self.on() }
+    }
+
     fn own_id(&self) -> Id {
         let context = self.keyed.as_ref().map(|k| &k.1).or(self.fresh.as_ref());
         context.expect("a context").header.id
@@ -134,6 +141,7 @@ impl Step<'_> {
             pad: 0,
         };
         self.out.push(RecordKind::NewContext, ON_FRESH, &rec, &[]);
+        self.made = true;
         id
     }
 
@@ -150,7 +158,7 @@ impl Step<'_> {
     pub fn unit(&mut self, kind: RecordKind, uid: Id, addr: Addr, len: u64, off: u64) {
         self.out.push(
             kind,
-            self.on(),
+            self.owner(),
             &UnitRec {
                 uid,
                 addr,
@@ -258,7 +266,7 @@ impl Step<'_> {
             bytes: size_of::<Image>() as u32,
         };
         self.out
-            .push(RecordKind::Packet, self.on(), &rec, bytes_of(&image));
+            .push(RecordKind::Packet, self.owner(), &rec, bytes_of(&image));
     }
 
     /// (Re)starts timer 0 or 1 of the keyed context.
@@ -302,9 +310,30 @@ impl Step<'_> {
         let rec = NotifyRec {
             header: UNIT.header,
             id,
+            flow: abi::Flow::zeroed(),
             code,
             error: arg as u32,
             arg: [arg; 4],
+        };
+        self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
+    }
+
+    /// A new connection for the listener's application, from the stack `peer` to the stack `own`.
+    pub fn accepted(&mut self, id: Id, own: u8, peer: u8) {
+        let ip = |host: u8| hawser_engine::net::to_bytes([10, 0, 0, host + 1].into());
+        let rec = NotifyRec {
+            header: UNIT.header,
+            id,
+            flow: abi::Flow {
+                local_ip: ip(own),
+                remote_ip: ip(peer),
+                local_port: self.ev.local_port as u16,
+                remote_port: self.ev.remote_port as u16,
+                pad: 0,
+            },
+            code: NOTIFY_ACCEPTED,
+            error: 0,
+            arg: [0; 4],
         };
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
     }
@@ -483,6 +512,7 @@ impl Program for Script {
                 .as_ref()
                 .map(|(kind, bytes)| (*kind, pod_read_unaligned(bytes))),
             fresh: memory.fresh.as_ref().map(|bytes| pod_read_unaligned(bytes)),
+            made: false,
             scratch: memory.scratch,
             out,
         };
