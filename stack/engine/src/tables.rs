@@ -3,9 +3,9 @@
 use hawser_ir::abi::{ContextHeader, EventHeader};
 use hawser_ir::{AppOp, Bounds, ContextId, Granularity, Module, Source, StructId, Ty, When};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Limits};
+use crate::cuts::Cuts;
 use crate::scalar;
-use crate::superframe::Plans;
 
 /// An event type and its chain.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub(crate) struct Tables {
     /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
     /// The instructions that a device may cut.
-    pub(crate) cuts: Plans,
+    pub(crate) cuts: Cuts,
     pub(crate) scratch_size: usize,
     /// The most timers of a context type.
     pub(crate) timers_per_context: usize,
@@ -107,7 +107,7 @@ impl Tables {
                 .iter()
                 .map(|b| (b.max_len as usize, false))
                 .collect(),
-            cuts: Plans::new(module),
+            cuts: Cuts::new(module),
             scratch_size: module.scratch.map_or(0, |s| module.structure(s).size as usize),
             timers_per_context: module
                 .contexts
@@ -134,6 +134,11 @@ impl Tables {
         }
         tables.sources(module);
         Ok(tables)
+    }
+
+    /// Whether the program wants to know what its applications have taken.
+    pub(crate) fn reports_taken(&self) -> bool {
+        self.app[op_index(AppOp::Recv)].is_some()
     }
 
     fn sources(&mut self, module: &Module) {
@@ -201,6 +206,40 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
         timers,
         replicated: context.granularity == Granularity::Shard,
     })
+}
+
+/// Whether no limit is zero, and each chain's worst case fits into them.
+pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), ConfigError> {
+    let max = |bound: fn(&EventPlan) -> u32| u64::from(tables.events.iter().map(bound).max().unwrap_or(0));
+    let needs = [
+        ("contexts", limits.contexts as u64, 1),
+        ("handles", limits.handles as u64, 1),
+        ("ids_per_context", limits.ids_per_context as u64, 1),
+        (
+            "units_per_context",
+            limits.units_per_context as u64,
+            max(|e| e.bounds.units).max(2),
+        ),
+        ("tx_bytes", limits.tx_bytes, 1),
+        ("rx_bytes", limits.rx_bytes, 128 * 1024),
+        ("tx_total", limits.tx_total, 1),
+        ("rx_total", limits.rx_total, 128 * 1024),
+        ("first_bytes", limits.first_bytes, 1),
+        ("least_bytes", limits.least_bytes, 1),
+        (
+            "pending_packets",
+            limits.pending_packets as u64,
+            max(|e| e.bounds.packets).max(1),
+        ),
+        ("pending_frames", limits.pending_frames as u64, 1),
+        ("raised", limits.raised as u64, max(|e| e.bounds.raises)),
+        ("notices", limits.notices as u64, 1),
+        ("batch", limits.batch as u64, 1),
+    ];
+    match needs.into_iter().find(|(_, value, least)| value < least) {
+        Some((name, value, least)) => Err(ConfigError::Limit { name, value, least }),
+        None => Ok(()),
+    }
 }
 
 /// The `GLOBAL` contexts with their defaults, by type; empty for the others.

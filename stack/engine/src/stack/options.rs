@@ -6,18 +6,15 @@
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::{OPT_NOT_SENT, OPT_REUSE_PORT, OPT_SEND_BUFFER, Op};
-use hawser_ir::buf::Input;
 
+use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
-use crate::contexts::Slot;
-use crate::handles::{Errno, Handle, Notice};
-use crate::request::RequestError;
-use crate::stack::Stack;
+use crate::state::{Errno, Handle, Slot};
 use crate::tables::op_index;
 use crate::wire::Nanos;
 
-/// The least [`OPT_SEND_BUFFER`], bytes: two full packets of an Ethernet.
-const LEAST_SEND_BUFFER: u64 = 4096;
+/// The smallest [`OPT_SEND_BUFFER`], bytes: two full packets of an Ethernet.
+const MIN_SEND_BUFFER: u64 = 4096;
 
 impl Stack {
     /// Sets an option of a listener or a connection: one of the `OPT_…` constants of
@@ -41,36 +38,41 @@ impl Stack {
         match option {
             OPT_SEND_BUFFER => self.set_send_buffer(slot, value),
             OPT_NOT_SENT => {
-                self.contexts.entry_mut(slot).not_sent = value;
-                self.has_room(slot);
+                self.chains.state.contexts.entry_mut(slot).not_sent = value;
+                self.chains.state.bound_changed(slot);
                 Ok(())
             }
             // Who shares a port is settled when it is taken.
             OPT_REUSE_PORT => Err(RequestError::Refused(Errno::INVALID)),
-            _ => self.tell_option(now, handle, slot, option, value),
+            _ => self.request_option(now, handle, slot, option, value),
         }
     }
 
     /// Sets the options that came with `listen` or `connect`. If one is refused, the new handle is
-    /// gone, and its context without a word: nobody has heard of it yet.
-    pub(crate) fn set_first_options(
+    /// gone, and its context without a notice: no packet of it has left.
+    pub(super) fn set_first_options(
         &mut self,
         now: Nanos,
         handle: Handle,
         options: &[(u32, u64)],
     ) -> Result<(), RequestError> {
-        let told = options.iter().filter(|(option, _)| *option != OPT_REUSE_PORT);
-        let result = told
+        let of_program = options.iter().filter(|(option, _)| *option != OPT_REUSE_PORT);
+        let result = of_program
             .map(|(option, value)| self.set_option(now, handle, *option, *value))
             .find(Result::is_err);
         if result.is_some() {
-            let context = self.handles.close(handle).and_then(|entry| entry.context);
-            context.into_iter().for_each(|slot| self.end_context(slot));
+            let context = self
+                .chains
+                .state
+                .handles
+                .close(handle)
+                .and_then(|entry| entry.context);
+            context.into_iter().for_each(|slot| self.chains.end_context(slot));
         }
         result.unwrap_or(Ok(()))
     }
 
-    fn tell_option(
+    fn request_option(
         &mut self,
         now: Nanos,
         handle: Handle,
@@ -78,7 +80,7 @@ impl Stack {
         option: u32,
         value: u64,
     ) -> Result<(), RequestError> {
-        let parser = self.tables.app[op_index(AppOp::Option)];
+        let parser = self.chains.tables.app[op_index(AppOp::Option)];
         let parser = parser.ok_or(RequestError::Refused(Errno::UNKNOWN_OPTION))?;
         let op = Op {
             option,
@@ -89,26 +91,17 @@ impl Stack {
             handle: Some(handle),
             ..Cause::application(Buffer::default())
         };
-        self.input(now, parser, Input::App(AppOp::Option, &op), &cause)
+        self.run(now, AppOp::Option, parser, &op, &cause)
             .map(drop)
             .map_err(RequestError::from)
     }
 
     /// As much as the stack allows one connection, at most.
     fn set_send_buffer(&mut self, slot: Slot, bytes: u64) -> Result<(), RequestError> {
-        let most = self.limits.tx_bytes;
-        let entry = self.contexts.entry_mut(slot);
-        entry.send_buffer = bytes.clamp(LEAST_SEND_BUFFER.min(most), most);
-        self.has_room(slot);
+        let state = &mut self.chains.state;
+        let max = state.limits.tx_bytes;
+        state.contexts.entry_mut(slot).send_buffer = bytes.clamp(MIN_SEND_BUFFER.min(max), max);
+        state.bound_changed(slot);
         Ok(())
-    }
-
-    /// A bound was set: whoever waits for room may have some now.
-    fn has_room(&mut self, slot: Slot) {
-        let starved = self.contexts.entry(slot).units.starved;
-        if starved && self.room_to_send(slot) > 0 {
-            self.contexts.entry_mut(slot).units.starved = false;
-            self.notify_context(slot, Notice::Writable);
-        }
     }
 }

@@ -13,7 +13,6 @@ use std::collections::VecDeque;
 use hawser_ir::Module;
 use hawser_ir::abi::PacketRec;
 
-use crate::contexts::Slot;
 use crate::wire::PayRef;
 
 /// What an instruction holds of memory; used again.
@@ -177,9 +176,11 @@ impl Packets {
     /// and blueprint, while that has not begun to leave. Not one with segmentation rules: what they set,
     /// a FIN, is not in its image before it leaves.
     #[inline]
-    pub(crate) fn latest(&mut self, slot: Slot, record: &PacketRec) -> Option<&mut Pending> {
+    pub(crate) fn latest(&mut self, context: u32, record: &PacketRec) -> Option<&mut Pending> {
         let queue_index = self.queue_of(record);
-        let number = *self.latest.get(slot as usize * self.queues.len() + queue_index)?;
+        let number = *self
+            .latest
+            .get(context as usize * self.queues.len() + queue_index)?;
         let queue = &mut self.queues[queue_index];
         // The numbers of those that wait are above `left`.
         let index = number.checked_sub(queue.left + 1)?;
@@ -192,11 +193,11 @@ impl Packets {
     /// replaces the [`Packets::latest`]. Returns true when it did.
     pub(crate) fn push(
         &mut self,
-        slot: Option<Slot>,
+        context: Option<u32>,
         pending: Pending,
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
-        if let Some(earlier) = slot.and_then(|slot| self.latest(slot, &pending.record))
+        if let Some(earlier) = context.and_then(|context| self.latest(context, &pending.record))
             && replaces(earlier)
         {
             let replaced = std::mem::replace(earlier, pending);
@@ -207,9 +208,9 @@ impl Packets {
         let queue = &mut self.queues[queue_index];
         queue.entries.push_back(pending);
         self.waiting += 1;
-        if let Some(slot) = slot {
+        if let Some(context) = context {
             let number = queue.left + queue.entries.len() as u64;
-            let latest = slot as usize * self.queues.len() + queue_index;
+            let latest = context as usize * self.queues.len() + queue_index;
             if latest >= self.latest.len() {
                 self.latest.resize(latest + 1, 0);
             }
@@ -242,10 +243,10 @@ impl Packets {
         }
     }
 
-    /// A context ended: the next one with its slot has nothing queued. What it issued still leaves.
-    pub(crate) fn forget(&mut self, slot: Slot) {
+    /// A context ended: the next one with its context has nothing queued. What it issued still leaves.
+    pub(crate) fn forget(&mut self, context: u32) {
         let count = self.queues.len();
-        let from = (slot as usize * count).min(self.latest.len());
+        let from = (context as usize * count).min(self.latest.len());
         let to = (from + count).min(self.latest.len());
         self.latest[from..to].fill(0);
     }
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_is_used_again_has_nothing_queued() {
+    fn a_context_that_is_used_again_has_nothing_queued() {
         let mut packets = two_queues();
         packets.push(Some(1), pending(1, 0, 1), |_| true);
         packets.forget(1);

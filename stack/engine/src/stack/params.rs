@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Stack;
 use crate::program::Program;
-use crate::stack::Stack;
 
 /// The program is another one: only its params may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,10 +17,10 @@ impl Stack {
     /// # Errors
     /// [`AnotherProgram`]; nothing has changed.
     pub fn change_params(&mut self, program: Arc<dyn Program>) -> Result<(), AnotherProgram> {
-        if program.module() != self.program.module() {
+        if program.module() != self.module() {
             return Err(AnotherProgram);
         }
-        self.program = program;
+        self.chains.program = program;
         Ok(())
     }
 }

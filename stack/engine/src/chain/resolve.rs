@@ -2,10 +2,9 @@
 
 use hawser_ir::abi::{EventHeader, Id};
 
-use crate::chain::Cause;
-use crate::contexts::{Guess, Slot};
+use super::cause::Cause;
 use crate::ids::same;
-use crate::stack::Stack;
+use crate::state::{Guess, Slot, State};
 use crate::tables::EventPlan;
 
 /// Which context an event is for.
@@ -28,8 +27,8 @@ pub(crate) struct Found {
     pub(crate) vacant: Option<Id>,
 }
 
-impl Stack {
-    /// Finds the contexts that an event is for.
+impl State {
+    /// Finds the context that an event is for, and the id for one that its chain may make.
     pub(crate) fn resolve(
         &self,
         header: &mut EventHeader,

@@ -17,15 +17,12 @@ use hashbrown::HashTable;
 use hawser_ir::ContextId;
 use hawser_ir::abi::Id;
 
-use crate::handles::{Flow, Handle};
+use super::flow::Flow;
+use super::handles::Handle;
+use super::paged::Paged;
+use super::slot::Slot;
+use crate::data::{Place, RecvBuffer, SendBuffer, Units};
 use crate::ids::{Hasher, same};
-use crate::paged::Paged;
-use crate::rxunit::RxUnit;
-use crate::txunit::TxUnit;
-use crate::units::{Place, Units};
-
-/// Index of a context, living or not.
-pub(crate) type Slot = u32;
 
 /// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
 const MEMBER_AT: usize = Id::MAX - 2;
@@ -43,8 +40,8 @@ pub(crate) struct Entry {
     pub(crate) kind: ContextId,
     /// Where its memory is, among those of its type.
     place: u32,
-    /// Counts the contexts that had this slot, to tell them apart.
-    pub(crate) generation: u32,
+    /// See [`Slot::generation`].
+    generation: u32,
     live: bool,
     /// Its first id; `NONE` when it has dropped all.
     id: Id,
@@ -69,15 +66,15 @@ pub(crate) struct Entry {
     pub(crate) owns_port: bool,
     /// The application went away without waiting for the end.
     pub(crate) orphan: bool,
-    /// What the program has yet to be told.
-    pub(crate) owed: Owed,
+    /// Requests that the program has not received yet.
+    pub(crate) deferred: Deferred,
     /// The peer's end of stream came before it had a handle.
     pub(crate) early_eof: bool,
 }
 
-/// Requests that could not be told to the program when they were made.
+/// Requests that the program could not receive when they were made.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Owed {
+pub(crate) struct Deferred {
     /// The application drops everything.
     pub(crate) abort: bool,
     /// Bytes that the application took; of a listener: connections.
@@ -86,7 +83,7 @@ pub(crate) struct Owed {
     pub(crate) close: bool,
     /// Nobody holds the handle any more.
     pub(crate) release: bool,
-    /// The context is in the list of those that are owed something.
+    /// The context is in the list of those with deferred requests.
     pub(crate) listed: bool,
 }
 
@@ -104,7 +101,7 @@ impl Entry {
     }
 
     /// Adds a sending unit; false when there is one with this uid.
-    pub(crate) fn add_sending(&mut self, uid: Id, unit: TxUnit) -> bool {
+    pub(crate) fn add_sending(&mut self, uid: Id, unit: SendBuffer) -> bool {
         self.units.add_sending(uid, &self.id, unit)
     }
 
@@ -114,7 +111,7 @@ impl Entry {
     }
 
     /// Adds a receiving unit; false when there is one with this uid.
-    pub(crate) fn add_receiving(&mut self, uid: Id, unit: RxUnit) -> bool {
+    pub(crate) fn add_receiving(&mut self, uid: Id, unit: RecvBuffer) -> bool {
         self.units.add_receiving(uid, &self.id, unit)
     }
 
@@ -196,7 +193,7 @@ impl Arena {
 pub(crate) struct Contexts {
     arenas: Vec<Arena>,
     entries: Paged<Entry>,
-    free: Vec<Slot>,
+    free: Vec<u32>,
     /// The hash of each id, and whose it is.
     index: HashTable<(u64, Slot)>,
     /// Ids that several contexts share, with those.
@@ -236,7 +233,7 @@ impl Contexts {
     /// The context with an id, given the id's [`Contexts::hash`].
     #[inline]
     pub(crate) fn find_hashed(&self, hash: u64, id: &Id) -> Option<Slot> {
-        let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[*slot].has_id(id);
+        let is_it = |(known, slot): &(u64, Slot)| *known == hash && self.entries[slot.index].has_id(id);
         self.index.find(hash, is_it).map(|(_, slot)| *slot)
     }
 
@@ -251,9 +248,10 @@ impl Contexts {
     /// Reads something of each part of a context's entry, so that it is at hand soon.
     #[inline]
     pub(crate) fn touch_entry(&self, slot: Slot) -> u64 {
-        let entry = &self.entries[slot];
-        let flags = u64::from(entry.owed.listed) + u64::from(entry.units.starved) + u64::from(entry.orphan);
-        entry.hash ^ flags ^ entry.owed.taken ^ entry.units.readable()
+        let entry = &self.entries[slot.index];
+        let flags =
+            u64::from(entry.deferred.listed) + u64::from(entry.units.blocked) + u64::from(entry.orphan);
+        entry.hash ^ flags ^ entry.deferred.taken ^ entry.units.readable()
     }
 
     /// Reads something of each of a context's cache lines.
@@ -268,7 +266,7 @@ impl Contexts {
     /// Whether a context has this id, which is not `NONE`.
     #[inline]
     pub(crate) fn is_known(&self, slot: Slot, id: &Id) -> bool {
-        self.entries[slot].has_id(id)
+        self.entries[slot.index].has_id(id)
     }
 
     /// The context with an id.
@@ -308,7 +306,7 @@ impl Contexts {
     pub(crate) fn join(&mut self, slot: Slot) {
         let mut id = self.first_id(slot);
         id.0[MEMBER_AT..Id::MAX].fill(0);
-        self.entries[slot].shares = Some(Box::new(id));
+        self.entries[slot.index].shares = Some(Box::new(id));
         self.shared.entry(id).or_default().push(slot);
     }
 
@@ -327,12 +325,12 @@ impl Contexts {
         let place = arena.take();
         let memory: &mut [u8] = cast_slice_mut(arena.words_mut(place));
         memory[..bytes.len()].copy_from_slice(bytes);
-        let slot = self
-            .free
-            .pop()
-            .unwrap_or_else(|| self.entries.push(Entry::empty) as Slot);
+        let free = self.free.pop();
+        let index = free.unwrap_or_else(|| self.entries.push(Entry::empty) as u32);
         let hash = self.hash(&id);
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[index];
+        let generation = entry.generation;
+        let slot = Slot { generation, index };
         (entry.kind, entry.place, entry.live) = (kind, place, true);
         (entry.id, entry.hash) = (id, hash);
         self.live += 1;
@@ -340,16 +338,16 @@ impl Contexts {
         slot
     }
 
-    /// Gives a context one more id; false when the id is taken or the context has `most` already.
-    pub(crate) fn add_id(&mut self, slot: Slot, id: Id, most: usize) -> bool {
-        let entry = &self.entries[slot];
+    /// Gives a context one more id; false when the id is taken or the context has `max` already.
+    pub(crate) fn add_id(&mut self, slot: Slot, id: Id, max: usize) -> bool {
+        let entry = &self.entries[slot.index];
         let count =
             usize::from(!entry.id.is_none()) + entry.aliases.as_ref().map_or(0, |aliases| aliases.len());
-        if id.is_none() || count >= most || self.find(&id).is_some() {
+        if id.is_none() || count >= max || self.find(&id).is_some() {
             return false;
         }
         let hash = self.hash(&id);
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[slot.index];
         if entry.id.is_none() {
             (entry.id, entry.hash) = (id, hash);
         } else {
@@ -361,12 +359,12 @@ impl Contexts {
 
     /// Takes an id away from a context; false when it is not one of its ids.
     pub(crate) fn drop_id(&mut self, slot: Slot, id: &Id) -> bool {
-        if id.is_none() || !self.entries[slot].has_id(id) {
+        if id.is_none() || !self.entries[slot.index].has_id(id) {
             return false;
         }
         self.unindex(id, slot);
         let hasher = self.hasher;
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[slot.index];
         let aliases = entry.aliases.as_mut();
         if entry.id != *id {
             aliases
@@ -385,69 +383,81 @@ impl Contexts {
 
     /// Ends a context. Its units must be empty and its timers stopped.
     pub(crate) fn remove(&mut self, slot: Slot) {
-        if let Some(shared) = self.entries[slot].shares.take() {
+        if let Some(shared) = self.entries[slot.index].shares.take() {
             self.leave(slot, &shared);
         }
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[slot.index];
         let (id, aliases) = (entry.id, entry.aliases.take());
         let own = Some(id).filter(|id| !id.is_none());
         own.iter()
             .chain(aliases.iter().flat_map(|aliases| aliases.iter()))
             .for_each(|id| self.unindex(id, slot));
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[slot.index];
         self.arenas[entry.kind.0 as usize].free.push(entry.place);
         *entry = Entry {
             generation: entry.generation.wrapping_add(1),
             ..Entry::empty()
         };
-        self.free.push(slot);
+        self.free.push(slot.index);
         self.live -= 1;
     }
 
     /// What the engine knows of a context.
     #[inline]
     pub(crate) fn entry(&self, slot: Slot) -> &Entry {
-        &self.entries[slot]
+        &self.entries[slot.index]
     }
 
     /// What the engine knows of a context.
     #[inline]
     pub(crate) fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
-        &mut self.entries[slot]
+        &mut self.entries[slot.index]
     }
 
-    /// True while the context that had this slot at that generation lives.
-    pub(crate) fn is_live(&self, slot: Slot, generation: u32) -> bool {
+    /// True while the context lives.
+    pub(crate) fn is_live(&self, slot: Slot) -> bool {
         self.entries
-            .get(slot as usize)
-            .is_some_and(|e| e.live && e.generation == generation)
+            .get(slot.index as usize)
+            .is_some_and(|e| e.live && e.generation == slot.generation)
+    }
+
+    /// The context that has this place now, or had it last.
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> Slot {
+        Slot {
+            generation: self.entries[index].generation,
+            index,
+        }
     }
 
     /// All that live, in the order of their slots.
     pub(crate) fn living(&self) -> impl Iterator<Item = Slot> + '_ {
-        (0..self.entries.len() as Slot).filter(|slot| self.entries[*slot].live)
+        let places = 0..self.entries.len() as u32;
+        places
+            .filter(|index| self.entries[*index].live)
+            .map(|index| self.at(index))
     }
 
     /// A context's first id; `NONE` when it has dropped all.
     pub(crate) fn first_id(&self, slot: Slot) -> Id {
-        self.entries[slot].id
+        self.entries[slot.index].id
     }
 
     /// The [`Contexts::hash`] of a context's first id.
     pub(crate) fn first_hash(&self, slot: Slot) -> u64 {
-        self.entries[slot].hash
+        self.entries[slot.index].hash
     }
 
     /// A context's bytes.
     pub(crate) fn bytes(&self, slot: Slot) -> &[u8] {
-        let entry = &self.entries[slot];
+        let entry = &self.entries[slot.index];
         cast_slice(self.arenas[entry.kind.0 as usize].words(entry.place))
     }
 
     /// A context's bytes.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
-        let entry = &self.entries[slot];
+        let entry = &self.entries[slot.index];
         cast_slice_mut(self.arenas[entry.kind.0 as usize].words_mut(entry.place))
     }
 
@@ -481,7 +491,7 @@ impl Entry {
             flow: None,
             owns_port: false,
             orphan: false,
-            owed: Owed::default(),
+            deferred: Deferred::default(),
             early_eof: false,
         }
     }
@@ -510,9 +520,8 @@ mod tests {
         assert!(!contexts.drop_id(b, &id(3)), "another's");
         assert_eq!(contexts.find(&id(3)), Some(a));
         assert_eq!(contexts.find(&id(4)), None);
-        let generation = contexts.entry(a).generation;
         contexts.remove(a);
-        assert!(!contexts.is_live(a, generation));
+        assert!(!contexts.is_live(a));
         assert_eq!((contexts.find(&id(1)), contexts.find(&id(3))), (None, None));
         assert_eq!(contexts.find(&id(2)), Some(b));
         assert_eq!(contexts.len(), 1);

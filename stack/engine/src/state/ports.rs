@@ -5,14 +5,12 @@ use std::ops::RangeInclusive;
 
 use siphasher::sip::SipHasher24;
 
+use super::flow::{ANYBODY, End};
 use crate::rand::Rand;
 
 /// Counters that destinations share (RFC 6056, 3.3.4, TABLE_LENGTH): the more there are, the less one destination sees
 /// of how many connections others get.
 const COUNTERS: usize = 1024;
-
-/// An address and a port; the address 16 bytes, IPv4 mapped.
-type End = ([u8; 16], u16);
 
 /// The ports that this stack's applications hold. A listener holds its port towards everybody.
 #[derive(Debug)]
@@ -28,9 +26,6 @@ pub(crate) struct Ports {
     /// How many ports were tried for the destinations of each; they begin anywhere.
     counters: Vec<u16>,
 }
-
-/// The remote end of a listener.
-pub(crate) const ANYBODY: End = ([0; 16], 0);
 
 impl Ports {
     /// No port in use; `range` is what [`Ports::pick`] chooses from.

@@ -62,7 +62,7 @@ impl ChunkPool {
 
 /// A sending unit.
 #[derive(Debug)]
-pub(crate) struct TxUnit {
+pub(crate) struct SendBuffer {
     retired: u64,
     /// Bytes below this have been in a packet, or are retired.
     sent: u64,
@@ -81,10 +81,10 @@ struct Held {
     tail: BytesMut,
 }
 
-impl TxUnit {
+impl SendBuffer {
     /// A unit for `size` bytes: it is over when they are retired. [`u64::MAX`]: for any number.
-    pub(crate) fn new(size: u64) -> TxUnit {
-        TxUnit {
+    pub(crate) fn new(size: u64) -> SendBuffer {
+        SendBuffer {
             retired: 0,
             sent: 0,
             end: 0,
@@ -240,7 +240,7 @@ mod tests {
     fn agrees_with_a_vector() {
         for seed in 0..60 {
             let mut rand = Rand::of(seed);
-            let (mut unit, mut stream, mut retired) = (TxUnit::new(u64::MAX), Vec::<u8>::new(), 0);
+            let (mut unit, mut stream, mut retired) = (SendBuffer::new(u64::MAX), Vec::<u8>::new(), 0);
             let mut pool = ChunkPool::default();
             let mut issued: Vec<(Vec<PayRef>, Vec<u8>)> = Vec::new();
             for _ in 0..300 {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn small_appends_share_a_piece() {
-        let (mut unit, mut pool) = (TxUnit::new(u64::MAX), ChunkPool::default());
+        let (mut unit, mut pool) = (SendBuffer::new(u64::MAX), ChunkPool::default());
         (0..1000).for_each(|i| unit.append(&[i as u8], &mut pool));
         let mut refs = Vec::new();
         assert_eq!(unit.refer(0, 1000, &mut refs), 1000);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again_when_nothing_refers_to_it() {
-        let (mut unit, mut pool) = (TxUnit::new(u64::MAX), ChunkPool::default());
+        let (mut unit, mut pool) = (SendBuffer::new(u64::MAX), ChunkPool::default());
         let mut refs = Vec::new();
         let spare = |pool: &ChunkPool| pool.chunks.each_ref().map(Vec::len);
         for round in 0..10 {
@@ -327,10 +327,10 @@ mod tests {
     #[test]
     fn offsets_pass_four_gigabytes() {
         let start = u64::from(u32::MAX) - 10;
-        let mut unit = TxUnit {
+        let mut unit = SendBuffer {
             retired: start,
             end: start,
-            ..TxUnit::new(u64::MAX)
+            ..SendBuffer::new(u64::MAX)
         };
         let mut pool = ChunkPool::default();
         unit.append(&[7; 100], &mut pool);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use hawser_bus::SchemaError;
 
+use super::Stack;
 use crate::config::ConfigError;
 use crate::program::Program;
-use crate::stack::{Stack, check_limits};
-use crate::tables::Tables;
+use crate::tables::{Tables, check_limits};
 
 /// Why a stack goes on with the program that it has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,12 +47,17 @@ impl Stack {
             .shares_memory_with(program.module())
             .map_err(SwapError::Tables)?;
         let tables = Tables::new(program.module())?;
-        check_limits(&self.limits, &tables)?;
-        self.offer(program.module())?;
-        self.fresh.resize(tables.fresh_size.div_ceil(8), 0);
-        self.tables = tables;
+        let chains = &mut self.chains;
+        check_limits(&chains.state.limits, &tables)?;
+        if let Some(interactive) = &mut chains.interactive {
+            interactive.offer(program.module())?;
+            chains.memory.records.want(interactive.wanted());
+        }
+        chains.memory.fit(&tables);
+        chains.state.reports_taken = tables.reports_taken();
+        chains.tables = tables;
         // Its index was one in the other's list.
-        self.last_assert = None;
-        Ok(std::mem::replace(&mut self.program, program))
+        chains.last_assert = None;
+        Ok(std::mem::replace(&mut chains.program, program))
     }
 }

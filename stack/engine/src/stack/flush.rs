@@ -8,11 +8,11 @@ use std::io;
 use hawser_ir::Cut;
 use hawser_ir::abi::Built;
 
+use super::Stack;
+use super::superframe::{self, Joined, Piece};
 use crate::net::{self, Interface};
-use crate::packets::Pending;
 use crate::program::Program;
-use crate::stack::Stack;
-use crate::superframe::{self, Joined, Piece};
+use crate::state::Pending;
 use crate::wire::{Nanos, TxFrame, Wire};
 
 impl Stack {
@@ -28,11 +28,11 @@ impl Stack {
             let count = frames.len();
             let taken = wire.transmit(frames)?.min(count);
             self.interface.sent(taken);
-            self.counters.frames_sent += taken as u64;
+            self.chains.state.counters.frames_sent += taken as u64;
             any |= taken > 0;
-            self.wire_full = taken < count;
-            if self.wire_full {
-                self.counters.wire_full += 1;
+            self.output.wire_full = taken < count;
+            if self.output.wire_full {
+                self.chains.state.counters.wire_full += 1;
                 return Ok(any);
             }
         }
@@ -40,36 +40,36 @@ impl Stack {
 
     /// Builds packets until enough frames wait for the wire.
     fn build(&mut self, now: Nanos) {
-        while self.interface.outgoing().len() < self.limits.pending_frames {
-            let Some(pending) = self.packets.front() else {
+        while self.interface.outgoing().len() < self.chains.state.limits.pending_frames {
+            let Some(pending) = self.chains.state.packets.front() else {
                 return;
             };
             let begins = pending.sent.packets == 0;
-            if begins && !route(pending, &mut self.interface, self.tables.protocol) {
-                self.counters.unreachable += 1;
-                self.packets.pop();
+            if begins && !route(pending, &mut self.interface, self.chains.tables.protocol) {
+                self.chains.state.counters.unreachable += 1;
+                self.chains.state.packets.pop();
                 continue;
             }
             let record = &pending.record;
             let mut builder = Builder {
-                program: &*self.program,
-                max_header: self.tables.blueprints[record.blueprint as usize].0,
+                program: &*self.chains.program,
+                max_header: self.chains.tables.blueprints[record.blueprint as usize].0,
                 network: if net::is_ipv4(&record.net.dst_ip) { 20 } else { 40 },
                 room: self.interface.header_room(&record.net),
-                cut: if self.gso_max > 0 {
-                    self.tables.cuts.find(record)
+                cut: if self.output.gso_max > 0 {
+                    self.chains.tables.cuts.find(record)
                 } else {
                     None
                 },
-                gso_max: self.gso_max,
-                checks: self.check_super_segments,
+                gso_max: self.output.gso_max,
+                checks: self.output.check_super_segments,
                 wrong: 0,
-                saved: &mut self.saved_image,
+                saved: &mut self.output.saved_image,
                 pending,
             };
             let count = builder.pending.packets;
             while builder.pending.sent.packets < count
-                && self.interface.outgoing().len() < self.limits.pending_frames
+                && self.interface.outgoing().len() < self.chains.state.limits.pending_frames
             {
                 let number = builder.pending.sent.packets;
                 if builder.frame(self.interface.blank()) {
@@ -77,12 +77,12 @@ impl Stack {
                         .finish(now, &builder.pending.record.net, number as u16);
                 } else {
                     self.interface.withdraw();
-                    self.counters.oversize += u64::from(builder.pending.sent.packets - number);
+                    self.chains.state.counters.oversize += u64::from(builder.pending.sent.packets - number);
                 }
             }
-            self.counters.wrong_super_segments += builder.wrong;
+            self.chains.state.counters.wrong_super_segments += builder.wrong;
             if builder.pending.sent.packets >= count {
-                self.packets.pop();
+                self.chains.state.packets.pop();
             }
         }
     }
@@ -90,7 +90,7 @@ impl Stack {
     /// True while frames wait because the wire is full: poll again when it is writable.
     #[must_use]
     pub fn wants_wire(&self) -> bool {
-        self.wire_full
+        self.output.wire_full
     }
 }
 

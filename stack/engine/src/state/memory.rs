@@ -13,11 +13,11 @@
 //! [`Limits::least_bytes`](crate::Limits::least_bytes) even when nothing is free, so that everybody
 //! gets on.
 
-use crate::contexts::Slot;
-use crate::rxunit::PAGE;
-use crate::stack::Stack;
+use super::State;
+use super::slot::Slot;
+use crate::data::PAGE;
 
-/// Packets of at most this many bytes may be taken in beyond a context's share, as long as an eighth
+/// Packets up to this many bytes may be taken in beyond a context's share, as long as an eighth
 /// of the total is free: acknowledgements have to get through for memory to become free.
 const SMALL_PACKET: usize = 128;
 
@@ -35,33 +35,33 @@ impl Share {
     /// Bytes that it may take in when `held` of `total` are held by all.
     fn room(&self, total: u64, held: u64, least: u64) -> u64 {
         let free = total.saturating_sub(held);
-        let most = if held < total / 2 {
+        let limit = if held < total / 2 {
             self.plenty
         } else {
             self.scarce.min(free / 4)
         };
-        let shared = most.saturating_sub(self.own).min(free);
+        let shared = limit.saturating_sub(self.own).min(free);
         shared.max(least.min(self.plenty).saturating_sub(self.own))
     }
 }
 
-impl Stack {
+impl State {
     /// Bytes that a context can take for sending now.
     pub(crate) fn room_to_send(&self, slot: Slot) -> u64 {
         let (limits, entry) = (&self.limits, self.contexts.entry(slot));
-        let most = match entry.send_buffer {
+        let limit = match entry.send_buffer {
             0 => self.earned(entry.units.retired_bytes()).min(limits.tx_bytes),
             chosen => chosen,
         };
         let share = Share {
             own: entry.units.sending_bytes(),
-            plenty: most,
-            scarce: most,
+            plenty: limit,
+            scarce: limit,
         };
         let room = share.room(limits.tx_total, self.tx_held, limits.least_bytes);
         match entry.not_sent {
             0 => room,
-            most => room.min(most.saturating_sub(entry.units.unsent_bytes())),
+            limit => room.min(limit.saturating_sub(entry.units.unsent_bytes())),
         }
     }
 

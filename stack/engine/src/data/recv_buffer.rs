@@ -65,7 +65,7 @@ impl PagePool {
 
 /// A receiving unit.
 #[derive(Debug)]
-pub(crate) struct RxUnit {
+pub(crate) struct RecvBuffer {
     taken: u64,
     flushed: u64,
     cap: u64,
@@ -86,10 +86,10 @@ struct Held {
     highest: u64,
 }
 
-impl RxUnit {
+impl RecvBuffer {
     /// A unit of `size` bytes in all that keeps what lies within `cap` of its flush point.
-    pub(crate) fn new(size: u64, cap: u64) -> RxUnit {
-        RxUnit {
+    pub(crate) fn new(size: u64, cap: u64) -> RecvBuffer {
+        RecvBuffer {
             taken: 0,
             flushed: 0,
             cap,
@@ -310,7 +310,7 @@ mod tests {
         for seed in 0..60 {
             let mut rand = Rand::of(seed);
             let (cap, size) = (1 + rand.below(30_000), 60_000 + rand.below(200_000));
-            let mut unit = RxUnit::new(size, cap);
+            let mut unit = RecvBuffer::new(size, cap);
             let mut pool = PagePool::default();
             let mut held = BTreeMap::<u64, u8>::new();
             let (mut taken, mut flushed) = (0u64, 0u64);
@@ -358,10 +358,10 @@ mod tests {
     #[test]
     fn memory_is_used_again_without_old_marks() {
         let mut pool = PagePool::default();
-        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
         unit.add(10, &[1; 100], &mut pool);
         unit.clear(&mut pool);
-        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
         unit.add(0, &[2; 10], &mut pool);
         assert_eq!(unit.flush(110), 100, "only ten bytes were received");
     }
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn an_idle_unit_holds_no_memory() {
         let mut pool = PagePool::default();
-        let mut unit = RxUnit::new(u64::MAX, 1 << 20);
+        let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
         unit.add(0, &[1; 5000], &mut pool);
         assert_eq!(unit.memory(), 2 * PAGE as u64);
         unit.flush(5000);
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn offsets_near_the_end_of_numbers() {
         let mut pool = PagePool::default();
-        let mut unit = RxUnit::new(u64::MAX, 1000);
+        let mut unit = RecvBuffer::new(u64::MAX, 1000);
         assert_eq!(
             unit.add(u64::MAX - 5, &[1; 100], &mut pool),
             5,

@@ -9,17 +9,17 @@
 
 use hawser_ir::abi::Id;
 
+use super::recv_buffer::{PagePool, RecvBuffer};
+use super::send_buffer::{ChunkPool, SendBuffer};
 use crate::ids::same;
-use crate::rxunit::{PagePool, RxUnit};
-use crate::txunit::{ChunkPool, TxUnit};
 
 /// A context's units. They die with it, if not before.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
-    sending: Group<TxUnit>,
-    receiving: Group<RxUnit>,
+    sending: Group<SendBuffer>,
+    receiving: Group<RecvBuffer>,
     /// The application found no room and waits for some.
-    pub(crate) starved: bool,
+    pub(crate) blocked: bool,
 }
 
 /// Which unit of its kind.
@@ -41,31 +41,31 @@ trait Unit {
     fn is_gone(&self) -> bool;
 }
 
-impl Unit for TxUnit {
+impl Unit for SendBuffer {
     fn passed(&self) -> u64 {
         self.retired()
     }
 
     fn is_over(&self) -> bool {
-        TxUnit::is_over(self)
+        SendBuffer::is_over(self)
     }
 
     fn is_gone(&self) -> bool {
-        TxUnit::is_over(self)
+        SendBuffer::is_over(self)
     }
 }
 
-impl Unit for RxUnit {
+impl Unit for RecvBuffer {
     fn passed(&self) -> u64 {
         self.taken()
     }
 
     fn is_over(&self) -> bool {
-        RxUnit::is_over(self)
+        RecvBuffer::is_over(self)
     }
 
     fn is_gone(&self) -> bool {
-        RxUnit::is_over(self) && self.readable() == 0
+        RecvBuffer::is_over(self) && self.readable() == 0
     }
 }
 
@@ -205,12 +205,12 @@ impl Units {
 
     /// Bytes accepted for sending and not retired.
     pub(crate) fn sending_bytes(&self) -> u64 {
-        self.sending.sum(TxUnit::held)
+        self.sending.sum(SendBuffer::held)
     }
 
     /// Bytes accepted for sending that no packet has had yet.
     pub(crate) fn unsent_bytes(&self) -> u64 {
-        self.sending.sum(TxUnit::unsent)
+        self.sending.sum(SendBuffer::unsent)
     }
 
     /// Bytes that left the sending units: retired, since the context was made.
@@ -225,16 +225,16 @@ impl Units {
 
     /// Memory of the receiving units in bytes.
     pub(crate) fn receiving_memory(&self) -> u64 {
-        self.receiving.sum(RxUnit::memory)
+        self.receiving.sum(RecvBuffer::memory)
     }
 
     /// Adds a sending unit to the context with the id `own`; false when there is one with this uid.
-    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id, unit: TxUnit) -> bool {
+    pub(crate) fn add_sending(&mut self, uid: Id, own: &Id, unit: SendBuffer) -> bool {
         self.sending.add(uid, own, unit)
     }
 
     /// Adds a receiving unit; false when there is one with this uid.
-    pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RxUnit) -> bool {
+    pub(crate) fn add_receiving(&mut self, uid: Id, own: &Id, unit: RecvBuffer) -> bool {
         self.receiving.add(uid, own, unit)
     }
 
@@ -252,7 +252,7 @@ impl Units {
 
     /// The sending unit at this place.
     #[inline]
-    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut TxUnit> {
+    pub(crate) fn sending(&mut self, place: Place) -> Option<&mut SendBuffer> {
         self.sending.at(place)
     }
 
@@ -269,7 +269,7 @@ impl Units {
 
     /// The receiving unit at this place.
     #[inline]
-    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RxUnit> {
+    pub(crate) fn receiving(&mut self, place: Place) -> Option<&mut RecvBuffer> {
         self.receiving.at(place)
     }
 
@@ -281,7 +281,7 @@ impl Units {
 
     /// Bytes that the application can read.
     pub(crate) fn readable(&self) -> u64 {
-        self.receiving.sum(RxUnit::readable)
+        self.receiving.sum(RecvBuffer::readable)
     }
 
     /// Copies readable bytes out, unit after unit, in the order in which they had something to read; returns

@@ -9,7 +9,6 @@
 //! exact, so that [`Timers::next`] is; memory is bounded by the number of timers, and one that is
 //! not armed takes four bytes.
 
-use crate::contexts::Slot;
 use crate::wire::Nanos;
 
 /// Children of a heap position.
@@ -20,7 +19,7 @@ const NOWHERE: u32 = u32::MAX;
 /// All timers of a stack.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    /// Timers per context, at most: a timer's place is `slot * per_context + timer`.
+    /// Timers per context, at most: a timer's place is `context * per_context + timer`.
     per_context: usize,
     /// By place: the timer's node, while it has one.
     places: Vec<u32>,
@@ -76,8 +75,8 @@ impl Timers {
     }
 
     /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
-    pub(crate) fn start(&mut self, slot: Slot, timer: u32, deadline: Nanos) {
-        let place = self.place(slot, timer);
+    pub(crate) fn start(&mut self, context: u32, timer: u32, deadline: Nanos) {
+        let place = self.place(context, timer);
         if place >= self.places.len() {
             self.places.resize(place + 1, NOWHERE);
         }
@@ -117,8 +116,8 @@ impl Timers {
     }
 
     /// Disarms a timer; nothing happens when it is not armed.
-    pub(crate) fn stop(&mut self, slot: Slot, timer: u32) {
-        let place = self.place(slot, timer);
+    pub(crate) fn stop(&mut self, context: u32, timer: u32) {
+        let place = self.place(context, timer);
         let node = self
             .places
             .get(place)
@@ -153,9 +152,9 @@ impl Timers {
     }
 
     /// Disarms all timers of a context.
-    pub(crate) fn stop_all(&mut self, slot: Slot) {
+    pub(crate) fn stop_all(&mut self, context: u32) {
         for timer in 0..self.per_context {
-            self.stop(slot, timer as u32);
+            self.stop(context, timer as u32);
         }
     }
 
@@ -169,14 +168,14 @@ impl Timers {
     ///
     /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
     /// it comes after all those that were due: stopping at the first one is exact.
-    pub(crate) fn due(&mut self, now: Nanos, last: u64) -> Option<(Slot, u32)> {
+    pub(crate) fn due(&mut self, now: Nanos, last: u64) -> Option<(u32, u32)> {
         self.settle();
         let top = self.heap.first()?;
         let due = top.deadline <= now && top.number <= last;
         due.then(|| {
             let place = self.nodes[top.node as usize].place as usize;
             (
-                (place / self.per_context) as Slot,
+                (place / self.per_context) as u32,
                 (place % self.per_context) as u32,
             )
         })
@@ -208,8 +207,8 @@ impl Timers {
         self.heap.first().map(|top| top.deadline)
     }
 
-    fn place(&self, slot: Slot, timer: u32) -> usize {
-        slot as usize * self.per_context + timer as usize
+    fn place(&self, context: u32, timer: u32) -> usize {
+        context as usize * self.per_context + timer as usize
     }
 
     fn add_node(&mut self, node: Node) -> u32 {
@@ -270,25 +269,25 @@ mod tests {
     use super::*;
     use crate::rand::Rand;
 
-    /// The model: a plain list of (deadline, arming number, slot, timer), searched whole.
+    /// The model: a plain list of (deadline, arming number, context, timer), searched whole.
     #[derive(Default)]
     struct Model {
-        list: Vec<(Nanos, u64, Slot, u32)>,
+        list: Vec<(Nanos, u64, u32, u32)>,
         armed: u64,
     }
 
     impl Model {
-        fn start(&mut self, slot: Slot, timer: u32, deadline: Nanos) {
-            self.stop(slot, timer);
+        fn start(&mut self, context: u32, timer: u32, deadline: Nanos) {
+            self.stop(context, timer);
             self.armed += 1;
-            self.list.push((deadline, self.armed, slot, timer));
+            self.list.push((deadline, self.armed, context, timer));
         }
 
-        fn stop(&mut self, slot: Slot, timer: u32) {
-            self.list.retain(|t| (t.2, t.3) != (slot, timer));
+        fn stop(&mut self, context: u32, timer: u32) {
+            self.list.retain(|t| (t.2, t.3) != (context, timer));
         }
 
-        fn first(&self) -> Option<(Nanos, u64, Slot, u32)> {
+        fn first(&self) -> Option<(Nanos, u64, u32, u32)> {
             self.list.iter().min().copied()
         }
     }
@@ -300,30 +299,30 @@ mod tests {
             let (mut timers, mut model) = (Timers::new(3), Model::default());
             let mut now = 0;
             for _ in 0..2000 {
-                let (slot, timer) = (rand.below(20) as Slot, rand.below(3) as u32);
+                let (context, timer) = (rand.below(20) as u32, rand.below(3) as u32);
                 match rand.below(10) {
                     0..6 => {
                         let deadline = now + rand.below(50);
-                        timers.start(slot, timer, deadline);
-                        model.start(slot, timer, deadline);
+                        timers.start(context, timer, deadline);
+                        model.start(context, timer, deadline);
                     }
                     6 => {
-                        timers.stop(slot, timer);
-                        model.stop(slot, timer);
+                        timers.stop(context, timer);
+                        model.stop(context, timer);
                     }
                     7 => {
-                        timers.stop_all(slot);
-                        (0..3).for_each(|t| model.stop(slot, t));
+                        timers.stop_all(context);
+                        (0..3).for_each(|t| model.stop(context, t));
                     }
                     _ => {
                         now += rand.below(20);
                         let last = timers.last_number();
-                        while let Some((slot, timer)) = timers.due(now, last) {
+                        while let Some((context, timer)) = timers.due(now, last) {
                             let first = model.first().expect("the model has a timer, too");
-                            assert_eq!((first.2, first.3), (slot, timer), "seed {seed}");
+                            assert_eq!((first.2, first.3), (context, timer), "seed {seed}");
                             assert!(first.0 <= now);
-                            timers.stop(slot, timer);
-                            model.stop(slot, timer);
+                            timers.stop(context, timer);
+                            model.stop(context, timer);
                         }
                         assert!(
                             model.first().is_none_or(|t| t.0 > now),

@@ -14,40 +14,21 @@ use std::io;
 use std::ops::Range;
 
 use bytemuck::from_bytes;
-use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Id, Net, Packet};
-use hawser_ir::buf::{EventBuf, Input};
+use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
+use hawser_ir::buf::Input;
 
+use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Verdict};
-use crate::contexts::Guess;
 use crate::ids::same;
 use crate::net::Ingress;
-use crate::stack::Stack;
+use crate::state::{Contexts, Guess};
 use crate::wire::{Nanos, Wire};
 
-/// Packets that are parsed ahead of their chains, at most.
-const GROUP: usize = 32;
+/// Packets that are parsed ahead of their chains.
+const MAX_GROUP: usize = 32;
 
 /// So many contexts lie in the processor's own memory anyway: touching them ahead gains nothing.
 const NEAR: usize = 256;
-
-/// Events that wait for their chains, and what is known of them.
-#[derive(Debug)]
-pub(crate) struct Ahead {
-    events: EventBuf,
-    guesses: Vec<Option<Guess>>,
-    /// The last id that was hashed, and its hash: packets of one connection come together.
-    hashed: (Id, u64),
-}
-
-impl Default for Ahead {
-    fn default() -> Ahead {
-        Ahead {
-            events: EventBuf::default(),
-            guesses: Vec::new(),
-            hashed: (Id::NONE, 0),
-        }
-    }
-}
 
 /// A packet that was parsed.
 #[derive(Debug)]
@@ -61,30 +42,28 @@ struct Arrival<'a> {
 impl Stack {
     /// Takes a batch of frames in.
     pub(crate) fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
-        let count = wire.receive(self.limits.batch)?;
+        let count = wire.receive(self.chains.state.limits.batch)?;
         if count == 0 {
             wire.release();
             return Ok(false);
         }
-        let mut ahead = std::mem::take(&mut self.ahead);
         let mut next = 0;
         while next < count {
-            next = self.group(now, &*wire, next..count, &mut ahead);
+            next = self.group(now, &*wire, next..count);
         }
-        self.ahead = ahead;
         wire.release();
-        self.counters.frames_received += count as u64;
+        self.chains.state.counters.frames_received += count as u64;
         Ok(true)
     }
 
     /// Takes the first frames of a range in, and returns where it stopped.
-    fn group(&mut self, now: Nanos, wire: &dyn Wire, frames: Range<usize>, ahead: &mut Ahead) -> usize {
-        ahead.events.clear();
-        let mut arrivals = [const { None }; GROUP];
+    fn group(&mut self, now: Nanos, wire: &dyn Wire, frames: Range<usize>) -> usize {
+        self.work.ahead.clear();
+        let mut arrivals = [const { None }; MAX_GROUP];
         let mut packets = 0;
         let mut report = None;
         let mut next = frames.start;
-        while next < frames.end && packets < GROUP && report.is_none() {
+        while next < frames.end && packets < MAX_GROUP && report.is_none() {
             let frame = wire.frame(next);
             next += 1;
             match self.interface.ingress(now, &frame) {
@@ -94,18 +73,18 @@ impl Stack {
                     tail,
                     csum,
                     ..
-                } => match self.tables.ip[net.protocol as usize] {
+                } => match self.chains.tables.ip[net.protocol as usize] {
                     Some(parser) => {
-                        let buffer = self.buffer(head, tail);
+                        let buffer = Buffer::after(&mut self.last_buffer, head, tail);
                         let arrival = arrivals[packets].insert(Arrival {
                             net,
                             buffer,
                             events: 0..0,
                         });
-                        packets += usize::from(self.parse(parser, arrival, csum, &mut ahead.events));
+                        packets += usize::from(self.parse(parser, arrival, csum));
                     }
                     None => {
-                        self.counters.no_parser += 1;
+                        self.chains.state.counters.no_parser += 1;
                         self.interface.unreachable_reply(now, &frame);
                     }
                 },
@@ -115,15 +94,17 @@ impl Stack {
                 Ingress::Done | Ingress::Drop(_) => {}
             }
         }
-        self.look_ahead(ahead);
+        self.work.look_ahead(&self.chains.state.contexts);
         for arrival in arrivals.iter().take(packets).flatten() {
             let cause = Cause {
                 buffer: arrival.buffer,
                 ..Cause::default()
             };
-            let Ahead { events, guesses, .. } = &mut *ahead;
+            let Work { ahead, guesses, .. } = &mut self.work;
             // Whatever goes wrong is counted; the packet is gone.
-            let _ = self.run_events(now, events, arrival.events.clone(), guesses, &cause);
+            let _ = self
+                .chains
+                .run_events(now, ahead, arrival.events.clone(), guesses, &cause);
         }
         if let Some((net, quoted, icmp)) = report {
             self.icmp_input(now, &net, quoted, &icmp);
@@ -131,9 +112,10 @@ impl Stack {
         next
     }
 
-    /// Parses a packet; false when the parser turns it down, which is counted.
-    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum, events: &mut EventBuf) -> bool {
-        self.counters.inputs += 1;
+    /// Parses a packet; false when the parser refuses it, which is counted.
+    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum) -> bool {
+        let (chains, events) = (&mut self.chains, &mut self.work.ahead);
+        chains.state.counters.inputs += 1;
         let Arrival {
             net,
             buffer: Buffer { head, tail, .. },
@@ -148,59 +130,20 @@ impl Stack {
             csum,
         };
         let first = events.len();
-        let parsed = self.program.parse(parser, Input::Packet(packet), events);
+        let parsed = chains.program.parse(parser, Input::Packet(packet), events);
         arrival.events = first..events.len();
         if let Err(error) = parsed {
-            self.counters.parse_error(error);
+            chains.state.counters.parse_error(error);
         }
         parsed.is_ok()
-    }
-
-    /// Looks up and touches the contexts that the events name, each step for all of them.
-    fn look_ahead(&self, ahead: &mut Ahead) {
-        let Ahead {
-            events,
-            guesses,
-            hashed,
-        } = ahead;
-        guesses.clear();
-        for i in 0..events.len() {
-            let header: &EventHeader = from_bytes(&events.get(i)[..size_of::<EventHeader>()]);
-            let id = &header.id[0];
-            if header.ids == 0 || id.is_none() {
-                guesses.push(None);
-                continue;
-            }
-            if !same(id, &hashed.0) {
-                *hashed = (*id, self.contexts.hash(id));
-            }
-            guesses.push(Some(Guess {
-                hash: hashed.1,
-                slot: None,
-            }));
-        }
-        let mut before = Guess { hash: 0, slot: None };
-        for guess in guesses.iter_mut().flatten() {
-            guess.slot = if guess.hash == before.hash {
-                before.slot
-            } else {
-                self.contexts.candidate(guess.hash)
-            };
-            before = *guess;
-        }
-        if self.contexts.len() > NEAR {
-            let slots = || guesses.iter().flatten().filter_map(|guess| guess.slot);
-            black_box(slots().fold(0, |sum, slot| sum ^ self.contexts.touch_entry(slot)));
-            black_box(slots().fold(0, |sum, slot| sum ^ self.contexts.touch_bytes(slot)));
-        }
     }
 
     /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
     /// quoted, and does not end its chain with `done`: anybody can forge the rest (RFC 5927, 7.2). So
     /// a program without a parser for errors vouches for none.
     fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
-        let believed = self.tables.icmp.is_some_and(|parser| {
-            let buffer = self.buffer(quoted, &[]);
+        let believed = self.chains.tables.icmp.is_some_and(|parser| {
+            let buffer = Buffer::after(&mut self.last_buffer, quoted, &[]);
             let packet = Packet {
                 net,
                 head: quoted,
@@ -212,10 +155,53 @@ impl Stack {
                 buffer,
                 ..Cause::default()
             };
-            self.input(now, parser, Input::Icmp(packet, icmp), &cause) == Ok(Verdict::Taken)
+            let input = (parser, Input::Icmp(packet, icmp));
+            self.chains.input(now, input, &cause, &mut self.work.events) == Ok(Verdict::Taken)
         });
         if believed && icmp.kind == ICMP_TOO_BIG {
             self.interface.lower_path(now, net.dst_ip, icmp.mtu);
+        }
+    }
+}
+
+impl Work {
+    /// Looks up and touches the contexts that the events name, each step for all of them.
+    fn look_ahead(&mut self, contexts: &Contexts) {
+        let Work {
+            ahead: events,
+            guesses,
+            hashed,
+            ..
+        } = self;
+        guesses.clear();
+        for i in 0..events.len() {
+            let header: &EventHeader = from_bytes(&events.get(i)[..size_of::<EventHeader>()]);
+            let id = &header.id[0];
+            if header.ids == 0 || id.is_none() {
+                guesses.push(None);
+                continue;
+            }
+            if !same(id, &hashed.0) {
+                *hashed = (*id, contexts.hash(id));
+            }
+            guesses.push(Some(Guess {
+                hash: hashed.1,
+                slot: None,
+            }));
+        }
+        let mut before = Guess { hash: 0, slot: None };
+        for guess in guesses.iter_mut().flatten() {
+            guess.slot = if guess.hash == before.hash {
+                before.slot
+            } else {
+                contexts.candidate(guess.hash)
+            };
+            before = *guess;
+        }
+        if contexts.len() > NEAR {
+            let slots = || guesses.iter().flatten().filter_map(|guess| guess.slot);
+            black_box(slots().fold(0, |sum, slot| sum ^ contexts.touch_entry(slot)));
+            black_box(slots().fold(0, |sum, slot| sum ^ contexts.touch_bytes(slot)));
         }
     }
 }

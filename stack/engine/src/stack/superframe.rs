@@ -10,10 +10,9 @@
 
 use std::ops::Range;
 
-use hawser_ir::abi::{Built, MAX_RULES, PacketRec, Segment};
-use hawser_ir::{Cut, Module};
+use hawser_ir::abi::{Built, Segment};
 
-use crate::packets::Pending;
+use crate::state::Pending;
 
 const SEQUENCE: Range<usize> = 4..8;
 const FLAGS: usize = 13;
@@ -22,44 +21,6 @@ const CHECKSUM: Range<usize> = 16..18;
 const FIRST_ONLY: u8 = 0x80;
 /// PSH and FIN: stand on the last packet only.
 const LAST_ONLY: u8 = 0x08 | 0x01;
-
-/// An instruction that a device may cut.
-#[derive(Clone, Debug)]
-struct Plan {
-    blueprint: u16,
-    rules: Vec<u16>,
-    cut: Cut,
-}
-
-/// The instructions of a program that devices may cut.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Plans(Vec<Plan>);
-
-impl Plans {
-    /// Those of a program.
-    pub(crate) fn new(module: &Module) -> Plans {
-        let proven = module.offloads.iter().filter_map(|offload| {
-            let cut = offload.proof.as_ref().ok()?.clone();
-            let rules: Vec<u16> = offload.rules.iter().map(|rule| rule.0 as u16).collect();
-            (rules.len() <= MAX_RULES).then_some(Plan {
-                blueprint: offload.blueprint.0 as u16,
-                rules,
-                cut,
-            })
-        });
-        Plans(proven.collect())
-    }
-
-    /// What is proven of an instruction; its network header is complete.
-    pub(crate) fn find(&self, record: &PacketRec) -> Option<&Cut> {
-        let rules = &record.rule[..usize::from(record.rules).min(MAX_RULES)];
-        let plan = self
-            .0
-            .iter()
-            .find(|plan| plan.blueprint == record.blueprint && plan.rules == rules)?;
-        (plan.cut.protocol == record.net.protocol).then_some(&plan.cut)
-    }
-}
 
 /// Packets of an instruction that leave together: one, or a super-segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,8 +135,9 @@ fn number(header: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packets::Buffers;
+    use crate::state::Buffers;
     use bytemuck::Zeroable;
+    use hawser_ir::abi::PacketRec;
 
     const BUILT: Built = Built {
         len: 20,

@@ -2,9 +2,9 @@
 
 use hawser_ir::{Module, StructId, Ty};
 
-use crate::handles::Handle;
+use super::Stack;
 use crate::scalar;
-use crate::stack::Stack;
+use crate::state::Handle;
 
 impl Stack {
     /// The value of an observable scalar of a handle's context, its path through parts joined by
@@ -13,10 +13,11 @@ impl Stack {
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
         let slot = self.context_of(handle).ok()?;
-        let module = self.program.module();
-        let context = &module.contexts[self.contexts.entry(slot).kind.0 as usize];
+        let module = self.module();
+        let contexts = &self.chains.state.contexts;
+        let context = &module.contexts[contexts.entry(slot).kind.0 as usize];
         let (offset, len) = find(module, context.body, field)?;
-        Some(scalar::load(&self.contexts.bytes(slot)[offset..offset + len]))
+        Some(scalar::load(&contexts.bytes(slot)[offset..offset + len]))
     }
 }
 

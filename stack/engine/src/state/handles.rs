@@ -8,32 +8,15 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::net::SocketAddr;
 
-use hawser_ir::abi;
-
-use crate::contexts::Slot;
-use crate::net;
-use crate::paged::Paged;
-use crate::units::Units;
+use super::flow::Flow;
+use super::paged::Paged;
+use super::slot::Slot;
+use crate::data::Units;
 
 /// An application's name for a listener or a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Handle(u64);
-
-impl Handle {
-    fn new(index: usize, generation: u32) -> Handle {
-        Handle(u64::from(generation) << 32 | index as u64)
-    }
-
-    fn index(self) -> usize {
-        self.0 as u32 as usize
-    }
-
-    fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-}
+pub struct Handle(Slot);
 
 /// An errno value, as the language and Linux number them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +47,7 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What a handle's owner is told.
+/// What a handle's owner is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The connection is there.
@@ -83,35 +66,6 @@ pub enum Notice {
     Failed(Errno),
     /// The program's own.
     Message([u64; 4]),
-}
-
-/// The two ends of a connection; a listener has no remote one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Flow {
-    /// Local address and port, the address 16 bytes.
-    pub(crate) local: ([u8; 16], u16),
-    /// The remote end; zero where there is none.
-    pub(crate) remote: ([u8; 16], u16),
-}
-
-impl Flow {
-    /// The ends that a program states; nothing where it states none.
-    pub(crate) fn stated(flow: &abi::Flow) -> Option<Flow> {
-        let local = (flow.local_ip, flow.local_port);
-        let remote = (flow.remote_ip, flow.remote_port);
-        (flow.local_ip != [0; 16]).then_some(Flow { local, remote })
-    }
-
-    /// The local end.
-    pub(crate) fn local(&self) -> SocketAddr {
-        SocketAddr::new(net::from_bytes(self.local.0), self.local.1)
-    }
-
-    /// The remote end, if there is one.
-    pub(crate) fn remote(&self) -> Option<SocketAddr> {
-        let (address, port) = self.remote;
-        (address != [0; 16]).then(|| SocketAddr::new(net::from_bytes(address), port))
-    }
 }
 
 /// What remains of a context for its handle's owner.
@@ -142,21 +96,21 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Handles {
     entries: Paged<Entry>,
-    free: Vec<usize>,
+    free: Vec<u32>,
     notices: VecDeque<(Handle, Notice)>,
-    most: usize,
-    most_notices: usize,
+    max_handles: usize,
+    max_notices: usize,
 }
 
 impl Handles {
-    /// No handle; `most` handles and `most_notices` waiting notices at a time.
-    pub(crate) fn new(most: usize, most_notices: usize) -> Handles {
+    /// No handle; at most `max_handles` handles and `max_notices` waiting notices at a time.
+    pub(crate) fn new(max_handles: usize, max_notices: usize) -> Handles {
         Handles {
             entries: Paged::default(),
             free: Vec::new(),
             notices: VecDeque::new(),
-            most,
-            most_notices,
+            max_handles,
+            max_notices,
         }
     }
 
@@ -164,17 +118,17 @@ impl Handles {
     pub(crate) fn open(&mut self) -> Option<Handle> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.entries.len() < self.most => self.entries.push(Entry::default),
+            None if self.entries.len() < self.max_handles => self.entries.push(Entry::default) as u32,
             None => return None,
         };
-        let entry = self.entries.get_mut(index)?;
+        let entry = self.entries.get_mut(index as usize)?;
         let generation = entry.generation.wrapping_add(1);
         *entry = Entry {
             generation,
             live: true,
             ..Entry::default()
         };
-        Some(Handle::new(index, generation))
+        Some(Handle(Slot { generation, index }))
     }
 
     /// Forgets a handle.
@@ -182,30 +136,30 @@ impl Handles {
         let entry = self.get_mut(handle)?;
         let last = std::mem::take(entry);
         entry.generation = last.generation;
-        self.free.push(handle.index());
+        self.free.push(handle.0.index);
         Some(last)
     }
 
     /// What is known of a handle.
     pub(crate) fn get(&self, handle: Handle) -> Option<&Entry> {
         self.entries
-            .get(handle.index())
-            .filter(|e| e.live && e.generation == handle.generation())
+            .get(handle.0.index as usize)
+            .filter(|e| e.live && e.generation == handle.0.generation)
     }
 
     /// What is known of a handle.
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut Entry> {
         self.entries
-            .get_mut(handle.index())
-            .filter(|e| e.live && e.generation == handle.generation())
+            .get_mut(handle.0.index as usize)
+            .filter(|e| e.live && e.generation == handle.0.generation)
     }
 
-    /// Tells a handle's owner; false when the notice had to be dropped.
+    /// Notifies a handle's owner; false when the notice had to be dropped.
     ///
     /// Of the kinds that say all in their name, one waits at a time, so none of those is ever
     /// dropped; neither is an accepted connection, which has a handle of its own.
     pub(crate) fn notify(&mut self, handle: Handle, notice: Notice) -> bool {
-        let full = self.notices.len() >= self.most_notices;
+        let full = self.notices.len() >= self.max_notices;
         let Some(entry) = self.get_mut(handle) else {
             return true;
         };
@@ -271,7 +225,7 @@ mod tests {
         assert!(handles.notify(handle, Notice::Message([2; 4])));
         assert!(!handles.notify(handle, Notice::Message([3; 4])), "full");
         assert!(handles.notify(handle, Notice::Closed), "never dropped");
-        let told: Vec<Notice> = std::iter::from_fn(|| handles.next_notice())
+        let received: Vec<Notice> = std::iter::from_fn(|| handles.next_notice())
             .map(|n| n.1)
             .collect();
         let want = [
@@ -280,7 +234,7 @@ mod tests {
             Notice::Message([2; 4]),
             Notice::Closed,
         ];
-        assert_eq!(told, want);
+        assert_eq!(received, want);
         assert!(handles.notify(handle, Notice::Readable));
         assert_eq!(handles.next_notice(), Some((handle, Notice::Readable, true)));
     }

@@ -1,0 +1,112 @@
+//! What an event comes from, and what became of it.
+
+use hawser_ir::abi::{self, Addr, addr_parts};
+
+use crate::state::{Errno, Flow, Handle, Slot};
+
+/// The bytes that addresses of the running input refer to: a packet from its transport header on,
+/// or the data of a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Buffer<'a> {
+    number: u32,
+    pub(crate) head: &'a [u8],
+    pub(crate) tail: &'a [u8],
+}
+
+impl<'a> Buffer<'a> {
+    /// A buffer for the running input, under a number that the one before, `last`, did not have.
+    pub(crate) fn after(last: &mut u32, head: &'a [u8], tail: &'a [u8]) -> Buffer<'a> {
+        // Numbers are below 2^32 - 1: an address holds the number plus one.
+        *last = *last % (u32::MAX - 1) + 1;
+        Buffer {
+            number: *last,
+            head,
+            tail,
+        }
+    }
+
+    /// The address of its first byte.
+    pub(crate) fn addr(&self) -> Addr {
+        abi::addr(self.number, 0)
+    }
+
+    /// Bytes in it.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
+    /// Up to `len` bytes from an address on, in two pieces; fewer where the buffer ends or the
+    /// address is another input's.
+    #[inline]
+    pub(crate) fn get(&self, addr: Addr, len: u64) -> [&'a [u8]; 2] {
+        let Some((number, offset)) = addr_parts(addr).filter(|(number, _)| *number == self.number) else {
+            return [&[], &[]];
+        };
+        debug_assert_eq!(number, self.number);
+        let from = (offset as usize).min(self.len());
+        let to = (from as u64).saturating_add(len).min(self.len() as u64) as usize;
+        if self.tail.is_empty() {
+            return [&self.head[from..to], &[]];
+        }
+        let split = self.head.len();
+        [
+            &self.head[from.min(split)..to.min(split)],
+            &self.tail[from.max(split) - split..to.max(split) - split],
+        ]
+    }
+}
+
+/// Where an event comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cause<'a> {
+    /// What its addresses refer to.
+    pub(crate) buffer: Buffer<'a>,
+    /// An application's request, which may be refused.
+    pub(crate) application: bool,
+    /// The request's handle.
+    pub(crate) handle: Option<Handle>,
+    /// The request's context, where the handle may be gone.
+    pub(crate) slot: Option<Slot>,
+    /// The addresses at both ends of what the application opens.
+    pub(crate) flow: Option<Flow>,
+    /// The request opens a listener beside others at the same address.
+    pub(crate) shared: bool,
+}
+
+impl<'a> Cause<'a> {
+    /// A request of an application.
+    pub(crate) fn application(buffer: Buffer<'a>) -> Cause<'a> {
+        Cause {
+            buffer,
+            application: true,
+            ..Cause::default()
+        }
+    }
+
+    /// A request whose caller gets the error.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.application && self.slot.is_none()
+    }
+}
+
+/// Why nothing was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// The program refused the request.
+    Refused(Errno),
+    /// The chain's worst case is not free now.
+    NoRoom,
+    /// A limit is reached that only the end of something else can change.
+    Limit(&'static str),
+}
+
+/// What became of an input's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No chain ran: there was no event, or no context for it.
+    Nobody,
+    /// Chains ran to their ends.
+    Taken,
+    /// A chain ended with `done`, and the input with it.
+    Stopped,
+}

@@ -1,0 +1,422 @@
+//! Carries out the records of one chain, in order.
+//!
+//! The only place where instructions take effect. A record that names something that is not there
+//! is counted and passed over: programs cannot make that happen by accident, since a chain knows
+//! its context, but a context's end and a refused unit have to be harmless.
+
+use hawser_ir::ContextId;
+use hawser_ir::EventId;
+use hawser_ir::abi::{
+    ContextRec, Data, INF, Id, NOTIFY_ACCEPTED, NOTIFY_CLOSED, NOTIFY_CONNECTED, NOTIFY_EOF, NOTIFY_FAILED,
+    NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
+};
+use hawser_ir::buf::{Record, RecordBuf};
+
+use super::cause::Cause;
+use crate::data::{Place, RecvBuffer, SendBuffer};
+use crate::program::Program;
+use crate::state::{Buffers, Errno, Notice, Pending, Slot, State};
+use crate::tables::Tables;
+
+/// One chain's records being carried out: on what, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Effects<'a> {
+    pub(crate) tables: &'a Tables,
+    pub(crate) state: &'a mut State,
+    pub(crate) cause: &'a Cause<'a>,
+    /// What the chain may create: the type, and the bytes that it left in the fresh slot.
+    pub(crate) creates: Option<(ContextId, &'a [u8])>,
+    /// The keyed context.
+    pub(crate) keyed: Option<Slot>,
+    /// The context made.
+    pub(crate) fresh: Option<Slot>,
+    /// `del_ctx` named it.
+    pub(crate) keyed_ends: bool,
+    /// `del_ctx` named it.
+    pub(crate) fresh_ends: bool,
+    /// There was a signal for the interactive layer.
+    pub(crate) signalled: bool,
+}
+
+impl Effects<'_> {
+    /// The context that a record is about.
+    #[inline]
+    fn on(&self, record: &Record<'_>) -> Option<Slot> {
+        if record.on == ON_FRESH {
+            self.fresh
+        } else {
+            self.keyed
+        }
+    }
+
+    /// Carries out a chain's records in order.
+    pub(crate) fn execute(&mut self, program: &dyn Program, records: &RecordBuf) {
+        for record in records.iter() {
+            let done = match record.kind {
+                RecordKind::NewTx => self.new_tx(&record),
+                RecordKind::AddTx => self.add_tx(&record),
+                RecordKind::FlushTx => self.flush_tx(&record),
+                RecordKind::NewRx => self.new_rx(&record),
+                RecordKind::AddRx => self.add_rx(&record),
+                RecordKind::FlushRx => self.flush_rx(&record),
+                RecordKind::Packet => self.packet(program, &record),
+                RecordKind::TimerStart | RecordKind::TimerStop => self.timer(&record),
+                RecordKind::NewContext => self.new_context(&record),
+                RecordKind::DelContext => self.del_context(&record),
+                RecordKind::AddId | RecordKind::DropId => self.change_id(&record),
+                RecordKind::Notify => self.notify(&record),
+                RecordKind::Raise => self.raise(&record),
+                RecordKind::Signal => {
+                    self.state.counters.signals += 1;
+                    self.signalled = true;
+                    Some(())
+                }
+                RecordKind::QueueRate | RecordKind::QueuePrio | RecordKind::QueueReset => self.queue(&record),
+                RecordKind::DelTx => self.del_tx(&record),
+                RecordKind::DelRx => self.del_rx(&record),
+                RecordKind::Extern => {
+                    self.state.counters.unsupported += 1;
+                    Some(())
+                }
+            };
+            if done.is_none() {
+                self.state.counters.dangling += 1;
+            }
+        }
+    }
+
+    /// The context that a record is about, and where it has the sending unit with this uid.
+    #[inline]
+    fn sender(&self, record: &Record<'_>, uid: &Id) -> Option<(Slot, Place)> {
+        let slot = self.on(record)?;
+        Some((slot, self.state.contexts.entry(slot).find_sending(uid)?))
+    }
+
+    /// The same for this receiving unit.
+    #[inline]
+    fn receiver(&self, record: &Record<'_>, uid: &Id) -> Option<(Slot, Place)> {
+        let slot = self.on(record)?;
+        Some((slot, self.state.contexts.entry(slot).find_receiving(uid)?))
+    }
+
+    fn new_tx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let slot = self.on(record)?;
+        if self.has_room_for_unit(slot) {
+            let size = if rec.len == 0 { INF } else { rec.len };
+            let added = self
+                .state
+                .contexts
+                .entry_mut(slot)
+                .add_sending(rec.uid, SendBuffer::new(size));
+            self.state.counters.duplicate_ids += u64::from(!added);
+        }
+        Some(())
+    }
+
+    /// Whether a context may have one more unit; one that may not ends. Whoever asked for a unit puts
+    /// bytes into it next, and none of them may be lost in silence.
+    fn has_room_for_unit(&mut self, slot: Slot) -> bool {
+        let units = &mut self.state.contexts.entry_mut(slot).units;
+        units.prune();
+        let room = units.len() < self.state.limits.units_per_context;
+        if !room {
+            self.state.counters.unit_limit += 1;
+            self.state.fail(slot, Errno::NO_BUFFERS);
+        }
+        room
+    }
+
+    fn new_rx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let slot = self.on(record)?;
+        let max = self.state.limits.rx_bytes;
+        let cap = if rec.off == 0 || rec.off == INF {
+            max
+        } else {
+            rec.off
+        };
+        if cap > max {
+            // What lies within the cap is never given up (docs/language.md, Instructions), and the program
+            // has promised it to its peer. What cannot be kept must not be promised.
+            self.state.counters.receive_limit += 1;
+            self.state.fail(slot, Errno::NO_BUFFERS);
+        }
+        if self.has_room_for_unit(slot) {
+            let added = self
+                .state
+                .contexts
+                .entry_mut(slot)
+                .add_receiving(rec.uid, RecvBuffer::new(rec.len, cap));
+            self.state.counters.duplicate_ids += u64::from(!added);
+        }
+        Some(())
+    }
+
+    fn del_tx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid)?;
+        let units = &mut self.state.contexts.entry_mut(slot).units;
+        self.state.tx_held -= units.sending(place)?.end(&mut self.state.chunks);
+        self.state.left_sending(slot);
+        Some(())
+    }
+
+    fn del_rx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid)?;
+        let units = &mut self.state.contexts.entry_mut(slot).units;
+        let unit = units.receiving(place)?;
+        let before = unit.memory();
+        unit.end(&mut self.state.pages);
+        self.state.rx_held -= before - unit.memory();
+        units.prune();
+        Some(())
+    }
+
+    fn add_tx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid)?;
+        // A request's bytes always fit; a chain that sends what a packet brought may be clipped.
+        let room = self.state.room_to_send(slot);
+        let unit = self.state.contexts.entry_mut(slot).units.sending(place)?;
+        let before = unit.held();
+        for bytes in self.cause.buffer.get(rec.addr, rec.len.min(room)) {
+            unit.append(bytes, &mut self.state.chunks);
+        }
+        let added = unit.held() - before;
+        self.state.tx_held += added;
+        self.state.counters.clip_sending(rec.len - added);
+        Some(())
+    }
+
+    fn flush_tx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.sender(record, &rec.uid)?;
+        let units = &mut self.state.contexts.entry_mut(slot).units;
+        let retired = units.sending(place)?.retire(rec.len, &mut self.state.chunks);
+        self.state.tx_held -= retired;
+        self.state.counters.clip_sending(rec.len - retired);
+        self.state.left_sending(slot);
+        Some(())
+    }
+
+    fn add_rx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid)?;
+        let unit = self.state.contexts.entry_mut(slot).units.receiving(place)?;
+        let before = unit.memory();
+        let [head, tail] = self.cause.buffer.get(rec.addr, rec.len);
+        let mut left_out = unit.add(rec.off, head, &mut self.state.pages);
+        if !tail.is_empty() {
+            left_out += unit.add(
+                rec.off.saturating_add(head.len() as u64),
+                tail,
+                &mut self.state.pages,
+            );
+        }
+        let found = (head.len() + tail.len()) as u64;
+        self.state.rx_held += unit.memory() - before;
+        self.state.counters.clip_receiving(left_out + (rec.len - found));
+        Some(())
+    }
+
+    fn flush_rx(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &UnitRec = record.view();
+        let (slot, place) = self.receiver(record, &rec.uid)?;
+        let entry = self.state.contexts.entry_mut(slot);
+        let place = entry.take_turn(place);
+        let unit = entry.units.receiving(place)?;
+        self.state.counters.clip_receiving(unit.flush(rec.len));
+        if unit.readable() > 0 {
+            if entry.orphan {
+                self.state.discard_unread(slot);
+            } else {
+                self.state.notify_context(slot, Notice::Readable);
+            }
+        }
+        Some(())
+    }
+
+    fn packet(&mut self, program: &dyn Program, record: &Record<'_>) -> Option<()> {
+        let rec: &PacketRec = record.view();
+        let image = record.tail::<PacketRec>().get(..rec.bytes as usize)?;
+        let (_, coalesces) = *self.tables.blueprints.get(rec.blueprint as usize)?;
+        // Chains that found no context send, too: answers to segments for closed ports.
+        let slot = self.on(record);
+        if slot.is_some_and(|slot| self.state.contexts.entry(slot).deferred.abort) {
+            return Some(()); // what is about to be aborted begins nothing more
+        }
+        let data = payload_of(rec, image)?;
+        if data.len == 0
+            && coalesces
+            && let Some(earlier) = slot.and_then(|slot| self.state.packets.latest(slot.index, rec))
+            && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
+        {
+            // The most frequent case by far: one more acknowledgement.
+            earlier.become_header(rec, image);
+            self.state.counters.coalesced += 1;
+            return Some(());
+        }
+        let mut buffers = self.state.packets.buffers();
+        buffers.image.extend_from_slice(image);
+        let len = if data.len > 0 {
+            self.refer(record, &mut buffers, &data)?
+        } else {
+            0
+        };
+        let pending = Pending::new(*rec, buffers, len, data.seg_size);
+        let replaced = self
+            .state
+            .packets
+            .push(slot.map(|slot| slot.index), pending, |earlier| {
+                data.len > 0 && coalesces && program.coalesce(rec.blueprint, &earlier.buffers.image, image)
+            });
+        self.state.counters.coalesced += u64::from(replaced);
+        Some(())
+    }
+
+    /// Resolves a blueprint's payload and sets its length in the image to what is really there, which
+    /// it returns.
+    fn refer(&mut self, record: &Record<'_>, buffers: &mut Buffers, data: &Data) -> Option<u32> {
+        let at = record.view::<PacketRec>().data_at as usize;
+        let room = buffers.image.get_mut(at..at + size_of::<Data>())?;
+        let owner = self.sender(record, &data.uid);
+        let unit = owner.and_then(|(slot, place)| self.state.contexts.entry_mut(slot).units.sending(place));
+        let len = unit.map_or(0, |unit| unit.refer(data.off, data.len, &mut buffers.payload));
+        if let Some((slot, _)) = owner {
+            self.state.made_room(slot);
+        }
+        self.state.counters.clip_sending(u64::from(data.len - len));
+        room.copy_from_slice(bytemuck::bytes_of(&Data { len, ..*data }));
+        Some(len)
+    }
+
+    fn timer(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: &TimerRec = record.view();
+        let slot = self.on(record)?;
+        let kind = self.state.contexts.entry(slot).kind;
+        self.tables.contexts[kind.0 as usize]
+            .timers
+            .get(rec.timer as usize)?;
+        if record.kind == RecordKind::TimerStart {
+            self.state.timers.start(slot.index, rec.timer, rec.deadline);
+        } else {
+            self.state.timers.stop(slot.index, rec.timer);
+        }
+        Some(())
+    }
+
+    fn new_context(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: ContextRec = record.fixed();
+        let (kind, bytes) = self
+            .creates
+            .filter(|(kind, _)| kind.0 == rec.context && self.fresh.is_none())?;
+        if rec.id.is_none() || self.state.contexts.find(&rec.id).is_some() {
+            self.state.counters.duplicate_ids += 1;
+            return Some(());
+        }
+        let slot = self.state.contexts.insert(kind, rec.id, bytes);
+        if self.cause.shared && self.tables.contexts[kind.0 as usize].replicated {
+            self.state.contexts.join(slot);
+        }
+        self.state.counters.contexts_made += 1;
+        self.fresh = Some(slot);
+        let inherited = self.keyed.map(|listener| self.state.contexts.entry(listener));
+        let (send_buffer, not_sent) = inherited.map_or((0, 0), |entry| (entry.send_buffer, entry.not_sent));
+        let entry = self.state.contexts.entry_mut(slot);
+        entry.flow = self.cause.flow;
+        (entry.send_buffer, entry.not_sent) = (send_buffer, not_sent);
+        if self.cause.application
+            && let Some(handle) = self.cause.handle
+            && let Some(bound) = self.state.handles.get_mut(handle)
+        {
+            entry.handle = Some(handle);
+            bound.context = bound.context.or(Some(slot));
+        }
+        Some(())
+    }
+
+    fn change_id(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: ContextRec = record.fixed();
+        let slot = self.on(record)?;
+        let done = if record.kind == RecordKind::AddId {
+            self.state
+                .contexts
+                .add_id(slot, rec.id, self.state.limits.ids_per_context)
+        } else {
+            self.state.contexts.drop_id(slot, &rec.id)
+        };
+        self.state.counters.duplicate_ids += u64::from(!done);
+        Some(())
+    }
+
+    fn notify(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: NotifyRec = record.fixed();
+        let slot = self.on(record)?;
+        let notice = match rec.code {
+            NOTIFY_CONNECTED => Notice::Connected,
+            NOTIFY_EOF => Notice::Eof,
+            NOTIFY_CLOSED => Notice::Closed,
+            NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
+            NOTIFY_MESSAGE => Notice::Message(rec.arg),
+            NOTIFY_ACCEPTED => return self.state.enqueue(slot, &rec.id, &rec.flow),
+            _ => return None,
+        };
+        self.state.notify_context(slot, notice);
+        Some(())
+    }
+
+    /// Without a target the event is for the context that the chain ran on, or made; there is none in
+    /// chains on GLOBAL contexts alone.
+    fn raise(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: RaiseRec = record.fixed();
+        let bytes = record.tail::<RaiseRec>().get(..rec.bytes as usize)?;
+        let plan = self.tables.events.get(rec.event as usize)?;
+        let target = match self.on(record) {
+            Some(slot) if rec.target.is_none() => self.state.contexts.first_id(slot),
+            _ => rec.target,
+        };
+        (plan.size == bytes.len()).then(|| self.state.raised.push(EventId(rec.event), target, bytes))
+    }
+
+    fn queue(&mut self, record: &Record<'_>) -> Option<()> {
+        let rec: QueueRec = record.fixed();
+        let known = match record.kind {
+            RecordKind::QueuePrio => self.state.packets.set_prio(rec.queue, rec.value),
+            RecordKind::QueueReset => self.state.packets.reset(rec.queue),
+            _ => {
+                self.state.counters.unsupported += 1;
+                true
+            }
+        };
+        known.then_some(())
+    }
+
+    fn del_context(&mut self, record: &Record<'_>) -> Option<()> {
+        self.on(record)?;
+        if record.on == ON_FRESH {
+            self.fresh_ends = true;
+        } else {
+            self.keyed_ends = true;
+        }
+        Some(())
+    }
+}
+
+/// Which payload a blueprint asks for, if it has any; nothing when it says so outside its image.
+#[inline]
+fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
+    match rec.data_at {
+        u32::MAX => Some(Data {
+            uid: Id::NONE,
+            off: 0,
+            addr: 0,
+            len: 0,
+            seg_size: 0,
+        }),
+        at => Some(bytemuck::pod_read_unaligned(
+            image.get(at as usize..)?.get(..size_of::<Data>())?,
+        )),
+    }
+}

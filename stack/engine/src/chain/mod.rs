@@ -1,0 +1,394 @@
+//! From an event to its effects: find the context, check the room, run the chain, carry out its
+//! records, then what it raised.
+//!
+//! Everything a chain needs is resolved before it runs, and it runs only if its worst case is
+//! free. So no instruction can fail and nothing is ever rolled back.
+//!
+//! * `cause`: what an event comes from, and what became of it
+//! * `resolve`: its context
+//! * `execute`: its records, carried out
+//! * `tap`: who looks at every event
+
+mod cause;
+mod execute;
+mod resolve;
+mod tap;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+use hawser_ir::abi::{EventHeader, Id, Outcome};
+use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
+use hawser_ir::{Bounds, ContextId};
+
+pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
+pub use tap::{Tap, TapEvent};
+
+use crate::interact::Interactive;
+use crate::program::Program;
+use crate::rand::Rand;
+use crate::state::{Errno, Guess, Slot, State};
+use crate::tables::Tables;
+use crate::wire::Nanos;
+use execute::Effects;
+use resolve::{Aim, Found};
+
+/// A program with its state, and who looks on.
+pub(crate) struct Chains {
+    pub(crate) program: Arc<dyn Program>,
+    pub(crate) tables: Tables,
+    pub(crate) state: State,
+    pub(crate) globals: Vec<Vec<u8>>,
+    pub(crate) rand: Rand,
+    pub(crate) memory: Memory,
+    pub(crate) tap: Option<Tap>,
+    pub(crate) interactive: Option<Box<Interactive>>,
+    /// The last assert that was false, an index in the module's list.
+    pub(crate) last_assert: Option<u32>,
+}
+
+/// Working memory of one chain, kept for the next.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) records: RecordBuf,
+    /// The slot for a new context; all zero between chains.
+    fresh: Vec<u64>,
+    /// The scratchpad, which the events of one input share.
+    scratch: Vec<u64>,
+}
+
+impl Memory {
+    /// For the chains of a program with these tables.
+    pub(crate) fn new(tables: &Tables) -> Memory {
+        let mut memory = Memory {
+            records: RecordBuf::default(),
+            fresh: Vec::new(),
+            scratch: vec![0; tables.scratch_size.div_ceil(8)],
+        };
+        memory.fit(tables);
+        memory
+    }
+
+    /// For another program that shares the first one's memory.
+    pub(crate) fn fit(&mut self, tables: &Tables) {
+        self.fresh.resize(tables.fresh_size.div_ceil(8), 0);
+    }
+
+    /// Another input begins.
+    pub(crate) fn begin_input(&mut self) {
+        self.scratch.fill(0);
+    }
+}
+
+impl Chains {
+    /// Parses an input and runs its events in order. An input that is not understood is dropped
+    /// and counted. `events` is working memory.
+    pub(crate) fn input(
+        &mut self,
+        now: Nanos,
+        (parser, input): (usize, Input<'_>),
+        cause: &Cause<'_>,
+        events: &mut EventBuf,
+    ) -> Result<Verdict, Denied> {
+        self.state.counters.inputs += 1;
+        events.clear();
+        match self.program.parse(parser, input, events) {
+            Ok(()) => {
+                let count = events.len();
+                self.run_events(now, events, 0..count, &[], cause)
+            }
+            Err(error) => {
+                self.state.counters.parse_error(error);
+                Err(Denied::Refused(Errno::INVALID))
+            }
+        }
+    }
+
+    /// Runs one input's events, `range` of `events`, in order. `guesses` has what is known of those
+    /// in `events`, if anything.
+    pub(crate) fn run_events(
+        &mut self,
+        now: Nanos,
+        events: &mut EventBuf,
+        range: Range<usize>,
+        guesses: &[Option<Guess>],
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
+        self.memory.begin_input();
+        let mut verdict = Verdict::Nobody;
+        for i in range {
+            let aim = Aim::Ids(guesses.get(i).copied().flatten());
+            let outcome = self.event(now, events.get_mut(i), aim, cause);
+            if outcome == Err(Denied::NoRoom) {
+                let counters = &mut self.state.counters;
+                *if cause.application {
+                    &mut counters.no_room_request
+                } else {
+                    &mut counters.no_room_packet
+                } += 1;
+            }
+            let of_one = outcome?;
+            self.run_raised(now, cause);
+            if of_one != Verdict::Nobody {
+                verdict = of_one;
+            }
+            if of_one == Verdict::Stopped {
+                break;
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// Runs raised events, those included that they raise, as far as the batch's budget and the
+    /// room go; true when it ran any.
+    pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
+        if self.state.raised.len() == 0 {
+            return false;
+        }
+        let cause = Cause {
+            application: false,
+            handle: None,
+            slot: None,
+            shared: false,
+            ..*cause
+        };
+        let mut any = false;
+        while let Some(mut raised) = self.state.raised.take() {
+            let aim = if raised.target.is_none() {
+                Aim::Ids(None)
+            } else {
+                Aim::Id(raised.target)
+            };
+            if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
+                self.state.counters.no_room_raised += 1;
+                self.state.raised.put_back(raised);
+                break;
+            }
+            self.state.raised.finish(raised);
+            any = true;
+        }
+        any
+    }
+
+    /// Whether a timer's chain can run now.
+    pub(crate) fn room_for_timer(&mut self, event: u16) -> bool {
+        let bounds = &self.tables.events[event as usize].bounds;
+        let room = room(&self.state, bounds, None, &Cause::default()).is_ok();
+        self.state.counters.no_room_timer += u64::from(!room);
+        room
+    }
+
+    /// Runs a timer's event, for which there is room. `words` is working memory.
+    pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16, words: &mut Vec<u64>) {
+        self.memory.begin_input();
+        words.clear();
+        words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
+        let bytes: &mut [u8] = cast_slice_mut(words);
+        let header = EventHeader {
+            event,
+            ..event_header(bytes)
+        };
+        set_event_header(bytes, &header);
+        // It cannot be denied: there is room, no id is vacant, and only requests are refused.
+        let _ = self.event(now, bytes, Aim::Slot(slot), &Cause::default());
+        self.run_raised(now, &Cause::default());
+    }
+
+    /// Runs the chain of one event.
+    fn event(
+        &mut self,
+        now: Nanos,
+        event: &mut [u8],
+        aim: Aim,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
+        let header: &mut EventHeader = bytemuck::from_bytes_mut(&mut event[..size_of::<EventHeader>()]);
+        let state = &mut self.state;
+        let Some(plan) = self.tables.events.get(header.event as usize) else {
+            state.counters.dangling += 1;
+            return Ok(Verdict::Nobody);
+        };
+        let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
+        let found = if cause.shared && plan.creates.is_some_and(replicated) {
+            // One more beside those that have its id.
+            header.hash = state.contexts.hash(&header.id[0]) as u32;
+            Found {
+                keyed: None,
+                vacant: state.contexts.member_id(&header.id[0]),
+            }
+        } else {
+            state.resolve(header, aim, cause, plan)
+        };
+        if found.keyed.is_none() && !plan.runs_without {
+            state.counters.no_context += 1;
+            return Ok(Verdict::Nobody);
+        }
+        let creates = plan.creates.filter(|_| found.vacant.is_some());
+        room(state, &plan.bounds, found.keyed, cause)?;
+        room_to_create(state, creates, cause)?;
+        if cause.is_answered() && !room_for_units(state, &plan.bounds, found.keyed) {
+            state.counters.unit_limit += 1;
+            return Err(Denied::Limit("units_per_context"));
+        }
+        header.now = now;
+        header.rand = self.rand.bits();
+        self.react(now, event, found, creates, cause)
+    }
+
+    /// Runs the program and carries out its records.
+    fn react(
+        &mut self,
+        now: Nanos,
+        event: &mut [u8],
+        found: Found,
+        creates: Option<(ContextId, usize)>,
+        cause: &Cause<'_>,
+    ) -> Result<Verdict, Denied> {
+        let (state, memory) = (&mut self.state, &mut self.memory);
+        state.counters.chains += 1;
+        memory.records.clear();
+        let fresh_size = creates.map_or(0, |(_, size)| size);
+        let fresh: &mut [u8] = &mut cast_slice_mut(&mut memory.fresh)[..fresh_size];
+        if let Some(id) = found.vacant.filter(|_| fresh_size > 0) {
+            fresh[..size_of::<Id>()].copy_from_slice(&id.0);
+        }
+        let keyed = found
+            .keyed
+            .map(|slot| (state.contexts.entry(slot).kind, state.contexts.bytes_mut(slot)));
+        let mut regions = Regions {
+            keyed,
+            fresh: creates.is_some().then_some(fresh),
+            globals: &mut self.globals,
+            scratch: cast_slice_mut(&mut memory.scratch),
+        };
+        let outcome = self.program.react(event, &mut regions, &mut memory.records);
+        let mut effects = Effects {
+            tables: &self.tables,
+            state,
+            cause,
+            creates: creates.map(|(kind, size)| (kind, &cast_slice(&memory.fresh)[..size])),
+            keyed: found.keyed,
+            fresh: None,
+            keyed_ends: false,
+            fresh_ends: false,
+            signalled: false,
+        };
+        let result = match outcome {
+            Outcome::Done => Ok(Verdict::Taken),
+            Outcome::Stop => Ok(Verdict::Stopped),
+            Outcome::Assert(index) => {
+                effects.state.counters.asserts += 1;
+                self.last_assert = Some(index);
+                Ok(Verdict::Stopped)
+            }
+            Outcome::Refused(code) => {
+                effects.state.counters.refused += 1;
+                Err(Denied::Refused(Errno(code)))
+            }
+        };
+        if result.is_ok() {
+            effects.execute(&*self.program, &memory.records);
+        }
+        let Effects {
+            keyed,
+            fresh,
+            keyed_ends,
+            fresh_ends,
+            signalled,
+            ..
+        } = effects;
+        if fresh_size > 0 {
+            // The slot is all zero again for the next chain; unless it was used, only its id is not.
+            let dirty = if fresh.is_some() {
+                fresh_size
+            } else {
+                size_of::<Id>()
+            };
+            cast_slice_mut::<u64, u8>(&mut memory.fresh)[..dirty].fill(0);
+        }
+        self.show(now, event, [keyed, fresh], outcome, signalled);
+        let ended = [keyed.filter(|_| keyed_ends), fresh.filter(|_| fresh_ends)];
+        ended
+            .into_iter()
+            .flatten()
+            .for_each(|slot| self.end_context(slot));
+        result
+    }
+
+    /// Shows what a chain did to who looks on.
+    #[inline]
+    fn show(
+        &mut self,
+        now: Nanos,
+        event: &[u8],
+        [keyed, fresh]: [Option<Slot>; 2],
+        outcome: Outcome,
+        signalled: bool,
+    ) {
+        let (contexts, records) = (&mut self.state.contexts, &self.memory.records);
+        if let Some(tap) = &mut self.tap {
+            let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
+            tap(&TapEvent {
+                now,
+                event,
+                context: keyed.map(view),
+                fresh: fresh.map(view),
+                records,
+                outcome,
+            });
+        }
+        if let Some(interactive) = &mut self.interactive {
+            interactive.after(now, [keyed, fresh], records, signalled, contexts);
+            if let Outcome::Assert(assertion) = outcome {
+                let number = event_header(event).event;
+                interactive.failed(now, keyed.or(fresh), number.into(), assertion, contexts);
+            }
+        }
+    }
+
+    /// Ends a context, and with it its flow on the bus.
+    pub(crate) fn end_context(&mut self, slot: Slot) {
+        if let Some(interactive) = &mut self.interactive {
+            interactive.ended(slot, &mut self.state.contexts);
+        }
+        self.state.end_context(slot);
+    }
+}
+
+/// Whether a chain's worst case is free.
+fn room(state: &State, bounds: &Bounds, keyed: Option<Slot>, cause: &Cause<'_>) -> Result<(), Denied> {
+    let packets = state.packets.len() + bounds.packets as usize <= state.limits.pending_packets;
+    let raised = state.raised.len() + bounds.raises as usize <= state.limits.raised;
+    let received = cause.application || state.room_to_receive(keyed, cause.buffer.len());
+    if packets && raised && received {
+        Ok(())
+    } else {
+        Err(Denied::NoRoom)
+    }
+}
+
+/// Whether a context may have as many units more as a chain can make. Chains of packets and timers
+/// are not asked: those that acknowledge and end units are among them.
+fn room_for_units(state: &State, bounds: &Bounds, keyed: Option<Slot>) -> bool {
+    let units = if bounds.units > 0 {
+        keyed.map(|slot| &state.contexts.entry(slot).units)
+    } else {
+        None
+    };
+    units.is_none_or(|units| units.len() + bounds.units as usize <= state.limits.units_per_context)
+}
+
+fn room_to_create(
+    state: &State,
+    creates: Option<(ContextId, usize)>,
+    cause: &Cause<'_>,
+) -> Result<(), Denied> {
+    if creates.is_none() || state.contexts.len() < state.limits.contexts {
+        Ok(())
+    } else if cause.application {
+        Err(Denied::Limit("contexts"))
+    } else {
+        Err(Denied::NoRoom)
+    }
+}

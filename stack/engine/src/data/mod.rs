@@ -1,0 +1,12 @@
+//! Ordered data: an application's bytes on their way out and in, unit by unit.
+//!
+//! * `send_buffer`, `recv_buffer`: one unit of each direction
+//! * `units`: all of one context
+
+mod recv_buffer;
+mod send_buffer;
+mod units;
+
+pub(crate) use recv_buffer::{PAGE, PagePool, RecvBuffer};
+pub(crate) use send_buffer::{ChunkPool, SendBuffer};
+pub(crate) use units::{Place, Units};

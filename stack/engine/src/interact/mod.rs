@@ -1,0 +1,230 @@
+//! The stack as a provider of the interactive layer: its program's signals are events, what the
+//! program declares `observable` and `modifiable` are variables, each context is a flow.
+//!
+//! Nothing stands here for one transport: all comes from the declarations. A signal goes out after
+//! its chain took effect, so that the variables that come with it are those after the event. What
+//! somebody holds is written again after each chain of its context.
+
+mod schema;
+
+use hawser_bus::{Change, EventId, FlowId, FlowInfo, SchemaError, Source, State, VariableId};
+use hawser_ir::Module;
+use hawser_ir::abi::{ON_FRESH, RecordKind, SignalRec};
+use hawser_ir::buf::RecordBuf;
+
+pub use schema::schema;
+
+use crate::scalar;
+use crate::state::{Contexts, Slot};
+use crate::wire::Nanos;
+use schema::{At, FAILED, Row, Signalled, context_kind, provider, signals, variables};
+
+/// The stack's end of the bus.
+#[derive(Debug)]
+pub(crate) struct Interactive {
+    source: Source,
+    /// By variable.
+    rows: Vec<Row>,
+    /// By signal of the program that runs.
+    signals: Vec<Signalled>,
+    /// That an assertion was false.
+    failed: Option<EventId>,
+    /// By context type: what its flows are called.
+    kinds: Vec<String>,
+    now: Nanos,
+}
+
+impl Interactive {
+    /// Publishes to `source`, which was made for the [`schema`] of this program.
+    pub(crate) fn new(source: Source, module: &Module) -> Interactive {
+        Interactive {
+            rows: variables(module)
+                .into_iter()
+                .map(|(_, declared)| declared.row)
+                .collect(),
+            signals: signals(module, source.schema()),
+            failed: source.schema().event(&format!("{}.{FAILED}", provider(module))),
+            kinds: module
+                .contexts
+                .iter()
+                .map(|context| context_kind(module, context))
+                .collect(),
+            now: 0,
+            source,
+        }
+    }
+
+    /// Offers what another program of the same memory has: its signals, which may be others.
+    pub(crate) fn offer(&mut self, module: &Module) -> Result<(), SchemaError> {
+        self.source.offer(&schema(module)?)?;
+        self.signals = signals(module, self.source.schema());
+        Ok(())
+    }
+
+    /// The stack's end of the bus.
+    pub(crate) fn source(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// The program's signals that somebody wants, each by its bit.
+    pub(crate) fn wanted(&self) -> u64 {
+        let bit = |(at, signal): (usize, &Signalled)| u64::from(self.source.wants(signal.event)) << at;
+        self.signals
+            .iter()
+            .enumerate()
+            .map(bit)
+            .fold(0, |all, bit| all | bit)
+    }
+
+    /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
+    pub(crate) fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+        self.source.note_change(now, who, change);
+    }
+
+    /// When [`Interactive::poll`] has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+        self.source.next_deadline()
+    }
+
+    /// Takes the bus's orders; true when it did something.
+    pub(crate) fn poll(&mut self, now: Nanos, contexts: &mut Contexts) -> bool {
+        self.now = now;
+        let (source, _, mut view) = self.view(contexts);
+        source.poll(now, &mut view)
+    }
+
+    /// After a chain: its signals go out, and what is held of its contexts stays.
+    pub(crate) fn after(
+        &mut self,
+        now: Nanos,
+        [keyed, fresh]: [Option<Slot>; 2],
+        records: &RecordBuf,
+        signalled: bool,
+        contexts: &mut Contexts,
+    ) {
+        self.now = now;
+        if !signalled && self.source.holds().is_empty() {
+            return;
+        }
+        let (source, signals, mut view) = self.view(contexts);
+        for slot in [keyed, fresh].into_iter().flatten() {
+            source.settle(flow_id(slot), &mut view);
+        }
+        if !signalled {
+            return;
+        }
+        for record in records.iter().filter(|record| record.kind == RecordKind::Signal) {
+            let number = record.view::<SignalRec>().signal as usize;
+            let subject = if record.on == ON_FRESH { fresh } else { keyed };
+            let (Some(slot), Some(Signalled { event, scalars })) = (subject, signals.get(number)) else {
+                continue;
+            };
+            if !source.wants(*event) {
+                continue;
+            }
+            let bytes = record.tail::<SignalRec>();
+            let mut values = [0; hawser_bus::MAX_FIELDS];
+            for (value, at) in values.iter_mut().zip(scalars) {
+                *value = at.load(bytes);
+            }
+            let values = &values[..scalars.len().min(values.len())];
+            source.publish(now, flow_id(slot), *event, values, &mut view);
+        }
+    }
+
+    /// An assertion was false in the chain of an event, which ran on this context.
+    #[cold]
+    pub(crate) fn failed(
+        &mut self,
+        now: Nanos,
+        slot: Option<Slot>,
+        event: u32,
+        assertion: u32,
+        contexts: &mut Contexts,
+    ) {
+        let failed = self.failed;
+        let (source, _, mut view) = self.view(contexts);
+        source.failed_assertion(event, assertion);
+        if let Some(failed) = failed.filter(|failed| source.wants(*failed)) {
+            let flow = slot.map_or(FlowId::ALL, flow_id);
+            source.publish(now, flow, failed, &[assertion.into()], &mut view);
+        }
+    }
+
+    /// A context ends: so does the flow.
+    pub(crate) fn ended(&mut self, slot: Slot, contexts: &mut Contexts) {
+        let now = self.now;
+        let (source, _, mut view) = self.view(contexts);
+        source.ended(now, flow_id(slot), &mut view);
+    }
+
+    fn view<'a>(&'a mut self, contexts: &'a mut Contexts) -> (&'a mut Source, &'a [Signalled], View<'a>) {
+        let view = View {
+            contexts,
+            rows: &self.rows,
+            kinds: &self.kinds,
+        };
+        (&mut self.source, &self.signals, view)
+    }
+}
+
+/// The contexts as flows.
+struct View<'a> {
+    contexts: &'a mut Contexts,
+    rows: &'a [Row],
+    kinds: &'a [String],
+}
+
+impl View<'_> {
+    /// The context of a flow, if it lives.
+    #[inline]
+    fn slot(&self, flow: FlowId) -> Option<Slot> {
+        Some(Slot::from_bits(flow.0)).filter(|slot| self.contexts.is_live(*slot))
+    }
+
+    /// Where a flow has a variable.
+    #[inline]
+    fn place(&self, flow: FlowId, variable: VariableId) -> Option<(Slot, At)> {
+        let slot = self.slot(flow)?;
+        let row = self.rows.get(usize::from(variable.0))?;
+        (self.contexts.entry(slot).kind == row.context).then_some((slot, row.at))
+    }
+}
+
+impl State for View<'_> {
+    #[inline]
+    fn read(&self, flow: FlowId, variable: VariableId) -> Option<u64> {
+        let (slot, at) = self.place(flow, variable)?;
+        Some(at.load(self.contexts.bytes(slot)))
+    }
+
+    fn write(&mut self, flow: FlowId, variable: VariableId, value: u64) -> bool {
+        let Some((slot, at)) = self.place(flow, variable) else {
+            return false;
+        };
+        let from = at.offset as usize;
+        scalar::store(
+            &mut self.contexts.bytes_mut(slot)[from..from + at.len as usize],
+            value,
+        );
+        true
+    }
+
+    fn info(&self, flow: FlowId) -> Option<FlowInfo> {
+        let entry = self.contexts.entry(self.slot(flow)?);
+        Some(FlowInfo {
+            kind: self.kinds.get(entry.kind.0 as usize).cloned().unwrap_or_default(),
+            local: entry.flow.map(|flow| flow.local()),
+            remote: entry.flow.and_then(|flow| flow.remote()),
+            ..FlowInfo::default()
+        })
+    }
+
+    fn flows(&self) -> Vec<FlowId> {
+        self.contexts.living().map(flow_id).collect()
+    }
+}
+
+fn flow_id(slot: Slot) -> FlowId {
+    FlowId(slot.to_bits())
+}

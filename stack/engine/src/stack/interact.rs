@@ -1,0 +1,80 @@
+//! A stack at the interactive layer: it takes the bus's orders, and changes of what is attached.
+
+use hawser_bus::{Change, Source};
+use hawser_ir::Module;
+
+use super::Stack;
+use super::swap::Step;
+use crate::interact::Interactive;
+use crate::wire::Nanos;
+
+impl Stack {
+    /// The tables of the program that runs.
+    #[must_use]
+    pub fn module(&self) -> &Module {
+        self.chains.program.module()
+    }
+
+    /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for
+    /// the [`schema`](crate::schema) of its program. Orders are taken by [`Stack::poll`]; so is each
+    /// [`Step`] that an attachable source has.
+    pub fn interact(&mut self, source: Source) {
+        let interactive = Interactive::new(source, self.module());
+        self.chains.interactive = Some(Box::new(interactive));
+    }
+
+    /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
+    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+        if let Some(interactive) = &mut self.chains.interactive {
+            interactive.note_change(now, who, change);
+        }
+    }
+
+    /// Subscribers are woken once for a turn of the stack, when what it sends has left.
+    pub(super) fn batch_signals(&mut self, begins: bool) {
+        if let Some(interactive) = &mut self.chains.interactive {
+            if begins {
+                interactive.source().begin_batch();
+            } else {
+                interactive.source().end_batch();
+            }
+        }
+    }
+
+    /// Takes the bus's orders; true when it did something.
+    pub(super) fn poll_source(&mut self, now: Nanos) -> bool {
+        let chains = &mut self.chains;
+        let Some(interactive) = &mut chains.interactive else {
+            return false;
+        };
+        let any = interactive.poll(now, &mut chains.state.contexts);
+        chains.memory.records.want(interactive.wanted());
+        if any {
+            self.take_steps(now);
+        }
+        any
+    }
+
+    /// Takes the changes of what is attached to the program.
+    fn take_steps(&mut self, now: Nanos) {
+        while let Some((stepping, step)) = self
+            .chains
+            .interactive
+            .as_mut()
+            .and_then(|interactive| interactive.source().next_step())
+        {
+            let result = match step.downcast::<Step>() {
+                Ok(step) => step(&mut |program| self.swap_program(program)),
+                Err(_) => Err("what is attached is not for a stack".to_owned()),
+            };
+            if let Some(interactive) = &mut self.chains.interactive {
+                interactive.source().stepped(now, stepping, result);
+            }
+        }
+    }
+
+    /// When [`Stack::poll_source`] has something to do.
+    pub(super) fn source_deadline(&self) -> Option<Nanos> {
+        self.chains.interactive.as_ref()?.next_deadline()
+    }
+}

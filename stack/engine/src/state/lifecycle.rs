@@ -1,0 +1,183 @@
+//! What concerns a context, its handle and the shared memory at once: notices, requests that the
+//! program receives later, the accept queue, a context's end.
+
+use hawser_ir::abi::{self, Id};
+
+use super::handles::After;
+use super::{Errno, Flow, Notice, Slot, State};
+
+impl State {
+    /// Notifies the owner of a context's handle, if there is one. The end of a stream whose first
+    /// packet is its last waits for the handle.
+    pub(crate) fn notify_context(&mut self, slot: Slot, notice: Notice) {
+        let Some(handle) = self.contexts.entry(slot).handle else {
+            self.contexts.entry_mut(slot).early_eof |= notice == Notice::Eof;
+            return;
+        };
+        if !self.handles.notify(handle, notice) {
+            self.counters.notices_dropped += 1;
+        }
+    }
+
+    /// Ends a context that asks for more than a limit allows: its application is notified, and its
+    /// program gets an `abort`.
+    pub(crate) fn fail(&mut self, slot: Slot, errno: Errno) {
+        if !std::mem::replace(&mut self.contexts.entry_mut(slot).deferred.abort, true) {
+            self.notify_context(slot, Notice::Failed(errno));
+            self.defer(slot);
+        }
+    }
+
+    /// Lists a context that has deferred requests: the program receives them with the next poll.
+    pub(crate) fn defer(&mut self, slot: Slot) {
+        let deferred = &mut self.contexts.entry_mut(slot).deferred;
+        let has_any = deferred.abort || deferred.close || deferred.release || deferred.taken > 0;
+        if !deferred.listed && has_any {
+            deferred.listed = true;
+            self.deferred.push_back(slot);
+        }
+    }
+
+    /// Notes that an application waits for room: for bytes, or for packets, which all share.
+    pub(crate) fn block(&mut self, slot: Slot, on_packets: bool) {
+        let units = &mut self.contexts.entry_mut(slot).units;
+        let first = !std::mem::replace(&mut units.blocked, true);
+        if first && on_packets {
+            self.blocked.push(slot);
+        }
+    }
+
+    /// Notifies the applications that waited for packets to leave, when there is room.
+    pub(crate) fn unblock_all(&mut self) {
+        if self.blocked.is_empty() || self.packets.len() >= self.limits.pending_packets / 2 {
+            return;
+        }
+        for slot in std::mem::take(&mut self.blocked) {
+            if self.contexts.is_live(slot) {
+                self.unblock(slot);
+            }
+        }
+    }
+
+    /// Bytes have left a context's sending units: an application that waits for room gets a notice, and
+    /// units that are over go.
+    pub(crate) fn left_sending(&mut self, slot: Slot) {
+        self.contexts.entry_mut(slot).units.prune();
+        self.made_room(slot);
+    }
+
+    /// Bytes have left a context's sending units, or were put into a packet: an application that waits for
+    /// room gets a notice.
+    pub(crate) fn made_room(&mut self, slot: Slot) {
+        let entry = self.contexts.entry(slot);
+        if !entry.units.blocked {
+            return;
+        }
+        // Not for every few bytes: a quarter of the room, which an emptied unit always has; where unsent
+        // bytes are bounded, half of that.
+        let enough = match entry.not_sent {
+            0 => entry.units.sending_bytes() / 3,
+            limit => (entry.units.sending_bytes() / 3).min(limit / 2),
+        };
+        if self.room_to_send(slot) >= enough {
+            self.unblock(slot);
+        }
+    }
+
+    /// A bound was set: an application that waits for room may have some now.
+    pub(crate) fn bound_changed(&mut self, slot: Slot) {
+        if self.contexts.entry(slot).units.blocked && self.room_to_send(slot) > 0 {
+            self.unblock(slot);
+        }
+    }
+
+    fn unblock(&mut self, slot: Slot) {
+        self.contexts.entry_mut(slot).units.blocked = false;
+        self.notify_context(slot, Notice::Writable);
+    }
+
+    /// Gives up what nobody will read, and lets the program know.
+    pub(crate) fn discard_unread(&mut self, slot: Slot) {
+        let entry = self.contexts.entry_mut(slot);
+        let before = entry.units.receiving_memory();
+        let skipped = entry.units.skip(&mut self.pages);
+        self.rx_held -= before - entry.units.receiving_memory();
+        if skipped > 0 && self.reports_taken {
+            entry.deferred.taken += skipped;
+            self.defer(slot);
+        }
+    }
+
+    /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
+    /// can take it, it is aborted. Nothing when there is no such connection.
+    pub(crate) fn enqueue(&mut self, listener: Slot, id: &Id, flow: &abi::Flow) -> Option<()> {
+        let child = self.contexts.find(id)?;
+        let entry = self.contexts.entry_mut(child);
+        if entry.handle.is_some() {
+            return None;
+        }
+        let (readable, eof) = (entry.units.readable() > 0, entry.early_eof);
+        let owner = self.contexts.entry(listener).handle;
+        let Some((owner, handle)) = owner.and_then(|owner| Some((owner, self.handles.open()?))) else {
+            self.counters.accept_overflow += 1;
+            self.contexts.entry_mut(child).deferred.abort = true;
+            self.defer(child);
+            self.accepted(listener);
+            return Some(());
+        };
+        let entry = self.contexts.entry_mut(child);
+        entry.handle = Some(handle);
+        entry.flow = Flow::stated(flow);
+        if let Some(bound) = self.handles.get_mut(handle) {
+            bound.context = Some(child);
+        }
+        self.handles.notify(owner, Notice::Accepted(handle));
+        if readable {
+            self.handles.notify(handle, Notice::Readable);
+        }
+        if eof {
+            self.handles.notify(handle, Notice::Eof);
+        }
+        Some(())
+    }
+
+    /// A connection has left the accept queue: the listener's program learns of it, as of bytes
+    /// taken, with the next poll.
+    pub(crate) fn accepted(&mut self, listener: Slot) {
+        if self.reports_taken {
+            self.contexts.entry_mut(listener).deferred.taken += 1;
+            self.defer(listener);
+        }
+    }
+
+    /// Ends a context: its timers, units and ids go; what it flushed stays readable under its
+    /// handle; packets already issued still leave.
+    pub(crate) fn end_context(&mut self, slot: Slot) {
+        self.counters.contexts_ended += 1;
+        self.timers.stop_all(slot.index);
+        self.packets.forget(slot.index);
+        let entry = self.contexts.entry_mut(slot);
+        if let Some(flow) = entry.flow.filter(|_| entry.owns_port) {
+            self.ports.give(flow.local, flow.remote);
+        }
+        let mut units = std::mem::take(&mut entry.units);
+        self.tx_held -= units.sending_bytes();
+        let before = units.receiving_memory();
+        match entry.handle.and_then(|handle| self.handles.get_mut(handle)) {
+            Some(bound) if bound.context == Some(slot) => {
+                bound.context = None;
+                units.keep_readable(&mut self.chunks, &mut self.pages);
+                self.rx_held -= before - units.receiving_memory();
+                bound.after = Some(Box::new(After {
+                    units,
+                    flow: entry.flow,
+                }));
+            }
+            _ => {
+                units.clear(&mut self.chunks, &mut self.pages);
+                self.rx_held -= before;
+            }
+        }
+        self.contexts.remove(slot);
+    }
+}

@@ -1,0 +1,65 @@
+//! All that outlives a call, each with its bound.
+//!
+//! * `slot`, `flow`: names of table entries, and the ends of connections
+//! * `contexts`: the program's memory, found by ids; `paged`: their table
+//! * `handles`: what applications hold, and the notices to them
+//! * `timers`, `packets`, `raised`, `ports`: what waits for its time, for the wire, for its chain; ports in use
+//! * `memory`: how much of the shared memory one context may hold
+//! * `lifecycle`: what concerns several of them at once: notices about contexts, deferred requests, a
+//!   context's end
+//!
+//! [`State`] is plain data: nothing here runs a program or touches a frame.
+
+mod contexts;
+mod flow;
+mod handles;
+mod lifecycle;
+mod memory;
+mod packets;
+mod paged;
+mod ports;
+mod raised;
+mod slot;
+mod timers;
+
+use std::collections::VecDeque;
+
+pub(crate) use contexts::{Contexts, Guess};
+pub(crate) use flow::{ANYBODY, Flow};
+pub(crate) use handles::Handles;
+pub use handles::{Errno, Handle, Notice};
+pub(crate) use packets::{Buffers, Packets, Pending};
+pub(crate) use ports::Ports;
+pub(crate) use raised::Raised;
+pub(crate) use slot::Slot;
+pub(crate) use timers::Timers;
+
+use crate::config::Limits;
+use crate::counters::Counters;
+use crate::data::{ChunkPool, PagePool};
+
+/// What a stack knows of its connections.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) limits: Limits,
+    pub(crate) counters: Counters,
+    pub(crate) contexts: Contexts,
+    pub(crate) handles: Handles,
+    pub(crate) ports: Ports,
+    pub(crate) timers: Timers,
+    pub(crate) packets: Packets,
+    pub(crate) raised: Raised,
+    /// Memory of ordered data.
+    pub(crate) chunks: ChunkPool,
+    pub(crate) pages: PagePool,
+    /// Bytes accepted for sending and not retired, in all.
+    pub(crate) tx_held: u64,
+    /// Bytes of memory for received data, in all.
+    pub(crate) rx_held: u64,
+    /// The program wants to know what its applications have taken.
+    pub(crate) reports_taken: bool,
+    /// Contexts with requests that the program has not received.
+    pub(crate) deferred: VecDeque<Slot>,
+    /// Contexts whose applications wait until packets have left.
+    pub(crate) blocked: Vec<Slot>,
+}
