@@ -174,7 +174,7 @@ HW_INLINE void mtp_make_stranger(hw_run *run, const struct open *ev) {
     {
         hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
         run->at += sizeof(hw_unit_rec);
-        hw_new->header = (hw_record){HW_NEW_TX, run->subject, 0, sizeof(hw_unit_rec)};
+        hw_new->header = (hw_record){HW_NEW_TX, 1, 0, sizeof(hw_unit_rec)};
         hw_put_id(&hw_new->uid, &fresh->head.id);
         hw_new->addr = UINT64_C(0);
         hw_new->len = UINT64_C(18446744073709551615);
@@ -190,7 +190,7 @@ HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev) {
     {
         hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
         run->at += sizeof(hw_unit_rec);
-        hw_new->header = (hw_record){HW_NEW_TX, run->subject, 0, sizeof(hw_unit_rec)};
+        hw_new->header = (hw_record){HW_NEW_TX, 1, 0, sizeof(hw_unit_rec)};
         hw_new->uid = (hw_id){{0}};
         hw_new->addr = UINT64_C(0);
         hw_new->len = UINT64_C(18446744073709551615);
@@ -215,7 +215,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     {
         hw_unit_rec *hw_new = (hw_unit_rec *)run->at;
         run->at += sizeof(hw_unit_rec);
-        hw_new->header = (hw_record){HW_ADD_TX, 0, 0, sizeof(hw_unit_rec)};
+        hw_new->header = (hw_record){HW_ADD_TX, (const void *)c != run->memory->keyed, 0, sizeof(hw_unit_rec)};
         hw_put_id(&hw_new->uid, &c->head.id);
         hw_new->addr = ev->addr;
         hw_new->len = (uint64_t)ev->len;
@@ -240,7 +240,7 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
     {
         hw_packet_rec *hw_new = (hw_packet_rec *)run->at;
         run->at += sizeof(hw_packet_rec) + 72;
-        hw_new->header = (hw_record){HW_PACKET, 0, 0, sizeof(hw_packet_rec) + 72};
+        hw_new->header = (hw_record){HW_PACKET, run->created, 0, sizeof(hw_packet_rec) + 72};
         hw_new->net = ip;
         hw_new->rank = 0;
         hw_new->args[0] = 3u;
@@ -277,6 +277,11 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         run->at += sizeof(hw_notify_rec);
         hw_new->header = (hw_record){HW_NOTIFY, 0, 0, sizeof(hw_notify_rec)};
         hw_new->id = (hw_id){{0}};
+        hw_new->flow.local_ip = (hw_ip){{0}};
+        hw_new->flow.remote_ip = (hw_ip){{0}};
+        hw_new->flow.local_port = 0;
+        hw_new->flow.remote_port = 0;
+        hw_new->flow.pad = 0;
         hw_new->code = 1;
         hw_new->error = 0;
         hw_new->arg[0] = 0;
