@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hawser_engine::wire::{Csum, Nanos};
-use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use hawser_sim::rng::Rng;
 use parking_lot::Mutex;
 
 use crate::names::Zone;
@@ -28,7 +28,7 @@ const FILE: &str = r#"
 pub fn trace(text: &str) {
     let Ok(line) = Line::parse(text) else { return };
     let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
-    let mut dice = Dice::new(1, "trace");
+    let mut rng = Rng::new(1, "trace");
     let mut last = 0;
     for now in [
         0,
@@ -39,7 +39,7 @@ pub fn trace(text: &str) {
         Nanos::MAX / 2,
     ] {
         let mut frame = frame(&[0; 1514]);
-        let Verdict::Later(at) = rule.apply(now, &mut frame, &mut dice) else {
+        let Verdict::Later(at) = rule.apply(now, &mut frame, &mut rng) else {
             continue;
         };
         assert!(at >= now && at >= last, "{at} after {last} and {now}");
@@ -111,9 +111,9 @@ impl Target {
 
 fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
     let mut frame = frame(bytes);
-    let mut dice = Dice::new(0, "unused");
+    let mut rng = Rng::new(0, "unused");
     for rule in rules {
-        rule.apply(now, &mut frame, &mut dice);
+        rule.apply(now, &mut frame, &mut rng);
     }
     assert_eq!(frame.head.len(), bytes.len());
 }
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn any_bytes_are_survived() {
-        let mut dice = Dice::new(5, "hostile");
+        let mut rng = Rng::new(5, "hostile");
         let mut target = Target::new();
         for round in 0..100_000 {
-            let mut bytes: Vec<u8> = (0..dice.below(120)).map(|_| dice.bits() as u8).collect();
+            let mut bytes: Vec<u8> = (0..rng.below(120)).map(|_| rng.bits() as u8).collect();
             // Most random bytes are no IP: say that they are.
             if bytes.len() > 40 && round % 2 == 0 {
                 bytes[12..15].copy_from_slice(if round % 4 == 0 {

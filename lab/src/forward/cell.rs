@@ -29,7 +29,7 @@ const GROUP_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
 
 /// What a cell is made of.
 pub(crate) struct CellSetup {
-    /// The link's name; with the seed it decides all dice.
+    /// The link's name; with the seed it decides all random numbers.
     pub(crate) name: String,
     pub(crate) seed: u64,
     /// The near ends of its cables.
@@ -220,7 +220,7 @@ impl Direction {
     /// A frame enters that came at this time.
     ///
     /// Reports about multicast groups do not: the kernel sends them when it likes, nobody between
-    /// two hosts needs them, and dice that they roll would fall differently each time.
+    /// two hosts needs them, and random numbers that they draw would differ each time.
     fn enter(&mut self, at: Nanos, bytes: &[u8]) {
         if bytes.starts_with(&GROUP_REPORTS) {
             return;

@@ -251,7 +251,7 @@ fn reply(query: &[u8], question: &Question, code: u8, data: &[Vec<u8>]) -> Vec<u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hawser_sim::dice::Dice;
+    use hawser_sim::rng::Rng;
 
     fn zone() -> Zone {
         let spec = Spec::parse(
@@ -336,15 +336,15 @@ mod tests {
 
     #[test]
     fn any_bytes_are_survived() {
-        let mut dice = Dice::new(3, "queries");
+        let mut rng = Rng::new(3, "queries");
         let zone = zone();
         for _ in 0..100_000 {
             let mut bytes = query("www.example", 1);
-            for _ in 0..dice.below(5) {
-                let at = dice.below(bytes.len() as u64) as usize;
-                bytes[at] = dice.bits() as u8;
+            for _ in 0..rng.below(5) {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] = rng.bits() as u8;
             }
-            bytes.truncate(dice.below(bytes.len() as u64 + 1) as usize);
+            bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize);
             let answer = zone.answer(&bytes);
             assert!(answer.is_none_or(|(_, answer)| answer.len() <= LONGEST));
         }

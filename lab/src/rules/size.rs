@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use hawser_sim::rng::Rng;
 
 use super::packet::Packet;
 
@@ -30,7 +30,7 @@ impl Rule for Size {
         "path_mtu"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let longest = self.longest.load(Ordering::Relaxed);
         if longest == 0 {
             return Verdict::Pass;

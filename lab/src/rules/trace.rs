@@ -11,9 +11,9 @@ use std::io;
 use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Profile, Rule, Verdict};
+use hawser_sim::rng::Rng;
 use parking_lot::Mutex;
 
 /// Bytes of an opportunity.
@@ -223,7 +223,7 @@ impl Rule for Trace {
         "trace"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.follow(now);
         self.drain(now);
         let Some(running) = &mut self.running else {
@@ -265,7 +265,7 @@ mod tests {
         let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
         let mut rule = Trace::new(&line);
         rule.tune(profile);
-        let mut dice = Dice::new(1, "unused");
+        let mut rng = Rng::new(1, "unused");
         let mut send = |(at, bytes): &(Nanos, usize)| {
             let mut frame = Frame {
                 head: vec![0; bytes + 14],
@@ -276,7 +276,7 @@ mod tests {
                 prio: 0,
                 link_header: 14,
             };
-            match rule.apply(at * MS, &mut frame, &mut dice) {
+            match rule.apply(at * MS, &mut frame, &mut rng) {
                 Verdict::Later(at) => Some(at / MS),
                 _ => None,
             }

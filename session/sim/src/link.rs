@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Pipe, Profile, Rule, Verdict, rules};
 
@@ -89,7 +89,7 @@ impl Rule for Longest {
         "longest"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         match Segment::of(frame) {
             Some(segment) if segment.payload > self.0 => Verdict::Drop,
             Some(_) | None => Verdict::Pass,
@@ -109,7 +109,7 @@ impl Rule for Translator {
         "translator"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let Some(segment) = Segment::of(frame) else {
             return Verdict::Pass;
         };

@@ -14,7 +14,7 @@ use hawser_engine::wire::{Nanos, Wire};
 use hawser_engine::{Handle, Notice as StackNotice, Stack, StackConfig};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, Instruction, Notice, Session};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 use hawser_sim::frame::Frame;
 use hawser_sim::trace::Trace;
 use hawser_sim::wire::SimWire;
@@ -72,7 +72,7 @@ pub(crate) struct Host {
     session: Option<Session>,
     acceptor: Acceptor<Handle>,
     make_scheduler: MakeScheduler,
-    dice: Dice,
+    rng: Rng,
     carriers: BTreeMap<Handle, Carrier>,
     /// A race for the first carrier, while it goes on.
     racing: Option<Racing>,
@@ -94,7 +94,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(side: Side, shared: &Rc<RefCell<Shared>>, make_scheduler: &MakeScheduler) -> Host {
         let config = &shared.borrow().config;
-        let mut dice = Dice::new(config.seed, &format!("host/{side:?}"));
+        let mut rng = Rng::new(config.seed, &format!("host/{side:?}"));
         let addresses = (0..config.links.len())
             .map(|link| (side.address(link), 24))
             .collect();
@@ -104,7 +104,7 @@ impl Host {
             mtu: MTU,
         };
         let wire = SimWire::new(MTU);
-        let stack_config = StackConfig::new(interface, dice.bits());
+        let stack_config = StackConfig::new(interface, rng.bits());
         let mut stack =
             Stack::new(carrier::TCP.clone(), stack_config, wire.caps()).expect("its limits suffice");
         let accepts = AcceptorConfig {
@@ -117,7 +117,7 @@ impl Host {
                 let client = Session::client(
                     config.session.clone(),
                     make_scheduler(),
-                    bits(&mut dice),
+                    bits(&mut rng),
                     Duration::ZERO,
                 );
                 session = Some(client);
@@ -140,7 +140,7 @@ impl Host {
             session,
             acceptor: Acceptor::new(accepts),
             make_scheduler: make_scheduler.clone(),
-            dice,
+            rng,
             carriers: BTreeMap::new(),
             racing: None,
             announced: Vec::new(),
@@ -381,9 +381,9 @@ impl Host {
 }
 
 /// Random bits.
-fn bits<const N: usize>(dice: &mut Dice) -> [u8; N] {
+fn bits<const N: usize>(rng: &mut Rng) -> [u8; N] {
     let mut bits = [0; N];
-    dice.fill(&mut bits);
+    rng.fill(&mut bits);
     bits
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hawser_session::scheduler::by_name;
 use hawser_session::{Config, Notice, Opening};
 use hawser_session_sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 
 const SCHEDULERS: [&str; 9] = [
     "rr",
@@ -22,58 +22,58 @@ const SCHEDULERS: [&str; 9] = [
 /// A world from a seed: two to four links, transfers both ways, and faults at any moment. One link
 /// at a time may be silent or down, and all carry in the end.
 fn world(seed: u64) -> (WorldConfig, &'static str) {
-    let mut dice = Dice::new(seed, "faults");
+    let mut rng = Rng::new(seed, "faults");
     let ms = Duration::from_millis;
-    let links: Vec<Link> = (0..dice.between(2, 4))
-        .map(|_| Link::new(dice.between(2, 99) as f64, ms(dice.between(1, 119))))
+    let links: Vec<Link> = (0..rng.between(2, 4))
+        .map(|_| Link::new(rng.between(2, 99) as f64, ms(rng.between(1, 119))))
         .collect();
     let mut faults = Vec::new();
-    let mut at = ms(dice.below(600));
-    for _ in 0..dice.between(1, 5) {
-        let link = dice.below(links.len() as u64) as usize;
-        let fault = match dice.below(5) {
+    let mut at = ms(rng.below(600));
+    for _ in 0..rng.between(1, 5) {
+        let link = rng.below(links.len() as u64) as usize;
+        let fault = match rng.below(5) {
             0 | 1 => Fault::Silent,
             2 => Fault::Down,
             3 => Fault::Fin,
-            _ => Fault::Rate(dice.between(50_000, 5_000_000)),
+            _ => Fault::Rate(rng.between(50_000, 5_000_000)),
         };
         faults.push((at, link, fault));
-        at += ms(dice.between(1, 2_999));
+        at += ms(rng.between(1, 2_999));
         faults.push((at, link, Fault::Up));
-        at += ms(dice.below(500));
+        at += ms(rng.below(500));
     }
-    let transfers = (0..dice.between(1, 3))
+    let transfers = (0..rng.between(1, 3))
         .map(|_| Transfer {
-            from: if dice.chance(0.5) {
+            from: if rng.chance(0.5) {
                 Side::Client
             } else {
                 Side::Server
             },
-            bytes: dice.between(1, 3 << 20),
-            at: ms(dice.below(1_000)),
-            read_rate: if dice.chance(0.25) {
-                dice.between(200_000, 4_000_000)
+            bytes: rng.between(1, 3 << 20),
+            at: ms(rng.below(1_000)),
+            read_rate: if rng.chance(0.25) {
+                rng.between(200_000, 4_000_000)
             } else {
                 0
             },
         })
         .collect();
-    let opening = match dice.below(3) {
+    let opening = match rng.below(3) {
         0 => Opening::Sequential,
         1 => Opening::Parallel,
         _ => Opening::default(),
     };
-    let credit = 1 << dice.between(16, 23);
+    let credit = 1 << rng.between(16, 23);
     let session = Config {
         opening,
         session_credit: credit,
-        stream_credit: credit >> dice.below(2),
-        send_buffer: 1 << dice.between(17, 22),
-        reinject: !dice.chance(0.25),
+        stream_credit: credit >> rng.below(2),
+        send_buffer: 1 << rng.between(17, 22),
+        reinject: !rng.chance(0.25),
         ..Config::default()
     };
-    let handshakes = links.iter().map(|_| dice.between(1, 2) as u32).collect();
-    let scheduler = SCHEDULERS[dice.below(SCHEDULERS.len() as u64) as usize];
+    let handshakes = links.iter().map(|_| rng.between(1, 2) as u32).collect();
+    let scheduler = SCHEDULERS[rng.below(SCHEDULERS.len() as u64) as usize];
     let until = Duration::from_secs(600);
     let config = WorldConfig {
         handshakes,

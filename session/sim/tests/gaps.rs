@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use hawser_session_sim::{Fault, Link, Report, Side, WorldConfig};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 
 /// What is allowed for the machine's own deliberation.
 const SLACK: Duration = Duration::from_millis(20);
@@ -42,13 +42,13 @@ struct Run {
 
 /// A transfer over two or three links, one of which is lost while it is in use.
 fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
-    let mut dice = Dice::new(seed, "gaps");
-    let links: Vec<Link> = (0..dice.between(2, 3))
-        .map(|_| Link::new(dice.between(5, 99) as f64, ms(dice.between(2, 99))))
+    let mut rng = Rng::new(seed, "gaps");
+    let links: Vec<Link> = (0..rng.between(2, 3))
+        .map(|_| Link::new(rng.between(5, 99) as f64, ms(rng.between(2, 99))))
         .collect();
-    let lost = dice.below(links.len() as u64) as usize;
-    let at = ms(dice.between(700, 2_999));
-    let from = if dice.chance(0.5) {
+    let lost = rng.below(links.len() as u64) as usize;
+    let at = ms(rng.between(700, 2_999));
+    let from = if rng.chance(0.5) {
         Side::Client
     } else {
         Side::Server

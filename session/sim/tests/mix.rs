@@ -11,43 +11,43 @@ use std::time::Duration;
 
 use hawser_session::scheduler::by_name;
 use hawser_session_sim::{Fault, Link, Report, Side, Transfer, World, WorldConfig};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 
 /// Round trips until a carrier can be used: of TCP and TLS 1.3, twice, and of QUIC (RFC 9001, 4).
 const HANDSHAKES: [u32; 3] = [2, 2, 1];
 
 /// Three links, transfers both ways, and one link cut for good at any moment.
 fn mix(seed: u64) -> WorldConfig {
-    let mut dice = Dice::new(seed, "mix");
+    let mut rng = Rng::new(seed, "mix");
     let ms = Duration::from_millis;
     let links = HANDSHAKES.map(|_| {
-        let link = Link::new(dice.between(2, 60) as f64, ms(dice.between(2, 120)));
-        let queue = link.queue * dice.between(1, 4) / 2;
+        let link = Link::new(rng.between(2, 60) as f64, ms(rng.between(2, 120)));
+        let queue = link.queue * rng.between(1, 4) / 2;
         Link {
             queue,
-            loss: dice.below(10_000) as u32 * u32::from(dice.chance(0.5)),
+            loss: rng.below(10_000) as u32 * u32::from(rng.chance(0.5)),
             ..link
         }
     });
-    let mut transfers: Vec<Transfer> = (0..dice.between(2, 4))
+    let mut transfers: Vec<Transfer> = (0..rng.between(2, 4))
         .map(|_| Transfer {
-            from: if dice.chance(0.5) {
+            from: if rng.chance(0.5) {
                 Side::Client
             } else {
                 Side::Server
             },
-            bytes: dice.between(1, 512 << 10),
-            at: ms(dice.below(500)),
+            bytes: rng.between(1, 512 << 10),
+            at: ms(rng.below(500)),
             read_rate: 0,
         })
         .collect();
     (transfers[0].from, transfers[1].from) = (Side::Client, Side::Server);
-    let cut = if dice.chance(0.5) {
+    let cut = if rng.chance(0.5) {
         Fault::Silent
     } else {
         Fault::Down
     };
-    let faults = vec![(ms(dice.below(1_500)), dice.below(3) as usize, cut)];
+    let faults = vec![(ms(rng.below(1_500)), rng.below(3) as usize, cut)];
     WorldConfig {
         handshakes: HANDSHAKES.to_vec(),
         faults,

@@ -14,7 +14,7 @@ use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
 use crate::app::request::{Exchanges, Request};
 use crate::app::{Close, Endpoint, Open, Plan, Script, Side};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::host::Host;
 use crate::link::{Pipe, Profile};
 use crate::scenario::units::{Sizes, Value};
@@ -153,8 +153,8 @@ fn add_hosts(
             gateways: Vec::new(),
             mtu: host.mtu,
         };
-        let dice = Dice::new(seed, &format!("host/{}", host.name)).bits();
-        let mut config = StackConfig::new(interface, dice);
+        let rng = Rng::new(seed, &format!("host/{}", host.name)).bits();
+        let mut config = StackConfig::new(interface, rng);
         if let Some(buffer) = host.buffer {
             (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
         }
@@ -288,18 +288,18 @@ fn add_flows(
 
 /// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
 fn scripts(flow: &Flow, start: Nanos, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
-    let mut dice = Dice::new(seed, &format!("{label}/sizes"));
+    let mut rng = Rng::new(seed, &format!("{label}/sizes"));
     let bounds = |sizes: Sizes| (sizes.least, sizes.most);
     if let Some(request) = flow.request {
         let sizes = (bounds(request.size), bounds(request.response));
-        let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut dice);
+        let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut rng);
         let end =
             |side| -> Box<dyn Script> { Box::new(Request::new(side, exchanges.clone(), request.think.0)) };
         return ("request", [end(Side::Client), end(Side::Server)]);
     }
     if let Some(messages) = flow.messages {
         let back = if messages.both_ways { messages.count } else { 0 };
-        let mut draw = |count| Schedule::draw(count, bounds(messages.size), messages.interval.0, &mut dice);
+        let mut draw = |count| Schedule::draw(count, bounds(messages.size), messages.interval.0, &mut rng);
         let (forward, backward) = (draw(messages.count), draw(back));
         let end = |side| -> Box<dyn Script> {
             Box::new(Messages::new(side, forward.clone(), backward.clone(), start))

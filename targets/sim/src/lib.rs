@@ -27,7 +27,7 @@ pub mod app;
 mod build;
 pub mod capture;
 mod checksum;
-pub mod dice;
+pub mod rng;
 pub mod faulty;
 pub mod frame;
 pub mod host;

@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::report::Report;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
@@ -72,8 +72,8 @@ pub fn scenario(seed: u64, program: &str) -> Scenario {
 /// The scenario of this seed, for a program that can do this much.
 #[must_use]
 pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario {
-    let mut dice = Dice::new(seed, "swarm");
-    let flows = 1 + dice.below(5);
+    let mut rng = Rng::new(seed, "swarm");
+    let flows = 1 + rng.below(5);
     Scenario {
         name: format!("swarm {seed}"),
         seed,
@@ -83,14 +83,14 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
         program: program.to_owned(),
         engine: None,
         params: std::collections::BTreeMap::new(),
-        host: ["a", "b"].map(|name| host(name, &mut dice, abilities)).into(),
-        link: vec![link(&mut dice)],
-        flow: (0..flows).map(|_| flow(&mut dice, abilities)).collect(),
-        at: changes(&mut dice),
+        host: ["a", "b"].map(|name| host(name, &mut rng, abilities)).into(),
+        link: vec![link(&mut rng)],
+        flow: (0..flows).map(|_| flow(&mut rng, abilities)).collect(),
+        at: changes(&mut rng),
     }
 }
 
-fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
+fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
     let mtus: &[u32] = if abilities.any_mtu {
         &[1280, 1400, 1500, 1500, 9000]
     } else {
@@ -99,72 +99,72 @@ fn host(name: &str, dice: &mut Dice, abilities: Abilities) -> Host {
     Host {
         name: name.to_owned(),
         addresses: Vec::new(),
-        mtu: mtus[dice.below(mtus.len() as u64) as usize],
+        mtu: mtus[rng.below(mtus.len() as u64) as usize],
         buffer: None,
         program: None,
         params: std::collections::BTreeMap::new(),
     }
 }
 
-fn link(dice: &mut Dice) -> Link {
-    let rate = match dice.below(6) {
+fn link(rng: &mut Rng) -> Link {
+    let rate = match rng.below(6) {
         0 => None,
-        n => Some(Rate(dice.between(
+        n => Some(Rate(rng.between(
             256_000 * 8u64.pow(n as u32 - 1) / 2,
             256_000 * 8u64.pow(n as u32 - 1),
         ))),
     };
-    let delay = match dice.below(3) {
-        0 => span(dice, 10 * MICROSECOND, MILLISECOND),
-        1 => span(dice, MILLISECOND, 20 * MILLISECOND),
-        _ => span(dice, 20 * MILLISECOND, 150 * MILLISECOND),
+    let delay = match rng.below(3) {
+        0 => span(rng, 10 * MICROSECOND, MILLISECOND),
+        1 => span(rng, MILLISECOND, 20 * MILLISECOND),
+        _ => span(rng, 20 * MILLISECOND, 150 * MILLISECOND),
     };
     let both = Rules {
         rate,
         delay: Some(delay),
-        queue_packets: Some(dice.between(8, 200)),
-        ecn: dice.chance(0.3).then(|| Bytes(dice.between(10_000, 60_000))),
+        queue_packets: Some(rng.between(8, 200)),
+        ecn: rng.chance(0.3).then(|| Bytes(rng.between(10_000, 60_000))),
         ..Rules::default()
     };
     Link {
         name: "wire".to_owned(),
         between: ["a".to_owned(), "b".to_owned()],
         both,
-        forward: faults(dice, delay.0),
-        backward: faults(dice, delay.0),
+        forward: faults(rng, delay.0),
+        backward: faults(rng, delay.0),
     }
 }
 
 /// A span between two, in whole microseconds.
-fn span(dice: &mut Dice, least: u64, most: u64) -> Span {
-    Span(dice.between(least, most).next_multiple_of(MICROSECOND))
+fn span(rng: &mut Rng, least: u64, most: u64) -> Span {
+    Span(rng.between(least, most).next_multiple_of(MICROSECOND))
 }
 
 /// Faults of one direction: often none, sometimes many.
-fn faults(dice: &mut Dice, delay: u64) -> Rules {
-    if dice.chance(0.2) {
+fn faults(rng: &mut Rng, delay: u64) -> Rules {
+    if rng.chance(0.2) {
         return Rules::default();
     }
     let mut share = |often: f64, most: f64| {
-        dice.chance(often)
-            .then(|| Share((dice.fraction() * most * 10_000.0).round() / 10_000.0))
+        rng.chance(often)
+            .then(|| Share((rng.fraction() * most * 10_000.0).round() / 10_000.0))
     };
     let (loss, corrupt) = (share(0.7, 0.15), share(0.3, 0.02));
     let (duplicate, reorder) = (share(0.4, 0.1), share(0.4, 0.2));
     Rules {
         loss,
-        burst: dice.chance(0.3).then(|| dice.between(1, 5) as f64),
+        burst: rng.chance(0.3).then(|| rng.between(1, 5) as f64),
         corrupt,
         duplicate,
         reorder,
-        hold: Some(span(dice, delay / 10 + 1, delay * 2)),
-        jitter: dice.chance(0.4).then(|| span(dice, 1, delay)),
+        hold: Some(span(rng, delay / 10 + 1, delay * 2)),
+        jitter: rng.chance(0.4).then(|| span(rng, 1, delay)),
         ..Rules::default()
     }
 }
 
 /// Cuts early on, perhaps new faults, and the healing.
-fn changes(dice: &mut Dice) -> Vec<At> {
+fn changes(rng: &mut Rng) -> Vec<At> {
     let at = |time, state, forward, backward| At {
         time: Span(time),
         link: "wire".to_owned(),
@@ -175,32 +175,32 @@ fn changes(dice: &mut Dice) -> Vec<At> {
     };
     let quiet = Rules::default;
     let mut changes = Vec::new();
-    for _ in 0..dice.below(3) {
-        let cut = span(dice, 0, EARLY).0;
-        let mended = cut + span(dice, MILLISECOND, 5 * SECOND).0;
+    for _ in 0..rng.below(3) {
+        let cut = span(rng, 0, EARLY).0;
+        let mended = cut + span(rng, MILLISECOND, 5 * SECOND).0;
         changes.push(at(cut, Some(State::Down), quiet(), quiet()));
         changes.push(at(mended, Some(State::Up), quiet(), quiet()));
     }
-    if dice.chance(0.3) {
+    if rng.chance(0.3) {
         let rules = Rules {
-            delay: Some(span(dice, MILLISECOND, 100 * MILLISECOND)),
+            delay: Some(span(rng, MILLISECOND, 100 * MILLISECOND)),
             ..quiet()
         };
-        changes.push(at(span(dice, 0, EARLY).0, None, rules.clone(), rules));
+        changes.push(at(span(rng, 0, EARLY).0, None, rules.clone(), rules));
     }
     changes.push(at(HEALED.0, Some(State::Up), Rules::healed(), Rules::healed()));
     changes.sort_by_key(|change| change.time);
     changes
 }
 
-fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
-    let (from, to) = if dice.chance(0.5) { ("a", "b") } else { ("b", "a") };
-    let close = match dice.below(if abilities.half_close { 3 } else { 1 }) {
+fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
+    let (from, to) = if rng.chance(0.5) { ("a", "b") } else { ("b", "a") };
+    let close = match rng.below(if abilities.half_close { 3 } else { 1 }) {
         0 => Closing::Client,
         1 => Closing::Server,
         _ => Closing::Both,
     };
-    let open = if abilities.open_both && dice.chance(0.15) {
+    let open = if abilities.open_both && rng.chance(0.15) {
         Opening::Both
     } else {
         Opening::Client
@@ -208,31 +208,31 @@ fn flow(dice: &mut Dice, abilities: Abilities) -> Flow {
     let mut flow = Flow {
         from: from.to_owned(),
         to: to.to_owned(),
-        at: Span(dice.below(3) * span(dice, 0, 5 * SECOND).0),
+        at: Span(rng.below(3) * span(rng, 0, 5 * SECOND).0),
         count: 1,
         spacing: Span(0),
         port: None,
-        family: Some([4, 6][dice.below(2) as usize]),
+        family: Some([4, 6][rng.below(2) as usize]),
         open,
         close,
-        read_rate: dice.chance(0.15).then(|| Rate(dice.between(200_000, 2_000_000))),
+        read_rate: rng.chance(0.15).then(|| Rate(rng.between(200_000, 2_000_000))),
         bulk: None,
         request: None,
         messages: None,
     };
-    match dice.below(4) {
-        0 => flow.request = Some(request(dice)),
-        1 => flow.messages = Some(messages(dice)),
-        _ => flow.bulk = Some(bulk(dice, u64::from(!abilities.handshake))),
+    match rng.below(4) {
+        0 => flow.request = Some(request(rng)),
+        1 => flow.messages = Some(messages(rng)),
+        _ => flow.bulk = Some(bulk(rng, u64::from(!abilities.handshake))),
     }
     flow
 }
 
-fn bulk(dice: &mut Dice, least: u64) -> Bulk {
-    let mut size = || match dice.below(4) {
+fn bulk(rng: &mut Rng, least: u64) -> Bulk {
+    let mut size = || match rng.below(4) {
         0 => 0,
-        1 => dice.between(1, 3000),
-        _ => dice.between(3000, BYTES_MAX),
+        1 => rng.between(1, 3000),
+        _ => rng.between(3000, BYTES_MAX),
     };
     Bulk {
         bytes: Bytes(size().max(least)),
@@ -240,30 +240,30 @@ fn bulk(dice: &mut Dice, least: u64) -> Bulk {
     }
 }
 
-fn request(dice: &mut Dice) -> Request {
+fn request(rng: &mut Rng) -> Request {
     Request {
-        count: dice.between(1, 30),
+        count: rng.between(1, 30),
         size: Sizes {
             least: 1,
-            most: dice.between(1, 2000),
+            most: rng.between(1, 2000),
         },
         response: Sizes {
             least: 1,
-            most: dice.between(1, 8000),
+            most: rng.between(1, 8000),
         },
-        think: Span(dice.below(2) * span(dice, 0, 500 * MILLISECOND).0),
+        think: Span(rng.below(2) * span(rng, 0, 500 * MILLISECOND).0),
     }
 }
 
-fn messages(dice: &mut Dice) -> Messages {
+fn messages(rng: &mut Rng) -> Messages {
     Messages {
-        count: dice.between(1, 100),
+        count: rng.between(1, 100),
         size: Sizes {
             least: 1,
-            most: dice.between(1, 2500),
+            most: rng.between(1, 2500),
         },
-        interval: span(dice, 0, 100 * MILLISECOND),
-        both_ways: dice.chance(0.5),
+        interval: span(rng, 0, 100 * MILLISECOND),
+        both_ways: rng.chance(0.5),
     }
 }
 

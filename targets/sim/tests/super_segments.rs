@@ -139,12 +139,12 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let bytes: Vec<u8> = (0..200_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
         .collect();
-    let mut dice = seed;
+    let mut rng = seed;
     for now in 0..SENDS as u64 {
-        dice = dice
+        rng = rng
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let len = (dice >> 33) as usize % if dice >> 63 == 0 { 3000 } else { 20_000 };
+        let len = (rng >> 33) as usize % if rng >> 63 == 0 { 3000 } else { 20_000 };
         let len = 1 + if now == 50 { 150_000 } else { len };
         if stack.send(now, handle, &bytes[..len]).expect("open") < len {
             break;

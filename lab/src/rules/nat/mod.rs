@@ -12,9 +12,9 @@ mod table;
 use std::sync::Arc;
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use hawser_sim::rng::Rng;
 use parking_lot::Mutex;
 
 use crate::plan::NatPlan;
@@ -30,9 +30,9 @@ pub(crate) struct Translator {
 }
 
 impl Translator {
-    /// A translator without mappings; its dice choose the first port.
+    /// A translator without mappings; its random numbers choose the first port.
     pub(crate) fn new(plan: &NatPlan, seed: u64, label: &str) -> Translator {
-        let table = Table::new(plan, &mut Dice::new(seed, &format!("{label}/nat")));
+        let table = Table::new(plan, &mut Rng::new(seed, &format!("{label}/nat")));
         Translator {
             table: Arc::new(Mutex::new(table)),
         }
@@ -78,7 +78,7 @@ impl Rule for Outward {
         "nat"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             // An error quotes a packet that came in: its destination is whom it was translated for.
             let (from, to) = flow.ends();
@@ -100,7 +100,7 @@ impl Rule for Inward {
         "nat_inward"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             let (from, to) = flow.ends();
             let inside = if flow.is_error() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 
 use crate::plan::NatPlan;
 use crate::spec::Dependence;
@@ -55,7 +55,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn new(plan: &NatPlan, dice: &mut Dice) -> Table {
+    pub(super) fn new(plan: &NatPlan, rng: &mut Rng) -> Table {
         let [first, last] = plan.ports;
         Table {
             address: plan.address,
@@ -63,7 +63,7 @@ impl Table {
             filtering: plan.filtering,
             timeout: plan.timeout,
             ports: plan.ports,
-            next: dice.between(u64::from(first), u64::from(last)) as u16,
+            next: rng.between(u64::from(first), u64::from(last)) as u16,
             by_key: BTreeMap::new(),
             by_port: BTreeMap::new(),
         }

@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 
 use hawser_engine::wire::{Csum, Nanos};
-use hawser_sim::dice::Dice;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
+use hawser_sim::rng::Rng;
 
 use crate::plan::NatPlan;
 use crate::rules::packet::{ICMP, TCP, UDP};
@@ -77,7 +77,7 @@ fn apply(rule: &mut dyn Rule, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
         prio: 0,
         link_header: 14,
     };
-    match rule.apply(now, &mut frame, &mut Dice::new(0, "unused")) {
+    match rule.apply(now, &mut frame, &mut Rng::new(0, "unused")) {
         Verdict::Pass => Some(frame.head),
         _ => None,
     }
@@ -362,7 +362,7 @@ fn what_is_no_ipv4_passes_and_the_rest_is_lost() {
 /// right are right still.
 #[test]
 fn any_bytes_are_survived() {
-    let mut dice = Dice::new(7, "bytes");
+    let mut rng = Rng::new(7, "bytes");
     let mut nat = translator(|_| ());
     let seeds = [
         packet(TCP, (INSIDE, 5000), (SERVER, 80), b"data"),
@@ -370,12 +370,12 @@ fn any_bytes_are_survived() {
         packet(ICMP, (INSIDE, 5000), (SERVER, 80), b"data"),
     ];
     for round in 0..200_000u64 {
-        let mut frame = seeds[dice.below(3) as usize].clone();
-        for _ in 0..dice.below(6) {
-            let at = 12 + dice.below(frame.len() as u64 - 12) as usize;
-            frame[at] = dice.bits() as u8;
+        let mut frame = seeds[rng.below(3) as usize].clone();
+        for _ in 0..rng.below(6) {
+            let at = 12 + rng.below(frame.len() as u64 - 12) as usize;
+            frame[at] = rng.bits() as u8;
         }
-        frame.truncate(dice.between(0, frame.len() as u64 + 20) as usize);
+        frame.truncate(rng.between(0, frame.len() as u64 + 20) as usize);
         let len = frame.len();
         let passed = if round % 2 == 0 {
             nat.out(round, frame)

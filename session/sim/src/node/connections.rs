@@ -63,7 +63,7 @@ impl Host {
             (Side::Server, ..) => {
                 match self
                     .acceptor
-                    .accepted(handle, exporter, bits(&mut self.dice), self.now)
+                    .accepted(handle, exporter, bits(&mut self.rng), self.now)
                 {
                     Ok(first) => first.into_iter().for_each(|first| carrier.push(first)),
                     Err(_) => carrier.finishing = true,
@@ -219,7 +219,7 @@ impl Host {
             .stack
             .connect_with(self.nanos(), remote, None, &carrier::options(small))?;
         let mut carrier = Carrier::new(handle, id, link, self.handshake(link));
-        carrier.exporter = bits(&mut self.dice);
+        carrier.exporter = bits(&mut self.rng);
         self.carriers.insert(handle, carrier);
         Ok(handle)
     }

@@ -6,7 +6,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Script, Side};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The messages of one direction; both ends draw the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub struct Schedule {
 impl Schedule {
     /// `count` messages with sizes drawn between the given bounds, at least 1 byte each.
     #[must_use]
-    pub fn draw(count: u64, size: (u64, u64), interval: Nanos, dice: &mut Dice) -> Schedule {
+    pub fn draw(count: u64, size: (u64, u64), interval: Nanos, rng: &mut Rng) -> Schedule {
         let mut end = 0;
         let ends = (0..count).map(|_| {
-            end = u64::saturating_add(end, dice.between(size.0, size.1).max(1));
+            end = u64::saturating_add(end, rng.between(size.0, size.1).max(1));
             end
         });
         Schedule {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn messages_are_due_at_their_pace_and_timed_from_then() {
-        let schedule = Schedule::draw(3, (10, 10), 100, &mut Dice::new(1, "sizes"));
+        let schedule = Schedule::draw(3, (10, 10), 100, &mut Rng::new(1, "sizes"));
         let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), 1000);
         let mut server = Messages::new(Side::Server, schedule, Schedule::default(), 1000);
         assert_eq!((client.allowance(1000, 0), client.wake_at()), (10, Some(1100)));

@@ -4,7 +4,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Script, Side};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The sizes of all exchanges; both ends draw the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub struct Exchanges {
 impl Exchanges {
     /// `count` exchanges with sizes drawn between the given bounds, at least 1 byte each.
     #[must_use]
-    pub fn draw(count: u64, request: (u64, u64), response: (u64, u64), dice: &mut Dice) -> Exchanges {
+    pub fn draw(count: u64, request: (u64, u64), response: (u64, u64), rng: &mut Rng) -> Exchanges {
         let (mut requests, mut responses) = (Vec::new(), Vec::new());
         let (mut asked, mut answered) = (0, 0);
         for _ in 0..count {
-            asked = u64::saturating_add(asked, dice.between(request.0, request.1).max(1));
-            answered = u64::saturating_add(answered, dice.between(response.0, response.1).max(1));
+            asked = u64::saturating_add(asked, rng.between(request.0, request.1).max(1));
+            answered = u64::saturating_add(answered, rng.between(response.0, response.1).max(1));
             requests.push(asked);
             responses.push(answered);
         }
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn one_question_at_a_time() {
-        let mut dice = Dice::new(1, "sizes");
-        let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut dice);
+        let mut rng = Rng::new(1, "sizes");
+        let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut rng);
         let mut client = Request::new(Side::Client, exchanges.clone(), 5);
         let mut server = Request::new(Side::Server, exchanges, 5);
         assert_eq!((client.outgoing(), client.incoming()), (20, 60));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn sizes_are_drawn_within_bounds() {
-        let exchanges = Exchanges::draw(1000, (0, 3), (5, 9), &mut Dice::new(2, "sizes"));
+        let exchanges = Exchanges::draw(1000, (0, 3), (5, 9), &mut Rng::new(2, "sizes"));
         let sizes = |ends: &[u64]| -> Vec<u64> {
             std::iter::once(0)
                 .chain(ends.iter().copied())

@@ -1,19 +1,19 @@
 //! The bytes of one direction of a flow: what is sent, and the check of what arrives.
 //!
-//! Both ends make the same bytes from the same dice, so the receiver knows every byte before it
+//! Both ends make the same bytes from the same seed, so the receiver knows every byte before it
 //! comes: anything lost, repeated, out of order or altered shows at its offset. Independently of
 //! that, both ends keep a SHA-256 of what they handed over and what they were handed.
 
 use sha2::{Digest, Sha256};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// How many bytes are made at a time.
 const CHUNK: usize = 16 * 1024;
 
 /// Makes the bytes of a direction, in order.
 struct Source {
-    dice: Dice,
+    rng: Rng,
     chunk: Vec<u8>,
     used: usize,
 }
@@ -21,7 +21,7 @@ struct Source {
 impl Source {
     fn new(seed: u64, label: &str) -> Source {
         Source {
-            dice: Dice::new(seed, label),
+            rng: Rng::new(seed, label),
             chunk: vec![0; CHUNK],
             used: CHUNK,
         }
@@ -30,7 +30,7 @@ impl Source {
     /// The next bytes: at least one, at most a chunk.
     fn peek(&mut self) -> &[u8] {
         if self.used == self.chunk.len() {
-            self.dice.fill(&mut self.chunk);
+            self.rng.fill(&mut self.chunk);
             self.used = 0;
         }
         &self.chunk[self.used..]

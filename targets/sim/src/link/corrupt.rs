@@ -7,7 +7,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -22,12 +22,12 @@ impl Rule for Corrupt {
         "corrupt"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if dice.chance(self.share) {
+    fn apply(&mut self, _now: Nanos, frame: &mut Frame, rng: &mut Rng) -> Verdict {
+        if rng.chance(self.share) {
             self.changed += 1;
             frame.complete();
             frame.flatten();
-            flip(frame, dice);
+            flip(frame, rng);
         }
         Verdict::Pass
     }
@@ -41,11 +41,11 @@ impl Rule for Corrupt {
     }
 }
 
-fn flip(frame: &mut Frame, dice: &mut Dice) {
+fn flip(frame: &mut Frame, rng: &mut Rng) {
     let Some(packet) = frame.head.get_mut(usize::from(frame.link_header)..) else {
         return;
     };
-    let bit = dice.below(packet.len() as u64 * 8) as usize;
+    let bit = rng.below(packet.len() as u64 * 8) as usize;
     if let Some(byte) = packet.get_mut(bit / 8) {
         *byte ^= 1 << (bit % 8);
     }
@@ -65,12 +65,12 @@ mod tests {
             corrupt: 1.0,
             ..Profile::default()
         });
-        let mut dice = Dice::new(3, "corrupt");
+        let mut rng = Rng::new(3, "corrupt");
         let mut positions = std::collections::BTreeSet::new();
         for _ in 0..6000 {
             let mut clean = ipv4(17, b"payload");
             let mut frame = clean.clone();
-            assert_eq!(rule.apply(0, &mut frame, &mut dice), Verdict::Pass);
+            assert_eq!(rule.apply(0, &mut frame, &mut rng), Verdict::Pass);
             clean.complete();
             clean.flatten();
             let flipped: Vec<usize> = (0..clean.head.len() * 8)

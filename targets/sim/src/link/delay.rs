@@ -3,7 +3,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -17,7 +17,7 @@ impl Rule for Delay {
         "delay"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         Verdict::Later(now.saturating_add(self.delay))
     }
 

@@ -3,7 +3,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -17,8 +17,8 @@ impl Rule for Duplicate {
         "duplicate"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if dice.chance(self.share) {
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+        if rng.chance(self.share) {
             Verdict::Twice(now)
         } else {
             Verdict::Pass

@@ -6,7 +6,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -22,11 +22,11 @@ impl Rule for Jitter {
         "jitter"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
         let extra = if self.most == 0 {
             0
         } else {
-            dice.between(0, self.most)
+            rng.between(0, self.most)
         };
         self.last = self.last.max(now.saturating_add(extra));
         Verdict::Later(self.last)
@@ -48,9 +48,9 @@ mod tests {
             jitter: 1000,
             ..Profile::default()
         });
-        let mut dice = Dice::new(5, "jitter");
+        let mut rng = Rng::new(5, "jitter");
         (0..n)
-            .map(|i| match rule.apply(i * gap, &mut plain(1), &mut dice) {
+            .map(|i| match rule.apply(i * gap, &mut plain(1), &mut rng) {
                 Verdict::Later(at) => at - i * gap,
                 other => panic!("{other:?}"),
             })

@@ -8,7 +8,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -21,16 +21,16 @@ pub struct Loss {
 }
 
 impl Loss {
-    fn lost(&mut self, dice: &mut Dice) -> bool {
+    fn lost(&mut self, rng: &mut Rng) -> bool {
         if self.burst <= 1.0 || self.share >= 1.0 {
-            return dice.chance(self.share);
+            return rng.chance(self.share);
         }
         let leave = 1.0 / self.burst;
         let enter = self.share * leave / (1.0 - self.share);
         self.bad = if self.bad {
-            !dice.chance(leave)
+            !rng.chance(leave)
         } else {
-            dice.chance(enter)
+            rng.chance(enter)
         };
         self.bad
     }
@@ -41,8 +41,8 @@ impl Rule for Loss {
         "loss"
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        if self.lost(dice) {
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+        if self.lost(rng) {
             Verdict::Drop
         } else {
             Verdict::Pass
@@ -64,9 +64,9 @@ mod tests {
     fn outcomes(profile: &Profile, n: usize) -> Vec<bool> {
         let mut rule = Loss::default();
         rule.tune(profile);
-        let mut dice = Dice::new(42, "loss");
+        let mut rng = Rng::new(42, "loss");
         (0..n)
-            .map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop)
+            .map(|_| rule.apply(0, &mut plain(1), &mut rng) == Verdict::Drop)
             .collect()
     }
 

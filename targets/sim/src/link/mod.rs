@@ -31,7 +31,7 @@ pub mod reorder;
 
 use hawser_engine::wire::Nanos;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 pub use pipe::{Counters, Lost, Pipe, StageCounters};
@@ -51,11 +51,11 @@ pub enum Verdict {
 
 /// One thing that can happen to frames. Rules know nothing of each other.
 pub trait Rule: Send {
-    /// Its name in counters and messages; also the label of its dice.
+    /// Its name in counters and messages; also the label of its random numbers.
     fn name(&self) -> &'static str;
 
     /// Decides about a frame that reaches it at `now`. Calls come in the order of time.
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, dice: &mut Dice) -> Verdict;
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, rng: &mut Rng) -> Verdict;
 
     /// Takes its parameters from a profile that changed while frames are under way.
     fn tune(&mut self, _profile: &Profile) {}

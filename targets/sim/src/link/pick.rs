@@ -3,7 +3,7 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// See the [module](self).
@@ -19,7 +19,7 @@ impl Rule for Pick {
         "drop"
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.seen += 1;
         if self.chosen.binary_search(&self.seen).is_ok() {
             Verdict::Drop
@@ -45,9 +45,9 @@ mod tests {
             drop: vec![1, 4],
             ..Profile::default()
         });
-        let mut dice = Dice::new(1, "drop");
+        let mut rng = Rng::new(1, "drop");
         let lost: Vec<bool> = (0..5)
-            .map(|_| rule.apply(0, &mut plain(1), &mut dice) == Verdict::Drop)
+            .map(|_| rule.apply(0, &mut plain(1), &mut rng) == Verdict::Drop)
             .collect();
         assert_eq!(lost, [true, false, false, true, false]);
     }

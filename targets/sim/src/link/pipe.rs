@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict, rules};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// The most frames that a pipe holds; more are lost as `overflow`.
@@ -30,10 +30,10 @@ pub struct Pipe {
 /// Who is told of a lost frame: time, the rule's name, the frame.
 pub type Lost<'a> = &'a mut dyn FnMut(Nanos, &'static str, &Frame);
 
-/// A rule with its dice and counters.
+/// A rule with its random numbers and counters.
 struct Stage {
     rule: Box<dyn Rule>,
-    dice: Dice,
+    rng: Rng,
     counters: StageCounters,
 }
 
@@ -70,7 +70,7 @@ pub struct StageCounters {
 }
 
 impl Pipe {
-    /// The usual rules. `label` names the direction; with the seed it decides all dice.
+    /// The usual rules. `label` names the direction; with the seed it decides all random numbers.
     #[must_use]
     pub fn new(profile: &Profile, seed: u64, label: &str) -> Pipe {
         Pipe::with_rules(rules(profile), seed, label)
@@ -80,7 +80,7 @@ impl Pipe {
     #[must_use]
     pub fn with_rules(rules: Vec<Box<dyn Rule>>, seed: u64, label: &str) -> Pipe {
         let stage = |rule: Box<dyn Rule>| Stage {
-            dice: Dice::new(seed, &format!("{label}/{}", rule.name())),
+            rng: Rng::new(seed, &format!("{label}/{}", rule.name())),
             counters: StageCounters {
                 name: rule.name(),
                 ..StageCounters::default()
@@ -129,7 +129,7 @@ impl Pipe {
         }
     }
 
-    /// Changes the parameters of all rules from `now` on. Dice and frames under way stay as they are, but for
+    /// Changes the parameters of all rules from `now` on. Random numbers and frames under way stay as they are, but for
     /// those that wait for a line whose rate is another one.
     pub fn tune(&mut self, now: Nanos, profile: &Profile, lost: Lost<'_>) {
         self.settle(now, lost);
@@ -199,7 +199,7 @@ impl Pipe {
     fn advance(&mut self, now: Nanos, from: usize, mut frame: Frame, lost: Lost<'_>) {
         for i in from..self.stages.len() {
             let stage = &mut self.stages[i];
-            match stage.rule.apply(now, &mut frame, &mut stage.dice) {
+            match stage.rule.apply(now, &mut frame, &mut stage.rng) {
                 Verdict::Pass => {}
                 Verdict::Later(at) if at <= now => {}
                 Verdict::Later(at) => {

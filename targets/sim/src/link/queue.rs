@@ -10,7 +10,7 @@ use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
 use crate::checksum;
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::frame::Frame;
 
 /// A bit, in the unit of [`Queue::reschedule`]: what a rate of one bit per second sends in a nanosecond.
@@ -70,7 +70,7 @@ impl Rule for Queue {
         "queue"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _dice: &mut Dice) -> Verdict {
+    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let Some(rate) = self.rate else {
             return Verdict::Pass;
         };
@@ -157,8 +157,8 @@ mod tests {
     fn queue(profile: Profile) -> impl FnMut(Nanos, usize) -> Option<Nanos> {
         let mut rule = Queue::default();
         rule.tune(&profile);
-        let mut dice = Dice::new(1, "queue");
-        move |now, len| match rule.apply(now, &mut plain(len), &mut dice) {
+        let mut rng = Rng::new(1, "queue");
+        move |now, len| match rule.apply(now, &mut plain(len), &mut rng) {
             Verdict::Later(at) => Some(at),
             Verdict::Drop => None,
             other => panic!("{other:?}"),
@@ -183,9 +183,9 @@ mod tests {
             rate: Some(8_000_000),
             ..Profile::default()
         });
-        let mut dice = Dice::new(1, "queue");
+        let mut rng = Rng::new(1, "queue");
         for _ in 0..3 {
-            rule.apply(0, &mut plain(1000), &mut dice);
+            rule.apply(0, &mut plain(1000), &mut rng);
         }
         // A frame takes 1 ms.
         assert_eq!(rule.waiting(999_999), (3, 3000));
@@ -243,12 +243,12 @@ mod tests {
             ecn_bytes: Some(1),
             ..Profile::default()
         });
-        let mut dice = Dice::new(1, "queue");
+        let mut rng = Rng::new(1, "queue");
         let mut ecn_of = |bits: u8| {
             let mut frame = ipv4(17, b"x");
             frame.head[1] = bits;
             checksum::fill_ipv4(&mut frame.head[..20]);
-            rule.apply(0, &mut frame, &mut dice);
+            rule.apply(0, &mut frame, &mut rng);
             assert_eq!(
                 checksum::checksum(&frame.head[..20]),
                 0,

@@ -226,15 +226,15 @@ fn bad_files_say_what_is_wrong_and_where() {
 
 #[test]
 fn cut_and_altered_files_never_panic() {
-    let mut dice = crate::dice::Dice::new(1, "hostile");
+    let mut rng = crate::rng::Rng::new(1, "hostile");
     for cut in 0..SHORT.len() {
         let _ = Scenario::parse(&SHORT[..cut]);
     }
     for _ in 0..2000 {
         let mut bytes = SHORT.as_bytes().to_vec();
-        for _ in 0..dice.between(1, 4) {
-            let at = dice.below(bytes.len() as u64) as usize;
-            bytes[at] = dice.between(9, 126) as u8;
+        for _ in 0..rng.between(1, 4) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            bytes[at] = rng.between(9, 126) as u8;
         }
         let _ = Scenario::parse(&String::from_utf8_lossy(&bytes));
     }

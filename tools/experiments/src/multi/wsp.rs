@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use hawser_session_sim::{Link, Side, WorldConfig};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 use serde_json::json;
 
 use crate::Error;
@@ -55,8 +55,8 @@ const SCHEDULERS: [&str; 4] = ["ecf", "blest", "lowest-latency", "rr"];
 const BYTES: u64 = 20 << 20;
 
 /// From 0 up to 1.
-fn share(dice: &mut Dice) -> f64 {
-    dice.fraction()
+fn share(rng: &mut Rng) -> f64 {
+    rng.fraction()
 }
 
 type Point = [f64; FACTORS];
@@ -82,9 +82,9 @@ fn spread(candidates: &[Point], apart: f64) -> Vec<Point> {
 
 /// At least `count` points, as few more as a bisection of the distance finds.
 fn design(count: usize, seed: u64) -> Vec<Point> {
-    let mut dice = Dice::new(seed, "wsp");
+    let mut rng = Rng::new(seed, "wsp");
     let candidates: Vec<Point> = (0..2_000.max(8 * count))
-        .map(|_| std::array::from_fn(|_| share(&mut dice)))
+        .map(|_| std::array::from_fn(|_| share(&mut rng)))
         .collect();
     let (mut near, mut far) = (0.0, (FACTORS as f64).sqrt());
     for _ in 0..24 {

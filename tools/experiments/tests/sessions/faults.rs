@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hawser::lab::Lab;
 use hawser_experiments::{Report, Stage, Transfer};
-use hawser_sim::dice::Dice;
+use hawser_sim::rng::Rng;
 
 use crate::TestResult;
 use crate::network::{MOBILE, WIFI, stage};
@@ -25,19 +25,19 @@ fn kill(link: &'static str, way: u64) -> impl Fn(&Lab) -> TestResult + Send + 's
 
 /// One transfer of which a path is killed at a moment that the seed decides.
 fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report> {
-    let mut dice = Dice::new(seed, "kill");
-    let mut dice = |sides| dice.below(sides);
+    let mut rng = Rng::new(seed, "kill");
+    let mut rng = |sides| rng.below(sides);
     let transports = ["tcp", "quic"];
     let over = [
-        format!("{}:wlan0", transports[dice(2) as usize]),
-        format!("{}:wwan0", transports[dice(2) as usize]),
+        format!("{}:wlan0", transports[rng(2) as usize]),
+        format!("{}:wwan0", transports[rng(2) as usize]),
     ];
-    let (link, way) = (["wifi", "mobile"][dice(2) as usize], dice(2));
-    let at = seconds(lasts * dice(1_000) as f64 / 1_000.0);
+    let (link, way) = (["wifi", "mobile"][rng(2) as usize], rng(2));
+    let at = seconds(lasts * rng(1_000) as f64 / 1_000.0);
     let mut transfer = Transfer::new(stage.document(&[&over[0], &over[1]])?, bytes)
         .verified()
         .act(at, kill(link, way));
-    if dice(2) == 0 {
+    if rng(2) == 0 {
         transfer = transfer.up();
     }
     let direction = transfer.direction;

@@ -130,7 +130,7 @@ fn a_cut_loses_what_is_under_way_and_what_comes() {
 }
 
 #[test]
-fn one_rule_does_not_shift_the_dice_of_another() {
+fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
     let lengths = |profile: &Profile| {
         let (arrived, _) = through(profile, 2000, 10);
         let mut lengths: Vec<usize> = arrived.iter().map(|(_, k)| *k).collect();
@@ -223,7 +223,7 @@ fn frames_of_one_instant_keep_their_order() {
     assert_eq!(order, (1..=500).collect::<Vec<usize>>());
 }
 
-/// A rule that takes no part and tells what its dice show first.
+/// A rule that takes no part and records its first random number.
 struct Probe(&'static str, std::sync::mpsc::Sender<u64>);
 
 impl Rule for Probe {
@@ -231,14 +231,14 @@ impl Rule for Probe {
         self.0
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, dice: &mut Dice) -> Verdict {
-        self.1.send(dice.bits()).expect("the test listens");
+    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+        self.1.send(rng.bits()).expect("the test listens");
         Verdict::Pass
     }
 }
 
 #[test]
-fn every_rule_of_every_direction_has_its_own_dice() {
+fn every_rule_of_every_direction_has_its_own_random_numbers() {
     let (tell, told) = std::sync::mpsc::channel();
     for (seed, label) in [(1, "there"), (1, "back"), (2, "there")] {
         let rules: Vec<Box<dyn Rule>> = vec![
@@ -255,7 +255,7 @@ fn every_rule_of_every_direction_has_its_own_dice() {
 
 #[test]
 fn hostile_bytes_pass_all_rules_and_captures() {
-    let mut dice = Dice::new(11, "hostile");
+    let mut rng = Rng::new(11, "hostile");
     let profile = Profile {
         rate: Some(1_000_000_000),
         ecn_bytes: Some(0),
@@ -265,21 +265,21 @@ fn hostile_bytes_pass_all_rules_and_captures() {
     };
     let mut pipe = Pipe::new(&profile, 1, "hostile");
     for round in 0..20_000u64 {
-        let mut frame = plain(dice.below(80) as usize);
-        dice.fill(&mut frame.head);
-        frame.link_header = [0, 14][dice.below(2) as usize];
+        let mut frame = plain(rng.below(80) as usize);
+        rng.fill(&mut frame.head);
+        frame.link_header = [0, 14][rng.below(2) as usize];
         // Most of them look like IP up to some point.
         let at = usize::from(frame.link_header);
         if let Some(first) = frame.head.get_mut(at) {
-            *first = [0x45, 0x46, 0x60, *first][dice.below(4) as usize];
+            *first = [0x45, 0x46, 0x60, *first][rng.below(4) as usize];
         }
         if let Some(protocol) = frame.head.get_mut(at + 9) {
-            *protocol = [6, 17, 58, *protocol][dice.below(4) as usize];
+            *protocol = [6, 17, 58, *protocol][rng.below(4) as usize];
         }
-        frame.seg_size = dice.below(40) as u16;
-        frame.partial = dice
+        frame.seg_size = rng.below(40) as u16;
+        frame.partial = rng
             .chance(0.3)
-            .then(|| (dice.below(90) as u16, dice.below(90) as u16));
+            .then(|| (rng.below(90) as u16, rng.below(90) as u16));
         for mut packet in crate::segment::cut(frame.clone()) {
             packet.complete();
         }

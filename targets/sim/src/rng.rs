@@ -1,7 +1,7 @@
 //! Seeded random numbers.
 //!
-//! Everything that is left to chance has dice of its own, labelled with what it is for, so that
-//! adding one thing does not shift what another rolls. The same seed and label give the same
+//! Everything that is left to chance has a generator of its own, labelled with what it is for, so that
+//! adding one thing does not shift what another draws. The same seed and label give the same
 //! numbers on every machine.
 
 use std::hash::Hasher;
@@ -10,18 +10,18 @@ use siphasher::sip::SipHasher13;
 
 /// A generator: xoshiro256** (Blackman and Vigna, 2018). Not for secrets.
 #[derive(Clone, Debug)]
-pub struct Dice {
+pub struct Rng {
     state: [u64; 4],
 }
 
-impl Dice {
-    /// Dice for the thing called `label` in a world with this seed.
+impl Rng {
+    /// The generator of the thing called `label` in a world with this seed.
     #[must_use]
-    pub fn new(seed: u64, label: &str) -> Dice {
+    pub fn new(seed: u64, label: &str) -> Rng {
         let mut hasher = SipHasher13::new_with_keys(seed, 0);
         hasher.write(label.as_bytes());
         let mut mix = SplitMix(hasher.finish());
-        Dice {
+        Rng {
             state: std::array::from_fn(|_| mix.next()),
         }
     }
@@ -55,7 +55,7 @@ impl Dice {
         }
     }
 
-    /// True with this probability. Certain outcomes (0 or less, 1 or more) are not rolled.
+    /// True with this probability. Certain outcomes (0 or less, 1 or more) draw nothing.
     pub fn chance(&mut self, probability: f64) -> bool {
         if probability <= 0.0 {
             return false;
@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn xoshiro_matches_its_published_sequence() {
         // The first outputs of the reference implementation for the state 1, 2, 3, 4.
-        let mut dice = Dice { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| dice.bits()).collect();
+        let mut rng = Rng { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..4).map(|_| rng.bits()).collect();
         assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
     }
 
     #[test]
-    fn labels_and_seeds_part_the_dice() {
-        let first = |seed, label| Dice::new(seed, label).bits();
+    fn another_label_or_seed_gives_other_numbers() {
+        let first = |seed, label| Rng::new(seed, label).bits();
         assert_eq!(first(1, "loss"), first(1, "loss"));
         assert_ne!(first(1, "loss"), first(1, "delay"));
         assert_ne!(first(1, "loss"), first(2, "loss"));
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn bounds_hold() {
-        let mut dice = Dice::new(7, "bounds");
+        let mut rng = Rng::new(7, "bounds");
         for _ in 0..10_000 {
-            assert!((3..=9).contains(&dice.between(3, 9)));
-            assert!((0.0..1.0).contains(&dice.fraction()));
+            assert!((3..=9).contains(&rng.between(3, 9)));
+            assert!((0.0..1.0).contains(&rng.fraction()));
         }
-        assert_eq!(dice.below(0), 0);
-        assert!(!dice.chance(0.0) && dice.chance(1.0));
+        assert_eq!(rng.below(0), 0);
+        assert!(!rng.chance(0.0) && rng.chance(1.0));
     }
 }
