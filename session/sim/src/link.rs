@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
-use hawser_sim::rng::Rng;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Pipe, Profile, Rule, Verdict, rules};
+use hawser_sim::rng::Rng;
 
 use crate::segment::Segment;
 

@@ -2,9 +2,10 @@
 
 use std::net::IpAddr;
 
+use hawser_engine::net::Sum;
 use hawser_engine::wire::{Csum, Medium, PayRef, RxFrame, TxFrame};
 
-use crate::checksum::{self, Sum};
+use crate::checksum;
 
 /// How many bytes of a packet's transport header its summary shows.
 const SHOWN: usize = 12;
@@ -136,11 +137,9 @@ impl Frame {
         if start > self.head.len() || field + 2 > self.head.len() {
             return;
         }
-        let mut sum = Sum::default();
-        sum.add(&self.head[start..]);
-        self.payload.iter().for_each(|p| sum.add(p.bytes()));
+        let sum = self.add_payload(Sum::default().add(&self.head[start..]));
         let protocol = self.headers().map_or(0, |h| h.protocol);
-        checksum::write_field(&mut self.head[field..field + 2], sum.finish(), protocol);
+        checksum::write_field(&mut self.head[field..field + 2], sum, protocol);
     }
 
     /// Computes the checksum of the protocols whose field a device knows.
@@ -155,10 +154,13 @@ impl Frame {
         }
         self.head[field..field + 2].fill(0);
         let transport_len = self.len() - headers.transport;
-        let mut sum = checksum::pseudo_header(&self.head, &headers, transport_len);
-        sum.add(&self.head[headers.transport..]);
-        self.payload.iter().for_each(|p| sum.add(p.bytes()));
-        checksum::write_field(&mut self.head[field..field + 2], sum.finish(), headers.protocol);
+        let sum = checksum::pseudo_header(&self.head, &headers, transport_len);
+        let sum = self.add_payload(sum.add(&self.head[headers.transport..]));
+        checksum::write_field(&mut self.head[field..field + 2], sum, headers.protocol);
+    }
+
+    fn add_payload(&self, sum: Sum) -> Sum {
+        self.payload.iter().fold(sum, |sum, piece| sum.add(piece.bytes()))
     }
 
     /// Where its headers are; nothing when it is not IP, or cut off.
@@ -274,8 +276,8 @@ pub(crate) mod samples {
         checksum::fill_ipv4(&mut head[..20]);
         head[24..26].copy_from_slice(&(8 + payload.len() as u16).to_be_bytes());
         let headers = Headers::find(&head, 0).expect("a whole header");
-        let pseudo = checksum::pseudo_header(&head, &headers, 8 + payload.len()).fold();
-        head[26..28].copy_from_slice(&pseudo.to_be_bytes());
+        let pseudo = checksum::pseudo_header(&head, &headers, 8 + payload.len()).folded();
+        head[26..28].copy_from_slice(&pseudo);
         let payload = if payload.is_empty() {
             vec![]
         } else {
@@ -333,10 +335,10 @@ mod tests {
     /// Over a correct packet the sum with its pseudo-header is all ones (RFC 1071, section 1).
     fn verifies(frame: &Frame) -> bool {
         let headers = frame.headers().unwrap();
-        let mut sum = checksum::pseudo_header(&frame.head, &headers, frame.len() - headers.transport);
-        sum.add(&frame.head[headers.transport..]);
-        frame.payload.iter().for_each(|p| sum.add(p.bytes()));
-        sum.fold() == 0xffff
+        let sum = checksum::pseudo_header(&frame.head, &headers, frame.len() - headers.transport);
+        frame
+            .add_payload(sum.add(&frame.head[headers.transport..]))
+            .is_valid()
     }
 
     #[test]

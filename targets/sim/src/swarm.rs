@@ -7,8 +7,8 @@
 
 use std::fmt::Write;
 
-use crate::rng::Rng;
 use crate::report::Report;
+use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
     At, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules, Scenario, State,

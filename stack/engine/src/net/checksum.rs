@@ -9,15 +9,16 @@ use super::address::{Ip, is_ipv4, octets};
 /// Summing is done in the machine's byte order, which the sum allows (RFC 1071, 2(B)); only the
 /// result is turned. Pieces may have odd lengths.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
+pub struct Sum {
     total: u64,
     odd: bool,
 }
 
 impl Sum {
     /// Adds the next bytes.
+    #[must_use]
     #[inline]
-    pub(super) fn add(mut self, bytes: &[u8]) -> Sum {
+    pub fn add(mut self, bytes: &[u8]) -> Sum {
         let mut bytes = bytes;
         if self.odd
             && let [first, rest @ ..] = bytes
@@ -55,8 +56,9 @@ impl Sum {
     }
 
     /// The sum folded to 16 bits, in network order; all ones when a stored checksum was right.
+    #[must_use]
     #[inline]
-    pub(super) fn folded(self) -> [u8; 2] {
+    pub fn folded(self) -> [u8; 2] {
         // 64 bits to 33, to 18, to 17, to 16.
         let mut total = (self.total & 0xffff_ffff) + (self.total >> 32);
         for _ in 0..3 {
@@ -66,12 +68,14 @@ impl Sum {
     }
 
     /// Whether bytes summed with their checksum field in place are intact.
-    pub(super) fn is_valid(self) -> bool {
+    #[must_use]
+    pub fn is_valid(self) -> bool {
         self.folded() == [0xff, 0xff]
     }
 
     /// The checksum to store: the complement of the sum.
-    pub(super) fn complement(self) -> [u8; 2] {
+    #[must_use]
+    pub fn complement(self) -> [u8; 2] {
         let [a, b] = self.folded();
         [!a, !b]
     }

@@ -37,6 +37,7 @@ use std::net::IpAddr;
 use crate::wire::{Caps, Medium, Nanos, TxFrame};
 
 pub use address::{from_bytes, is_ipv4, to_bytes};
+pub use checksum::Sum;
 pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 

@@ -8,8 +8,8 @@
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict};
-use crate::rng::Rng;
 use crate::frame::Frame;
+use crate::rng::Rng;
 
 /// See the [module](self).
 #[derive(Debug, Default)]

@@ -31,8 +31,8 @@ pub mod reorder;
 
 use hawser_engine::wire::Nanos;
 
-use crate::rng::Rng;
 use crate::frame::Frame;
+use crate::rng::Rng;
 
 pub use pipe::{Counters, Lost, Pipe, StageCounters};
 

@@ -6,8 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use hawser_engine::wire::Nanos;
 
 use super::{Profile, Rule, Verdict, rules};
-use crate::rng::Rng;
 use crate::frame::Frame;
+use crate::rng::Rng;
 
 /// The most frames that a pipe holds; more are lost as `overflow`.
 const HELD_MAX: usize = 1 << 18;
