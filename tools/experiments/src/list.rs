@@ -48,7 +48,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "neat-caching",
-        about: "NEAT, section 5.2, and its reference [5]: what remembering winners saves",
+        about: "NEAT, section 5.2, and Papastergiou et al.: what remembering winners saves",
         needs_lab: true,
         steers_kernel: false,
         run: crate::neat::caching,
@@ -83,7 +83,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     },
     Experiment {
         name: "itcp-video",
-        about: "iTCP, its references [2] and [3]: live video that hears its transport, in virtual time",
+        about: "iTCP: live video that receives the events of its transport, in virtual time",
         needs_lab: false,
         steers_kernel: false,
         run: crate::video::video,

@@ -11,7 +11,7 @@ use crate::Error;
 
 /// What Linux calls the congestion control, whose events are complete: it follows its own law.
 const CONGESTION_CONTROL: &str = "hawser_filter";
-/// What is heard between two looks, a tenth of a second apart, takes some 2 MB.
+/// What is received between two looks, a tenth of a second apart, takes some 2 MB.
 const RING: u32 = 32 << 20;
 /// The longest interval, and what a timer may be late.
 const REST: Duration = Duration::from_millis(300);
@@ -60,11 +60,11 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
             },
         )?);
     }
-    let mut heard: Vec<Vec<Nanos>> = vec![Vec::new(); ids.len()];
+    let mut delivered: Vec<Vec<Nanos>> = vec![Vec::new(); ids.len()];
     let mut take = |kernel: &mut Kernel| loop {
         let taken = kernel.take(|record| {
             if let Some(place) = ids.iter().position(|id| *id == record.subscription) {
-                heard[place].push(record.time);
+                delivered[place].push(record.time);
             }
         })?;
         if taken == 0 {
@@ -80,13 +80,13 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
     std::thread::sleep(REST);
     take(&mut kernel)?;
     let lost = ids.iter().map(|id| kernel.lost(*id)).sum::<Result<u64, _>>()?;
-    let mut heard = heard.into_iter();
-    let happened = heard.next().unwrap_or_default();
+    let mut delivered = delivered.into_iter();
+    let happened = delivered.next().unwrap_or_default();
     let through = |(filter, delivered): (&Filter, _)| Through {
         filter: *filter,
         happened: happened.clone(),
         delivered,
         lost,
     };
-    Ok(filters.iter().zip(heard).map(through).collect())
+    Ok(filters.iter().zip(delivered).map(through).collect())
 }

@@ -33,7 +33,7 @@ type Moments = Vec<Nanos>;
 /// Notes when it is signalled, for each of its filters.
 struct Listener {
     filters: Vec<Filter>,
-    heard: Arc<Mutex<Vec<Moments>>>,
+    delivered: Arc<Mutex<Vec<Moments>>>,
 }
 
 impl Tware for Listener {
@@ -45,8 +45,8 @@ impl Tware for Listener {
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
     fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
-        let mut heard = self.heard.lock();
-        if let Some(times) = heard.get_mut(wish) {
+        let mut delivered = self.delivered.lock();
+        if let Some(times) = delivered.get_mut(wish) {
             times.push(signal.time());
         }
     }
@@ -65,13 +65,13 @@ fn all() -> Vec<Filter> {
 
 /// When what was delivered through each filter.
 fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec<Moments>, Error> {
-    let heard = Arc::new(Mutex::new(vec![Vec::new(); filters.len()]));
+    let delivered = Arc::new(Mutex::new(vec![Vec::new(); filters.len()]));
     let bus = Bus::new();
-    let (filters, ears) = (filters.to_vec(), heard.clone());
+    let (filters, shared) = (filters.to_vec(), delivered.clone());
     let tware = move || -> Box<dyn Tware> {
         Box::new(Listener {
             filters: filters.clone(),
-            heard: ears.clone(),
+            delivered: shared.clone(),
         })
     };
     let member = bus.attach("listener", Rights::all(), 1, tware)?;
@@ -92,8 +92,8 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(member);
-    let heard = heard.lock().clone();
-    Ok(heard)
+    let delivered = delivered.lock().clone();
+    Ok(delivered)
 }
 
 /// The paper's words (section 2.4) on the events that happened: cut into intervals, each of which begins
@@ -177,11 +177,11 @@ pub(crate) fn filters(context: &Context<'_>) -> Result<Outcome, Error> {
     let seconds = if context.quick { 10 } else { 60 };
     let (path, filters) = (Path::new(120, 0.5), all());
     (context.progress)(0, 2, "a transfer of ours");
-    let heard = listen(path, seconds, context.seed, &filters)?;
-    let happened = heard.first().cloned().unwrap_or_default();
+    let delivered = listen(path, seconds, context.seed, &filters)?;
+    let happened = delivered.first().cloned().unwrap_or_default();
     let rows: Vec<Row> = filters
         .iter()
-        .zip(&heard)
+        .zip(&delivered)
         .map(|(filter, times)| Row::new(*filter, &happened, times.len()))
         .collect();
     let mut outcome = Outcome::default();
@@ -227,10 +227,10 @@ mod tests {
             ..Path::new(120, 0.5)
         };
         let (filters, seconds) = (all(), 5);
-        let heard = listen(path, seconds, 1, &filters).expect("a run");
-        assert!(heard[0].len() > 1_000, "{}", heard[0].len());
-        for (filter, times) in filters.iter().zip(&heard) {
-            let expected = model(&heard[0], *filter, Nanos::MAX);
+        let delivered = listen(path, seconds, 1, &filters).expect("a run");
+        assert!(delivered[0].len() > 1_000, "{}", delivered[0].len());
+        for (filter, times) in filters.iter().zip(&delivered) {
+            let expected = model(&delivered[0], *filter, Nanos::MAX);
             // An interval that ends with the run may be told, or not.
             assert!(
                 times.len().abs_diff(expected) <= 1,

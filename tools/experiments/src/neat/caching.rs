@@ -1,6 +1,6 @@
 //! What remembering winners saves: processor time of a connection against the cache's hit rate, without
-//! and with TLS, by the rules of the race. NEAT's reference [5] (Papastergiou et al., *On the Cost of
-//! Using Happy Eyeballs for Transport Protocol Selection*, ANRW 2016) found it to fall linearly.
+//! and with TLS, by the rules of the race. Papastergiou et al. (*On the Cost of Using Happy
+//! Eyeballs for Transport Protocol Selection*, ANRW 2016) found it to fall linearly.
 //!
 //! TLS handshakes are whole ones: no server gives tickets to resume from.
 //!

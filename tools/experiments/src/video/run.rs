@@ -238,7 +238,7 @@ mod tests {
 
     /// Measured with this seed: 63 frames late, 416 and 357; 84 % of the last one's rate.
     #[test]
-    fn who_hears_the_transport_is_late_less_often() {
+    fn a_sender_that_receives_events_of_the_transport_is_late_less_often() {
         let film = |sender| transfer(sender, 8, 1).expect("a film");
         let symbiotic = film(Sender::Symbiotic);
         for other in [
