@@ -16,6 +16,7 @@ mod groups;
 mod hex;
 mod http;
 mod interact;
+mod log;
 mod progress;
 mod session;
 
@@ -42,6 +43,16 @@ Exit codes: 0 done, 1 what was checked is not so, 2 wrong usage, 3 bad input fil
 4 device or permission, 5 network or peer, 70 a bug in Hawser."
 )]
 struct Cli {
+    /// What the lines of the log look like, on standard error. RUST_LOG selects them, as in
+    /// RUST_LOG=hawser=debug; without it there are warnings and errors alone
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        default_value = "text",
+        display_order = 1000
+    )]
+    log: log::Format,
     #[command(subcommand)]
     command: Command,
 }
@@ -88,6 +99,7 @@ fn main() -> std::process::ExitCode {
     exit::set_panic_hook();
     let matches = groups::grouped(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    log::start(cli.log);
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),

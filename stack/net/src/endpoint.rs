@@ -24,6 +24,7 @@ use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;
 use crate::error::{OpenError, error_of_request};
 use crate::handles::ByHandle;
+use crate::log::{self, Log};
 use crate::options::Options;
 
 /// One stack on one device.
@@ -37,6 +38,7 @@ pub struct Endpoint {
     /// When bytes were written since the last poll: they leave before the device is asked for
     /// packets, so that an answer does not wait for that, nor for another look at the clock.
     wrote: Option<Nanos>,
+    log: Log,
 }
 
 /// What is known of a handle.
@@ -70,6 +72,7 @@ impl Endpoint {
             connections,
             changed: None,
             wrote: None,
+            log: Log::default(),
         })
     }
 
@@ -85,8 +88,10 @@ impl Endpoint {
         let now = self.device.now();
         busy |= self.stack.poll(now, &mut *self.device)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
+            log::state(&self.stack, handle, notice);
             self.note(handle, notice);
         }
+        self.log.drops(&self.stack);
         Ok(busy)
     }
 
@@ -207,6 +212,7 @@ impl Endpoint {
     pub fn listen_with(&mut self, local: SocketAddr, backlog: u32, options: &Options) -> io::Result<Handle> {
         let now = self.request_time();
         let opened = self.stack.listen_with(now, local, backlog, options.pairs());
+        log::opened("listen", local, &opened);
         let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
         Ok(handle)
@@ -244,6 +250,7 @@ impl Endpoint {
     pub fn connect_with(&mut self, remote: SocketAddr, options: &Options) -> io::Result<Handle> {
         let now = self.request_time();
         let opened = self.stack.connect_with(now, remote, None, options.pairs());
+        log::opened("connect", remote, &opened);
         let handle = opened.map_err(error_of_request)?;
         self.connections.insert(handle, State::default());
         Ok(handle)
@@ -329,6 +336,7 @@ impl Endpoint {
             && !state.write_closed
         {
             state.write_closed = true;
+            log::ended("shutdown", &self.stack, handle);
             self.stack.close(now, handle);
         }
     }
@@ -340,12 +348,14 @@ impl Endpoint {
             return;
         };
         self.abort_waiting(state);
+        log::ended("close", &self.stack, handle);
         let now = self.request_time();
         self.stack.finish(now, handle);
     }
 
     /// Gives a handle back and drops what is under way.
     pub fn abort(&mut self, handle: Handle) {
+        log::ended("abort", &self.stack, handle);
         let now = self.request_time();
         self.stack.abort(now, handle);
         self.give_back(handle);

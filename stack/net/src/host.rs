@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_say_their_kind() {
+    fn devices_are_told_apart_by_their_prefix() {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
         for wrong in [

@@ -18,6 +18,8 @@ mod error;
 mod faults;
 mod handles;
 pub mod host;
+#[cfg_attr(not(feature = "log"), path = "log/absent.rs")]
+mod log;
 mod network;
 pub mod options;
 

@@ -23,13 +23,14 @@ use tokio::sync::Notify;
 use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
 use crate::handles::ByHandle;
+use crate::log;
 use crate::options::{self, Keepalive, Options};
 
 /// How many polls a batch of work may take before other tasks get their turn.
 const POLLS_PER_TURN: usize = 16;
 
-/// The most tasks that wait for the same thing.
-const MOST_WAITING: usize = 1024;
+/// How many tasks may wait for the same thing.
+const MAX_WAITING: usize = 1024;
 
 /// How soon a device that was full is tried again.
 const DEVICE_RETRY: Duration = Duration::from_millis(1);
@@ -296,7 +297,10 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
                     () = tokio::time::sleep(Duration::from_secs(1)) => {}
                 }
             }
-            Err(error) => return shared.lock().end(format!("the device failed: {error}")),
+            Err(error) => {
+                log::device_failed(&error);
+                return shared.lock().end(format!("the device failed: {error}"));
+            }
         }
     }
 }
@@ -466,7 +470,7 @@ fn attempt<T>(
             };
             if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                 // Woken for nothing, it asks again; most likely it is a wait that was given up.
-                if waiting.len() >= MOST_WAITING {
+                if waiting.len() >= MAX_WAITING {
                     waiting.remove(0).wake();
                 }
                 waiting.push(cx.waker().clone());

@@ -1,0 +1,97 @@
+//! Logs of a server over a TUN device, as `RUST_LOG` and `--log` select them. In a user's own network
+//! namespace; says so where there can be none.
+
+mod tun;
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// One download, and one datagram to a port of a protocol that the server does not speak.
+const SCRIPT: &str = r#"
+set -eu
+"$HAWSER" $OPTIONS serve . --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 > served 2> log &
+SERVER=$!
+trap 'kill $SERVER' EXIT
+until grep -q listening served; do sleep 0.05; done
+curl -s --max-time 5 http://10.9.0.2/log -o /dev/null
+python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.9.0.2", 9))'
+sleep 0.5
+"#;
+
+/// The lines that the server logs; nothing where there can be no server.
+fn logged(test: &str, filter: Option<&str>, options: &str) -> Option<Vec<String>> {
+    if !tun::is_permitted(test) {
+        return None;
+    }
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let namespace = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["-Urn", "sh", "-c", script])
+            .current_dir(&*folder)
+            .env("HAWSER", env!("CARGO_BIN_EXE_hawser"))
+            .env("OPTIONS", options)
+            .env_remove("RUST_LOG")
+            .envs(filter.map(|filter| ("RUST_LOG", filter)));
+        command.output()
+    };
+    if !namespace("command -v curl && command -v python3").is_ok_and(|output| output.status.success()) {
+        println!("skipped: {test}: there is no user namespace, no curl or no Python");
+        return None;
+    }
+    let output = namespace(SCRIPT).expect("a shell");
+    let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+    assert!(
+        output.status.success(),
+        "{}\n{log}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Some(log.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn states_of_connections_and_drops_with_their_reason_are_logged_at_debug() {
+    let Some(lines) = logged("logs", Some("hawser_net=debug"), "") else {
+        return;
+    };
+    for what in [
+        "listen address=10.9.0.2:80",
+        "accepted local=",
+        "close local=",
+        "count=",
+    ] {
+        assert!(
+            lines.iter().any(|line| line.contains(what)),
+            "no `{what}` in {lines:#?}"
+        );
+    }
+    let reason = |line: &&String| line.contains("reason=\"no_parser\" count=1");
+    assert_eq!(lines.iter().filter(reason).count(), 1, "{lines:#?}");
+}
+
+#[test]
+fn lines_of_a_log_in_json_are_objects() {
+    let Some(lines) = logged("logs in JSON", Some("hawser_net=debug"), "--log json") else {
+        return;
+    };
+    let lines: Vec<Value> = lines
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let accepted = lines.iter().find(|line| line["fields"]["message"] == "accepted");
+    let accepted = accepted.unwrap_or_else(|| panic!("no connection in {lines:#?}"));
+    assert_eq!(accepted["level"], "DEBUG");
+    assert!(
+        accepted["fields"]["peer"]
+            .as_str()
+            .is_some_and(|peer| peer.contains("10.9.0.1:"))
+    );
+}
+
+#[test]
+fn without_rust_log_a_server_that_works_logs_nothing() {
+    if let Some(lines) = logged("no logs", None, "") {
+        assert!(lines.is_empty(), "{lines:#?}");
+    }
+}

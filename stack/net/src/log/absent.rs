@@ -1,0 +1,21 @@
+//! Without the feature `log` nothing is logged.
+
+use std::io;
+use std::net::SocketAddr;
+
+use hawser_engine::{Handle, Notice, RequestError, Stack};
+
+#[derive(Default)]
+pub(crate) struct Log;
+
+impl Log {
+    pub(crate) fn drops(&mut self, _: &Stack) {}
+}
+
+pub(crate) fn opened(_: &str, _: SocketAddr, _: &Result<Handle, RequestError>) {}
+
+pub(crate) fn ended(_: &str, _: &Stack, _: Handle) {}
+
+pub(crate) fn state(_: &Stack, _: Handle, _: Notice) {}
+
+pub(crate) fn device_failed(_: &io::Error) {}

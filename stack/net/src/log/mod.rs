@@ -1,0 +1,92 @@
+//! What an operator sees of a stack, by `tracing`: at `debug` the states of connections, requests that are
+//! refused, and what is dropped, by cause; at `warn` the failure of a device.
+
+use std::io;
+use std::net::SocketAddr;
+
+use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
+use tracing::{Level, debug, enabled, warn};
+
+/// Counts of the engine that tell of work done, not of anything dropped or refused.
+const WORK: [&str; 9] = [
+    "frames_received",
+    "frames_sent",
+    "inputs",
+    "chains",
+    "timers",
+    "contexts_made",
+    "contexts_ended",
+    "coalesced",
+    "signals",
+];
+
+/// What a stack had counted when it was last logged.
+#[derive(Default)]
+pub(crate) struct Log {
+    stack: Counters,
+    interface: net::Counters,
+}
+
+impl Log {
+    /// Logs what the stack has dropped or refused since the last call: a line for each cause.
+    pub(crate) fn drops(&mut self, stack: &Stack) {
+        if !enabled!(Level::DEBUG) {
+            return;
+        }
+        let (counters, interface) = (stack.counters(), stack.interface_counters());
+        for ((reason, before), (_, now)) in self.stack.rows().zip(counters.rows()) {
+            if now > before && !WORK.contains(&reason) {
+                debug!(reason, count = now - before, "dropped or refused");
+            }
+        }
+        for reason in net::DropReason::ALL {
+            let count = interface.dropped(*reason) - self.interface.dropped(*reason);
+            if count > 0 {
+                debug!(reason = reason.label(), count, "packet dropped");
+            }
+        }
+        self.stack.clone_from(counters);
+        self.interface.clone_from(interface);
+    }
+}
+
+/// Logs a request for a connection or a listener: `listen`, `connect`.
+pub(crate) fn opened(act: &str, address: SocketAddr, opened: &Result<Handle, RequestError>) {
+    match opened {
+        Ok(handle) => debug!(%address, ?handle, "{act}"),
+        Err(error) => debug!(%address, %error, "{act} refused"),
+    }
+}
+
+/// Logs what the application does to a connection: `shutdown`, `close`, `abort`.
+pub(crate) fn ended(act: &str, stack: &Stack, handle: Handle) {
+    if enabled!(Level::DEBUG) {
+        let (local, peer) = (stack.local(handle), stack.peer(handle));
+        debug!(?local, ?peer, ?handle, "{act}");
+    }
+}
+
+/// Logs the change of a connection's state that a notice reports; readable and writable are none.
+pub(crate) fn state(stack: &Stack, handle: Handle, notice: Notice) {
+    if !enabled!(Level::DEBUG) {
+        return;
+    }
+    let subject = match notice {
+        Notice::Accepted(connection) => connection,
+        _ => handle,
+    };
+    let (local, peer) = (stack.local(subject), stack.peer(subject));
+    match notice {
+        Notice::Connected => debug!(?local, ?peer, ?handle, "connected"),
+        Notice::Accepted(handle) => debug!(?local, ?peer, ?handle, "accepted"),
+        Notice::Eof => debug!(?local, ?peer, ?handle, "the peer sends no more"),
+        Notice::Closed => debug!(?local, ?peer, ?handle, "closed"),
+        Notice::Failed(error) => debug!(?local, ?peer, ?handle, %error, "failed"),
+        Notice::Readable | Notice::Writable | Notice::Message(_) => {}
+    }
+}
+
+/// Logs that a device failed for good, and with it all connections over it.
+pub(crate) fn device_failed(error: &io::Error) {
+    warn!(%error, "the device failed: all its connections have ended");
+}
