@@ -30,34 +30,37 @@ pub(crate) struct DeviceArgs {
 /// Where a transport program runs, if it does.
 #[derive(clap::Args, Clone)]
 pub(crate) struct StackArgs {
-    /// The device: `tun:NAME` (made if there is none) or `packet:NAME` (an Ethernet interface)
+    /// The network device: `tun:NAME` (created when it does not exist) or `packet:NAME` (an existing
+    /// Ethernet interface)
     #[arg(long, value_name = "DEVICE", requires = "addresses")]
     dev: Option<DeviceSpec>,
-    /// The stack's own address, which the kernel must not have: 10.0.0.2/24 (repeatable)
+    /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
+    /// (repeatable)
     #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = parse_address, requires = "dev")]
     addresses: Vec<(IpAddr, u8)>,
-    /// A new TUN device's address on the kernel's side: 10.0.0.1/24 (repeatable)
+    /// An address that a new TUN device gets on the kernel's side: 10.0.0.1/24 (repeatable)
     #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
-    /// Transport program: a built-in name, a file (.mtp), or one that was built (.so)
+    /// The transport program: the name of a built-in one, a source file (.mtp), or a built library (.so)
     #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
     program: String,
-    /// Set a param of the program: MIN_RTO=200ms (repeatable)
+    /// Set a parameter of the program: MIN_RTO=200ms (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "dev")]
     params: Vec<String>,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Faults in front of the device, per packet and in both directions, with a link's keys
-    /// (docs/scenarios.md): loss=1%,reorder=1%,hold=1ms
+    /// Inject faults into packets in both directions, with the keys of a link in docs/scenarios.md:
+    /// loss=1%,reorder=1%,hold=1ms
     #[arg(long, value_name = "RULES", requires = "dev")]
     faults: Option<Faults>,
-    /// Let neither super-segments nor unfinished checksums cross a TUN device: for captures
+    /// Disable segmentation and checksum offload of a TUN device, so that captures show the packets of the
+    /// link
     #[arg(long)]
     no_offload: bool,
-    /// Seed of the faults
+    /// Seed of the injected faults
     #[arg(long, default_value_t = 1)]
     fault_seed: u64,
-    /// What a connection holds for sending, and for receiving: 64MiB (4 and 8 MiB otherwise)
+    /// Buffer size of a connection, for sending and for receiving: 64MiB (default: 4 MiB and 8 MiB)
     #[arg(long, value_name = "BYTES", requires = "dev")]
     buffer: Option<Bytes>,
 }
@@ -65,7 +68,7 @@ pub(crate) struct StackArgs {
 /// Routers of a stack, where `--gateway` names no other thing.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RouterArgs {
-    /// A router for everything else (repeatable)
+    /// The router for destinations outside the subnets of the stack (repeatable)
     #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
     pub(crate) routers: Vec<IpAddr>,
 }

@@ -7,8 +7,8 @@ use crate::exit::Exit;
 /// What runs the program.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct EngineArgs {
-    /// What runs the program: `interp`, the interpreter; `native`, machine code. By default
-    /// `.mtp` files are interpreted, and built-in programs and `.so` files run as machine code
+    /// How the program runs: `interp` interprets it, `native` runs it as machine code. By default `.mtp`
+    /// files are interpreted, and built-in programs and `.so` files run as machine code
     #[arg(long, value_name = "ENGINE", value_parser = parse)]
     pub(crate) engine: Option<Engine>,
 }
@@ -23,8 +23,8 @@ impl EngineArgs {
 /// Whether files may name machine code.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct NativeArgs {
-    /// Run the machine code of a `.so` that the scenario names. It can do all that you can; without
-    /// this, such a program is interpreted from the text in it, and none of its code runs
+    /// Run the machine code of a `.so` file that the scenario names. Machine code can do whatever you can;
+    /// without this option such a program is interpreted from the source inside the file
     #[arg(long)]
     pub(crate) allow_native: bool,
 }

@@ -25,7 +25,7 @@ impl Exit {
     }
 
     /// This code, about what was printed already.
-    pub(crate) fn told(code: u8) -> Exit {
+    pub(crate) fn reported(code: u8) -> Exit {
         Exit {
             code,
             message: String::new(),
@@ -86,11 +86,11 @@ impl Display for Exit {
 /// ends quietly.
 pub(crate) fn set_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        let told = panic
+        let message = panic
             .payload()
             .downcast_ref::<String>()
             .map_or("", String::as_str);
-        if let Some(why) = told.strip_prefix("failed printing to stdout: ") {
+        if let Some(why) = message.strip_prefix("failed printing to stdout: ") {
             if why.contains("os error 32") {
                 std::process::exit(0);
             }

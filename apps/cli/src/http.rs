@@ -28,7 +28,7 @@ use write_timeout::WriteTimeout;
 const CHUNK: usize = 64 * 1024;
 
 /// How long a client may take to say what it wants, and what it wants next.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a response may hand nothing to the connection before it is given up. The least that a client
 /// has to read: the connection takes more when a quarter of what it holds has left (32 KiB at first), so
@@ -92,7 +92,7 @@ where
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HEADER_TIMEOUT)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, RESPONSE_TIMEOUT)), service)
         .await
 }
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_says_nothing_is_sent_away() {
+    async fn an_idle_client_is_disconnected() {
         let (_silent, theirs) = tokio::io::duplex(1 << 16);
         let served = serve_connection(
             theirs,
@@ -401,7 +401,7 @@ mod tests {
             localhost(),
             |_| {},
         );
-        let limit = PATIENCE + Duration::from_secs(1);
+        let limit = HEADER_TIMEOUT + Duration::from_secs(1);
         tokio::time::timeout(limit, served)
             .await
             .expect("an end")

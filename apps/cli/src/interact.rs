@@ -12,11 +12,11 @@ use crate::exit::Exit;
 /// Whether others may watch and steer what runs.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct InteractArgs {
-    /// Let this user's other processes watch and steer what runs, at this socket; without a path, at
+    /// Let other processes of this user watch and steer this one at a socket; without PATH at
     /// $XDG_RUNTIME_DIR/hawser/interact.sock (docs/interact.md)
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
     interact: Option<Option<PathBuf>>,
-    /// What they may do: an operator's file; without one, everything that programs declare
+    /// A file with the rights of those processes; by default they may do everything that programs declare
     #[arg(long, value_name = "FILE", requires = "interact")]
     rights: Option<PathBuf>,
 }
@@ -65,11 +65,11 @@ fn usual() -> Result<PathBuf, Exit> {
 /// Which running process, and in which form.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ClientArgs {
-    /// The socket of the process; without it, $XDG_RUNTIME_DIR/hawser/interact.sock (root without that
-    /// variable: /run/hawser/interact.sock)
+    /// The socket of the running process; by default $XDG_RUNTIME_DIR/hawser/interact.sock (for root
+    /// without that variable: /run/hawser/interact.sock)
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
-    /// JSON on standard output, an object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 }

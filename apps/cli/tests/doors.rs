@@ -89,7 +89,7 @@ fn both_ends_of_a_session_are_seen() {
 }
 
 #[test]
-fn a_proxy_tells_of_its_races() {
+fn a_proxy_reports_its_races() {
     let place = Place::new("races", "exec python3 -m http.server 8000 2> log");
     std::fs::write(place.file("file"), b"content").expect("a file");
     let script = "
@@ -129,7 +129,7 @@ fn a_proxy_tells_of_its_races() {
 }
 
 #[test]
-fn a_gateway_tells_of_its_sessions() {
+fn a_gateway_reports_its_sessions() {
     let place = Place::new(
         "gate",
         "(python3 -m http.server 8000 2> log &) ; H gateway token alice --out alice.token > clients && \

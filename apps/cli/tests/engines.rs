@@ -252,7 +252,7 @@ fn what_is_no_program_is_not_run() {
 }
 
 #[test]
-fn a_missing_compiler_is_told() {
+fn a_missing_compiler_is_an_error_of_the_environment() {
     for arguments in [
         &["build", &example(), "-o", "never.so"][..],
         &["swarm", &example(), "--engine", "native"],

@@ -199,7 +199,7 @@ fn a_reader_that_goes_away_is_no_bug() {
 }
 
 #[test]
-fn findings_of_several_programs_are_one_json_value() {
+fn diagnostics_of_several_programs_are_one_json_value() {
     let wrong = file("first.mtp", "// Wrong.\ncontext c { nosuch x; }\n");
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(["check", "--json", &wrong, &wrong])
@@ -293,7 +293,7 @@ fn a_swarm_sets_params() {
 }
 
 #[test]
-fn programs_and_params_that_are_not_there_end_with_2_or_3() {
+fn absent_programs_and_params_end_with_2_or_3() {
     let device = ["--dev=packet:nosuch0", "--addr=10.9.0.2/24"];
     let serve = |options: &[&str]| hawser(&[&["serve", "."], &device[..], options].concat());
     for options in [
@@ -328,7 +328,7 @@ fn programs_and_params_that_are_not_there_end_with_2_or_3() {
 }
 
 #[test]
-fn files_that_help_names_are_there() {
+fn files_that_help_names_exist() {
     let help = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .arg("--help")
         .output()
@@ -345,7 +345,7 @@ fn files_that_help_names_are_there() {
 }
 
 #[test]
-fn every_code_of_the_page_is_told_by_help() {
+fn every_code_of_the_page_stands_in_help() {
     let page = fs::read_to_string(repository().join("docs/exit-codes.md")).expect("the page is there");
     let codes = page
         .lines()

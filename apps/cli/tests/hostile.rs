@@ -81,7 +81,7 @@ fn answering(socket: &std::path::Path, answers: &'static [&'static str]) -> std:
 
 /// What a running process says of a flow, of an entry of its log, or against a request would be several lines.
 #[test]
-fn line_feeds_of_others_make_no_lines() {
+fn line_feeds_of_peers_make_no_lines() {
     const HELLO: &str = r#"{"hello":{"version":1,"process":1,"rights":{}}}"#;
     const FLOWS: &str = r#"{"flows":[{"flow":"0:1","provider":"tcp","kind":"conn","local":null,"remote":null,
         "label":"x\n0:2 tcp.conn\u2028y\u0085z","command":"a\n0:3 b cgroup=/"}]}"#;

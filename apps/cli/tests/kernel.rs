@@ -420,8 +420,8 @@ fn exported(folder: &Folder) {
 
 /// One line for each event, each variable that can be set, and what reaches live sockets.
 #[test]
-fn what_the_kernel_gives_is_told() {
-    let Some(given) = capabilities("what_the_kernel_gives_is_told", 'b') else {
+fn what_the_kernel_supports_is_listed() {
+    let Some(given) = capabilities("what_the_kernel_supports_is_listed", 'b') else {
         return;
     };
     let count = |prefix: &str| given.keys().filter(|name| name.starts_with(prefix)).count();
@@ -475,8 +475,8 @@ fn what_the_kernel_gives_is_told() {
 
 /// As a user who may do nothing: the built command, copied to a place that everybody can read.
 #[test]
-fn without_privilege_it_says_what_is_missing() {
-    let test = "without_privilege_it_says_what_is_missing";
+fn without_privilege_missing_capabilities_are_named() {
+    let test = "without_privilege_missing_capabilities_are_named";
     // Where root lacks something, too, that may be said first.
     let Some(mut given) = capabilities(test, 'c') else {
         return;

@@ -95,7 +95,7 @@ fn the_example_is_ranked() {
 
 /// What was measured has expired: the round trip is no reason any more.
 #[test]
-fn time_is_what_it_is_told_to_be() {
+fn rank_uses_the_time_of_the_option() {
     let (_, out, _) = rank(&["--json", "--now", "1700000301"]);
     let report: Value = serde_json::from_str(&out).expect("JSON alone");
     assert_eq!(report["candidates"][0]["score"], serde_json::json!([1.0, 7.0]));

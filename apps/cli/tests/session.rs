@@ -161,7 +161,7 @@ fn cat_joins_what_goes_in_with_what_comes_out() {
 }
 
 #[test]
-fn wrong_flags_say_what_is_wrong() {
+fn errors_of_wrong_flags_name_the_flag() {
     let run = |arguments: &[&str]| {
         let output = Command::new(HAWSER)
             .args(arguments)
@@ -357,7 +357,7 @@ fn the_line_to_copy_holds_address_trust_and_code() {
 
 /// A sender that calls learns neither where its file would go nor what is there.
 #[test]
-fn a_sender_is_not_told_local_paths() {
+fn local_paths_are_not_sent_to_a_sender() {
     let place = Place::new("paths", "");
     std::fs::write(place.file("original"), b"new").expect("a file");
     std::fs::write(place.file("kept"), b"old").expect("a file");
@@ -388,7 +388,7 @@ fn idle_caller(address: &str) -> TcpStream {
 
 /// A caller who begins a session and says nothing more holds up no other.
 #[test]
-fn a_silent_caller_holds_up_no_other() {
+fn an_idle_caller_delays_no_other() {
     let place = Place::new("silent", "");
     std::fs::create_dir_all(place.file("got")).expect("a directory");
     std::fs::write(place.file("original"), b"content").expect("a file");

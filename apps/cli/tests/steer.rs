@@ -68,7 +68,7 @@ fn told(lines: &[(String, String)], what: &str) -> bool {
 
 /// Its connection is gone with it, so its lease ends at once.
 #[test]
-fn a_killed_steerer_leaves_the_transport_to_its_own_law() {
+fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
     let script = r#"
         H modify $F tcp.conn.cc.cwnd 20000 --lease 60s $S > modify.log & M=$!
         sleep 0.5; echo "held $(cwnd)"
@@ -166,7 +166,7 @@ fn a_steerer_without_the_right_is_refused() {
 /// A file that caps the window: the cap is seen in a probe as long as it is there, though who attached
 /// it is gone, and the window grows again when it is not.
 #[test]
-fn a_file_is_attached_to_what_runs_and_detached() {
+fn a_file_is_attached_to_a_running_program_and_detached() {
     let script = r#"
         sed 's/CAP = 20000/CAP = 15000/' "$REPO/examples/attach/cap.mtp" > cap.mtp
         H attach cap.mtp $S; sleep 0.5; echo "capped $(cwnd)"
@@ -262,7 +262,7 @@ fn who_has_no_right_attaches_nothing() {
 /// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own law fills it; when
 /// its process is killed, that law goes on.
 #[test]
-fn a_law_steers_from_a_process_of_its_own() {
+fn a_controller_steers_from_another_process() {
     let script = r#"
         srtt() { H probe $F tcp.conn.srtt --json $S | sed 's/.*srtt"*: *//;s/[^0-9].*//'; }
         H steer reno --for 500ms --json --flow $F $S
@@ -309,7 +309,7 @@ fn a_law_steers_from_a_process_of_its_own() {
 
 /// What can do nothing, or no more, says why and does not end with 0.
 #[test]
-fn what_can_do_nothing_says_so() {
+fn a_steerer_that_can_set_nothing_fails() {
     let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\
         [[rule]]\\nobserve = [\"*\"]\\nmodify = [{ variables = \"*\" }]\\nattach = true\\npriority = 9\\n";
     let script = r#"

@@ -24,7 +24,7 @@ use crate::params::parse_params;
 use crate::{Attached, Interpreted};
 
 /// Attachments of one program at a time.
-const MOST: usize = 16;
+const MAX_ATTACHMENTS: usize = 16;
 /// Sets of attachments that are kept though they are not there now: to go back costs nothing.
 const KEPT: usize = 4;
 
@@ -182,9 +182,9 @@ impl Attachments {
             };
             match wanted.iter().position(|there| there.name == name) {
                 Some(at) => wanted[at] = new,
-                None if wanted.len() >= MOST => {
+                None if wanted.len() >= MAX_ATTACHMENTS => {
                     return Err(format!(
-                        "{MOST} files are attached already, as many as can be: detach one"
+                        "{MAX_ATTACHMENTS} files are attached already, as many as can be: detach one"
                     ));
                 }
                 None => wanted.push(new),

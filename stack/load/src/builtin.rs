@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_a_finding() {
+    fn a_missing_file_is_reported() {
         let rejected = load(Path::new("no/such/file.mtp")).expect_err("there is no such file");
         assert!(rejected.to_string().contains("no/such/file.mtp"), "{rejected}");
     }

@@ -71,7 +71,7 @@ impl Program for Interpreted {
         let outcome = self.interpreter.react(event, memory, out);
         debug_assert!(
             before.is_none_or(|before| before.is_within(self.module(), event_header(event).event, out)),
-            "a chain did more than its bounds say"
+            "a chain exceeded its bounds"
         );
         outcome
     }

@@ -222,10 +222,10 @@ impl Program for Native {
         debug_assert!(taken.is_ok(), "generated code wrote no row of records");
         debug_assert!(
             before.is_none_or(|before| before.is_within(&self.module, event_header(event).event, out)),
-            "a chain did more than its bounds say"
+            "a chain exceeded its bounds"
         );
         outcome(ended).unwrap_or_else(|kind| {
-            debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds say");
+            debug_assert!(kind != NO_ROOM, "a chain needs more than its bounds");
             Outcome::Stop
         })
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_told() {
+    fn what_is_no_setting_is_refused() {
         let value = |text: &str| ParamError::Value {
             name: "X".into(),
             text: text.into(),

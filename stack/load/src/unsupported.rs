@@ -105,12 +105,12 @@ mod tests {
         compilation.module.expect("no error, so a module")
     }
 
-    fn told(module: Module) -> String {
+    fn refusal(module: Module) -> String {
         Interpreted::new(module, &[]).expect_err("it does not run")
     }
 
     #[test]
-    fn what_does_not_run_is_told_at_load() {
+    fn what_does_not_run_is_refused_when_loaded() {
         let net = "came parse(pkt_t p, IPheader i) { came e; return e; }";
         let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
         let pure_extern = "extern uint64 cookie(uint64 a);\n\
@@ -160,8 +160,8 @@ mod tests {
             ),
             (app, "", send, "p: it reads op.sub, the stream within a handle"),
         ] {
-            let said = told(module(declarations, body, deploy));
-            assert!(said.starts_with(sentence), "{said}");
+            let refusal = refusal(module(declarations, body, deploy));
+            assert!(refusal.starts_with(sentence), "{refusal}");
         }
     }
 

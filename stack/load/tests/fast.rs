@@ -1,4 +1,4 @@
-//! FAST, twice written: `tcp/fast.mtp` and `hawser_twares::Fast` are told the same and give the same
+//! FAST, twice written: `tcp/fast.mtp` and `hawser_twares::Fast` observe the same and give the same
 //! windows, to the byte; on the interpreter and on machine code.
 
 use std::sync::Arc;
@@ -22,9 +22,9 @@ enum News {
     TimedOut = 5,
 }
 
-/// What the law is told.
+/// What the controller observes.
 #[derive(Clone, Copy)]
-struct Told {
+struct Observed {
     news: News,
     again: bool,
     smss: u64,
@@ -36,17 +36,17 @@ struct Told {
     ended: bool,
 }
 
-/// The law as a program: its only context.
+/// The controller as a program: its only context.
 struct Harness {
     program: Arc<dyn Program>,
     globals: Vec<Vec<u8>>,
     scratch: Vec<u8>,
 }
 
-/// The law's main file. `HAWSER_TCP` names the main file of another TCP, a mutant for instance (`cargo xtask mutants`):
+/// The controller's main file. `HAWSER_TCP` names the main file of another TCP, a mutant for instance (`cargo xtask mutants`):
 /// then its `fast.mtp` counts, in a copy.
-fn law() -> (Option<hawser_temporary::Folder>, String) {
-    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/law.mtp");
+fn controller() -> (Option<hawser_temporary::Folder>, String) {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/controller.mtp");
     let Some(other) = std::env::var_os("HAWSER_TCP").map(std::path::PathBuf::from) else {
         return (None, own.to_owned());
     };
@@ -58,7 +58,7 @@ fn law() -> (Option<hawser_temporary::Folder>, String) {
         }
     }
     let text = std::fs::read_to_string(own).expect("a text");
-    let main = copy.join("law.mtp");
+    let main = copy.join("controller.mtp");
     std::fs::write(
         &main,
         text.replace("../../../../transports/tcp/fast.mtp", "fast.mtp"),
@@ -98,7 +98,7 @@ fn read(bytes: &[u8], (at, size): (usize, usize)) -> u64 {
 
 impl Harness {
     fn new(engine: Engine, params: FastParams) -> Harness {
-        let (_folder, main) = law();
+        let (_folder, main) = controller();
         let loaded = Loaded::open(&main, Some(engine)).unwrap_or_else(|error| panic!("{error}"));
         let values = [
             ("FAST_ALPHA", u64::from(params.alpha)),
@@ -139,24 +139,24 @@ impl Harness {
     }
 
     /// Tells it, and gives the window.
-    fn tell(&mut self, told: Told) -> u64 {
+    fn notify(&mut self, observed: Observed) -> u64 {
         let module = self.program.module();
         let mut event = vec![0; module.event_size(EventId(0))];
         let header = EventHeader {
             event: 0,
-            now: told.now,
+            now: observed.now,
             ..event_header(&event)
         };
         set_event_header(&mut event, &header);
         let body = module.events[0].body;
         for (name, value) in [
-            ("news", told.news as u64),
-            ("again", u64::from(told.again)),
-            ("smss", told.smss),
-            ("acked", told.acked),
-            ("flight", told.flight),
-            ("timed", told.timed),
-            ("ended", u64::from(told.ended)),
+            ("news", observed.news as u64),
+            ("again", u64::from(observed.again)),
+            ("smss", observed.smss),
+            ("acked", observed.acked),
+            ("flight", observed.flight),
+            ("timed", observed.timed),
+            ("ended", u64::from(observed.ended)),
         ] {
             write(&mut event, place(module, body, name), value);
         }
@@ -179,10 +179,10 @@ impl Harness {
 fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
     let mut rng = Rng::with_seed(seed);
     let mut program = Harness::new(engine, params);
-    let mut law = Fast::new(params);
+    let mut controller = Fast::new(params);
     let smss = 500 + rng.u64(..9000);
     let (base, rate) = (MS * (1 + rng.u64(..400)), 10_000 + rng.u64(..50_000_000));
-    let opened = Told {
+    let opened = Observed {
         news: News::Opened,
         again: seed.is_multiple_of(5),
         smss,
@@ -192,8 +192,8 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         now: 1,
         ended: false,
     };
-    let mut window = law.established(0, opened.again, smss).window;
-    assert_eq!(program.tell(opened), window);
+    let mut window = controller.established(0, opened.again, smss).window;
+    assert_eq!(program.notify(opened), window);
     let (mut now, mut recovering, mut settled, mut most) = (MS, false, 0, 0);
     for step in 0..6_000 {
         let acked =
@@ -202,7 +202,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         let rtt = base.max(window * 1_000_000_000 / rate) + rng.u64(..MS);
         let timed = if rng.u64(..20) == 0 { 0 } else { rtt };
         let flight = if rng.u64(..20) == 0 { window / 4 } else { window };
-        let mut told = Told {
+        let mut observed = Observed {
             news: News::Acked,
             again: false,
             smss,
@@ -214,25 +214,29 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         };
         match rng.u64(..3_000) {
             0 if !recovering => {
-                told.news = News::Lost;
-                law.recovery_began(flight, smss);
-                program.tell(told);
+                observed.news = News::Lost;
+                controller.recovery_began(flight, smss);
+                program.notify(observed);
                 recovering = true;
                 continue;
             }
             1 => {
-                told.news = News::TimedOut;
-                told.again = rng.u64(..2) == 0;
-                window = law.timeout(flight, told.again, smss).window;
+                observed.news = News::TimedOut;
+                observed.again = rng.u64(..2) == 0;
+                window = controller.timeout(flight, observed.again, smss).window;
                 recovering = false;
-                assert_eq!(program.tell(told), window, "seed {seed}, step {step}: timeout");
+                assert_eq!(
+                    program.notify(observed),
+                    window,
+                    "seed {seed}, step {step}: timeout"
+                );
                 continue;
             }
             _ => {}
         }
         if recovering {
-            law.recovery_ended();
-            told.ended = true;
+            controller.recovery_ended();
+            observed.ended = true;
             window = program.field("ssthresh");
             recovering = false;
         }
@@ -241,7 +245,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             let place = program.cc("cwnd");
             write(&mut program.globals[0], place, window);
         }
-        let said = law
+        let want = controller
             .acked(Acked {
                 now,
                 rtt: timed,
@@ -251,17 +255,17 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
                 mss: smss,
             })
             .window;
-        assert_eq!(program.tell(told), said, "seed {seed}, step {step}");
-        window = said;
+        assert_eq!(program.notify(observed), want, "seed {seed}, step {step}");
+        window = want;
         most = most.max(window);
-        settled += u64::from(!law.is_starting());
+        settled += u64::from(!controller.is_starting());
         assert_eq!(
             program.field("settled") == 1,
-            !law.is_starting(),
+            !controller.is_starting(),
             "seed {seed}, step {step}"
         );
         let measured = (program.field("base"), program.field("average"));
-        assert_eq!(measured, law.round_trips(), "seed {seed}, step {step}");
+        assert_eq!(measured, controller.round_trips(), "seed {seed}, step {step}");
     }
     (settled, most)
 }

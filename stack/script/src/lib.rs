@@ -26,7 +26,7 @@ mod wire;
 
 pub use departures::{Departures, DeparturesError};
 pub use run::{
-    Bench, Failure, IpVersion, LONGEST_ON_HOST, Leniency, MakeProgram, ReadFile, Report, Table, TableError,
+    Bench, Failure, IpVersion, Leniency, MAX_TIME_ON_HOST, MakeProgram, ReadFile, Report, Table, TableError,
     Target, Verdict, run,
 };
 pub use scripts::{Options, Scripts, find};

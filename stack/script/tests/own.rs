@@ -72,7 +72,7 @@ fn every_script_passes_as_machine_code() {
 }
 
 #[test]
-fn every_script_says_which_rule_it_is_about() {
+fn every_script_names_its_rule() {
     let mut found = Vec::new();
     scripts(&folder(), &mut found);
     for path in found {

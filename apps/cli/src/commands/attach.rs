@@ -9,9 +9,9 @@ use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, list, text};
 
 /// Bytes of a text that fit into a request, whatever they are.
-const MOST: u64 = 32 << 10;
+const MAX_TEXT_BYTES: u64 = 32 << 10;
 
-/// Put processors into a program that a running process runs; without a file, list what is there
+/// Attach event processors to a program of a running process; without a file, list the attached ones
 ///
 /// The file says where they belong: `attach cap after cc;`. It is checked together with the program
 /// and bounded as it is (docs/language.md, Attachments); a file with errors, or one that
@@ -20,12 +20,12 @@ const MOST: u64 = 32 << 10;
 /// `hawser detach`, or until an assertion of theirs or an invariant of the program turns out false; a file of the same name takes the place of the one before.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The processors, and where they belong (.mtp)
+    /// A file (.mtp) with the processors and the statements that place them
     file: Option<PathBuf>,
-    /// What they are called together; without it, the file's name without its ending
+    /// The name of the attachment; by default the name of the file without its ending
     #[arg(long, requires = "file")]
     name: Option<String>,
-    /// A param of the file: CAP=20000; may be repeated
+    /// Set a parameter of the file: CAP=20000 (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE", requires = "file")]
     params: Vec<String>,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
 /// Which of a process's programs.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct ProgramArgs {
-    /// The source, as the list has it, where there is more than one
+    /// The program to attach to, by its number in the list, when the process runs several
     #[arg(long, value_name = "NUMBER")]
     source: Option<u32>,
 }
@@ -69,7 +69,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let Some(file) = &args.file else { return show(args) };
     let wrong = |why: &dyn std::fmt::Display| Exit::input(format!("{}: {why}", file.display()));
     let text = match std::fs::metadata(file) {
-        Ok(known) if known.len() > MOST => return Err(wrong(&format!("more than {MOST} bytes"))),
+        Ok(known) if known.len() > MAX_TEXT_BYTES => {
+            return Err(wrong(&format!("more than {MAX_TEXT_BYTES} bytes")));
+        }
         Ok(_) => std::fs::read_to_string(file).map_err(|error| wrong(&error))?,
         Err(error) => return Err(wrong(&error)),
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// Show what was modified in a running process, by whom, and what came of it
+/// Show the audit log of a running process: what was modified, by whom, and the result
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

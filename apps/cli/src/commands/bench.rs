@@ -12,7 +12,7 @@ use crate::exit::Outcome;
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
-    /// Which bench, and its options
+    /// The benchmark and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "BENCH")]
     arguments: Vec<OsString>,
 }

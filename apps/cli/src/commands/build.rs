@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 
-/// Make machine code of a program
+/// Compile a program to machine code
 ///
 /// The result is a shared library that every command takes as a program. It holds the program's
 /// text beside the code, and runs only with the Hawser that made it, and only while nobody but
@@ -21,10 +21,10 @@ use crate::exit::{Exit, Outcome};
 pub(crate) struct Args {
     /// The program (.mtp)
     file: PathBuf,
-    /// Where to put it; without it, beside the program: FILE.so
+    /// The output file; by default FILE.so beside the program
     #[arg(short, long, value_name = "FILE.so")]
     output: Option<PathBuf>,
-    /// The result as a JSON object on standard output
+    /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
 }

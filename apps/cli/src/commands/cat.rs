@@ -4,7 +4,7 @@ use hawser::session::{Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{CodeArgs, Meeting, Met, SessionArgs, exchange, runtime};
+use crate::session::{CodeArgs, Met, Opening, SessionArgs, exchange, runtime};
 
 /// Connect standard input and output with those of the other side, over every path at once
 ///
@@ -25,8 +25,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let session = match Meeting::arrange_any(&args.session, &args.code, "hawser cat", false).await? {
-            Met::Meeting(meeting) => meeting.next().await?,
+        let session = match Opening::arrange_any(&args.session, &args.code, "hawser cat", false).await? {
+            Met::Opening(opening) => opening.next().await?,
             Met::Plain(stream) => return exchange(*stream).await,
         };
         let _kept = tokio::try_join!(speak(&session), listen(&session))?;

@@ -7,7 +7,7 @@ use hawser::{lang, programs};
 
 use crate::exit::{Exit, Outcome};
 
-/// Check transport programs and say everything that is wrong with them
+/// Check transport programs and report all errors and warnings
 ///
 /// Every finding has a code: `hawser explain CODE` tells more. Imports are followed. What a
 /// program means is looked at when all of it can be parsed, and warnings are given when it has no
@@ -18,14 +18,14 @@ pub(crate) struct Args {
     /// Programs (.mtp)
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The findings on standard output, as one JSON array with an object for each
+    /// Print the diagnostics as one JSON array
     #[arg(long)]
     json: bool,
-    /// Check each file as an attachment to this program, a name such as tcp or a file, as `hawser attach` would
+    /// Check each file as an attachment to this program (a name such as tcp, or a file), as `hawser attach`
+    /// would
     #[arg(long, value_name = "PROGRAM", conflicts_with = "explain_offload")]
     attach: Option<String>,
-    /// Also say, for every `pkt_gen`, whether a device may cut its super-segments, or what is in the
-    /// way
+    /// Also report for every `pkt_gen` whether a device may segment its packets, or what prevents it
     #[arg(long, conflicts_with = "json")]
     explain_offload: bool,
 }

@@ -6,10 +6,10 @@ use super::attach::ProgramArgs;
 use crate::exit::Outcome;
 use crate::interact::{ClientArgs, exit};
 
-/// Take processors off a program that a running process runs, whoever has put them there
+/// Detach event processors from a program of a running process, whoever attached them
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What they are called, as `hawser attach` lists it
+    /// The name of the attachment, as `hawser attach` lists it
     name: String,
     #[command(flatten)]
     program: ProgramArgs,

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Outcome};
 pub(crate) struct Args {
     /// The program (.mtp)
     file: PathBuf,
-    /// Where to put it; without it, standard output
+    /// The output file; by default standard output
     #[arg(short, long, value_name = "FILE.c")]
     output: Option<PathBuf>,
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, list, text};
 
-/// List what a running process offers: events to subscribe to, variables to read and to set
+/// List the events, variables and attachments that a running process offers
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only names that match: tcp.*, *.cwnd
+    /// Only names that match one of these patterns: tcp.*, *.cwnd
     pattern: Option<String>,
     #[command(flatten)]
     client: ClientArgs,

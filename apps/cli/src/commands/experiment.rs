@@ -13,7 +13,7 @@ use crate::exit::Outcome;
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
-    /// Which one, and its options
+    /// The experiment and its options
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "NAME")]
     arguments: Vec<OsString>,
 }

@@ -4,7 +4,7 @@ use hawser::lang;
 
 use crate::exit::{Exit, Outcome};
 
-/// Tell more about an error code
+/// Explain an error code
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The code that `hawser check` printed, such as E0203

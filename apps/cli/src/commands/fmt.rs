@@ -12,7 +12,7 @@ pub(crate) struct Args {
     /// Programs (.mtp)
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Change nothing; fail if a file is not formatted
+    /// Do not change files; fail if one is not formatted
     #[arg(long)]
     check: bool,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     if worst > 0 {
-        return Err(Exit::told(worst));
+        return Err(Exit::reported(worst));
     }
     match args.check && unformatted {
         true => Err(Exit::failed("not formatted; run `hawser fmt` on the files above")),

@@ -18,7 +18,7 @@ use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, parse_congestion, runtime};
 
-/// Connect the streams of sessions onwards, to allowed destinations only
+/// Connect streams of sessions onwards to allowed destinations
 ///
 ///   hawser gateway token alice --out alice.token >> clients
 ///   hawser gateway --clients clients --allow 'example.com:443' --allow '*.example.org:*'
@@ -42,29 +42,29 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 struct ServeArgs {
-    /// Who may use it: a line for each client, as `hawser gateway token` prints
+    /// A file with a line for each client, as `hawser gateway token` prints it
     #[arg(long, value_name = "FILE")]
     clients: PathBuf,
-    /// What is allowed: NAME:PORTS, *.NAME:PORTS, ADDRESS[/BITS]:PORTS (IPv6 in brackets), `public`
+    /// An allowed destination: NAME:PORTS, *.NAME:PORTS, ADDRESS[/BITS]:PORTS (IPv6 in brackets), `public`
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// More rules, one on each line
+    /// A file with more allowed destinations, one per line
     #[arg(long, value_name = "FILE")]
     allow_file: Option<PathBuf>,
-    /// Where to wait; otherwise port 4433 at all addresses
+    /// The address to listen on; by default port 4433 on all addresses
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Vec<SocketAddr>,
-    /// The congestion controller of what is sent to clients: cubic, bbr, or tolerant, which QUIC has
-    /// otherwise; with that TCP has the system's own (docs/sessions.md, Losses)
+    /// The congestion controller for what is sent to clients: cubic, bbr, or tolerant. By default QUIC uses
+    /// tolerant and TCP the default of the system (docs/sessions.md, Losses)
     #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
     congestion: Option<Congestion>,
-    /// The certificate as PEM; otherwise one that is made for the occasion
+    /// The certificate, as PEM; by default a new one is generated
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Its key as PEM
+    /// The key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// One JSON object per line for what happens
+    /// Print events as JSON, one object per line
     #[arg(long)]
     json: bool,
 }
@@ -75,20 +75,20 @@ enum Command {
     Cat(Box<CatArgs>),
 }
 
-/// Make a token, and its line for the gateway's file of clients
+/// Generate a token and its line for the file of clients
 ///
 /// The token goes to a new file that its owner alone may read; the line, which is no secret, to standard
 /// output.
 #[derive(clap::Args)]
 struct TokenArgs {
-    /// The client's name, for the gateway's operator
+    /// The name of the client, for the operator of the gateway
     name: String,
-    /// The file; otherwise NAME.token
+    /// The file of the token; by default NAME.token
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
-/// Connect standard input and output with a destination, by way of a gateway
+/// Connect standard input and output to a destination through a gateway
 ///
 ///   hawser gateway cat 192.0.2.7 --pin 3f… --token alice.token --to example.com:80
 #[derive(clap::Args)]
@@ -96,10 +96,10 @@ struct TokenArgs {
 struct CatArgs {
     #[command(flatten)]
     session: SessionArgs,
-    /// Where to go by way of the gateway
+    /// The destination behind the gateway
     #[arg(long, value_name = "HOST:PORT")]
     to: String,
-    /// The file of this client's token
+    /// The file with the token of this client
     #[arg(long, value_name = "FILE")]
     token: PathBuf,
 }
@@ -187,7 +187,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
             resolver,
             limits,
         };
-        serve(server, config, move |event| tell(&event, json))
+        serve(server, config, move |event| report(&event, json))
             .await
             .map_err(Exit::environment)
     })
@@ -199,7 +199,7 @@ fn rules(path: &Path) -> Result<AllowList, Exit> {
     AllowList::parse_file(&text).map_err(|error| Exit::input(format!("{}: {error}", path.display())))
 }
 
-fn tell(event: &Event, json: bool) {
+fn report(event: &Event, json: bool) {
     let (words, object): (String, Value) = match event {
         Event::Welcomed { client } => (
             format!("{client} is here"),

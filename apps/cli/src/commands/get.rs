@@ -13,7 +13,7 @@ use crate::exit::{Exit, Outcome};
 use crate::http::{self, GetError};
 use crate::progress;
 
-/// Download over HTTP with a stack of our own
+/// Download a file over HTTP, over a transport program instead of the TCP of the kernel
 ///
 ///   hawser get http://10.9.0.1:8000/file -o file \
 ///     --dev tun:hawser0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24
@@ -23,10 +23,10 @@ pub(crate) struct Args {
     /// http://HOST[:PORT]/PATH; the host is a name or an address
     #[arg(value_parser = parse_url)]
     url: Uri,
-    /// Where to put it; `-` is standard output. Without it, the last part of the path
+    /// The output file; `-` is standard output. By default the last part of the path
     #[arg(short, long)]
     output: Option<PathBuf>,
-    /// The result as a JSON object on standard output, and no progress bar
+    /// Print the result as a JSON object and show no progress
     #[arg(long)]
     json: bool,
     /// Give up after this many seconds

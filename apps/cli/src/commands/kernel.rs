@@ -12,37 +12,37 @@ use crate::device::runtime;
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 
-/// Let Linux's own TCP be watched and steered, unpatched, as the provider kernel.tcp
+/// Make the TCP of the kernel observable and steerable by eBPF, as provider kernel.tcp
 ///
 /// Loading needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN); whoever watches needs the socket alone.
 /// It ends when interrupted, or after --for. A flow under another congestion control is given ours for its
 /// leases; its own is put back when they end, and when this command does.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Say what this machine's kernel gives, event by event and variable by variable, and end
+    /// Print the events and variables that this kernel supports, and exit
     #[arg(long)]
     capabilities: bool,
-    /// A folder of cgroup2: flows that begin in it tell of their round trips
+    /// A cgroup2 folder: flows that begin in it report round-trip times
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
-    /// Flows that begin in the cgroup are given our congestion control and keep it, so that a T-ware can
-    /// steer them at once; others are given it for as long as they are modified
+    /// Give flows that begin in the cgroup the congestion controller of Hawser from the start, so that they
+    /// can be steered at once; other flows get it while they are modified
     #[arg(long, requires = "cgroup")]
     adopt: bool,
-    /// Flows of every network namespace, not of this command's alone; those of others can be watched and probed
+    /// Observe flows of all network namespaces; those of other namespaces cannot be modified
     #[arg(long)]
     all_namespaces: bool,
-    /// Load without our congestion control, which takes Linux 6.10: flows can be watched and probed, not
-    /// modified
+    /// Load without the congestion controller of Hawser, which needs Linux 6.10: flows can be watched and
+    /// probed, not modified
     #[arg(long, conflicts_with_all = ["adopt", "name"])]
     watch_only: bool,
-    /// What our congestion control is called in this kernel
+    /// The name of the congestion controller of Hawser in this kernel
     #[arg(long, value_name = "NAME", default_value = "hawser")]
     name: String,
-    /// End after so long: 10s
+    /// Exit after this time: 10s
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     length: Option<u64>,
-    /// JSON on standard output
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, text};
 
-/// Set a variable of a flow of a running process for a while
+/// Set a variable of a flow of a running process for a limited time
 ///
 /// The command stays until the lease is over; interrupted, it gives the variable back at once. Where the
 /// lease ends before its time, because a higher priority takes the variable or the flow ends, it says so and ends
@@ -20,18 +20,18 @@ use crate::interact::{ClientArgs, exit, text};
 pub(crate) struct Args {
     /// The flow, as `hawser probe` lists it: 0:100000002
     flow: String,
-    /// The variable's name: tcp.conn.cc.cwnd
+    /// The name of the variable: tcp.conn.cc.cwnd
     variable: String,
     /// The value: a number, or for a duration a text such as 10ms
     #[arg(value_parser = parse_value)]
     value: u64,
-    /// For how long: 10s, 500ms
+    /// How long the variable keeps the value: 10s, 500ms
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
     lease: u64,
-    /// Who else has set the variable keeps it unless this is higher than theirs
+    /// The priority: others who set the variable keep it unless this is higher than theirs
     #[arg(long, default_value_t = 1)]
     priority: u8,
-    /// The name under which the log and other subscribers have it
+    /// The name of this client in the audit log and for other subscribers
     #[arg(long, default_value = "hawser-modify")]
     name: String,
     #[command(flatten)]

@@ -13,9 +13,9 @@ use crate::interact::{ClientArgs, exit, list, shown, text};
 pub(crate) struct Args {
     /// The flow, as the list of flows has it: 0:100000002
     flow: Option<String>,
-    /// Names of variables, or patterns; without any, all that may be read
+    /// Names of variables or patterns; by default all that may be read
     variables: Vec<String>,
-    /// Without a flow: those alone of which this holds, as in remote.port=443 or command=curl
+    /// Without a flow: only flows that match this rule, as in remote.port=443 or command=curl
     #[arg(long, value_name = "RULE", conflicts_with = "flow")]
     scope: Option<String>,
     #[command(flatten)]

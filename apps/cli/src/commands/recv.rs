@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::exit::{Exit, Outcome};
 use crate::session::{
-    BEGINNING, Budget, CodeArgs, Meeting, Received, SessionArgs, Watch, in_time, receive, runtime,
+    BEGINNING, Budget, CodeArgs, Opening, Received, SessionArgs, Watch, in_time, receive, runtime,
 };
 
 /// Callers at once with `--keep`.
@@ -30,19 +30,20 @@ pub(crate) struct Args {
     session: SessionArgs,
     #[command(flatten)]
     code: CodeArgs,
-    /// A file or a directory; `-` is standard output. Otherwise the sender's name of it, here
+    /// The output file or directory; `-` is standard output. By default the name that the sender gives, in
+    /// this directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Overwrite what is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// Go on waiting after the first file, and take several callers' at once
+    /// Keep waiting after the first file, and receive from several senders at once
     #[arg(long, conflicts_with_all = ["server", "config"])]
     keep: bool,
-    /// Receive no more than this, over all files of this run; a larger one is rejected before its first byte
+    /// Maximum number of bytes over all files of this run; a larger file is rejected before its first byte
     #[arg(long, value_name = "BYTES", default_value = "64GiB")]
     max_bytes: Bytes,
-    /// One JSON object per line: events, and at the end what came over which path
+    /// Print events as JSON, one object per line, and at the end the bytes of each path
     #[arg(long)]
     json: bool,
 }
@@ -60,23 +61,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
         json: args.json,
     });
     runtime()?.block_on(async {
-        let meeting = Meeting::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
+        let opening = Opening::arrange(&args.session, &args.code, "hawser send FILE", args.json).await?;
         if args.keep {
-            go_on(&one, &meeting).await
+            go_on(&one, &opening).await
         } else {
-            one.receive(meeting.next().await?).await
+            one.receive(opening.next().await?).await
         }
     })
 }
 
 /// Takes one caller's file after the other's, several at once: a caller who is slow, or says nothing,
 /// holds up no other.
-async fn go_on(one: &Arc<One>, meeting: &Meeting) -> Outcome {
+async fn go_on(one: &Arc<One>, opening: &Opening) -> Outcome {
     let most = if one.is_piped() { 1 } else { CALLERS };
     let mut callers = JoinSet::new();
     loop {
         tokio::select! {
-            session = meeting.next(), if callers.len() < most => {
+            session = opening.next(), if callers.len() < most => {
                 let (one, session) = (one.clone(), session?);
                 callers.spawn(async move { one.receive(session).await });
             }
@@ -116,11 +117,11 @@ impl One {
         // The answer is under way; whether it arrived is the sender's matter.
         let _ = tokio::time::timeout(PARTING, session.close(0)).await;
         let received = received?;
-        self.tell(&received, seconds, &paths);
+        self.report(&received, seconds, &paths);
         Ok(())
     }
 
-    fn tell(&self, received: &Received, seconds: f64, paths: &Value) {
+    fn report(&self, received: &Received, seconds: f64, paths: &Value) {
         let path = received.path.as_ref();
         let place = path.map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
         if !self.json {

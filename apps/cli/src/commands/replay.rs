@@ -11,14 +11,14 @@ use crate::exit::Outcome;
 pub(crate) struct Args {
     /// The scenario
     file: PathBuf,
-    /// The seed that the failing run printed
+    /// The seed that the failed run printed
     #[arg(long)]
     seed: u64,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
     native: NativeArgs,
-    /// The report as a JSON object on standard output
+    /// Print the report as a JSON object
     #[arg(long)]
     json: bool,
     /// Write every packet to a capture file, for Wireshark

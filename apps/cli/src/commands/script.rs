@@ -26,24 +26,24 @@ pub(crate) struct Args {
     program: String,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Where they run: `sim`, in virtual time; `host`, in real time over a TUN device in a
-    /// network namespace of their own, scripts of up to 3 s
+    /// Where the scripts run: `sim`, in virtual time; `host`, in real time over a TUN device in a network
+    /// namespace of their own, for scripts of up to 3 s
     #[arg(long, default_value = "sim", value_parser = target)]
     target: Target,
-    /// The scripts were written for Linux: its settings hold unless a script sets others, and
-    /// what the program declares to differ in form is not compared
+    /// Run scripts that were written for Linux: the settings of Linux are the defaults, and declared
+    /// differences of the program are not compared
     #[arg(long)]
     linux: bool,
-    /// The IP version of scripts that do not say: ipv4, ipv6 or ipv4-mapped-ipv6
+    /// The IP version of scripts that do not state one: ipv4, ipv6 or ipv4-mapped-ipv6
     #[arg(long, default_value = "ipv4", value_parser = ip_version)]
     ip_version: IpVersion,
-    /// A word that stands for another in the scripts, and a name for their #ifdef; without VALUE: 1 (repeatable)
+    /// Define a name in the scripts, also for #ifdef; without VALUE it is 1 (repeatable)
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = definition)]
     defines: Vec<(String, String)>,
-    /// Print each script's packets
+    /// Print the packets of each script
     #[arg(long, conflicts_with = "json")]
     trace: bool,
-    /// The result as a JSON object on standard output
+    /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
-use crate::session::{CodeArgs, Meeting, SessionArgs, Watch, runtime, send};
+use crate::session::{CodeArgs, Opening, SessionArgs, Watch, runtime, send};
 
 /// Send a file over every path at once
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     session: SessionArgs,
     #[command(flatten)]
     code: CodeArgs,
-    /// One JSON object per line: events, and at the end what was sent over which path
+    /// Print events as JSON, one object per line, and at the end the bytes of each path
     #[arg(long)]
     json: bool,
 }
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let length =
         readable.map_err(|error| Exit::input(format!("cannot send {}: {error}", args.file.display())))?;
     runtime()?.block_on(async {
-        let meeting = Meeting::arrange(&args.session, &args.code, "hawser recv", args.json).await?;
-        let session = meeting.next().await?;
+        let opening = Opening::arrange(&args.session, &args.code, "hawser recv", args.json).await?;
+        let session = opening.next().await?;
         let watch = Watch::new(&session, args.json);
         watch.total.set_length(length);
         let mut stream = session.open().map_err(Exit::network)?;

@@ -25,7 +25,7 @@ const SAMPLE: Duration = Duration::from_millis(20);
 /// Files that are open beside those of responses: the device, sockets, standard streams.
 const SPARE_FILES: u64 = 64;
 
-/// Serve the files of a directory over HTTP, on a stack of our own
+/// Serve the files of a directory over HTTP, over a transport program instead of the TCP of the kernel
 ///
 /// Linux's own programs can be the clients:
 ///
@@ -36,26 +36,25 @@ const SPARE_FILES: u64 = 64;
 pub(crate) struct Args {
     /// The directory
     dir: PathBuf,
-    /// Port to listen on, on each of the addresses
+    /// The port to listen on, at each address
     #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// How many connections may wait to be accepted
+    /// Maximum number of connections that wait to be accepted
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// How many connections may be open. A further one takes the place of that on which nothing has moved
-    /// for longest, and for 5 s at least; else it is reset
+    /// Maximum number of open connections. A further one replaces the connection that has made no progress
+    /// for longest, for 5 s or more; otherwise it is reset
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// How many of them may be with one network: an IPv4 address, or an IPv6 /64. At that limit only its own
-    /// connections make room. A quarter of --max-connections otherwise
+    /// Maximum number of connections of one network: an IPv4 address, or an IPv6 /64. By default a quarter
+    /// of --max-connections
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_per_network: Option<u32>,
-    /// A name that requests may be for, beside the addresses (repeatable). Those for other hosts are
-    /// answered with 421
+    /// A host name that requests may name, besides the addresses (repeatable). Others are answered with 421
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// One JSON object per line: `listening`, then one per connection when it ends; `bytes` are those of
-    /// bodies that were handed to the connection
+    /// Print JSON, one object per line: `listening`, then one for each connection when it ends; `bytes` are
+    /// those of bodies that were handed to the connection
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -19,14 +19,14 @@ use crate::progress;
 pub(crate) struct Args {
     /// The scenario
     pub(crate) file: PathBuf,
-    /// Use another seed than the scenario's
+    /// Use this seed instead of the seed of the scenario
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) native: NativeArgs,
-    /// The report as a JSON object on standard output
+    /// Print the report as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
     /// Write every packet to a capture file, for Wireshark

@@ -16,8 +16,8 @@ const SLOTS: usize = 4096;
 const ASK_AFTER: Duration = Duration::from_secs(1);
 /// How long the log may lack what has happened.
 const LOG_DELAY: Duration = Duration::from_millis(500);
-/// How often it is looked whether the time is over.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the end of the time is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Steer the connections of a running process by a law of congestion control, from outside
 ///
@@ -26,41 +26,42 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The law
-    law: Law,
-    /// Whose connections: tcp, kernel.tcp; without it, the only one there is
+    controller: Controller,
+    /// The provider of the connections: tcp, kernel.tcp; by default the only one
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// One connection alone, as `hawser probe` lists it
+    /// Steer only this connection, as `hawser probe` lists it
     #[arg(long, value_name = "FLOW")]
     flow: Option<hawser::interact::Target>,
-    /// FAST: segments that are to wait in the path's queue
+    /// FAST: how many segments to keep queued in the path
     #[arg(long, value_name = "SEGMENTS", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..))]
     alpha: u16,
-    /// FAST: how far each update goes, in percent
+    /// FAST: how much of each update is applied, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=100))]
     gamma: u8,
-    /// The least time between two acknowledgements that the law hears of: 10ms; 0: each
+    /// The minimum time between two acknowledgements that are reported: 10ms; 0 reports each
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
     interval: u64,
-    /// How long a window holds when nothing more comes from the law: 1s
+    /// How long a window is kept when it is not updated: 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
     lease: u64,
-    /// Who else has set a window keeps it unless this is higher than theirs
+    /// The priority: others who set a window keep it unless this is higher than theirs
     #[arg(long, default_value_t = 1)]
     priority: u8,
-    /// For how long: 30s; without it, until the other process ends
+    /// Stop after this time: 30s; by default when the other process ends
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     length: Option<u64>,
-    /// The name under which the log and other subscribers have it; without it, the law's
+    /// The name of this client in the audit log and for other subscribers; by default that of the
+    /// controller
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
 
-/// The laws that there are.
+/// The congestion controllers that can steer.
 #[derive(clap::ValueEnum, Clone, Copy)]
-enum Law {
+enum Controller {
     /// FAST TCP: by the round-trip time
     Fast,
     /// Reno: by loss
@@ -68,14 +69,14 @@ enum Law {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let law = match args.law {
-        Law::Fast => NamedLaw::Fast(FastParams {
+    let controller = match args.controller {
+        Controller::Fast => NamedLaw::Fast(FastParams {
             alpha: args.alpha,
             gamma: args.gamma,
         }),
-        Law::Reno => NamedLaw::Reno,
+        Controller::Reno => NamedLaw::Reno,
     };
-    let name = args.name.as_deref().unwrap_or(law.name());
+    let name = args.name.as_deref().unwrap_or(controller.name());
     let mut client = args.client.connect(name, args.priority)?;
     let provider = match &args.provider {
         Some(provider) => provider.clone(),
@@ -100,19 +101,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         priority,
         ..SteerOptions::new(&provider)
     };
-    let mut remote = Remote::new(client, law.steers(options), Some(SLOTS)).map_err(exit)?;
+    let mut remote = Remote::new(client, controller.steers(options), Some(SLOTS)).map_err(exit)?;
     if args.client.json {
         println!(
             "{}",
-            json!({ "steering": { "law": law.name(), "provider": provider } })
+            json!({ "steering": { "law": controller.name(), "provider": provider } })
         );
     } else {
-        println!("{} steers {provider}", law.name());
+        println!("{} steers {provider}", controller.name());
     }
     let (begin, length) = (Instant::now(), args.length.map(Duration::from_nanos));
     let (mut signals, mut acts, mut next_check) = (0, false, ASK_AFTER);
     while length.is_none_or(|length| begin.elapsed() < length) {
-        signals += remote.turn(LOOK).map_err(exit)?;
+        signals += remote.turn(POLL_INTERVAL).map_err(exit)?;
         if !acts && signals > 0 && begin.elapsed() >= next_check {
             acts = has_acted(remote.client(), name)?;
             next_check = begin.elapsed() + ASK_AFTER;
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let asked = Instant::now();
     while !acts && signals > 0 && asked.elapsed() < LOG_DELAY {
         acts = has_acted(remote.client(), name)?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     if args.client.json {
         println!("{}", json!({ "steered": { "signals": signals } }));
@@ -135,7 +136,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             0 => format!("nothing was steered: no signal of {whose} came in this time"),
             _ => format!(
                 "nothing was steered: {signals} signals came, and none gave {} a window to set",
-                law.name()
+                controller.name()
             ),
         };
         return Err(Exit::failed(why));

@@ -37,22 +37,22 @@ pub(crate) struct Args {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     first: u64,
-    /// How many seeds run side by side; by default as many as there are processors
+    /// How many seeds run in parallel; by default as many as there are processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Begin no seed after this time, even if there are some left: 5min
+    /// Start no further seed after this time: 5min
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     limit: Option<u64>,
-    /// The program has neither simultaneous open, nor half-close, nor an end of connections
+    /// Leave out simultaneous open, half-close and the end of connections, for programs without them
     #[arg(long)]
     plain: bool,
-    /// Set a param of the program: RTO=3s (repeatable)
+    /// Set a parameter of the program: RTO=3s (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
-    /// Where the scenario of a failing run is written
+    /// The file for the scenario of a failed run
     #[arg(long, default_value = "swarm-failure.toml")]
     save: PathBuf,
-    /// The result as a JSON object on standard output
+    /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
 }

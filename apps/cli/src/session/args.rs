@@ -14,47 +14,47 @@ use crate::interact::InteractArgs;
 /// With a SERVER (or a document that names one) this side calls; without, it waits to be called.
 #[derive(clap::Args)]
 pub(crate) struct SessionArgs {
-    /// Call this server: HOST[:PORT]. Without it, wait to be called
+    /// Connect to this server: HOST[:PORT]. Without it, wait for a connection
     server: Option<String>,
-    /// What the session is to be, as JSON or TOML (docs/sessions.md)
+    /// A document that configures the session, as JSON or TOML (docs/sessions.md)
     #[arg(long, value_name = "DOCUMENT")]
     config: Option<PathBuf>,
-    /// The carriers, best first: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`; transports are
-    /// tcp, quic, mptcp, sctp (with --insecure alone), and those written in MTP by the names of their
-    /// programs: mtp-tcp, on the device that --dev names
+    /// The carriers in order of preference: TRANSPORT[:INTERFACE], as in `quic:wlan0,tcp:wwan0`. Transports
+    /// are tcp, quic, mptcp, sctp (only with --insecure), and programs in MTP on the device of --dev, as in
+    /// mtp-tcp
     #[arg(long, value_name = "CARRIERS", value_delimiter = ',', value_parser = parse_carrier)]
     over: Vec<(Transport, Option<String>)>,
-    /// Which carrier takes the next segment: ecf, blest, rr, weighted, lowest-latency, top-latency:N,
-    /// top-throughput:N, redundant, cheapest
+    /// The scheduler, which chooses the carrier of each segment: ecf, blest, rr, weighted, lowest-latency,
+    /// top-latency:N, top-throughput:N, redundant, cheapest
     #[arg(long, value_name = "NAME", value_parser = parse_scheduler)]
     scheduler: Option<String>,
-    /// The congestion controller of what this side sends: cubic, bbr, or tolerant, which QUIC has otherwise;
-    /// with that TCP has the system's own (docs/sessions.md, Losses)
+    /// The congestion controller for what this side sends: cubic, bbr, or tolerant. By default QUIC uses
+    /// tolerant and TCP the default of the system (docs/sessions.md, Losses)
     #[arg(long, value_name = "NAME", value_parser = parse_congestion)]
     congestion: Option<Congestion>,
-    /// Trust the one certificate that has this SHA-256, and no other
+    /// Trust only the certificate with this SHA-256
     #[arg(long, value_name = "HEX", value_parser = parse_pin)]
     pin: Option<[u8; 32]>,
-    /// Trust whoever these PEM certificates vouch for
+    /// Trust certificates that are signed by one of these (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "pin")]
     cacert: Option<PathBuf>,
-    /// No TLS, and so no secrecy: TCP alone. Both sides must say so
+    /// Do not use TLS: TCP and SCTP alone, without secrecy. Both sides have to choose it
     #[arg(long, conflicts_with_all = ["pin", "cacert", "cert"])]
     insecure: bool,
     /// Take SCTP as well, over every address of this machine
     #[arg(long, requires = "insecure", conflicts_with_all = ["server", "config"])]
     sctp: bool,
-    /// Where used quotas, servers that were seen to speak Hawser, and networks that lose long packets are kept;
-    /// otherwise hawser/state.json in $XDG_STATE_HOME or ~/.local/state
+    /// The file that keeps used quotas, servers that are known to speak Hawser, and networks that lose long
+    /// packets; by default hawser/state.json in $XDG_STATE_HOME or ~/.local/state
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Where to wait; otherwise port 4433 at all addresses
+    /// The address to listen on; by default port 4433 on all addresses
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["server", "config", "over", "pin", "cacert", "state"])]
     listen: Vec<SocketAddr>,
-    /// This side's certificate as PEM; otherwise one that is made for the occasion
+    /// The certificate of this side, as PEM; by default a new one is generated
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "server")]
     cert: Option<PathBuf>,
-    /// Its key as PEM
+    /// The key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
     #[command(flatten)]
@@ -68,14 +68,14 @@ pub(crate) struct SessionArgs {
 /// Who is served by the side that waits: whoever knows a one-time code, or anyone.
 #[derive(clap::Args, Clone)]
 pub(crate) struct CodeArgs {
-    /// The one-time code that the waiting side has printed. On the waiting side: this code instead of a new
-    /// one; 8 to 64 letters, digits and hyphens
+    /// The one-time code that the waiting side printed. On the waiting side: use this code instead of a
+    /// generated one; 8 to 64 letters, digits and hyphens
     #[arg(long, value_name = "CODE", conflicts_with = "anyone")]
     code: Option<Code>,
-    /// Wait without a code: whoever calls is served, unauthenticated
+    /// Wait without a one-time code: every caller is served, without authentication
     #[arg(long, conflicts_with_all = ["server", "config"])]
     anyone: bool,
-    /// Show the line for the other side as a QR code as well
+    /// Also show the command for the other side as a QR code
     #[arg(long, conflicts_with_all = ["server", "config"])]
     pub(super) qr: bool,
 }

@@ -30,7 +30,7 @@ const PIECE: usize = 1 << 20;
 pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
 /// In how long a receiver must have got so many bytes, or the end: 1 KiB/s. Time in which this side does not
 /// read does not count. A session without any path ends by itself, and earlier.
-const LEAST: (Duration, u64) = (Duration::from_secs(600), 600 * 1024);
+const MIN_PROGRESS: (Duration, u64) = (Duration::from_secs(600), 600 * 1024);
 
 /// What was sent.
 pub(crate) struct Sent {
@@ -176,13 +176,13 @@ struct Pace {
 impl Pace {
     /// How long the next bytes may take.
     fn left(&self) -> Duration {
-        LEAST.0.saturating_sub(self.waited)
+        MIN_PROGRESS.0.saturating_sub(self.waited)
     }
 
     fn received(&mut self, bytes: usize, waited: Duration) {
         self.waited += waited;
         self.bytes += bytes as u64;
-        if self.bytes >= LEAST.1 {
+        if self.bytes >= MIN_PROGRESS.1 {
             *self = Pace::default();
         }
     }
@@ -217,9 +217,9 @@ pub(crate) async fn receive(
         }
         Err(exit) => json!({ "error": exit.to_string() }),
     };
-    let told = stream.write_bytes(Bytes::from(format!("{answer}\n"))).await;
-    let told = told.and(stream.shutdown().await).map_err(lost);
-    result.and_then(|received| told.map(|()| received))
+    let answered = stream.write_bytes(Bytes::from(format!("{answer}\n"))).await;
+    let answered = answered.and(stream.shutdown().await).map_err(lost);
+    result.and_then(|received| answered.map(|()| received))
 }
 
 async fn take(
@@ -259,7 +259,7 @@ async fn take(
         }
         let asked = Instant::now();
         let Ok(came) = tokio::time::timeout(pace.left(), stream.read_bytes()).await else {
-            let (period, bytes) = (LEAST.0.as_secs(), LEAST.1);
+            let (period, bytes) = (MIN_PROGRESS.0.as_secs(), MIN_PROGRESS.1);
             return Err(Exit::network(format!(
                 "fewer than {bytes} bytes came in {period} s"
             )));
@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     /// A session over loopback: the caller's side, the receiver's, and the server.
-    async fn meet() -> (Session, Session, Server) {
+    async fn connected() -> (Session, Session, Server) {
         let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let server = Server::open(ServerConfig {
@@ -339,7 +339,7 @@ mod tests {
 
     /// What becomes of a file that a sender announces and sends so.
     async fn becomes(head: &Value, sent: usize) -> (Result<Received, Exit>, u64) {
-        let (caller, receiver, _server) = meet().await;
+        let (caller, receiver, _server) = connected().await;
         let mut stream = caller.open().expect("a stream");
         let head = format!("{head}\n").into_bytes();
         tokio::spawn(async move {
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_below_1_kib_a_second_runs_out_of_time() {
+    fn a_sender_below_1_kib_a_second_times_out() {
         let mut fast = Pace::default();
         (0..10_000).for_each(|_| fast.received(1_024, Duration::from_secs(1)));
         assert!(fast.left() > Duration::ZERO);
@@ -407,7 +407,7 @@ mod tests {
     /// The sender learns neither paths nor names of this machine.
     #[tokio::test]
     async fn a_local_failure_is_not_described_to_the_sender() {
-        let (caller, receiver, _server) = meet().await;
+        let (caller, receiver, _server) = connected().await;
         let mut stream = caller.open().expect("a stream");
         stream
             .write_all(b"{\"name\":\"a\",\"length\":1}\nx")

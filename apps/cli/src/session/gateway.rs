@@ -12,16 +12,16 @@ use crate::exit::Exit;
 /// How a gateway is reached, for commands that do other things as well.
 #[derive(clap::Args)]
 pub(crate) struct GatewayArgs {
-    /// The gateway that connects onwards: HOST[:PORT], or the document of the session with it
+    /// The gateway that connects onwards: HOST[:PORT], or a session document that names it
     #[arg(long, value_name = "GATEWAY", requires = "gateway_token")]
     gateway: Option<String>,
-    /// The file of this client's token there
+    /// The file with the token for that gateway
     #[arg(long, value_name = "FILE", requires = "gateway")]
     gateway_token: Option<PathBuf>,
-    /// Trust the one certificate of the gateway that has this SHA-256
+    /// Trust only the certificate of the gateway with this SHA-256
     #[arg(long, value_name = "HEX", requires = "gateway", value_parser = parse_pin)]
     gateway_pin: Option<[u8; 32]>,
-    /// The congestion controller of what is sent to the gateway: tolerant, cubic, bbr
+    /// The congestion controller for what is sent to the gateway: tolerant, cubic, bbr
     #[arg(long, value_name = "NAME", requires = "gateway", value_parser = parse_congestion)]
     gateway_congestion: Option<Congestion>,
 }

@@ -1,11 +1,11 @@
-//! What `send`, `recv`, `cat` and `gateway` share: how two sides meet, what is shown of a session, how a file
+//! What `send`, `recv`, `cat` and `gateway` share: how a session is opened, what is shown of a session, how a file
 //! goes over one.
 
 mod args;
 mod exchange;
 mod file;
 mod gateway;
-mod meet;
+mod opening;
 mod target;
 mod watch;
 
@@ -13,5 +13,5 @@ pub(crate) use args::{Asked, CodeArgs, SessionArgs, Wait, parse_congestion};
 pub(crate) use exchange::exchange;
 pub(crate) use file::{BEGINNING, Budget, Received, in_time, receive, send};
 pub(crate) use gateway::GatewayArgs;
-pub(crate) use meet::{Invitation, Meeting, Met, listen, runtime};
+pub(crate) use opening::{Invitation, Met, Opening, listen, runtime};
 pub(crate) use watch::Watch;

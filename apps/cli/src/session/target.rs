@@ -51,7 +51,7 @@ impl Target {
             return Ok(Target::Output(tokio::io::stdout()));
         };
         match std::fs::symlink_metadata(&path) {
-            Ok(_) if !force => return Err(is_there(&path)),
+            Ok(_) if !force => return Err(already_exists(&path)),
             Ok(there) if !there.is_file() && !there.is_symlink() => {
                 return Err(Exit::environment(format!(
                     "{} is there already, and no file",
@@ -100,7 +100,7 @@ impl Target {
                     Err(error) => Err(error),
                 };
                 kept.map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => is_there(path),
+                    io::ErrorKind::AlreadyExists => already_exists(path),
                     _ => Exit::environment(format!("cannot write {}: {error}", path.display())),
                 })?;
                 *is_kept = true;
@@ -122,7 +122,7 @@ impl Drop for Target {
     }
 }
 
-fn is_there(path: &Path) -> Exit {
+fn already_exists(path: &Path) -> Exit {
     Exit::environment(format!(
         "{} is there already; --force overwrites it",
         path.display()
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_there_is_neither_written_to_nor_followed() {
+    async fn an_existing_file_is_neither_written_to_nor_followed() {
         let folder = Folder::new();
         let precious = folder.0.join("precious");
         std::fs::write(&precious, "mine").expect("a file");

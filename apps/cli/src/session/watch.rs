@@ -113,7 +113,7 @@ async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, o
         let seconds = began.elapsed().as_secs_f64();
         match &bars {
             Some(bars) => {
-                let Some(text) = told(&session, &notice) else {
+                let Some(text) = describe(&session, &notice) else {
                     continue;
                 };
                 let line = format!("{seconds:8.3} s  {text}");
@@ -134,7 +134,7 @@ async fn events(session: Session, bars: Option<MultiProgress>, began: Instant, o
     }
 }
 
-fn told(session: &Session, notice: &Notice) -> Option<String> {
+fn describe(session: &Session, notice: &Notice) -> Option<String> {
     let name = |carrier: &CarrierId| {
         let paths = session.paths();
         let found = paths.iter().find(|(id, _)| id == carrier);
@@ -142,7 +142,7 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
     };
     Some(match notice {
         Notice::PathUp(carrier) => format!("{} is up", name(carrier)),
-        Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), doubt(session, *carrier)),
+        Notice::PathSuspect(carrier) => format!("{} {}", name(carrier), suspicion(session, *carrier)),
         Notice::PathLive(carrier) => format!("{} is in use again", name(carrier)),
         Notice::PathLost {
             reason: Loss::Closed, ..
@@ -164,7 +164,7 @@ fn told(session: &Session, notice: &Notice) -> Option<String> {
 }
 
 /// Why a carrier is suspect.
-fn doubt(session: &Session, carrier: CarrierId) -> String {
+fn suspicion(session: &Session, carrier: CarrierId) -> String {
     let paths = session.paths();
     let report = paths
         .iter()

@@ -29,7 +29,7 @@ pub enum BuildError {
         /// Which one.
         compiler: String,
         /// Its messages.
-        said: String,
+        output: String,
     },
     /// A file cannot be written, or a process not run.
     Io {
@@ -50,8 +50,8 @@ impl fmt::Display for BuildError {
                  Fedora: dnf install gcc; Alpine: apk add gcc musl-dev), or name yours with CC=…; programs \
                  run without one on the interpreter (--engine interp)"
             ),
-            BuildError::Compiler { compiler, said } => {
-                write!(f, "{compiler} does not compile the program's C:\n{said}")
+            BuildError::Compiler { compiler, output } => {
+                write!(f, "{compiler} does not compile the program's C:\n{output}")
             }
             BuildError::Io { what, error } => write!(f, "{what}: {error}"),
         }

@@ -62,10 +62,10 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
         error,
     })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         return Err(BuildError::Compiler {
             compiler: display(&compiler),
-            said,
+            output: message,
         });
     }
     fed.map_err(|error| BuildError::Io {

@@ -9,7 +9,7 @@ use hawser_engine::{ConfigError, SwapError, Tap};
 use hawser_ir::abi::{RecordKind, SignalRec};
 
 use crate::bench::{Connection, NEWRENO, module, program, with_attached, with_params};
-use crate::transfer::{CALM, Weather, transfer_while};
+use crate::transfer::{CALM, Conditions, transfer_while};
 
 const CAP: &str = include_str!("../../../../examples/attach/cap.mtp");
 
@@ -63,24 +63,24 @@ fn before_is_before_and_after_is_after() {
     let number = program.module().signals.len() as u32 - 1;
     assert_eq!(number as usize, module().signals.len(), "behind the program's own");
     c.bench.stack.swap_program(program).expect("the same tables");
-    let heard: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
-    let told = heard.clone();
+    let received: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
+    let signals = received.clone();
     let tap: Tap = Box::new(move |event| {
         for record in event.records.iter().filter(|record| record.kind == RecordKind::Signal) {
             if record.fixed::<SignalRec>().signal == number {
                 let bytes = record.tail::<SignalRec>();
                 let cwnd = u64::from_ne_bytes(bytes[8..16].try_into().expect("eight bytes"));
-                told.lock().push((bytes[0], cwnd));
+                signals.lock().push((bytes[0], cwnd));
             }
         }
     });
     c.bench.stack.set_tap(Some(tap));
     c.bench.stack.want_signals(u64::MAX);
     c.bench.send(c.handle, 20_000);
-    let on_send = std::mem::take(&mut *heard.lock());
+    let on_send = std::mem::take(&mut *received.lock());
     assert_eq!(on_send, [(4, 10_000)], "those that take segments do not run on requests");
     c.acknowledge(1000);
-    let on_ack = heard.lock().clone();
+    let on_ack = received.lock().clone();
     assert_eq!(on_ack, [(1, 10_000), (2, 10_000), (3, 11_000), (4, 11_000)]);
 }
 
@@ -88,10 +88,10 @@ fn before_is_before_and_after_is_after() {
 #[test]
 fn coming_and_going_loses_nothing() {
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=40000"]].concat());
-    let weather = Weather { lost: 10, late: 20, doubled: 10, changed: 5 };
+    let conditions = Conditions { lost: 10, late: 20, doubled: 10, changed: 5 };
     let mut other = [Some(capped.clone()), Some(capped)];
     let mut swaps = [0; 2];
-    transfer_while(true, weather, 3, [1_500_000, 500_000], |world, _| {
+    transfer_while(true, conditions, 3, [1_500_000, 500_000], |world, _| {
         for ((stack, other), swaps) in world.stacks.iter_mut().zip(&mut other).zip(&mut swaps) {
             let next = other.take().expect("the other program");
             *other = Some(stack.swap_program(next).expect("the same tables"));
@@ -105,11 +105,11 @@ fn coming_and_going_loses_nothing() {
 #[test]
 fn an_attachment_that_does_nothing_changes_nothing() {
     let idle = attached("void idle(tcp_seg ev, tcp_conn c) { }  attach idle before read_segment;", &PARAMS);
-    let weather = Weather { lost: 30, late: 50, doubled: 20, changed: 10 };
+    let conditions = Conditions { lost: 30, late: 50, doubled: 20, changed: 10 };
     let len = [200_000, 50_000];
-    let plain = transfer_while(false, weather, 9, len, |_, _| {});
+    let plain = transfer_while(false, conditions, 9, len, |_, _| {});
     let mut swapped = false;
-    let with = transfer_while(false, weather, 9, len, |world, _| {
+    let with = transfer_while(false, conditions, 9, len, |world, _| {
         if !std::mem::replace(&mut swapped, true) {
             for stack in &mut world.stacks {
                 stack.swap_program(idle.clone()).expect("the same tables");
@@ -121,7 +121,7 @@ fn an_attachment_that_does_nothing_changes_nothing() {
 
 /// Each text, and what the finding says: where, what, what to do.
 #[test]
-fn what_does_not_fit_is_told() {
+fn an_attachment_that_does_not_fit_is_refused() {
     let cases = [
         (
             "void cap(event_t ev, tcp_conn c) { }\nattach cap after reduse;",

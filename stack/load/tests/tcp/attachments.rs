@@ -7,7 +7,7 @@ use hawser_engine::program::Program;
 use hawser_load::Attachments;
 
 use crate::bench::{Connection, with_params};
-use crate::transfer::{Weather, transfer_while};
+use crate::transfer::{Conditions, transfer_while};
 
 /// Caps the window at so many bytes, by a processor of this name.
 fn cap(name: &str, bytes: u32) -> String {
@@ -152,10 +152,10 @@ fn what_the_stack_refuses_is_not_in_the_list() {
 fn a_transfer_lives_through_changes_of_the_list() {
     let own = with_params(&["MIN_RTO=200ms", "MSL=1s"]);
     let lists = [Attachments::new(own.clone()), Attachments::new(own)];
-    let weather = Weather { lost: 10, late: 20, doubled: 10, changed: 5 };
+    let conditions = Conditions { lost: 10, late: 20, doubled: 10, changed: 5 };
     let texts = [cap("one", 40_000), cap("one", 30_000)];
     let mut changes = 0;
-    transfer_while(true, weather, 5, [1_000_000, 300_000], |world, _| {
+    transfer_while(true, conditions, 5, [1_000_000, 300_000], |world, _| {
         for (stack, list) in world.stacks.iter_mut().zip(&lists) {
             let next = match changes / 2 % 3 {
                 2 => list.detach("one"),

@@ -253,15 +253,15 @@ impl Bench {
         self.timed().into_iter().map(|(_, segment)| segment).collect()
     }
 
-    /// The one segment that was sent since the last look.
+    /// The one segment that was sent since the last call.
     pub(crate) fn one(&mut self) -> Segment {
         let mut sent = self.sent();
         assert_eq!(sent.len(), 1, "{sent:#?}");
         sent.remove(0)
     }
 
-    /// Nothing was sent since the last look.
-    pub(crate) fn silent(&mut self) {
+    /// Fails when anything was sent since the last call.
+    pub(crate) fn expect_nothing_sent(&mut self) {
         assert_eq!(self.sent(), []);
     }
 
@@ -449,7 +449,7 @@ impl Connection {
 
     /// The peer sends `len` bytes more.
     pub(crate) fn peer_sends(&mut self, len: usize) {
-        let segment = self.segment().text(vec![b'p'; len]);
+        let segment = self.segment().payload(vec![b'p'; len]);
         self.next = self.next.wrapping_add(len as u32);
         self.bench.inject(&segment);
     }

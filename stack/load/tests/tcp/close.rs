@@ -14,7 +14,7 @@ fn active_close_passes_all_states() {
     c.acknowledge(1);
     c.bench.is(c.handle, State::FinWait2);
 
-    let theirs = c.segment().text(*b"last words").fin();
+    let theirs = c.segment().payload(*b"last words").fin();
     c.bench.inject(&theirs);
     assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(11)));
     c.bench.is(c.handle, State::TimeWait);
@@ -25,7 +25,7 @@ fn active_close_passes_all_states() {
     assert_eq!(c.bench.stack.contexts(), 1);
     c.bench.advance(1);
     assert_eq!(c.bench.stack.contexts(), 0, "after 2 MSL");
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn passive_close_passes_all_states() {
     c.bench.is(c.handle, State::CloseWait);
     assert_eq!(c.bench.notices(), [Notice::Eof]);
     c.bench.send(c.handle, 100);
-    assert_eq!(c.bench.one().text.len(), 100, "the other direction is open");
+    assert_eq!(c.bench.one().payload.len(), 100, "the other direction is open");
     c.acknowledge(100);
     c.bench.close(c.handle);
     assert!(c.bench.one().fin);
@@ -72,13 +72,13 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
     c.bench.close(c.handle);
     let sent = c.bench.sent();
     let (text, fin): (usize, usize) =
-        (sent.iter().map(|s| s.text.len()).sum(), sent.iter().filter(|s| s.fin).count());
+        (sent.iter().map(|s| s.payload.len()).sum(), sent.iter().filter(|s| s.fin).count());
     assert_eq!((text, fin), (1500, 1));
     assert!(sent.last().expect("segments").fin, "on the last alone");
     c.acknowledge(1500);
     c.bench.advance(SECOND);
     let again = c.bench.one();
-    assert_eq!((again.fin, again.seq, again.text.len()), (true, c.host, 0));
+    assert_eq!((again.fin, again.seq, again.payload.len()), (true, c.host, 0));
 }
 
 /// What the segmentation rules set is not in a segment that waits to leave.
@@ -87,8 +87,8 @@ fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
     let mut c = Connection::plain(&[]);
     c.bench.stack.close(c.bench.now, c.handle);
     // They arrive before the FIN has left.
-    let first = c.segment().text(vec![1; 1460]);
-    let second = c.segment().at(c.next.wrapping_add(1460)).text(vec![2; 1460]);
+    let first = c.segment().payload(vec![1; 1460]);
+    let second = c.segment().at(c.next.wrapping_add(1460)).payload(vec![2; 1460]);
     c.bench.inject_all(&[first, second]);
     let sent = c.bench.sent();
     let fins: Vec<u32> = sent.iter().filter(|segment| segment.fin).map(|segment| segment.seq).collect();
@@ -97,14 +97,14 @@ fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
 }
 
 #[test]
-fn a_fin_waits_for_the_text_before_it() {
+fn a_fin_waits_for_the_data_before_it() {
     let mut c = Connection::plain(&[]);
     let fin = c.segment().at(c.next.wrapping_add(100)).fin();
     c.bench.inject(&fin);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.bench.is(c.handle, State::Established);
     c.acknowledge(0);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.peer_sends(100);
     assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(1)));
     c.bench.is(c.handle, State::CloseWait);
@@ -130,7 +130,7 @@ fn time_wait_begins_again_with_a_fin_that_comes_again() {
 
 /// RFC 9293, 3.10.7.4, lets a reset end TIME-WAIT, if it is exact (RFC 5961, 3.2); RFC 1337, 3 (F1), ignores it.
 #[test]
-fn a_reset_ends_time_wait_unless_told_otherwise() {
+fn a_reset_ends_time_wait_unless_configured_otherwise() {
     for (params, ends) in [(&[][..], true), (&["TIME_WAIT_RESETS=false"], false)] {
         let mut c = Connection::plain(params);
         c.bench.close(c.handle);
@@ -203,7 +203,7 @@ fn a_reset_has_to_be_exact() {
     for beyond in [70_000, u32::MAX] {
         let blind = c.segment().at(c.next.wrapping_add(beyond)).rst();
         c.bench.inject(&blind);
-        c.bench.silent();
+        c.bench.expect_nothing_sent();
     }
     let guess = c.segment().at(c.next.wrapping_add(1)).rst();
     c.bench.inject(&guess);
@@ -219,11 +219,11 @@ fn a_reset_has_to_be_exact() {
 /// The text of a reset is a message for people (RFC 9293, 3.5.3), no part of the stream; the reset
 /// comes first and ends the packet.
 #[test]
-fn a_reset_with_text_resets_and_delivers_nothing() {
+fn a_reset_with_data_resets_and_delivers_nothing() {
     let mut c = Connection::plain(&[]);
-    let reset = c.segment().rst().text(*b"go away");
+    let reset = c.segment().rst().payload(*b"go away");
     c.bench.inject(&reset);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(104))]);
     assert_eq!(c.bench.read(c.handle, 100), b"");
     assert_eq!(c.bench.stack.contexts(), 0);
@@ -232,9 +232,9 @@ fn a_reset_with_text_resets_and_delivers_nothing() {
 /// Text would make many first numbers of a reset reach the one that is expected: the first one has to
 /// be it (RFC 5961, 3.2).
 #[test]
-fn text_does_not_help_a_reset_to_be_exact() {
+fn data_does_not_make_a_reset_exact() {
     let mut c = Connection::plain(&[]);
-    let blind = c.segment().at(c.next.wrapping_sub(100)).rst().text([0; 200]);
+    let blind = c.segment().at(c.next.wrapping_sub(100)).rst().payload([0; 200]);
     c.bench.inject(&blind);
     let challenge = c.bench.one();
     assert_eq!((challenge.rst, challenge.ack), (false, Some(c.next)));
@@ -262,7 +262,7 @@ fn a_syn_in_the_middle_is_challenged_and_challenges_are_few() {
 fn acknowledgements_from_nowhere_are_challenged() {
     let mut c = Connection::plain(&[]);
     for ack in [c.host.wrapping_add(1), c.host.wrapping_sub(70_000)] {
-        let segment = c.segment().acks(ack).text(*b"injected");
+        let segment = c.segment().acks(ack).payload(*b"injected");
         c.bench.inject(&segment);
         assert_eq!(c.bench.one().ack, Some(c.next));
     }

@@ -16,7 +16,7 @@ fn marking(params: &[&str]) -> Connection {
 
 /// A segment of the peer's, marked or not.
 fn peer_sends(c: &mut Connection, ecn: u8, cwr: bool) {
-    let segment = Segment { ecn, cwr, ..c.segment().text(vec![b'p'; 1000]) };
+    let segment = Segment { ecn, cwr, ..c.segment().payload(vec![b'p'; 1000]) };
     c.next = c.next.wrapping_add(1000);
     c.bench.inject(&segment);
 }
@@ -58,7 +58,7 @@ fn both_ends_agree() {
 fn what_may_be_marked() {
     let mut c = marking(&[]);
     c.bench.send(c.handle, 3000);
-    assert!(c.bench.sent().iter().all(|s| s.ecn == ECT && s.text.len() == 1000));
+    assert!(c.bench.sent().iter().all(|s| s.ecn == ECT && s.payload.len() == 1000));
     peer_sends(&mut c, NOT_ECT, false);
     peer_sends(&mut c, NOT_ECT, false);
     assert_eq!(c.bench.one().ecn, NOT_ECT, "an ACK");
@@ -69,7 +69,7 @@ fn what_may_be_marked() {
     c.bench.send(c.handle, 3000);
     c.bench.advance(3 * SECOND);
     let probe = c.bench.sent().remove(0);
-    assert_eq!((probe.text.len(), probe.ecn), (1, NOT_ECT), "a probe");
+    assert_eq!((probe.payload.len(), probe.ecn), (1, NOT_ECT), "a probe");
 
     let mut c = Connection::agreed(&OFFER, false, |syn| syn);
     c.bench.send(c.handle, 3000);
@@ -78,10 +78,10 @@ fn what_may_be_marked() {
 
 /// RFC 3168, 6.1.3: from a mark on every ACK echoes it, until the peer has heard.
 #[test]
-fn marks_are_echoed_until_the_peer_reduced() {
+fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     let mut c = marking(&[]);
     peer_sends(&mut c, ECT, false);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     peer_sends(&mut c, CE, false);
     assert!(c.bench.one().ece, "at once");
     c.bench.send(c.handle, 1000);
@@ -133,7 +133,7 @@ fn an_echo_is_a_loss_without_the_loss() {
 /// RFC 3168, 6.1.2: CWR tells of reductions for any reason; a loss in a window that was reduced for
 /// a mark does not reduce it again.
 #[test]
-fn losses_and_marks_count_once() {
+fn losses_and_ce_marks_reduce_the_window_once() {
     let mut c = marking(&[]);
     c.bench.send(c.handle, 100_000);
     c.bench.advance(100 * MS);

@@ -9,7 +9,7 @@ use hawser_engine::{Nanos, Notice};
 use hawser_ir::abi::OPT_FAST_OPEN;
 
 use crate::bench::{MS, SECOND};
-use crate::transfer::{Application, CALM, Weather, World, address};
+use crate::transfer::{Application, CALM, Conditions, World, address};
 
 /// Bytes of text, from the client and from the server.
 const TEXT: [usize; 2] = [5000, 7000];
@@ -19,14 +19,14 @@ const TEXT: [usize; 2] = [5000, 7000];
 struct Seen {
     to: usize,
     syn: bool,
-    text: usize,
+    payload: usize,
 }
 
 impl Seen {
     /// Of an IPv4 packet to an end of the world.
     fn of(to: usize, packet: &[u8]) -> Seen {
         let header = usize::from(packet[32] >> 4) * 4;
-        Seen { to, syn: packet[33] & 2 != 0, text: packet.len() - 20 - header }
+        Seen { to, syn: packet[33] & 2 != 0, payload: packet.len() - 20 - header }
     }
 }
 
@@ -47,7 +47,7 @@ enum Lost {
 
 impl Lost {
     fn is(self, seen: Seen) -> bool {
-        let (to_server, syn, text) = (seen.to == 1, seen.syn, seen.text > 0);
+        let (to_server, syn, text) = (seen.to == 1, seen.syn, seen.payload > 0);
         match self {
             Lost::Nothing => false,
             Lost::Syn => to_server && syn,
@@ -91,7 +91,7 @@ fn connection(world: &mut World, server: SocketAddr, text: [usize; 2], name: &st
 }
 
 /// A connection that gets a cookie, then one that shows it and loses this.
-fn run(lost: Lost, weather: Weather, seed: u64) -> Outcome {
+fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     let name = format!("{lost:?}, seed {seed}");
     let mut world = World::new(false, CALM, seed);
     let server = SocketAddr::new(address(false, 2), 80);
@@ -107,9 +107,9 @@ fn run(lost: Lost, weather: Weather, seed: u64) -> Outcome {
         spent |= gone;
         gone
     });
-    world.weather = weather;
+    world.conditions = conditions;
     let (first, over) = connection(&mut world, server, TEXT, &name);
-    world.weather = CALM;
+    world.conditions = CALM;
     let until = world.now + 300 * SECOND;
     while world.now < until && world.step() {}
     assert_eq!([world.stacks[0].contexts(), world.stacks[1].contexts()], [0, 1], "{name}: the listener is left");
@@ -126,8 +126,8 @@ fn run(lost: Lost, weather: Weather, seed: u64) -> Outcome {
 fn each_packet_may_be_lost_once() {
     for lost in [Lost::Nothing, Lost::Syn, Lost::SynAck, Lost::Rest, Lost::Answer, Lost::Ack] {
         let outcome = run(lost, CALM, 1);
-        let syns: Vec<usize> = outcome.packets.iter().filter(|s| s.to == 1 && s.syn).map(|s| s.text).collect();
-        let bytes: usize = outcome.packets.iter().filter(|s| s.to == 1).map(|s| s.text).sum();
+        let syns: Vec<usize> = outcome.packets.iter().filter(|s| s.to == 1 && s.syn).map(|s| s.payload).collect();
+        let bytes: usize = outcome.packets.iter().filter(|s| s.to == 1).map(|s| s.payload).sum();
         println!(
             "{lost:?}: SYNs with {syns:?} bytes, text after {} ms, over after {} ms, {} bytes of text sent twice",
             outcome.first / MS,
@@ -151,9 +151,9 @@ fn each_packet_may_be_lost_once() {
 
 /// Any of them, several times over.
 #[test]
-fn bad_weather_doubles_nothing() {
-    let weather = Weather { lost: 150, late: 200, doubled: 100, changed: 30 };
+fn bad_network_conditions_double_no_data() {
+    let conditions = Conditions { lost: 150, late: 200, doubled: 100, changed: 30 };
     for seed in 1..=60 {
-        run(Lost::Nothing, weather, seed);
+        run(Lost::Nothing, conditions, seed);
     }
 }

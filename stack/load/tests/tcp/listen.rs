@@ -74,22 +74,22 @@ fn a_cookie_remembers_what_the_peer_offered() {
     assert_eq!(bench.observe(handle, "smss"), 1348);
     assert_eq!(observed(&mut bench, listener), [2, 0, 0, 1]);
     bench.sent();
-    bench.inject(&ack.clone().text(*b"hello"));
+    bench.inject(&ack.clone().payload(*b"hello"));
     assert_eq!(bench.read(handle, 10), b"hello");
     bench.send(handle, 100);
     let text = bench.sent().pop().expect("text");
-    assert_eq!((text.seq, text.ack, text.text.len()), (answer.seq.wrapping_add(1), Some(5), 100));
+    assert_eq!((text.seq, text.ack, text.payload.len()), (answer.seq.wrapping_add(1), Some(5), 100));
 }
 
 /// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the text after it does.
 #[test]
-fn text_with_a_cookie_opens_and_comes_again() {
+fn data_with_a_cookie_opens_and_is_retransmitted() {
     let (mut bench, _) = flooded(&[]);
     let plain = Segment { timestamps: None, mss: None, ..syn(3, 10) };
     bench.inject(&plain);
     let answer = bench.one();
     assert_eq!((answer.timestamps, answer.scale), (None, None));
-    let text = last_ack(&plain, &answer).text(*b"hello");
+    let text = last_ack(&plain, &answer).payload(*b"hello");
     bench.inject(&text);
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     assert_eq!((bench.observe(handle, "snd_wnd"), bench.observe(handle, "smss")), (2000, 536));
@@ -142,7 +142,7 @@ fn a_cookie_remembers_scale_sack_and_ecn() {
 /// Cookies, and nobody accepts: a client that sends at once is neither taken nor turned away. Its text comes again,
 /// and when there is a place, gets in; that a later segment overtakes the one with the cookie ends nothing.
 #[test]
-fn text_with_a_cookie_waits_for_a_place() {
+fn data_with_a_cookie_waits_for_a_place() {
     let mut bench = Bench::new(&["SYN_BACKLOG=1"]);
     bench.advance(100 * SECOND);
     let listener = bench.listen(80, 1);
@@ -156,12 +156,12 @@ fn text_with_a_cookie_waits_for_a_place() {
     assert_eq!(observed(&mut bench, listener), [0, 1, 0, 1]);
 
     let client = syn(2, 1);
-    let text = [b"hello ", b"world!"].map(|word| last_ack(&client, &cookie).text(*word));
+    let text = [b"hello ", b"world!"].map(|word| last_ack(&client, &cookie).payload(*word));
     let text = [text[0].clone(), text[1].clone().at(text[1].seq.wrapping_add(6))];
     for _ in 0..3 {
         bench.inject(&text[0]);
         bench.inject(&text[1]);
-        bench.silent();
+        bench.expect_nothing_sent();
         bench.advance(SECOND);
     }
     assert_eq!(bench.stack.contexts(), 2, "nothing is kept of it");
@@ -170,7 +170,7 @@ fn text_with_a_cookie_waits_for_a_place() {
     bench.settle();
     assert!(matches!(bench.notices()[..], [Notice::Accepted(_)]), "the one that waited");
     bench.inject(&text[1]);
-    bench.silent();
+    bench.expect_nothing_sent();
     bench.inject(&text[0]);
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     text.iter().for_each(|segment| bench.inject(segment));
@@ -236,7 +236,7 @@ fn no_cookie_is_taken_where_none_was_given() {
     }
     let (mut bench, listener) = flooded(&["SYN_COOKIES=false"]);
     bench.inject(&syn(3, 77));
-    bench.silent();
+    bench.expect_nothing_sent();
     assert_eq!(observed(&mut bench, listener), [2, 0, 1, 0]);
 }
 
@@ -261,7 +261,7 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
     assert_eq!(accepted.len(), 1);
     let _ = bench.sent();
     // The peer believes itself connected and sends: nothing is taken, nothing acknowledged.
-    let text = acks[1].clone().text(*b"early");
+    let text = acks[1].clone().payload(*b"early");
     bench.inject(&text);
     assert!(bench.sent().iter().all(|s| s.ack == Some(201)));
     bench.advance(SECOND);

@@ -58,7 +58,7 @@ fn a_peer_without_options_gets_the_defaults() {
     assert_eq!(connection.bench.observe(handle, "smss"), 536);
     connection.bench.send(handle, 600);
     let sent = connection.bench.sent();
-    assert_eq!(sent[0].text.len(), 536);
+    assert_eq!(sent[0].payload.len(), 536);
     assert_eq!((sent[0].timestamps, sent[0].window), (None, 65535));
 }
 
@@ -78,7 +78,7 @@ fn passive_open_mirrors_what_was_offered() {
     let Some(Notice::Accepted(child)) = bench.notices().pop() else { panic!("no connection") };
     bench.is(child, State::Established);
     assert_eq!(bench.observe(child, "smss"), 1400);
-    bench.silent();
+    bench.expect_nothing_sent();
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_syn_without_answer_is_sent_again_with_back_off() {
     assert_eq!(bench.notices(), []);
     bench.advance(1);
     assert_eq!(bench.notices(), [Notice::Failed(Errno(110))]);
-    bench.silent();
+    bench.expect_nothing_sent();
     assert_eq!(bench.stack.contexts(), 0);
 }
 
@@ -139,7 +139,7 @@ fn refusal_ends_an_open() {
     assert_eq!(bench.notices(), [], "neither acknowledges the SYN");
     bench.inject(&refusal.acks(syn.seq.wrapping_add(1)));
     assert_eq!(bench.notices(), [Notice::Failed(Errno(111))]);
-    bench.silent();
+    bench.expect_nothing_sent();
     assert_eq!(bench.stack.contexts(), 0);
 }
 
@@ -158,7 +158,7 @@ fn an_answer_that_acknowledges_nothing_of_ours_is_reset() {
 
 /// RFC 9293, 3.10.7.1.
 #[test]
-fn strangers_are_reset() {
+fn segments_to_closed_ports_are_reset() {
     let mut bench = Bench::new(&[]);
     bench.inject(&syn_to(81, 4000));
     let reset = bench.one();
@@ -171,7 +171,7 @@ fn strangers_are_reset() {
     assert_eq!((reset.rst, reset.seq, reset.ack), (true, 4711, None));
 
     bench.inject(&ack.rst());
-    bench.silent();
+    bench.expect_nothing_sent();
 }
 
 /// RFC 9293, 3.10.7.2.
@@ -183,7 +183,7 @@ fn a_listener_resets_acknowledgements_and_ignores_resets() {
     bench.inject(&ack);
     assert_eq!(bench.one().seq, 4711);
     bench.inject(&ack.clone().rst());
-    bench.silent();
+    bench.expect_nothing_sent();
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn syns_beyond_the_backlog_are_dropped() {
     (ack.syn, ack.mss) = (false, None);
     bench.inject(&ack);
     bench.inject(&syn_to(80, 4002));
-    bench.silent();
+    bench.expect_nothing_sent();
     assert!(matches!(bench.notices()[..], [Notice::Accepted(_)]));
     bench.inject(&syn_to(80, 4002));
     assert_eq!(bench.one().destination, 4002, "the application took the one that waited");

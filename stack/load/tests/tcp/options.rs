@@ -49,7 +49,7 @@ fn unknown_options_and_values_without_sense_are_refused() {
     for (option, value) in senseless {
         assert_eq!(outcome(option, value), Some(RequestError::Refused(Errno::INVALID)), "{option} {value}");
     }
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 /// RFC 9293, 3.7.4 (MUST-17): an application can turn Nagle's algorithm off, at once.
@@ -73,14 +73,14 @@ fn a_cork_holds_small_pieces_back_until_it_is_drawn_or_time_has_passed() {
     assert_eq!(c.ranges(), [(0, 1000)], "full segments pass");
     c.acknowledge(1000);
     c.bench.advance(199 * MS);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     set(&mut c, OPT_CORK, 0);
     assert_eq!(c.ranges(), [(0, 100)]);
     c.acknowledge(100);
     set(&mut c, OPT_CORK, 1);
     c.bench.send(c.handle, 100);
     c.bench.advance(199 * MS);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(MS);
     assert_eq!(c.ranges(), [(0, 100)], "Linux's ceiling: 200 ms");
     c.acknowledge(100);
@@ -93,7 +93,7 @@ fn a_cork_holds_small_pieces_back_until_it_is_drawn_or_time_has_passed() {
 fn quick_acks_wait_for_nothing() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(500);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     set(&mut c, OPT_QUICK_ACK, 1);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.peer_sends(500);
@@ -125,7 +125,7 @@ fn first_options_shape_the_syn() {
     bench.inject(&answer);
     assert_eq!(u32::from(bench.one().window) << 6, 4_000_000);
     bench.send(handle, 1000);
-    let sizes: Vec<usize> = bench.sent().iter().map(|s| s.text.len()).collect();
+    let sizes: Vec<usize> = bench.sent().iter().map(|s| s.payload.len()).collect();
     assert_eq!(sizes, [500, 500], "and bounds what is sent, whatever the peer takes");
     assert_eq!((bench.last_packet[1], bench.last_packet[8]), (0xb8, 9));
 }
@@ -147,7 +147,7 @@ fn a_smaller_receive_buffer_takes_nothing_back() {
 }
 
 #[test]
-fn connections_inherit_what_their_listener_was_told() {
+fn connections_inherit_the_options_of_their_listener() {
     let mut bench = Bench::new(&[]);
     let local = SocketAddr::new(IpAddr::V4(HOST), 80);
     let options = [(OPT_MAX_SEGMENT, 600), (OPT_KEEPALIVE, 10 * SECOND)];
@@ -167,7 +167,7 @@ fn connections_inherit_what_their_listener_was_told() {
     assert_eq!((answer.mss, bench.last_packet[1]), (Some(600), 0x20));
     let ack = Segment { syn: false, seq: 101, ack: Some(answer.seq.wrapping_add(1)), mss: None, ..syn };
     bench.inject(&ack);
-    bench.silent();
+    bench.expect_nothing_sent();
     bench.advance(10 * SECOND);
     assert_eq!(bench.one().seq, answer.seq, "a keepalive probe");
 }
@@ -178,7 +178,7 @@ fn connections_inherit_what_their_listener_was_told() {
 fn keepalive_asks_and_gives_up() {
     let mut c = Connection::plain(&[]);
     c.bench.advance(100_000 * SECOND);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 
     let options = [(OPT_KEEPALIVE_INTERVAL, SECOND), (OPT_KEEPALIVE_COUNT, 3), (OPT_KEEPALIVE, 10 * SECOND)];
     let mut c = Connection::plain(&[]);
@@ -203,7 +203,7 @@ fn keepalive_asks_and_gives_up() {
 
 /// RFC 9293, 3.8.4 (MUST-26): no probe while sent data is outstanding, or data came within the interval.
 #[test]
-fn keepalive_waits_for_silence() {
+fn keepalive_waits_until_the_connection_is_idle() {
     let mut c = Connection::plain(&[]);
     set(&mut c, OPT_KEEPALIVE, 5 * SECOND);
     for _ in 0..4 {
@@ -219,7 +219,7 @@ fn keepalive_waits_for_silence() {
     c.acknowledge(10);
     set(&mut c, OPT_KEEPALIVE, 0);
     c.bench.advance(100 * SECOND);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 /// The peer answers a probe of ours, and we one of the peer's.
@@ -332,7 +332,7 @@ fn a_hard_close_resets() {
 
 /// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: text that nobody will read is answered with a reset.
 #[test]
-fn text_that_nobody_will_read_is_reset() {
+fn data_that_nobody_will_read_is_reset() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(100);
     c.bench.advance(SECOND);
@@ -346,8 +346,8 @@ fn text_that_nobody_will_read_is_reset() {
     c.bench.stack.finish(c.bench.now, c.handle);
     assert!(c.bench.one().fin);
     c.acknowledge(1);
-    c.bench.silent();
-    let late = c.segment().text(*b"too late");
+    c.bench.expect_nothing_sent();
+    let late = c.segment().payload(*b"too late");
     c.bench.inject(&late);
     let reset = c.bench.one();
     assert_eq!((reset.rst, reset.seq, reset.ack), (true, c.host, None), "SEG.ACK (RFC 9293, 3.5.2)");
@@ -365,7 +365,7 @@ fn answers_to_dropped_segments_are_few() {
     let old = Segment { timestamps: Some((3, 0)), ..c.segment() };
     (0..20).for_each(|_| c.bench.inject(&old));
     assert_eq!(c.bench.one().ack, Some(c.next), "PAWS drops count alike");
-    let again = c.segment().at(c.next.wrapping_sub(10)).text([0; 10]);
+    let again = c.segment().at(c.next.wrapping_sub(10)).payload([0; 10]);
     (0..20).for_each(|_| c.bench.inject(&again));
     assert_eq!(c.bench.sent().len(), 20, "the peer has missed our ACKs");
 }
@@ -379,7 +379,7 @@ fn keepalive_counts_from_the_last_segment() {
     c.bench.advance(6 * SECOND);
     c.acknowledge(0);
     c.bench.advance(9 * SECOND);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(SECOND);
     assert_eq!(times(&mut c, start), [16_000]);
 }
@@ -427,12 +427,12 @@ fn options_count_midway() {
     assert_eq!(c.ranges(), [(0, 500), (500, 500)]);
     c.acknowledge(1000);
     set(&mut c, OPT_QUICK_ACK, 1);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     set(&mut c, OPT_QUICK_ACK, 0);
     c.peer_sends(10);
     set(&mut c, OPT_QUICK_ACK, 0);
     set(&mut c, OPT_TOS, 0);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     set(&mut c, OPT_QUICK_ACK, 1);
     assert_eq!(c.bench.one().ack, Some(c.next));
 }

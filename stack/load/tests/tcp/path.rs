@@ -93,7 +93,7 @@ fn a_path_grows_again_after_ten_minutes() {
 #[test]
 fn segments_that_vanish_become_smaller() {
     let mut c = sending(&["USER_TIMEOUT=60min"]);
-    let size = |c: &mut Connection| c.bench.sent().last().map(|s| s.text.len());
+    let size = |c: &mut Connection| c.bench.sent().last().map(|s| s.payload.len());
     let _ = c.bench.sent();
     // RFC 6298: after 1 s, 3 s, 7 s.
     let mut sizes = Vec::new();
@@ -115,7 +115,7 @@ fn segments_that_vanish_become_smaller() {
 
 /// Small segments that vanish were not too big.
 #[test]
-fn a_small_segment_that_vanishes_says_nothing_of_the_path() {
+fn a_small_lost_segment_leaves_the_path_mtu_as_it_is() {
     let mut c = Connection::open(&[], Offer { mss: Some(1460), ..Offer::default() }, 65535);
     c.bench.send(c.handle, 700);
     c.bench.advance(60 * SECOND + MS);

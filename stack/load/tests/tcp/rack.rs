@@ -34,7 +34,7 @@ fn what_was_overtaken_is_lost_after_the_reordering_window() {
 
 /// RFC 8985, 6.2: with three segments beyond it, and no reordering seen, at once.
 #[test]
-fn three_segments_beyond_leave_no_doubt() {
+fn three_segments_beyond_a_gap_mark_it_lost() {
     let mut c = sent(&[], false, 10);
     let start = c.bench.now;
     c.bench.advance(100 * MS);
@@ -212,7 +212,7 @@ fn a_run_counts_from_its_beginning() {
 /// A window that takes two seconds to send fills the runs of what was sent when: each spans more time then, an eighth of a
 /// second here. Losses are found all the same, in what was merged and at its borders.
 #[test]
-fn full_runs_hide_no_loss() {
+fn full_ranges_hide_no_loss() {
     for hole in [0, 1, 40, 77, 148] {
         let mut c = Connection::agreed(&["PROBES=false", "MIN_RTO=10s", "HYSTART=false"], false, |syn| Segment {
             sack_permitted: true,
@@ -281,7 +281,7 @@ fn sent_one() -> Connection {
 
 /// RFC 8985, 7.3: new text, where there is some and the peer's window takes it, even beyond cwnd.
 #[test]
-fn a_probe_is_new_text_if_there_is_any() {
+fn a_probe_is_new_data_if_there_is_any() {
     let mut c = sent(&[], false, 12);
     let start = c.bench.now;
     c.bench.advance(500 * MS);
@@ -330,7 +330,7 @@ fn what_a_probe_repaired_counts() {
 
 /// RFC 8985, 7.2: no probe without SACK, none in a recovery.
 #[test]
-fn when_there_is_no_probe() {
+fn no_probe_is_sent_where_none_is_due() {
     let mut c = Connection::agreed(&[], false, |syn| syn);
     c.bench.send(c.handle, 5000);
     let start = c.bench.now;

@@ -6,9 +6,9 @@ use crate::bench::{Bench, Connection, Offer, PEER_ISS, SECOND, State};
 use crate::segment::Segment;
 
 #[test]
-fn text_in_any_order_is_handed_over_in_order() {
+fn data_in_any_order_is_delivered_in_order() {
     let mut c = Connection::plain(&[]);
-    let piece = |c: &Connection, at: u32, text: &[u8]| c.segment().at(c.next.wrapping_add(at)).text(text);
+    let piece = |c: &Connection, at: u32, text: &[u8]| c.segment().at(c.next.wrapping_add(at)).payload(text);
     let third = piece(&c, 200, &[3; 100]);
     c.bench.inject(&third);
     assert_eq!(c.bench.one().ack, Some(c.next), "at once: a duplicate ACK");
@@ -25,10 +25,10 @@ fn text_in_any_order_is_handed_over_in_order() {
 }
 
 #[test]
-fn overlapping_and_old_text_is_cut() {
+fn overlapping_and_old_data_is_cut() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(100);
-    let overlapping = c.segment().at(c.next.wrapping_sub(50)).text([vec![b'x'; 50], vec![b'q'; 50]].concat());
+    let overlapping = c.segment().at(c.next.wrapping_sub(50)).payload([vec![b'x'; 50], vec![b'q'; 50]].concat());
     c.bench.inject(&overlapping);
     let _ = c.bench.sent();
     c.bench.inject(&overlapping);
@@ -41,12 +41,12 @@ fn overlapping_and_old_text_is_cut() {
 fn any_number_of_gaps_heals() {
     let mut c = Connection::plain(&[]);
     for i in (1..100).rev() {
-        let crumb = c.segment().at(c.next.wrapping_add(i * 20)).text(vec![b'p'; 10]);
+        let crumb = c.segment().at(c.next.wrapping_add(i * 20)).payload(vec![b'p'; 10]);
         c.bench.inject(&crumb);
     }
     for i in 0..100 {
         for part in [0, 10] {
-            let text = c.segment().at(c.next.wrapping_add(i * 20 + part)).text(vec![b'p'; 10]);
+            let text = c.segment().at(c.next.wrapping_add(i * 20 + part)).payload(vec![b'p'; 10]);
             c.bench.inject(&text);
         }
     }
@@ -89,13 +89,13 @@ fn a_full_buffer_closes_the_window_and_reading_opens_it() {
     assert_eq!(c.bench.sent().last().expect("ACKs").window, 0);
 
     // A probe is acknowledged and not taken.
-    let probe = c.segment().text(*b"?");
+    let probe = c.segment().payload(*b"?");
     c.bench.inject(&probe);
     let answer = c.bench.one();
     assert_eq!((answer.ack, answer.window), (Some(c.next), 0));
 
     let _ = c.bench.read(c.handle, 500);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     let _ = c.bench.read(c.handle, 960);
     assert_eq!(c.bench.one().window, 1460, "a segment's worth");
     let _ = c.bench.read(c.handle, 20_000);
@@ -110,7 +110,7 @@ fn a_closed_window_takes_acknowledgements() {
     c.bench.send(c.handle, 100);
     let _ = c.bench.sent();
     c.host = c.host.wrapping_add(100);
-    let segment = c.segment().text(*b"too much");
+    let segment = c.segment().payload(*b"too much");
     c.bench.inject(&segment);
     assert_eq!(c.bench.observe(c.handle, "flight"), 0);
 }
@@ -120,14 +120,14 @@ fn a_closed_window_takes_acknowledgements() {
 fn old_timestamps_betray_old_segments() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
     let mut c = Connection::open(&[], offer, 65535);
-    let mut segment = c.segment().text(*b"old");
+    let mut segment = c.segment().payload(*b"old");
     segment.timestamps = Some((6, 0));
     c.bench.inject(&segment);
     let ack = c.bench.one();
     assert_eq!((ack.ack, ack.timestamps.map(|t| t.1)), (Some(c.next), Some(7)));
     segment.timestamps = None;
     c.bench.inject(&segment);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     assert_eq!(c.bench.notices(), []);
 
     segment.timestamps = Some((9, 0));
@@ -139,11 +139,11 @@ fn old_timestamps_betray_old_segments() {
 
 /// RFC 7323, 5.5: after 24 days of silence the peer's clock may have wrapped, and what was seen last proves nothing.
 #[test]
-fn after_24_days_a_timestamp_says_nothing() {
+fn a_timestamp_older_than_24_days_is_ignored() {
     for (days, taken) in [(23, false), (24, true)] {
         let mut c = Connection::open(&[], Offer { mss: Some(1000), scale: None, timestamps: true }, 65535);
         c.bench.advance(days * 86_400 * SECOND);
-        let mut segment = c.segment().text(*b"wrapped");
+        let mut segment = c.segment().payload(*b"wrapped");
         segment.timestamps = Some((7u32.wrapping_sub(1 << 30), 0));
         c.bench.inject(&segment);
         assert_eq!(c.bench.notices() == [Notice::Readable], taken, "{days}");
@@ -159,7 +159,7 @@ fn a_held_acknowledgement_echoes_the_first_segment() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
     let mut c = Connection::open(&[], offer, 65535);
     for value in [20, 21] {
-        let mut segment = c.segment().text(vec![b'p'; 988]);
+        let mut segment = c.segment().payload(vec![b'p'; 988]);
         segment.timestamps = Some((value, 0));
         c.next = c.next.wrapping_add(988);
         c.bench.inject(&segment);
@@ -172,7 +172,7 @@ fn a_held_acknowledgement_echoes_the_first_segment() {
 fn a_repeated_segment_is_echoed() {
     let offer = Offer { mss: Some(1000), scale: None, timestamps: true };
     let mut c = Connection::open(&[], offer, 65535);
-    let mut segment = c.segment().text(vec![b'p'; 988]);
+    let mut segment = c.segment().payload(vec![b'p'; 988]);
     segment.timestamps = Some((20, 0));
     c.bench.inject(&segment);
     c.bench.advance(SECOND);
@@ -192,7 +192,7 @@ fn timestamps_from_nowhere_do_not_count() {
     for blind in [
         c.segment().at(c.next.wrapping_sub(10)).acks(nowhere),
         c.segment().acks(nowhere),
-        c.segment().at(c.next.wrapping_sub(10)).text([0; 20]).rst(),
+        c.segment().at(c.next.wrapping_sub(10)).payload([0; 20]).rst(),
     ] {
         c.bench.inject(&Segment { timestamps: Some((1 << 30, 0)), ..blind });
         let _ = c.bench.sent();
@@ -238,8 +238,8 @@ fn our_own_numbers_wrap() {
 #[test]
 fn what_was_flushed_outlives_the_connection() {
     let mut c = Connection::plain(&[]);
-    let last = c.segment().text(*b"bye").rst();
-    let text = c.segment().text(*b"bye");
+    let last = c.segment().payload(*b"bye").rst();
+    let text = c.segment().payload(*b"bye");
     c.bench.inject(&text);
     c.next = c.next.wrapping_add(3);
     c.bench.inject(&last.at(c.next));
@@ -250,11 +250,11 @@ fn what_was_flushed_outlives_the_connection() {
 /// What a window promises has to be kept: a buffer larger than a context may hold is turned down
 /// when the connection is opened, and does not stall it later.
 #[test]
-fn a_buffer_beyond_the_limit_is_turned_down() {
+fn a_buffer_beyond_the_limit_is_refused() {
     for size in ["RCV_BUF=16777216", "RCV_BUF=4294967295"] {
         let mut bench = Bench::new(&[size]);
         let _ = bench.connect();
-        bench.silent();
+        bench.expect_nothing_sent();
         assert_eq!(bench.notices(), [Notice::Failed(Errno::NO_BUFFERS), Notice::Closed], "{size}");
         assert_eq!(bench.stack.contexts(), 0, "{size}");
         assert_eq!(bench.stack.counters().receive_limit, 1, "{size}");

@@ -50,7 +50,7 @@ fn the_algorithm_of_rfc_6675() {
 
 /// RFC 6675, 4 (IsLost): three runs count as much as three segments.
 #[test]
-fn three_runs_say_that_it_is_lost() {
+fn three_ranges_beyond_a_gap_mark_it_lost() {
     let mut c = sending(&COUNTING, 10, 10_000);
     c.sacks(&[(2000, 2100)]);
     c.sacks(&[(4000, 4100), (2000, 2100)]);

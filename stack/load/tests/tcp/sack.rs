@@ -11,7 +11,7 @@ fn sack(params: &[&str], timestamps: bool) -> Connection {
 /// What the host answers to a segment of the peer's: its ACK and its blocks, as offsets from
 /// `base`.
 fn answer(c: &mut Connection, base: u32, from: u32, to: u32) -> (u32, Vec<(u32, u32)>) {
-    let segment = c.segment().at(base.wrapping_add(from)).text(vec![b'p'; (to - from) as usize]);
+    let segment = c.segment().at(base.wrapping_add(from)).payload(vec![b'p'; (to - from) as usize]);
     c.bench.inject(&segment);
     c.bench.advance(50 * MS);
     let answer = c.bench.one();
@@ -131,13 +131,13 @@ fn as_many_blocks_as_fit() {
 /// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so with text as well, which leaves them
 /// room: no packet grows beyond the path. With what came twice (RFC 2883, 4) goes a pure ACK: told once.
 #[test]
-fn text_carries_blocks_too() {
+fn data_segments_carry_sack_blocks() {
     for (timestamps, size, most) in [(false, 1000, 4), (true, 1000, 3)] {
         let mut c = sack(&[], timestamps);
         let mut expected: Vec<(u32, u32)> = Vec::new();
         for gap in 0..6 {
             let from = c.next.wrapping_add(1000 + gap * 2000);
-            let segment = c.segment().at(from).text(vec![b'p'; 1000]);
+            let segment = c.segment().at(from).payload(vec![b'p'; 1000]);
             c.bench.inject(&segment);
             let _ = c.bench.one();
             expected.insert(0, (from, from.wrapping_add(1000)));
@@ -145,20 +145,20 @@ fn text_carries_blocks_too() {
             c.bench.send(c.handle, 3 * size);
             let sent = c.bench.sent();
             let room = size - 4 - 8 * expected.len();
-            assert_eq!(sent.iter().map(|s| s.text.len()).sum::<usize>(), 3 * size);
-            assert_eq!((sent[0].text.len(), sent[1].text.len()), (room, room));
+            assert_eq!(sent.iter().map(|s| s.payload.len()).sum::<usize>(), 3 * size);
+            assert_eq!((sent[0].payload.len(), sent[1].payload.len()), (room, room));
             assert!(sent.iter().all(|s| s.sacks == expected && s.ack == Some(c.next)), "{sent:#?}");
             c.acknowledge(3 * size as u32);
-            c.bench.silent();
+            c.bench.expect_nothing_sent();
         }
-        let again = c.segment().at(c.next.wrapping_sub(10)).text(vec![b'p'; 20]);
+        let again = c.segment().at(c.next.wrapping_sub(10)).payload(vec![b'p'; 20]);
         c.bench.inject(&again);
         c.bench.send(c.handle, 3 * size);
         let twice = |s: &Segment| s.sacks[0] == (c.next.wrapping_sub(10), c.next);
         let sent = c.bench.sent();
         assert_eq!((sent.iter().filter(|s| twice(s)).count(), twice(&sent[0])), (1, true), "{sent:#?}");
         // All is there: segments are full again.
-        let rest = c.segment().at(c.next.wrapping_add(10)).text(vec![b'p'; 12_000]);
+        let rest = c.segment().at(c.next.wrapping_add(10)).payload(vec![b'p'; 12_000]);
         c.bench.inject(&rest);
         let _ = c.bench.sent();
         c.acknowledge(3 * size as u32);
@@ -170,13 +170,13 @@ fn text_carries_blocks_too() {
 /// Text that goes out when a gap opens is the acknowledgement, and says what is held; without SACK the peer counts
 /// duplicates (RFC 5681, 2), and those are pure.
 #[test]
-fn text_is_the_ack_of_a_gap_where_sack_is_agreed() {
+fn data_acknowledges_a_gap_where_sack_is_agreed() {
     for agreed in [true, false] {
         let mut c = Connection::agreed(&[], false, |syn| Segment { sack_permitted: agreed, ..syn });
         // The window is full but for the answer that a segment behind a gap brings with it.
         c.bench.send(c.handle, 20_000);
         let _ = c.bench.sent();
-        let ahead = c.segment().at(c.next.wrapping_add(500)).acks(c.host.wrapping_add(2000)).text([0; 100]);
+        let ahead = c.segment().at(c.next.wrapping_add(500)).acks(c.host.wrapping_add(2000)).payload([0; 100]);
         c.bench.inject(&ahead);
         let sent = c.bench.sent();
         let pure = sent.iter().filter(|s| s.numbers() == 0).count();

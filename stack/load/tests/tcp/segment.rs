@@ -31,13 +31,13 @@ pub(crate) struct Segment {
     pub(crate) cwr: bool,
     /// The two bits in the IP header (RFC 3168, 5).
     pub(crate) ecn: u8,
-    pub(crate) text: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Segment {
     /// Sequence numbers that it takes (RFC 9293, 3.4).
     pub(crate) fn numbers(&self) -> u32 {
-        self.text.len() as u32 + u32::from(self.syn) + u32::from(self.fin)
+        self.payload.len() as u32 + u32::from(self.syn) + u32::from(self.fin)
     }
 
     pub(crate) fn acks(mut self, ack: u32) -> Segment {
@@ -45,8 +45,8 @@ impl Segment {
         self
     }
 
-    pub(crate) fn text(mut self, text: impl Into<Vec<u8>>) -> Segment {
-        self.text = text.into();
+    pub(crate) fn payload(mut self, payload: impl Into<Vec<u8>>) -> Segment {
+        self.payload = payload.into();
         self
     }
 
@@ -117,7 +117,7 @@ impl Segment {
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0; 4]);
         tcp.extend(options);
-        tcp.extend(&self.text);
+        tcp.extend(&self.payload);
         let sum = checksum(source, HOST, &tcp);
         tcp[16..18].copy_from_slice(&sum.to_be_bytes());
         marked(ip_packet(source, HOST, 6, &tcp), self.ecn)
@@ -148,7 +148,7 @@ impl Segment {
             cwr: tcp[13] & 0x80 != 0,
             ecn: packet[1] & 3,
             window: word(14),
-            text: tcp[header..].to_vec(),
+            payload: tcp[header..].to_vec(),
             ..Segment::default()
         };
         let mut at = 20;

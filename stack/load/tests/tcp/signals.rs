@@ -17,20 +17,20 @@ type Signal = (String, Vec<(String, u64)>);
 
 /// All signals of a stack.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<Signal>>>);
+struct Received(Arc<Mutex<Vec<Signal>>>);
 
-impl Heard {
+impl Received {
     /// Asks a stack for all signals and listens to them.
-    fn of(stack: &mut Stack) -> Heard {
-        let heard = Heard::default();
-        let told = heard.clone();
-        let tap: Tap = Box::new(move |event| signals_of(event, &mut told.0.lock()));
+    fn of(stack: &mut Stack) -> Received {
+        let received = Received::default();
+        let signals = received.clone();
+        let tap: Tap = Box::new(move |event| signals_of(event, &mut signals.0.lock()));
         stack.want_signals(u64::MAX);
         stack.set_tap(Some(tap));
-        heard
+        received
     }
 
-    /// What was heard since the last look.
+    /// What was received since the last look.
     fn all(&self) -> Vec<Signal> {
         std::mem::take(&mut *self.0.lock())
     }
@@ -68,74 +68,74 @@ fn signals_of(event: &TapEvent<'_>, into: &mut Vec<Signal>) {
 
 /// A connection over 100 ms with segments of 1000 bytes, its window known, and what it tells from
 /// now on.
-fn telling(params: &[&str], sack: bool) -> (Connection, Heard, u64) {
+fn observed(params: &[&str], sack: bool) -> (Connection, Received, u64) {
     let mut bench = Bench::new(params);
-    let heard = Heard::of(&mut bench.stack);
+    let received = Received::of(&mut bench.stack);
     let mut c = Connection::agreed_on(bench, false, |syn| Segment { sack_permitted: sack, ..syn });
     c.acknowledge(0); // its window, which a SYN cannot scale
     let base = c.bench.observe(c.handle, "iss") + 1;
-    (c, heard, base)
+    (c, received, base)
 }
 
 #[test]
-fn the_handshake_is_told_with_its_round_trip() {
-    let (_, heard, base) = telling(&[], true);
-    assert_eq!(heard.text(base), ["established rtt=100000000"]);
+fn the_handshake_is_signalled_with_its_round_trip() {
+    let (_, received, base) = observed(&[], true);
+    assert_eq!(received.text(base), ["established rtt=100000000"]);
 }
 
 /// RFC 9293, 3.10.7.4: what is sent, what is acknowledged; a pure window update tells nothing.
 #[test]
-fn text_and_its_acknowledgement_are_told() {
-    let (mut c, heard, base) = telling(&[], true);
-    heard.all();
+fn data_and_its_acknowledgement_are_signalled() {
+    let (mut c, received, base) = observed(&[], true);
+    received.all();
     c.bench.send(c.handle, 3000);
-    assert_eq!(heard.text(base), ["sent at=0 bytes=3000"]);
+    assert_eq!(received.text(base), ["sent at=0 bytes=3000"]);
     c.bench.advance(50 * MS);
     c.acknowledge(1000);
-    assert_eq!(heard.text(base), ["acked bytes=1000 rtt=50000000 flight=3000"]);
+    assert_eq!(received.text(base), ["acked bytes=1000 rtt=50000000 flight=3000"]);
     c.acknowledge(2000);
-    assert_eq!(heard.text(base), ["acked bytes=2000 rtt=50000000 flight=2000"]);
+    assert_eq!(received.text(base), ["acked bytes=2000 rtt=50000000 flight=2000"]);
     c.window -= 1;
     c.acknowledge(0);
-    assert_eq!(heard.text(base), Vec::<String>::new());
+    assert_eq!(received.text(base), Vec::<String>::new());
 }
 
 /// RFC 5681, 2 and 3.2; RFC 6582, 3.2: the third duplicate begins a recovery, the ACK of all that was
 /// out ends it.
 #[test]
-fn duplicates_a_recovery_and_its_end_are_told() {
-    let (mut c, heard, base) = telling(&[NEWRENO], false);
+fn duplicates_a_recovery_and_its_end_are_signalled() {
+    let (mut c, received, base) = observed(&[NEWRENO], false);
     c.bench.send(c.handle, 10_000);
-    heard.all();
+    received.all();
     c.acknowledge(0);
     c.acknowledge(0);
-    assert_eq!(heard.text(base), ["duplicate_ack count=1", "duplicate_ack count=2"]);
+    assert_eq!(received.text(base), ["duplicate_ack count=1", "duplicate_ack count=2"]);
     c.acknowledge(0);
     let begun = ["duplicate_ack count=3", "recovery_began flight=10000", "retransmitted at=0 bytes=1000"];
-    assert_eq!(heard.text(base), begun);
+    assert_eq!(received.text(base), begun);
     c.acknowledge(0);
-    assert_eq!(heard.text(base), ["duplicate_ack count=4"]);
+    assert_eq!(received.text(base), ["duplicate_ack count=4"]);
     c.bench.advance(50 * MS);
     c.acknowledge(10_000);
-    assert_eq!(heard.text(base), ["acked bytes=10000 rtt=50000000 flight=10000", "recovery_ended"]);
+    assert_eq!(received.text(base), ["acked bytes=10000 rtt=50000000 flight=10000", "recovery_ended"]);
     assert_eq!(c.bench.observe(c.handle, "cc.cwnd"), c.bench.observe(c.handle, "cc.ssthresh"));
 }
 
 /// RFC 6675, 5: the same with SACK, where a duplicate is what brings blocks.
 #[test]
 fn the_same_with_selective_acknowledgements() {
-    let (mut c, heard, base) = telling(&["PROBES=false"], true);
+    let (mut c, received, base) = observed(&["PROBES=false"], true);
     c.bench.send(c.handle, 10_000);
-    heard.all();
+    received.all();
     for (count, end) in [(1, 2000), (2, 3000)] {
         c.sacks(&[(1000, end)]);
-        assert_eq!(heard.text(base), [format!("duplicate_ack count={count}")]);
+        assert_eq!(received.text(base), [format!("duplicate_ack count={count}")]);
     }
     c.sacks(&[(1000, 4000)]);
     let begun = ["duplicate_ack count=3", "recovery_began flight=10000", "retransmitted at=0 bytes=1000"];
-    assert_eq!(heard.text(base), begun);
+    assert_eq!(received.text(base), begun);
     c.acknowledge(10_000);
-    let last = heard.text(base);
+    let last = received.text(base);
     assert_eq!(
         (last[0].starts_with("acked bytes=10000"), &last[1..]),
         (true, &["recovery_ended".to_owned()][..])
@@ -143,27 +143,27 @@ fn the_same_with_selective_acknowledgements() {
     c.bench.send(c.handle, 1000);
     c.acknowledge(1000);
     c.bench.send(c.handle, 4000);
-    heard.all();
+    received.all();
     c.sacks(&[(1000, 2000)]);
-    assert_eq!(heard.text(base)[0], "duplicate_ack count=1", "they are counted in a row");
+    assert_eq!(received.text(base)[0], "duplicate_ack count=1", "they are counted in a row");
 }
 
 /// RFC 6298, 5.4–5.6, RFC 5681, 3.1: timeouts, then slow start up to ssthresh, which is reached once.
 #[test]
-fn timeouts_and_the_end_of_slow_start_are_told() {
-    let (mut c, heard, base) = telling(&[NEWRENO, "PROBES=false"], false);
+fn timeouts_and_the_end_of_slow_start_are_signalled() {
+    let (mut c, received, base) = observed(&[NEWRENO, "PROBES=false"], false);
     c.bench.send(c.handle, 100_000);
-    assert_eq!(heard.text(base), ["established rtt=100000000", "sent at=0 bytes=10000"]);
+    assert_eq!(received.text(base), ["established rtt=100000000", "sent at=0 bytes=10000"]);
     c.bench.advance(1100 * MS);
-    assert_eq!(heard.text(base), ["timeout again=0", "retransmitted at=0 bytes=1000"]);
+    assert_eq!(received.text(base), ["timeout again=0", "retransmitted at=0 bytes=1000"]);
     c.bench.advance(2100 * MS);
-    assert_eq!(heard.text(base), ["timeout again=1", "retransmitted at=0 bytes=1000"]);
+    assert_eq!(received.text(base), ["timeout again=1", "retransmitted at=0 bytes=1000"]);
     let ssthresh = c.bench.observe(c.handle, "cc.ssthresh");
     assert_eq!(ssthresh, 5000);
     let mut reached = Vec::new();
     for _ in 0..30 {
         c.acknowledge(1000);
-        for text in heard.text(base) {
+        for text in received.text(base) {
             if text == "avoidance_began" {
                 reached.push(c.bench.observe(c.handle, "cc.cwnd"));
             }
@@ -176,7 +176,7 @@ fn timeouts_and_the_end_of_slow_start_are_told() {
 #[test]
 fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
     let mut bench = Bench::new(&[NEWRENO, "PROBES=false"]);
-    let heard = Heard::of(&mut bench.stack);
+    let received = Received::of(&mut bench.stack);
     let mut c = Connection::agreed_on(bench, true, |syn| Segment { sack_permitted: true, ..syn });
     c.bench.send(c.handle, 100_000);
     let original = c.bench.sent()[9].timestamps.expect("timestamps").0;
@@ -187,17 +187,17 @@ fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
         let ack = Segment { timestamps: Some((7, original)), ..c.segment() };
         c.bench.inject(&if held { ack.sack(&blocks) } else { ack });
     };
-    heard.all();
+    received.all();
     echo(&mut c, 0, true);
-    assert!(heard.text(0).iter().any(|text| text.starts_with("recovery_began")));
+    assert!(received.text(0).iter().any(|text| text.starts_with("recovery_began")));
     echo(&mut c, 5000, false);
-    let names: Vec<String> = heard.all().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<String> = received.all().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names.iter().filter(|name| *name == "recovery_ended").count(), 1, "{names:?}");
 }
 
 /// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: however it ends, that is told once.
 #[test]
-fn the_end_is_told_once() {
+fn the_end_is_signalled_once() {
     type End = fn(&mut Connection);
     let finish: End = |c| {
         let fin = c.segment().fin();
@@ -240,21 +240,21 @@ fn the_end_is_told_once() {
         }),
     ];
     for (name, end) in ends {
-        let (mut c, heard, _) = telling(&[], true);
-        heard.all();
+        let (mut c, received, _) = observed(&[], true);
+        received.all();
         end(&mut c);
-        let told = heard.all().into_iter().filter(|(signal, _)| signal == "closed").count();
+        let told = received.all().into_iter().filter(|(signal, _)| signal == "closed").count();
         assert_eq!((told, c.bench.stack.contexts()), (1, 0), "{name}");
     }
-    let (mut c, heard, _) = telling(&[], true);
+    let (mut c, received, _) = observed(&[], true);
     finish(&mut c);
-    assert!(heard.all().iter().all(|(signal, _)| signal != "closed"), "half of it is not the end");
+    assert!(received.all().iter().all(|(signal, _)| signal != "closed"), "half of it is not the end");
 }
 
 /// One client sends `len` bytes over a link that loses; when they had arrived, and what the client told.
 fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
     let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
-    let heard = if listening { Heard::of(&mut stage.stacks[1]) } else { Heard::default() };
+    let received = if listening { Received::of(&mut stage.stacks[1]) } else { Received::default() };
     stage.listen(80);
     let client = stage.connect(80);
     stage.run(500 * MS, |_| {});
@@ -272,12 +272,12 @@ fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
     assert_eq!(read, len);
     assert_eq!(stage.stacks[1].counters().signals > 0, listening);
     let retransmissions = stage.stacks[1].observe(client, "retransmissions").expect("observable");
-    (ended, heard.all(), retransmissions)
+    (ended, received.all(), retransmissions)
 }
 
 /// Over a whole transfer with losses the signals add up; and that somebody listens changes nothing.
 #[test]
-fn what_is_told_adds_up() {
+fn signalled_counts_add_up() {
     let len = 2_000_000;
     let (ended, told, retransmissions) = lossy(len, true);
     assert_eq!((ended, retransmissions), {

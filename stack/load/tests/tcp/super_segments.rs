@@ -17,7 +17,7 @@ fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
         c.bench.send(c.handle, 30_000);
         sent.extend(c.bench.sent());
         c.bench.advance(100 * MS);
-        let beyond = c.segment().at(c.next.wrapping_add(1000 + holes * 2000)).text(vec![b'p'; 1000]);
+        let beyond = c.segment().at(c.next.wrapping_add(1000 + holes * 2000)).payload(vec![b'p'; 1000]);
         c.bench.inject(&beyond);
         let flight = c.bench.observe(c.handle, "flight") as u32;
         c.acknowledge(flight);
@@ -39,14 +39,14 @@ fn a_device_makes_the_packets_with_their_blocks() {
         let differs = plain.iter().zip(&cut).position(|(a, b)| a != b);
         assert_eq!((differs, plain.len()), (None, cut.len()), "{timestamps}");
         let most = if timestamps { 3 } else { 4 };
-        let reported = |blocks: usize| cut.iter().filter(|s| !s.text.is_empty() && s.sacks.len() == blocks).count();
+        let reported = |blocks: usize| cut.iter().filter(|s| !s.payload.is_empty() && s.sacks.len() == blocks).count();
         let counts: Vec<_> = (0..=most).map(reported).collect();
         println!("{joined} super-segments, {} packets; text with 0, 1, … blocks: {counts:?}", cut.len());
         assert!(joined > 6, "{joined}");
         assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
-        for s in cut.iter().filter(|s| !s.text.is_empty()) {
+        for s in cut.iter().filter(|s| !s.payload.is_empty()) {
             let options = if s.sacks.is_empty() { 0 } else { 4 + 8 * s.sacks.len() };
-            assert!(s.text.len() + options <= 1000, "{} bytes beside {} blocks", s.text.len(), s.sacks.len());
+            assert!(s.payload.len() + options <= 1000, "{} bytes beside {} blocks", s.payload.len(), s.sacks.len());
         }
     }
 }
@@ -62,17 +62,17 @@ fn after(merged: bool, known: u32, gap: u32, blocks: &[(u32, u32)]) -> (Vec<u64>
     let host = c.host;
     let at = |offset: u32| host.wrapping_add(offset);
     let blocks: Vec<_> = blocks.iter().map(|(from, to)| (at(*from), at(*to))).collect();
-    let all = Segment { psh: true, ..c.segment() }.at(start).sack(&blocks).text(vec![b'p'; 5000]);
+    let all = Segment { psh: true, ..c.segment() }.at(start).sack(&blocks).payload(vec![b'p'; 5000]);
     if merged {
         c.bench.inject_merged(&all, 1000);
     } else {
         let one = |i: u32| Segment { psh: i == 4, ..all.clone() }.at(start.wrapping_add(i * 1000));
-        let pieces: Vec<_> = (0..5).map(|i| one(i).text(vec![b'p'; 1000])).collect();
+        let pieces: Vec<_> = (0..5).map(|i| one(i).payload(vec![b'p'; 1000])).collect();
         c.bench.inject_all(&pieces);
     }
     let sent = c.bench.sent();
     let answer = sent.last().expect("an ACK at once").clone();
-    let again = sent.iter().filter(|s| !s.text.is_empty()).map(|s| (s.seq.wrapping_sub(host), s.numbers()));
+    let again = sent.iter().filter(|s| !s.payload.is_empty()).map(|s| (s.seq.wrapping_sub(host), s.numbers()));
     let fields = ["rcv_nxt", "snd_una", "snd_nxt", "sack.held_bytes", "lost_bytes", "recovering", "cc.ssthresh"];
     let known = fields.iter().map(|field| c.bench.observe(c.handle, field));
     (known.collect(), answer, again.collect())
@@ -101,7 +101,7 @@ fn a_merged_segment_does_what_its_segments_do() {
 
 /// What was here before is told as one block, over all that the device merged (RFC 2883, 4.1).
 #[test]
-fn what_came_twice_is_told_of_the_whole() {
+fn a_d_sack_covers_the_whole_super_segment() {
     let (_, answer, _) = after(true, 3000, 0, &[]);
     let base = answer.ack.expect("an ACK").wrapping_sub(5000);
     assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
@@ -109,15 +109,15 @@ fn what_came_twice_is_told_of_the_whole() {
 
 /// Beside text it is told once and by itself: a device would repeat it on every packet.
 #[test]
-fn what_came_twice_is_told_beside_text_and_once() {
+fn a_d_sack_goes_once_beside_data() {
     let mut c = agreed(Bench::cutting(&[]), false);
     c.bench.send(c.handle, 30_000);
     c.peer_sends(3000);
     let _ = c.bench.sent();
     // A thousand bytes known and a thousand new, with room for more of ours.
-    let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).text(vec![b'p'; 2000]);
+    let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).payload(vec![b'p'; 2000]);
     c.bench.inject(&segment);
-    let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.text.is_empty());
+    let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.payload.is_empty());
     assert!(text.len() > 10 && c.bench.wire.super_segments > 1, "{}", text.len());
     assert!(text.iter().all(|s| s.sacks.is_empty()), "{:?}", text[0].sacks);
     let told: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();

@@ -29,7 +29,7 @@ fn the_timeout_doubles_until_it_is_over() {
     let sent = c.bench.timed();
     let times: Vec<u64> = sent.iter().map(|(time, _)| (time - start) / MS).collect();
     assert_eq!(times, [0, 1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 123_000, 183_000, 243_000]);
-    assert!(sent.iter().all(|(_, s)| s.seq == c.host && s.text.len() == 500));
+    assert!(sent.iter().all(|(_, s)| s.seq == c.host && s.payload.len() == 500));
     assert_eq!(c.bench.notices(), [], "not before five minutes, though no timeout falls on them");
     c.bench.advance(1);
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
@@ -82,12 +82,12 @@ fn the_timer_restarts_with_each_new_acknowledgement() {
     c.bench.advance(800 * MS);
     c.acknowledge(1000);
     c.bench.advance(1_000 * MS - 1);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(1);
     assert_eq!(c.ranges(), [(0, 1000)]);
     c.acknowledge(1000);
     c.bench.advance(100 * SECOND);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 /// RFC 9293, 3.8.6.1: the first probe after the RTO, then at intervals that double to 60 s; it goes
@@ -98,13 +98,13 @@ fn a_closed_window_is_probed() {
     c.window = 0;
     c.acknowledge(0);
     c.bench.send(c.handle, 3000);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     let start = c.bench.now;
     let mut times = Vec::new();
     for _ in 0..430 {
         c.bench.advance(SECOND);
         for (time, probe) in c.bench.timed() {
-            assert_eq!((probe.seq, probe.text.len()), (c.host, 1));
+            assert_eq!((probe.seq, probe.payload.len()), (c.host, 1));
             times.push((time - start) / SECOND);
             c.acknowledge(0);
         }
@@ -167,9 +167,9 @@ fn a_sliver_of_window_is_left_alone_for_a_while() {
     c.window = 300;
     c.acknowledge(0);
     c.bench.send(c.handle, 3000);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(200 * MS - 1);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(1);
     assert_eq!(c.ranges(), [(0, 300)]);
 }
@@ -178,27 +178,27 @@ fn a_sliver_of_window_is_left_alone_for_a_while() {
 fn acknowledgements_wait_for_a_second_segment_or_40_ms() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(1000);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(40 * MS - 1);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.bench.advance(1);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.peer_sends(1000);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
     c.peer_sends(1000);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.bench.advance(SECOND);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 #[test]
-fn text_carries_the_acknowledgement() {
+fn data_carries_the_acknowledgement() {
     let mut c = Connection::plain(&[]);
     c.peer_sends(1000);
     c.bench.send(c.handle, 10);
     assert_eq!(c.bench.one().ack, Some(c.next));
     c.bench.advance(500 * MS);
-    c.bench.silent();
+    c.bench.expect_nothing_sent();
 }
 
 /// RFC 9293, 3.7.4, in Minshall's form (A.3): one small segment at a time.

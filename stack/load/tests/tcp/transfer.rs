@@ -44,14 +44,14 @@ impl Wire for End {
 /// What the link does: out of 1000 packets, so many are lost, late (by up to 5 ms), doubled, and
 /// changed in one bit.
 #[derive(Clone, Copy)]
-pub(crate) struct Weather {
+pub(crate) struct Conditions {
     pub(crate) lost: u64,
     pub(crate) late: u64,
     pub(crate) doubled: u64,
     pub(crate) changed: u64,
 }
 
-/// Whether a packet to this end is lost, whatever the weather.
+/// Whether a packet to this end is lost, whatever the conditions.
 pub(crate) type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub(crate) struct World {
@@ -59,7 +59,7 @@ pub(crate) struct World {
     pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
     rng: Rng,
-    pub(crate) weather: Weather,
+    pub(crate) conditions: Conditions,
     pub(crate) fate: Fate,
     /// Packets on their way: by arrival and number, with the end that they go to.
     flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
@@ -67,7 +67,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(v6: bool, weather: Weather, seed: u64) -> World {
+    pub(crate) fn new(v6: bool, conditions: Conditions, seed: u64) -> World {
         let caps =
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
@@ -79,7 +79,7 @@ impl World {
             stacks,
             ends: [end(), end()],
             rng: Rng::with_seed(seed * 2 + 1),
-            weather,
+            conditions,
             fate: Box::new(|_, _| false),
             flying: BTreeMap::new(),
             count: 0,
@@ -115,7 +115,7 @@ impl World {
     }
 
     fn fly(&mut self, to: usize, mut packet: Vec<u8>) {
-        let Weather { lost, late, doubled, changed } = self.weather;
+        let Conditions { lost, late, doubled, changed } = self.conditions;
         if (self.fate)(to, &packet) || self.rng.u64(..1000) < lost {
             return;
         }
@@ -212,19 +212,19 @@ impl Application {
 }
 
 /// Moves bytes in both directions and closes; gives the time that it took and the retransmissions.
-fn transfer(v6: bool, weather: Weather, seed: u64, len: [usize; 2]) -> Nanos {
-    transfer_while(v6, weather, seed, len, |_, _| {})
+fn transfer(v6: bool, conditions: Conditions, seed: u64, len: [usize; 2]) -> Nanos {
+    transfer_while(v6, conditions, seed, len, |_, _| {})
 }
 
 /// The same; `each` is called after each step, with the applications at both ends.
 pub(crate) fn transfer_while(
     v6: bool,
-    weather: Weather,
+    conditions: Conditions,
     seed: u64,
     len: [usize; 2],
     mut each: impl FnMut(&mut World, [&Application; 2]),
 ) -> Nanos {
-    let mut world = World::new(v6, weather, seed);
+    let mut world = World::new(v6, conditions, seed);
     let server = SocketAddr::new(address(v6, 2), 80);
     world.stacks[1].listen(0, server, 5).expect("a listener");
     let mut apps = [Application::new(0, len[0]), Application::new(1, len[1])];
@@ -256,7 +256,7 @@ pub(crate) fn transfer_while(
     over
 }
 
-pub(crate) const CALM: Weather = Weather { lost: 0, late: 0, doubled: 0, changed: 0 };
+pub(crate) const CALM: Conditions = Conditions { lost: 0, late: 0, doubled: 0, changed: 0 };
 
 #[test]
 fn a_clean_link() {
@@ -268,39 +268,39 @@ fn a_clean_link() {
 
 #[test]
 fn loss_reordering_doubling_and_corruption() {
-    let weather = Weather { lost: 30, late: 50, doubled: 20, changed: 10 };
+    let conditions = Conditions { lost: 30, late: 50, doubled: 20, changed: 10 };
     for seed in 1..=12 {
-        transfer(seed % 2 == 0, weather, seed, [200_000, 50_000]);
+        transfer(seed % 2 == 0, conditions, seed, [200_000, 50_000]);
     }
 }
 
 #[test]
-fn very_bad_weather() {
-    let weather = Weather { lost: 200, late: 200, doubled: 100, changed: 50 };
+fn transfers_survive_heavy_loss_and_reordering() {
+    let conditions = Conditions { lost: 200, late: 200, doubled: 100, changed: 50 };
     for seed in 100..=106 {
-        transfer(false, weather, seed, [30_000, 10_000]);
+        transfer(false, conditions, seed, [30_000, 10_000]);
     }
 }
 
 #[test]
-fn weather_of_all_kinds() {
+fn transfers_survive_all_network_conditions() {
     for seed in 1000..1100 {
         let mut rng = Rng::with_seed(seed * 7 + 3);
-        let weather = Weather {
+        let conditions = Conditions {
             lost: rng.u64(..150),
             late: rng.u64(..300),
             doubled: rng.u64(..200),
             changed: rng.u64(..60),
         };
         let len = [rng.usize(..150_000), rng.usize(..80_000)];
-        transfer(seed % 2 == 0, weather, seed, len);
+        transfer(seed % 2 == 0, conditions, seed, len);
     }
 }
 
 #[test]
-fn one_way_and_nothing_at_all() {
-    let weather = Weather { lost: 50, late: 0, doubled: 0, changed: 0 };
-    transfer(false, weather, 5, [100_000, 0]);
-    transfer(false, weather, 6, [0, 100_000]);
-    transfer(false, weather, 7, [0, 0]);
+fn transfers_of_one_direction_and_of_nothing_complete() {
+    let conditions = Conditions { lost: 50, late: 0, doubled: 0, changed: 0 };
+    transfer(false, conditions, 5, [100_000, 0]);
+    transfer(false, conditions, 6, [0, 100_000]);
+    transfer(false, conditions, 7, [0, 0]);
 }

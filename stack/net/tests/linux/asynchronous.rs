@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::stage::{PATIENCE, Stage, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
+use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
 
 /// Runs a test on a runtime of one thread, for at most as long as patience lasts.
 pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await? })
+    runtime.block_on(async { tokio::time::timeout(TIMEOUT, test).await? })
 }
 
 pub(crate) fn a_half_closed_stream_still_receives(stage: &Stage) -> TestResult {
@@ -60,7 +60,7 @@ pub(crate) fn fifty_at_once(stage: &Stage) -> TestResult {
             let clients: Vec<_> = (0..50u8)
                 .map(|n| {
                     thread::spawn(move || -> std::io::Result<bool> {
-                        let mut stream = std::net::TcpStream::connect_timeout(&at, PATIENCE)?;
+                        let mut stream = std::net::TcpStream::connect_timeout(&at, TIMEOUT)?;
                         let data = vec![n; 20_000];
                         stream.write_all(&data)?;
                         stream.shutdown(std::net::Shutdown::Write)?;
@@ -106,7 +106,7 @@ pub(crate) fn a_slow_reader_stops_the_sender(stage: &Stage) -> TestResult {
         let data = pattern(SENT);
         let sent = data.clone();
         let linux = thread::spawn(move || -> std::io::Result<()> {
-            std::net::TcpStream::connect_timeout(&at, PATIENCE)?.write_all(&sent)
+            std::net::TcpStream::connect_timeout(&at, TIMEOUT)?.write_all(&sent)
         });
         let mut stream = listener.accept().await?;
         // Nobody reads: the window closes, probes come, nothing piles up.

@@ -15,7 +15,7 @@ use hawser_bus::{Act, Bus, Hands, Member, Rights, Schema, Signal, SourceId, Twar
 use hawser_net::{Endpoint, Handle};
 
 use crate::stage::{
-    DEVICE, Missed, PATIENCE, Stage, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
+    DEVICE, Missed, Stage, TIMEOUT, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
 };
 
 /// How often without being told: a few seconds.
@@ -170,7 +170,7 @@ fn echo_until(
             endpoint.observe(connection, "cc.cwnd").unwrap_or(0),
             Ordering::Relaxed,
         );
-        if moved.elapsed() > PATIENCE {
+        if moved.elapsed() > TIMEOUT {
             return Err(format!("nothing moves: {got} bytes of {sent} came back").into());
         }
         if !endpoint.poll()? {
@@ -195,7 +195,7 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
                 (1..=fresh).contains(&window.load(Ordering::Relaxed))
             })?;
         } else if there {
-            member.detach(source, "cap", "")?.wait(PATIENCE)??;
+            member.detach(source, "cap", "")?.wait(TIMEOUT)??;
             there = false;
         } else {
             put(&member, source, &cap(fresh))?;
@@ -218,21 +218,21 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
         memory.push(resident()?);
     }
     if there {
-        member.detach(source, "cap", "")?.wait(PATIENCE)??;
+        member.detach(source, "cap", "")?.wait(TIMEOUT)??;
     }
     Ok(memory)
 }
 
 fn put(member: &Member, source: SourceId, text: &str) -> TestResult {
-    member.attach(source, "cap", text, &[])?.wait(PATIENCE)??;
+    member.attach(source, "cap", text, &[])?.wait(TIMEOUT)??;
     Ok(())
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) -> TestResult {
     let begin = Instant::now();
     while !is_so() {
-        if begin.elapsed() > PATIENCE {
-            return Err(format!("not within {PATIENCE:?}: {what}").into());
+        if begin.elapsed() > TIMEOUT {
+            return Err(format!("not within {TIMEOUT:?}: {what}").into());
         }
         thread::sleep(Duration::from_micros(100));
     }

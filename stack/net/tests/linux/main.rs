@@ -5,11 +5,11 @@
 mod asynchronous;
 mod attach;
 mod capture;
+mod conditions;
 mod crowd;
 mod polled;
 mod shares;
 mod stage;
-mod weather;
 
 use std::process::ExitCode;
 
@@ -38,11 +38,11 @@ const TESTS: &[Test] = tests![
     asynchronous::fifty_at_once,
     asynchronous::a_slow_reader_stops_the_sender,
     asynchronous::no_answer_times_out,
-    weather::loss,
-    weather::bursts_of_loss,
-    weather::reordering,
-    weather::duplication,
-    weather::everything_at_once,
+    conditions::loss,
+    conditions::bursts_of_loss,
+    conditions::reordering,
+    conditions::duplication,
+    conditions::everything_at_once,
     crowd::a_thousand_opened_here,
     crowd::a_thousand_opened_by_linux,
     crowd::ten_thousand_opened_here,

@@ -8,7 +8,7 @@ use std::thread;
 use hawser_net::{Endpoint, Handle};
 
 use crate::stage::{
-    PATIENCE, Stage, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
+    Stage, TIMEOUT, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
     poll_until, ready,
 };
 
@@ -66,7 +66,7 @@ pub(crate) fn we_echo_what_linux_sends(stage: &Stage) -> TestResult {
         let data = pattern(2_000_000);
         let sent = data.clone();
         let linux = thread::spawn(move || -> std::io::Result<Vec<u8>> {
-            let stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+            let stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
             let mut reader = stream.try_clone()?;
             let reading = thread::spawn(move || {
                 let mut got = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn a_closed_port_refuses(stage: &Stage) -> TestResult {
     }
     // The other way around: a port of ours that nobody listens on.
     let at = SocketAddr::new(hawser_v4(), 9);
-    let linux = thread::spawn(move || TcpStream::connect_timeout(&at, PATIENCE).err());
+    let linux = thread::spawn(move || TcpStream::connect_timeout(&at, TIMEOUT).err());
     poll_until(&mut endpoint, "our refusal", |_| {
         Ok(linux.is_finished().then_some(()))
     })?;
@@ -232,7 +232,7 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
     let data = pattern(1_000_000);
     let expected = data.clone();
     let linux = thread::spawn(move || -> std::io::Result<bool> {
-        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        let mut stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
         stream.shutdown(Shutdown::Write)?;
         let mut got = Vec::new();
         stream.read_to_end(&mut got)?;
@@ -335,7 +335,7 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
     let mut endpoint = stage.endpoint(&[])?;
     let listener = endpoint.listen(at, 1)?;
     let linux = thread::spawn(move || -> std::io::Result<usize> {
-        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        let mut stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
         stream.write_all(b"that is all")?;
         stream.read_to_end(&mut Vec::new())
     });
@@ -363,7 +363,7 @@ pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
     let listener = endpoint.listen(at, VOICES as u32)?;
     let linux = thread::spawn(move || -> std::io::Result<Vec<TcpStream>> {
         (0..VOICES)
-            .map(|_| TcpStream::connect_timeout(&at, PATIENCE))
+            .map(|_| TcpStream::connect_timeout(&at, TIMEOUT))
             .collect()
     });
     let mut connections = Vec::new();

@@ -17,7 +17,7 @@ use tokio::net::TcpSocket;
 pub(crate) use hawser_testing::TestResult;
 
 /// How long anything may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) const DEVICE: &str = "hawser0";
 const KERNEL_END: &str = "linux0";
@@ -68,7 +68,7 @@ impl Stage {
         }
     }
 
-    /// The same stage in bad weather: `loss=1%,reorder=1%,hold=1ms`.
+    /// The same stage in bad conditions: `loss=1%,reorder=1%,hold=1ms`.
     pub(crate) fn with_faults(&self, faults: &str, seed: u64) -> TestResult<Stage> {
         let faults: Faults = faults.parse()?;
         Ok(Stage {
@@ -243,7 +243,7 @@ pub(crate) fn poll_until<T>(
     what: &str,
     done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
 ) -> TestResult<T> {
-    poll_for(endpoint, PATIENCE, what, done)
+    poll_for(endpoint, TIMEOUT, what, done)
 }
 
 /// The same with a patience of its own.

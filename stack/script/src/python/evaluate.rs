@@ -8,7 +8,7 @@ use super::{Block, Comparison, Kind, Node, Operator, Statement};
 use crate::syntax::Place;
 
 /// The longest text that a block may make.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,7 +266,7 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, 
 fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String> {
     match (operator, &left, &right) {
         (Operator::Modulo, Value::Text(form), _) => return format_text(form, right).map(Value::Text),
-        (Operator::Add, Value::Text(a), Value::Text(b)) if a.len() + b.len() <= LONGEST => {
+        (Operator::Add, Value::Text(a), Value::Text(b)) if a.len() + b.len() <= MAX_TEXT_BYTES => {
             return Ok(Value::Text(format!("{a}{b}")));
         }
         (Operator::Divide, _, _) => {
@@ -357,7 +357,7 @@ fn format_text(form: &str, values: Value) -> Result<String, String> {
             }
             _ => return Err(format!("`{form}` is no form that is known")),
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_TEXT_BYTES {
             return Err("the text is too long".into());
         }
     }
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_says_why() {
+    fn an_expression_without_a_value_gives_the_reason() {
         for (text, why) in [
             ("1 // 0", "division by zero"),
             ("2 ** 200", "128 bits"),
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_says_so() {
+    fn what_is_not_understood_is_an_error() {
         for (text, why) in [
             ("for x in y: pass", "beyond the Python"),
             ("assert", "a value"),

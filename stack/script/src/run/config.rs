@@ -73,14 +73,14 @@ impl Config {
         table: &Table,
         file: ReadFile<'_>,
     ) -> Result<Config, BadSetting> {
-        let said = script
+        let stated = script
             .options
             .iter()
             .find(|o| o.name == "ip_version")
             .map(ip_version)
             .transpose()?;
-        let mut config = Config::defaults(said.unwrap_or(version));
-        if said.is_some() {
+        let mut config = Config::defaults(stated.unwrap_or(version));
+        if stated.is_some() {
             // A script that is about one version has that of devices, unless it says more.
             config.mtu = 1500;
         }

@@ -236,7 +236,7 @@ pub(crate) struct Flows {
 }
 
 /// The most connections of one script.
-const MOST: usize = 4096;
+const MAX_CONNECTIONS: usize = 4096;
 
 impl Flows {
     /// None so far.
@@ -249,7 +249,7 @@ impl Flows {
 
     /// A new connection, which becomes the current one.
     pub(crate) fn open(&mut self, local: SocketAddr, remote: SocketAddr) {
-        if self.list.len() >= MOST {
+        if self.list.len() >= MAX_CONNECTIONS {
             self.list.remove(0);
         }
         self.list.push(Flow::new(local, remote));

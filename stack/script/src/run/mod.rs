@@ -53,12 +53,12 @@ pub enum Target {
     /// In virtual time.
     #[default]
     Sim,
-    /// In real time, over a TUN device: scripts of up to [`LONGEST_ON_HOST`].
+    /// In real time, over a TUN device: scripts of up to [`MAX_TIME_ON_HOST`].
     Host,
 }
 
 /// How long a script may take in real time: 3 s, in nanoseconds.
-pub const LONGEST_ON_HOST: u64 = 3_000_000_000;
+pub const MAX_TIME_ON_HOST: u64 = 3_000_000_000;
 
 /// The least tolerance in real time: a busy machine wakes nobody to the millisecond.
 const HOST_TOLERANCE: u64 = 30_000_000;
@@ -129,7 +129,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let mut world: Box<dyn World> = match bench.target {
         Target::Sim => Box::new(Virtual::new(config.mtu)),
         Target::Host => {
-            if script::length(&script.events) > LONGEST_ON_HOST {
+            if script::length(&script.events) > MAX_TIME_ON_HOST {
                 let what = "scripts of more than 3 s on a device".to_owned();
                 return Err(Verdict::Unsupported(failure(start, what)));
             }
@@ -148,7 +148,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     setup.limits.rx_bytes = RECEIVE_BYTES;
     setup.limits.rx_total = RECEIVE_BYTES;
     if let Some(bytes) = config.send_buffer {
-        setup.limits.tx_bytes = bytes.clamp(LEAST_SEND_BUFFER, setup.limits.tx_bytes);
+        setup.limits.tx_bytes = bytes.clamp(MIN_SEND_BUFFER, setup.limits.tx_bytes);
     }
     // A script's first write is taken whole.
     setup.limits.first_bytes = setup.limits.tx_bytes;
@@ -165,7 +165,7 @@ const SEED: u64 = 1;
 /// The most memory for received data.
 const RECEIVE_BYTES: u64 = 1 << 28;
 /// The least send buffer that a script can set.
-const LEAST_SEND_BUFFER: u64 = 4096;
+const MIN_SEND_BUFFER: u64 = 4096;
 
 /// The program with the params that the script sets. Those that the program does not have are noted
 /// and left out.

@@ -571,11 +571,11 @@ impl<'a> Runner<'a> {
                 Ok(busy) => busy,
                 Err(error) => return self.failed(Place::default(), "a device that works", error.to_string()),
             };
-            let told = self.kernel.take_notices();
+            let noticed = self.kernel.take_notices();
             self.kernel.settle_errors();
             self.kernel.remember();
             self.collect()?;
-            if !busy && !told {
+            if !busy && !noticed {
                 return Ok(());
             }
         }

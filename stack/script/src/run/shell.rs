@@ -8,7 +8,7 @@ use crate::python;
 /// How deep set-up scripts may call each other.
 const DEEPEST: usize = 4;
 /// The most commands of one script, set-up scripts included.
-const MOST: usize = 10_000;
+const MAX_COMMANDS: usize = 10_000;
 
 /// What a command means here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ fn interpret(
 ) {
     let mut commands = commands(text).into_iter().peekable();
     while let Some(command) = commands.next() {
-        if out.len() >= MOST {
+        if out.len() >= MAX_COMMANDS {
             return;
         }
         let port = commands
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_ask_are_told_apart_from_those_that_set() {
+    fn commands_that_query_are_told_apart_from_those_that_set() {
         let asks = |text: &str| {
             read(text)
                 .iter()

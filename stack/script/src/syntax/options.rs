@@ -5,7 +5,7 @@ use super::text::{Cursor, Read};
 use super::tree::{Options, TcpOption};
 
 /// The most bytes of options in a header (RFC 9293, 3.1).
-const LONGEST: usize = 40;
+const MAX_OPTION_BYTES: usize = 40;
 
 /// Reads `<…>` if it stands here.
 pub(super) fn options(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Options> {
@@ -19,7 +19,7 @@ pub(super) fn options(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Option
     let mut list = Vec::new();
     loop {
         list.push(option(cursor, defines)?);
-        if list.len() > LONGEST {
+        if list.len() > MAX_OPTION_BYTES {
             return cursor.error("too many options", "a header has room for 40 bytes of them");
         }
         if !cursor.take(",") {
@@ -107,7 +107,7 @@ fn bytes(cursor: &mut Cursor<'_>, defines: &Defines) -> Read<Vec<u8>> {
     };
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     match bytes {
-        Some(bytes) if bytes.len() <= LONGEST => Ok(bytes),
+        Some(bytes) if bytes.len() <= MAX_OPTION_BYTES => Ok(bytes),
         _ => before.error(
             format!("`{word}` are no bytes"),
             "bytes are an even number of hexadecimal digits, 80 at most, or a word given with -D NAME=DIGITS",

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what_would_be_right() {
+    fn errors_name_their_place_and_what_is_expected() {
         for (text, place, part) in [
             ("0 socket(", (1, 10), "found the end"),
             ("\n  x", (2, 3), "a time"),

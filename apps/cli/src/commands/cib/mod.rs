@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::exit::{Exit, Outcome};
 use crate::interact::{ClientArgs, exit, lines, list as nodes_of, text};
 
-/// What a running Hawser knows of networks, paths and peers; put and delete nodes (docs/knowledge.md)
+/// Read and change what a running Hawser knows of networks, paths and peers (docs/knowledge.md)
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     List(List),
@@ -26,18 +26,18 @@ pub(crate) enum Command {
 /// Which nodes; all conditions have to hold.
 #[derive(clap::Args)]
 struct Filter {
-    /// Only what comes from here: file, interface, race, session, controller
+    /// Only nodes from this source: file, interface, race, session, controller
     #[arg(long, value_name = "SOURCE", value_parser = ["file", "interface", "race", "session", "controller"])]
     source: Option<String>,
-    /// Only nodes whose names begin so
+    /// Only nodes whose names begin with this
     #[arg(long, value_name = "PREFIX")]
     uid: Option<String>,
-    /// Only what speaks of this interface
+    /// Only nodes about this interface
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 }
 
-/// List what is known
+/// List nodes
 #[derive(clap::Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -46,28 +46,28 @@ pub(crate) struct List {
     client: ClientArgs,
 }
 
-/// Make nodes known, all of a file or none
+/// Add or replace the nodes of a file, all of them or none
 ///
 /// A node without `expire` ends after ten minutes; with -1 it is kept until it is deleted, across
 /// restarts. A node of the same name is replaced.
 #[derive(clap::Args)]
 pub(crate) struct Put {
-    /// A document of the CIB, JSON or (by its ending) TOML; - reads JSON from standard input
+    /// A file with nodes as JSON or (by its ending) TOML; - reads JSON from standard input
     file: PathBuf,
     #[command(flatten)]
     client: ClientArgs,
 }
 
-/// Take a node away
+/// Delete a node
 #[derive(clap::Args)]
 pub(crate) struct Delete {
-    /// Its name
+    /// The name of the node
     uid: String,
     #[command(flatten)]
     client: ClientArgs,
 }
 
-/// Tell what becomes known and what ends, until interrupted
+/// Print changes of nodes until interrupted
 #[derive(clap::Args)]
 pub(crate) struct Watch {
     #[command(flatten)]
@@ -142,7 +142,7 @@ fn put(args: &Put) -> Outcome {
     Ok(())
 }
 
-/// The nodes of a file, each as JSON; what is wrong with them is told with the file's name.
+/// The nodes of a file, each as JSON; what is wrong with them is reported with the file's name.
 fn read(file: &Path) -> Result<Vec<Value>, Exit> {
     let is_input = file == Path::new("-");
     let name = file.display().to_string();
@@ -163,7 +163,7 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
         stem.split('.').next().unwrap_or_default()
     };
     let mut names = Names::default();
-    let told = |finding| {
+    let reported = |finding| {
         FileError {
             file: file.into(),
             finding,
@@ -174,14 +174,14 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
         Exit::input(
             findings
                 .into_iter()
-                .map(told)
+                .map(reported)
                 .collect::<Vec<_>>()
                 .join("\nhawser: "),
         )
     })?;
     read.warnings
         .into_iter()
-        .map(told)
+        .map(reported)
         .for_each(|warning| eprintln!("hawser: doubtful: {warning}"));
     Ok(read.value.iter().map(|node| node_json(node, &names)).collect())
 }

@@ -43,36 +43,36 @@ use stage::{Family, Lane, Stage};
 /// With --web a page shows the last part live, with switches on the network (docs/demo.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Which part
+    /// The part to run
     #[arg(long, value_enum, default_value_t = Story::All)]
     story: Story,
-    /// A page with switches on the network, live throughput, races and candidates, until Ctrl-C
+    /// Serve a page with live throughput, races, candidates and switches of the networks, until Ctrl-C
     #[arg(long, conflicts_with_all = ["story", "size", "every_way", "every_size", "picture"])]
     web: bool,
-    /// MiB per download; otherwise 64, and 16 for the browser
+    /// Size of each download in MiB; by default 64, and 16 for the browser
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     size: Option<u32>,
-    /// The browser's story with sessions over every pair of transports
+    /// Run the part with the browser with sessions over every pair of transports
     #[arg(long)]
     every_way: bool,
-    /// The same with 1 to 64 MiB: some ten minutes
+    /// The same with sizes from 1 to 64 MiB, which takes some ten minutes
     #[arg(long, conflicts_with = "size")]
     every_size: bool,
-    /// The browser's story, with a picture of its page at the end, as PNG
+    /// Run the part with the browser and save a picture of its page as PNG
     #[arg(long, value_name = "FILE")]
     picture: Option<std::path::PathBuf>,
     /// Be the web server of the browser's story, at these addresses
     #[arg(long, hide = true, value_delimiter = ',')]
     origin: Vec<std::net::IpAddr>,
-    /// The device between the two: a TUN device where this user may open one, else a veth pair
+    /// The device between the two stacks: a TUN device where this user may open one, else a veth pair
     #[arg(long, value_enum, default_value_t = stage::Medium::Auto)]
     medium: stage::Medium,
     #[command(flatten)]
     engine: EngineArgs,
-    /// The table as JSON
+    /// Print the table as JSON
     #[arg(long)]
     json: bool,
-    /// Seed of the faults
+    /// Seed of the injected faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -259,7 +259,7 @@ fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
         return if status.success() {
             Ok(Value::Null)
         } else {
-            Err(Exit::told(code(status)))
+            Err(Exit::reported(code(status)))
         };
     }
     let output = command
@@ -268,7 +268,7 @@ fn apart(story: Story, as_json: bool) -> Result<Value, Exit> {
         .output()
         .map_err(Exit::environment)?;
     if !output.status.success() {
-        return Err(Exit::told(code(output.status)));
+        return Err(Exit::reported(code(output.status)));
     }
     serde_json::from_slice(&output.stdout).map_err(Exit::failed)
 }

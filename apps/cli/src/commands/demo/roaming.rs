@@ -169,11 +169,11 @@ fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
 
 /// A mark for each eighth of the most that a link can carry.
 fn show(links: &[(String, Vec<f64>)]) {
-    const MOST: f64 = 40.0;
+    const MAX_MBIT: f64 = 40.0;
     const INDENT: usize = 8;
     println!();
     for (name, rates) in links {
-        println!("{name:INDENT$}{}", picture::marks(rates, MOST));
+        println!("{name:INDENT$}{}", picture::marks(rates, MAX_MBIT));
     }
     let marks = links.iter().map(|(_, rates)| rates.len()).max().unwrap_or(0);
     println!("{}", picture::axis(marks, MARK, INDENT));

@@ -7,7 +7,7 @@ use hawser::interact::with_links;
 use hawser::lab::run::{News, RunReport, hold_signals, run as run_all, run_beside};
 use hawser::lab::{Lab, Spec, self_test};
 
-use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, read, told};
+use super::{RunArgs, SelfTestArgs, ShellArgs, UpArgs, exit_of, read};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::progress;
@@ -43,9 +43,9 @@ fn beside(
         }
     };
     let body = || run_beside(&lab, spec, host, program, arguments, &mut tell);
-    match seen(&lab, interact, body)?.map_err(told)? {
+    match seen(&lab, interact, body)?.map_err(exit_of)? {
         0 => Ok(()),
-        code => Err(Exit::told(code)),
+        code => Err(Exit::reported(code)),
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let lab = bring_up(&spec)?;
     let every = args.every.map(|every| Duration::from_nanos(every.0));
     let body = || run_all(&lab, &spec, every, &mut |news| show(&news, args.json));
-    let report = seen(&lab, &args.interact, body)?.map_err(told)?;
+    let report = seen(&lab, &args.interact, body)?.map_err(exit_of)?;
     if args.json {
         print!(
             "{}\n",
@@ -78,7 +78,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
 
 pub(super) fn self_test(args: &SelfTestArgs) -> Outcome {
     let bar = progress::steps(args.json, "self-test");
-    let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(told)?;
+    let report = self_test::run(args.quick, &mut |case| bar.set_message(case.to_owned())).map_err(exit_of)?;
     bar.finish_and_clear();
     if args.json {
         print!(
@@ -105,8 +105,8 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
 
 /// A lab, with what this machine could not do said.
 fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
-    hold_signals().map_err(told)?;
-    let lab = Lab::up(spec).map_err(told)?;
+    hold_signals().map_err(exit_of)?;
+    let lab = Lab::up(spec).map_err(exit_of)?;
     lab.warnings()
         .iter()
         .for_each(|warning| eprintln!("hawser: warning: {warning}"));

@@ -26,11 +26,11 @@ pub(crate) enum Command {
     Shell(ShellArgs),
     Check(CheckArgs),
     SelfTest(SelfTestArgs),
-    /// Clean up what a lab may have left behind: nothing
+    /// Remove what labs left behind; the kernel removes everything by itself, so this does nothing
     Clean,
 }
 
-/// Bring a lab up, run a command in one of its hosts, take it down
+/// Start a lab, run a command in one of its hosts, and stop the lab
 ///
 /// The file's timeline begins with the command, and its services run beside it. The exit code is
 /// the command's.
@@ -38,10 +38,10 @@ pub(crate) enum Command {
 pub(crate) struct UpArgs {
     /// The lab file
     file: PathBuf,
-    /// The host that the command runs in; otherwise the file's first
+    /// The host to run the command in; by default the first of the file
     #[arg(long)]
     host: Option<String>,
-    /// Tell of changes and of what services print
+    /// Print changes of the network and the output of services
     #[arg(long, short)]
     verbose: bool,
     /// The command and its arguments
@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     /// The report as a JSON object on standard output
     #[arg(long)]
     json: bool,
-    /// Read all links' counters so often, as in `100ms`, for the report
+    /// Read the counters of all links at this interval for the report: 100ms
     #[arg(long, value_name = "TIME", requires = "json")]
     every: Option<Span>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     contained: bool,
 }
 
-/// Bring a lab up and open a shell in one of its hosts
+/// Start a lab and open a shell in one of its hosts
 #[derive(clap::Args)]
 pub(crate) struct ShellArgs {
     /// The lab file
@@ -85,19 +85,19 @@ pub(crate) struct ShellArgs {
     contained: bool,
 }
 
-/// See whether a lab file is right
+/// Check a lab file
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
     /// The lab file
     file: PathBuf,
 }
 
-/// Measure links against what they should be, and state this machine's floor
+/// Measure emulated links against their configuration, and what this machine can do
 ///
 /// Rates up to 1 Gbit/s, delays up to 400 ms, loss. Fails when something is out of its bounds.
 #[derive(clap::Args)]
 pub(crate) struct SelfTestArgs {
-    /// Fewer cases, shorter
+    /// Run fewer and shorter cases
     #[arg(long)]
     quick: bool,
     /// The report as a JSON object on standard output
@@ -128,7 +128,7 @@ fn read(file: &std::path::Path) -> Result<Spec, Exit> {
 }
 
 /// Starts this command again, contained. The file is read before, so that what is wrong with it is
-/// told first.
+/// exit_of first.
 fn start(file: &std::path::Path, host: Option<&str>) -> Outcome {
     let spec = read(file)?;
     if let Some(host) = host
@@ -153,14 +153,14 @@ fn contained() -> Outcome {
         .args(arguments.by_ref().take(2))
         .arg("--contained")
         .args(arguments);
-    match contain(command).map_err(told)? {
+    match contain(command).map_err(exit_of)? {
         0 => Ok(()),
-        code => Err(Exit::told(code)),
+        code => Err(Exit::reported(code)),
     }
 }
 
 /// How a lab's error ends the command.
-fn told(error: LabError) -> Exit {
+fn exit_of(error: LabError) -> Exit {
     match error {
         LabError::Spec(_) | LabError::Trace { .. } => Exit::input(error),
         LabError::Unknown { .. } => Exit::usage(error),

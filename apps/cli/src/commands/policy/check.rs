@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
 
-/// Check profiles, policies, nodes of the CIB and requests, and say everything that is wrong with them
+/// Check profiles, policies, nodes of the CIB and requests, and report all errors
 ///
 /// What a file is, its ending says: .profile and .policy; .cib, .local, .remote, .connection, .slim;
 /// .request; each also with .json or .toml behind it. Others need --as.
@@ -17,13 +17,13 @@ pub(crate) struct Args {
     /// The files
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// What the files are, whatever their endings say
+    /// Treat the files as this, whatever their endings
     #[arg(long = "as", value_name = "WHAT")]
     what: Option<What>,
-    /// Take what is doubtful for wrong
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
-    /// The findings on standard output, as one JSON array with an object for each
+    /// Print the diagnostics as one JSON array
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ enum What {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let (mut wrong, mut unreadable) = (0, 0);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for file in &args.files {
         let text = match policy::text(file) {
             Ok(text) => text,
@@ -56,13 +56,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 "the name of {file} does not say what it is: add --as"
             )));
         };
-        let (summary, errors, warnings) = look(&text, file, what);
+        let (summary, errors, warnings) = diagnose(&text, file, what);
         let is_wrong = !errors.is_empty() || args.strict && !warnings.is_empty();
         wrong += usize::from(is_wrong);
         for (severity, findings) in [("error", &errors), ("warning", &warnings)] {
             for finding in findings {
                 if args.json {
-                    told.push(json!({
+                    reported.push(json!({
                         "file": file.display().to_string(), "severity": severity, "path": finding.path,
                         "message": finding.message, "hint": finding.hint,
                     }));
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     if args.json {
-        println!("{}", serde_json::Value::Array(told));
+        println!("{}", serde_json::Value::Array(reported));
     }
     match wrong {
         _ if unreadable > 0 => Err(Exit::input("not every file could be read")),
@@ -101,7 +101,7 @@ fn what_of(file: &Path) -> Option<What> {
 }
 
 /// How much is in it, what is wrong, and what is doubtful.
-fn look(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<Finding>) {
+fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<Finding>) {
     let (format, mut names) = (format_of(file), Names::default());
     let kind = match role_of(file) {
         Some(Role::Policies(kind)) => kind,

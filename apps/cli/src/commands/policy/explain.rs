@@ -10,7 +10,7 @@ use hawser::policy::{
 use serde_json::{Map, Value, json};
 
 /// A ranking for people.
-pub(super) fn tell(ranking: &Ranking, names: &Names, explain: bool) -> String {
+pub(super) fn describe(ranking: &Ranking, names: &Names, explain: bool) -> String {
     let mut text = String::new();
     for (place, candidate) in ranking.candidates.iter().enumerate() {
         let (evaluated, rest) = (candidate.score.evaluated, candidate.score.rest);

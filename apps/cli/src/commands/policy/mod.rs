@@ -6,7 +6,7 @@ mod rank;
 
 use crate::exit::Outcome;
 
-/// Which transports serve a request, in what order, and why (docs/policy.md)
+/// Rank the transports for a request, and check policies (docs/policy.md)
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Rank(rank::Args),

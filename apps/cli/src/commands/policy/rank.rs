@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hawser::policy::document::{self, Finding};
 use hawser::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
 
-use super::explain::{report, tell};
+use super::explain::{describe, report};
 use crate::exit::{Exit, Outcome};
 
 /// Rank the candidates for a request, best first
@@ -15,25 +15,25 @@ use crate::exit::{Exit, Outcome};
 /// the same as TOML (docs/policy.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The folder of profiles and policies; without it, those that come with Hawser
+    /// The folder of profiles and policies; by default those that come with Hawser
     #[arg(long, value_name = "DIR")]
     pib: Option<PathBuf>,
-    /// The folder of what is known; without it, nothing is
+    /// The folder with nodes of the CIB; by default nothing is known
     #[arg(long, value_name = "DIR")]
     cib: Option<PathBuf>,
     /// The request
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
-    /// Rank as of this time, in seconds since 1970; without it, as of now
+    /// Rank as of this time, in seconds since 1970; by default now
     #[arg(long, value_name = "T", value_parser = time)]
     now: Option<f64>,
-    /// How many candidates to give
+    /// How many candidates to print
     #[arg(long, value_name = "N", default_value_t = 10)]
     candidates: usize,
-    /// A JSON object on standard output
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
-    /// Say what touched each property, and why others are no candidates
+    /// Print which policies changed each property, and why others are not candidates
     #[arg(long)]
     explain: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.json {
         println!("{}", report(&ranking, &base.names, args.explain));
     } else {
-        print!("{}", tell(&ranking, &base.names, args.explain));
+        print!("{}", describe(&ranking, &base.names, args.explain));
     }
     match ranking.candidates.is_empty() {
         false => Ok(()),

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::GatewayArgs;
 
-/// Proxy for SOCKS5 and HTTP in front of the race
+/// Run a SOCKS5 and HTTP proxy that races transports
 ///
 /// One port speaks SOCKS5, HTTP CONNECT and plain HTTP. Names are resolved here, and each destination
 /// is raced for (docs/proxy.md):
@@ -31,14 +31,15 @@ use crate::session::GatewayArgs;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Where to listen; beyond loopback a credential is wanted. May be given again
+    /// The address to listen on (repeatable); beyond loopback a credential is required
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1080")]
     listen: Vec<SocketAddr>,
-    /// The rules of the races: rfc8305, neat, version3, neat-original
+    /// The rules of races: rfc8305, neat, version3, neat-original
     #[arg(long, value_name = "NAME", default_value = "rfc8305", value_parser = parse_profile)]
     profile: Profile,
-    /// What is raced, best first: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`; transports are tcp,
-    /// mptcp, sctp, with --gateway also gateway, and with --dev what runs there: mtp-tcp
+    /// The transports to race in order of preference: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`.
+    /// Transports are tcp, mptcp, sctp, with --gateway also gateway, and with --dev programs in MTP:
+    /// mtp-tcp
     #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
     #[command(flatten)]
@@ -47,22 +48,22 @@ pub(crate) struct Args {
     gateway: GatewayArgs,
     #[command(flatten)]
     stack: StackArgs,
-    /// A router of that stack for everything else (repeatable)
+    /// The router of that stack for other destinations (repeatable)
     #[arg(long = "router", value_name = "ADDR", requires = "dev")]
     routers: Vec<IpAddr>,
-    /// How long a race may take, in seconds, names included
+    /// How long a race may take, in seconds, name resolution included
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     deadline: u64,
-    /// Let in only who gives the USER:PASSWORD of this file's first line
+    /// Require the USER:PASSWORD of the first line of this file
     #[arg(long, value_name = "FILE")]
     credential: Option<PathBuf>,
-    /// Clients at once; more are reset, which is reported once a minute
+    /// Maximum number of clients; further connections are reset, which is reported once a minute
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
     max_connections: u32,
-    /// One JSON object per line: who asked, who started when, who won, why others failed
+    /// Print events as JSON, one object per line: requests, attempts, winners, errors
     #[arg(long)]
     json: bool,
-    /// The same for people, on standard error
+    /// Print the same events as text on standard error
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
     #[command(flatten)]

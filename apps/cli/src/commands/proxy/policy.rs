@@ -15,20 +15,20 @@ use serde_json::json;
 
 use crate::exit::Exit;
 
-/// How often it is looked whether there is another session with the gateway.
-const LOOK: Duration = Duration::from_secs(2);
+/// How often the proxy looks for a new session with the gateway.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Which policy, and what is known.
 #[derive(clap::Args)]
 pub(super) struct PolicyArgs {
-    /// Let a policy choose what is raced: the wish that the profile of this name is about, as `defaults` or
-    /// `low_latency` (docs/policy.md)
+    /// Let a policy choose what is raced, by the profile of this name, as `defaults` or `low_latency`
+    /// (docs/policy.md)
     #[arg(long, value_name = "NAME", conflicts_with = "over")]
     policy: Option<String>,
-    /// The folder of profiles and policies; without it, those that come with Hawser
+    /// The folder of profiles and policies; by default those that come with Hawser
     #[arg(long, value_name = "DIR", requires = "policy")]
     pib: Option<PathBuf>,
-    /// The folder of what is known beside what is found out here (docs/knowledge.md)
+    /// A folder with further nodes of the CIB (docs/knowledge.md)
     #[arg(long, value_name = "DIR", requires = "policy")]
     cib: Option<PathBuf>,
     /// The file in which what was learnt outlives this process
@@ -68,7 +68,7 @@ impl PolicyArgs {
         })?;
         let policies = Policies::new(knowledge.manager(), profile, transports)
             .map_err(|error| Exit::usage(format!("--policy: {error}")))?;
-        tokio::spawn(tell(knowledge.clone(), json));
+        tokio::spawn(report_events(knowledge.clone(), json));
         if let Some(gateway) = gateway {
             tokio::spawn(follow(knowledge.clone(), gateway));
         }
@@ -85,7 +85,7 @@ impl Chooser {
 }
 
 /// Says what is wrong with files and stores, as long as the process lives.
-async fn tell(knowledge: Knowledge, json: bool) {
+async fn report_events(knowledge: Knowledge, json: bool) {
     let mut events = knowledge.events();
     drop(knowledge);
     while let Some(event) = events.next().await {
@@ -117,6 +117,6 @@ async fn follow(knowledge: Knowledge, gateway: Gateway) {
         {
             knowledge.follow(&session);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn at_the_limit_the_connection_that_is_stalled_for_longest_makes_room() {
+    async fn at_the_limit_the_longest_stalled_connection_is_replaced() {
         let places = Places::new(Shares::unshared(3));
         let take = || places.take(ONE);
         let (busy, idle, last) = (take().unwrap(), take().unwrap(), take().unwrap());

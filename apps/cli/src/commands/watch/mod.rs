@@ -33,34 +33,34 @@ const TURN: Duration = Duration::from_millis(25);
 /// object a line: signals as they come, and a sample of each flow every so often.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Which events: tcp.*, *.recovery_began
+    /// The events to receive: tcp.*, *.recovery_began
     #[arg(default_value = "*")]
     pattern: String,
     #[command(flatten)]
     client: ClientArgs,
-    /// How often variables are read
+    /// The interval at which variables are read
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_span)]
     every: u64,
-    /// Of each event of a flow only the last in so long; on a terminal 100ms, 0 (all) where lines, a
-    /// recording, qlog or the diagram are wanted
+    /// Receive only the last event of its name and flow in this time; by default 100ms on a terminal, and 0
+    /// (all) for JSON, recordings, qlog and diagrams
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<u64>,
-    /// Signals of these flows alone: a flow (0:100000002), or a rule (remote.port=443)
+    /// Only signals of these flows: a flow (0:100000002), or a rule (remote.port=443)
     #[arg(long, value_name = "FLOWS")]
     scope: Option<String>,
-    /// End after this time
+    /// Exit after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     duration: Option<u64>,
-    /// Keep everything heard in this file
+    /// Record all signals in this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
-    /// Play a recording back instead of listening
+    /// Read a recording instead of a running process
     #[arg(long, value_name = "FILE", conflicts_with_all = ["socket", "scope", "interval"])]
     replay: Option<PathBuf>,
-    /// Write qlog, which qvis draws: JSON, or as it comes where the name ends in .sqlog
+    /// Write qlog for qvis: JSON, or JSON text sequences while it runs when the name ends in .sqlog
     #[arg(long, value_name = "FILE")]
     qlog: Option<PathBuf>,
-    /// Write the states of congestion control and how often each transition was taken, as SVG
+    /// Write a diagram (SVG) of the states of congestion control with the number of transitions
     #[arg(long, value_name = "FILE.svg")]
     diagram: Option<PathBuf>,
 }
@@ -153,7 +153,7 @@ fn watch(
 /// Set once the command is to end, so that its files are completed.
 fn interruption() -> Result<Arc<AtomicBool>, Exit> {
     let flag = Arc::new(AtomicBool::new(false));
-    let told = flag.clone();
+    let set = flag.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Exit::environment)?;
     let wait = move || {
@@ -165,7 +165,7 @@ fn interruption() -> Result<Arc<AtomicBool>, Exit> {
                 return;
             };
             tokio::select! { _ = interrupt.recv() => {}, _ = end.recv() => {} }
-            told.store(true, Ordering::Relaxed);
+            set.store(true, Ordering::Relaxed);
         });
     };
     std::thread::Builder::new()

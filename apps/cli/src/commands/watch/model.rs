@@ -7,13 +7,13 @@ use hawser::interact::record::{Counts, Flow, Header, Line, Modification, Named, 
 /// How far back sparklines reach, nanoseconds.
 pub(super) const SPAN: u64 = 60_000_000_000;
 /// Points of a sparkline that are kept.
-const MOST_POINTS: usize = 1024;
+const MAX_POINTS: usize = 1024;
 /// Flows that are shown.
-const MOST_FLOWS: usize = 1024;
+const MAX_FLOWS: usize = 1024;
 /// Names of events that are counted.
-const MOST_EVENTS: usize = 1024;
+const MAX_EVENTS: usize = 1024;
 /// Modifications that are remembered.
-const MOST_HELD: usize = 256;
+const MAX_HELD: usize = 256;
 /// How long a flow that has ended stays, nanoseconds.
 const LINGER: u64 = 5_000_000_000;
 /// The latest events that are kept.
@@ -26,7 +26,7 @@ pub(super) struct Series(VecDeque<(u64, f64)>);
 impl Series {
     fn push(&mut self, at: u64, value: f64) {
         self.0.push_back((at, value));
-        while self.0.len() > MOST_POINTS || self.0.front().is_some_and(|(then, _)| at - *then.min(&at) > SPAN)
+        while self.0.len() > MAX_POINTS || self.0.front().is_some_and(|(then, _)| at - *then.min(&at) > SPAN)
         {
             self.0.pop_front();
         }
@@ -236,7 +236,7 @@ impl Model {
         for flow in flows {
             if let Some(watched) = self.flows.get_mut(&flow.flow) {
                 watched.flow = flow.clone();
-            } else if self.flows.len() < MOST_FLOWS {
+            } else if self.flows.len() < MAX_FLOWS {
                 self.flows.insert(flow.flow.clone(), Watched::new(flow.clone()));
             }
         }
@@ -254,7 +254,7 @@ impl Model {
     fn signal(&mut self, signal: &Signal) {
         if let Some(count) = self.counts.get_mut(&signal.event) {
             *count += 1;
-        } else if self.counts.len() < MOST_EVENTS {
+        } else if self.counts.len() < MAX_EVENTS {
             self.counts.insert(signal.event.clone(), 1);
         }
         self.latest.push_back(signal.clone());
@@ -266,7 +266,7 @@ impl Model {
     fn modification(&mut self, entry: &Modification) {
         let key = (entry.flow.clone(), entry.variable.clone());
         match (entry.act.as_str(), entry.value) {
-            ("set", Some(value)) if self.held.len() < MOST_HELD => {
+            ("set", Some(value)) if self.held.len() < MAX_HELD => {
                 self.held.insert(key, (value, entry.who.clone()));
             }
             ("expired" | "released" | "holder_gone" | "lost", _)

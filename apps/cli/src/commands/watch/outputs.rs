@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::exit::Exit;
 
 /// Flows whose states are followed; later ones are not.
-const MOST_FLOWS: usize = 4096;
+const MAX_FLOWS: usize = 4096;
 /// RFC 7464's record separator.
 const SEPARATOR: u8 = 0x1e;
 
@@ -168,7 +168,7 @@ impl Figure {
     }
 
     fn flow(&mut self, name: &str) -> Option<&mut Diagram> {
-        if !self.flows.contains_key(name) && self.flows.len() < MOST_FLOWS {
+        if !self.flows.contains_key(name) && self.flows.len() < MAX_FLOWS {
             self.flows.insert(name.to_owned(), Diagram::default());
         }
         self.flows.get_mut(name)

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::exit::Exit;
 use crate::interact::{exit, list, text};
 
-/// Flows that are probed at one look; more are listed only.
-const MOST_PROBED: usize = 64;
+/// Flows that are probed at one poll; more are listed only.
+const MAX_PROBED: usize = 64;
 /// Looks between two questions for what is offered, unless an unknown source turns up.
 const OFFERS_EVERY: u32 = 20;
 
@@ -100,7 +100,7 @@ impl Live {
         }
         let rest = self.next_look.saturating_duration_since(Instant::now());
         if rest.is_zero() && !self.has_ended {
-            match self.look() {
+            match self.poll() {
                 Ok(()) => {}
                 // Signals that it gave before it went are still there.
                 Err(error) if is_gone(&error) => self.has_ended = true,
@@ -157,7 +157,7 @@ impl Live {
     }
 
     /// Asks for everything that is not signalled.
-    fn look(&mut self) -> Result<(), ClientError> {
+    fn poll(&mut self) -> Result<(), ClientError> {
         self.next_look = Instant::now() + self.every;
         let flows = self.client.ask(&json!({ "flows": {} }))?["flows"].take();
         let has_changed = flows != self.flows;
@@ -180,7 +180,7 @@ impl Live {
             .flatten()
             .map(|f| f["flow"].clone())
             .collect();
-        for flow in names.into_iter().take(MOST_PROBED) {
+        for flow in names.into_iter().take(MAX_PROBED) {
             match self.client.ask(&json!({ "probe": { "flow": flow } })) {
                 Ok(mut answer) => self.push("sample", answer["probed"].take())?,
                 // It has ended since.
@@ -188,7 +188,7 @@ impl Live {
                 Err(error) => return Err(error),
             }
         }
-        self.look_at_audit()?;
+        self.poll_audit()?;
         if let Some(subscription) = self.subscription {
             let mut answer = self.client.ask(&json!({ "statistics": subscription }))?;
             self.push("statistics", answer["statistics"].take())?;
@@ -197,7 +197,7 @@ impl Live {
     }
 
     /// Tells of entries that are new or happened again.
-    fn look_at_audit(&mut self) -> Result<(), ClientError> {
+    fn poll_audit(&mut self) -> Result<(), ClientError> {
         let answer = self.client.ask(&json!({ "audit": {} }))?;
         let mut fresh = Vec::new();
         for entry in list(&answer, "audit") {

@@ -38,7 +38,7 @@ fn what_was_not_sent_cannot_be_acknowledged() {
         "optimistic ACKs beyond what was sent: 1999, {} challenges, cwnd {before} as before",
         answers.len()
     );
-    assert!(answers.iter().all(|s| s.text.is_empty()) && answers.len() <= 10);
+    assert!(answers.iter().all(|s| s.payload.is_empty()) && answers.len() <= 10);
     assert_eq!(c.bench.observe(c.handle, "cc.cwnd"), before);
     assert_eq!(c.bench.observe(c.handle, "flight"), u64::from(sent));
 }

@@ -83,7 +83,7 @@ fn under_way() -> (Connection, u32, u32) {
 /// The number known exactly, the acknowledgement guessed, all around the circle: where none counts no byte is taken, at
 /// once or later, and the budget bounds the challenges. Before RFC 5961 half of the circle counted.
 #[test]
-fn blind_text_is_not_taken() {
+fn blind_data_is_not_accepted() {
     const STEP: usize = 200_003;
     let (mut c, oldest, latest) = under_way();
     let wrong = u32::MAX - latest.wrapping_sub(oldest);
@@ -91,13 +91,13 @@ fn blind_text_is_not_taken() {
     for offset in (0..wrong).step_by(STEP).chain([wrong - 1]) {
         let ack = latest.wrapping_add(1).wrapping_add(offset);
         // In order, behind a gap, and with a FIN.
-        let forged = c.segment().acks(ack).text(*b"forged");
+        let forged = c.segment().acks(ack).payload(*b"forged");
         for segment in [forged.clone(), forged.clone().at(c.next.wrapping_add(10)), forged.fin()] {
             c.bench.inject(&segment);
             tries += 1;
         }
         if tries % 6000 == 0 {
-            most = most.max(c.bench.sent().iter().filter(|s| s.text.is_empty()).count());
+            most = most.max(c.bench.sent().iter().filter(|s| s.payload.is_empty()).count());
             c.bench.is(c.handle, State::Established);
             c.bench.advance(5 * SECOND);
         }
@@ -120,7 +120,7 @@ fn blind_text_is_not_taken() {
 fn acknowledgements_count_within_the_largest_window() {
     let taken = |which: fn(u32, u32) -> u32| {
         let (mut c, oldest, latest) = under_way();
-        let segment = c.segment().acks(which(oldest, latest)).text(*b"text");
+        let segment = c.segment().acks(which(oldest, latest)).payload(*b"text");
         c.bench.inject(&segment);
         c.bench.read(c.handle, 100) == b"text"
     };
@@ -131,10 +131,10 @@ fn acknowledgements_count_within_the_largest_window() {
 /// Nothing known: one guess in 65,537 has a number within the window, and one in 64,000 of those an acknowledgement that
 /// counts. The rest is answered (RFC 9293, 3.10.7.4), with less than was sent.
 #[test]
-fn guessed_text_is_answered_with_less() {
+fn guessed_data_is_answered_with_fewer_bytes() {
     let mut c = Connection::plain(&[]);
-    let forged = c.segment().text(*b"forged").packet().len();
-    let answers = guess(&mut c, "blind text", |c, seq, ack| c.segment().at(seq).acks(ack).text(*b"forged"));
+    let forged = c.segment().payload(*b"forged").packet().len();
+    let answers = guess(&mut c, "blind text", |c, seq, ack| c.segment().at(seq).acks(ack).payload(*b"forged"));
     let answer = c.bench.last_packet.len();
     println!("blind text: guesses of {forged} bytes, answers of {answer} bytes");
     assert!(answers as u64 <= TRIES && answer < forged, "{answers} answers of {answer} bytes");
@@ -146,7 +146,7 @@ fn guessed_text_is_answered_with_less() {
 /// CVE-2016-5696: where challenges have a budget in common, one connection learns how many others used. Here
 /// each has its own.
 #[test]
-fn challenges_of_one_connection_tell_nothing_of_another() {
+fn challenge_acks_of_one_connection_reveal_nothing_of_another() {
     let count = |disturb: bool| {
         let mut c = Connection::plain(&[]);
         c.bench.listen(80, 5);
@@ -182,7 +182,7 @@ fn blind_resets_do_not_keep_a_connection_from_opening() {
         let reset = Segment { source: 4000, destination: 5000, seq: 1, ack, rst: true, ..Segment::default() };
         bench.inject(&reset);
     }
-    bench.silent();
+    bench.expect_nothing_sent();
     bench.is(handle, State::SynSent);
     println!("blind RST in SYN-SENT: {TRIES} guesses, no effect");
 }

@@ -3,7 +3,7 @@
 
 mod acks;
 mod blind;
-mod crumbs;
+mod tiny_segments;
 mod flood;
 
 use std::time::Instant;

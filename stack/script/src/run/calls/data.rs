@@ -23,7 +23,7 @@ const MSG_FASTOPEN: i64 = 0x2000_0000;
 /// Flags that the runner does not do, each with its name.
 const BEYOND: [(i64, &str); 2] = [(MSG_OOB, "MSG_OOB"), (MSG_EOR, "MSG_EOR")];
 /// The most bytes that one call reads or writes here.
-const MOST: u64 = 1 << 26;
+const MAX_CALL_BYTES: u64 = 1 << 26;
 /// The most bytes handed over at a time.
 const PIECE: usize = 1 << 16;
 
@@ -303,7 +303,7 @@ impl<'a> Transfer<'a> {
                 (len, null && len > 0)
             }
         };
-        if len > MOST {
+        if len > MAX_CALL_BYTES {
             return unsupported("a call about more than 64 MiB");
         }
         let flags = match arguments.call.name.as_str() {

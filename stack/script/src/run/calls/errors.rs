@@ -19,7 +19,7 @@ const COUNTED: i64 = 1 << 7;
 const SCHEDULED: i64 = 1 << 8;
 const ACKNOWLEDGED: i64 = 1 << 9;
 /// The most writes and notifications that are remembered per connection.
-const MOST: usize = 4096;
+const MAX_REMEMBERED: usize = 4096;
 
 /// What a connection's error queue holds, and what will be put there.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ pub(in crate::run) struct ErrorQueue {
     copied: VecDeque<(u64, u32)>,
     /// The same for timestamps: end, the number that stands for it, and what is wanted of it.
     stamped: VecDeque<Stamped>,
-    told: VecDeque<Told>,
+    notifications: VecDeque<Notification>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ struct Stamped {
 
 /// A notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum Notification {
     /// The writes with these numbers, both included, are acknowledged.
     Copied(u32, u32),
     /// What happened to a write, and when: its kind (SCM_TSTAMP_…), nanoseconds, its number.
@@ -51,13 +51,13 @@ enum Told {
 
 impl ErrorQueue {
     pub(super) fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.notifications.is_empty()
     }
 
     /// What came of the writes, now that so many bytes have left and so many are acknowledged. True
     /// when there is news.
     fn settle(&mut self, (sent, acknowledged): (u64, u64), at: Nanos) -> bool {
-        let before = self.told.len();
+        let before = self.notifications.len();
         let mut news = false;
         for write in &mut self.stamped {
             for (bit, kind, reached) in [
@@ -65,9 +65,12 @@ impl ErrorQueue {
                 (SENT, 0, sent),
                 (ACKNOWLEDGED, 2, acknowledged),
             ] {
-                if write.wanted & bit != 0 && reached >= write.end && self.told.len() < MOST {
+                if write.wanted & bit != 0
+                    && reached >= write.end
+                    && self.notifications.len() < MAX_REMEMBERED
+                {
                     write.wanted &= !bit;
-                    self.told.push_back(Told::Stamp {
+                    self.notifications.push_back(Notification::Stamp {
                         kind,
                         at,
                         key: write.key,
@@ -85,15 +88,15 @@ impl ErrorQueue {
         {
             self.copied.pop_front();
             news = true;
-            // Neighbours are told of together, as Linux does.
-            let room = self.told.len() < MOST;
-            match self.told.back_mut() {
-                Some(Told::Copied(_, last)) if last.wrapping_add(1) == number => *last = number,
-                _ if room => self.told.push_back(Told::Copied(number, number)),
+            // One notification covers neighbours, as in Linux.
+            let room = self.notifications.len() < MAX_REMEMBERED;
+            match self.notifications.back_mut() {
+                Some(Notification::Copied(_, last)) if last.wrapping_add(1) == number => *last = number,
+                _ if room => self.notifications.push_back(Notification::Copied(number, number)),
                 _ => {}
             }
         }
-        news || self.told.len() > before
+        news || self.notifications.len() > before
     }
 }
 
@@ -105,11 +108,11 @@ impl Kernel {
         let state = self.connections.entry(handle).or_default();
         let end = state.written;
         let queue = &mut state.errors;
-        if zero_copy && queue.copied.len() < MOST {
+        if zero_copy && queue.copied.len() < MAX_REMEMBERED {
             queue.copied.push_back((end, queue.next));
             queue.next = queue.next.wrapping_add(1);
         }
-        if wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0 && queue.stamped.len() < MOST {
+        if wanted & (SCHEDULED | SENT | ACKNOWLEDGED) != 0 && queue.stamped.len() < MAX_REMEMBERED {
             let key = if wanted & COUNTED != 0 {
                 end.wrapping_sub(1).wrapping_sub(state.counted) as u32
             } else {
@@ -153,11 +156,19 @@ impl Kernel {
         handle: Option<hawser_engine::Handle>,
         arguments: &Arguments<'_>,
     ) -> Made {
-        let told = handle.and_then(|handle| self.connections.get_mut(&handle)?.errors.told.pop_front());
-        let Some(told) = told else { return fail(EAGAIN) };
+        let notification = handle.and_then(|handle| {
+            self.connections
+                .get_mut(&handle)?
+                .errors
+                .notifications
+                .pop_front()
+        });
+        let Some(notification) = notification else {
+            return fail(EAGAIN);
+        };
         let expected = field(arguments.get(1)?, "msg_control");
         let differs = match expected {
-            Some(Expression::Array(messages)) => self.told_differs(&told, messages)?,
+            Some(Expression::Array(messages)) => self.difference(&notification, messages)?,
             _ => None,
         };
         Ok(Progress::Done(Answer {
@@ -168,10 +179,14 @@ impl Kernel {
     }
 
     /// What differs between a notification and what the script expects of it.
-    fn told_differs(&self, told: &Told, messages: &[Expression]) -> Result<Option<String>, String> {
-        let (origin, errno, code, info, data) = match told {
-            Told::Copied(first, last) => ("SO_EE_ORIGIN_ZEROCOPY", 0, 1, *first, *last),
-            Told::Stamp { kind, key, .. } => (
+    fn difference(
+        &self,
+        notification: &Notification,
+        messages: &[Expression],
+    ) -> Result<Option<String>, String> {
+        let (origin, errno, code, info, data) = match notification {
+            Notification::Copied(first, last) => ("SO_EE_ORIGIN_ZEROCOPY", 0, 1, *first, *last),
+            Notification::Stamp { kind, key, .. } => (
                 "SO_EE_ORIGIN_TIMESTAMPING",
                 constant("ENOMSG").unwrap_or(0),
                 0,
@@ -199,7 +214,8 @@ impl Kernel {
             }
             let seconds = field(body, "scm_sec").map(number).transpose()?;
             let rest = field(body, "scm_nsec").map(number).transpose()?;
-            if let (Told::Stamp { at, .. }, Some(seconds), Some(rest)) = (told, seconds, rest) {
+            if let (Notification::Stamp { at, .. }, Some(seconds), Some(rest)) = (notification, seconds, rest)
+            {
                 let wanted = (seconds as u64)
                     .saturating_mul(1_000_000_000)
                     .saturating_add(rest as u64);

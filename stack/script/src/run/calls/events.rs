@@ -25,8 +25,8 @@ pub(in crate::run) struct Poller {
 #[derive(Clone, Debug)]
 struct Watch {
     events: i64,
-    /// The news that were told, for edges.
-    told: Option<(u64, u64)>,
+    /// The news that were reported, for edges.
+    reported: Option<(u64, u64)>,
     disabled: bool,
 }
 
@@ -166,7 +166,7 @@ impl Kernel {
             fd,
             Watch {
                 events,
-                told: None,
+                reported: None,
                 disabled: false,
             },
         );
@@ -183,7 +183,7 @@ impl Kernel {
         for (fd, watch) in &watched {
             let ready = self.ready(*fd) & (watch.events | ERR | HUP);
             let news = self.news(*fd);
-            let fresh = watch.told.is_none_or(|(read, write)| {
+            let fresh = watch.reported.is_none_or(|(read, write)| {
                 (ready & (IN | RDHUP | HUP | ERR) != 0 && news.0 > read)
                     || (ready & (OUT | HUP | ERR) != 0 && news.1 > write)
             });
@@ -191,7 +191,7 @@ impl Kernel {
             if counts && found.len() < most {
                 found.push((*fd, ready));
                 let one_shot = watch.events & ONE_SHOT != 0;
-                self.told(poller, *fd, news, one_shot);
+                self.reported(poller, *fd, news, one_shot);
             }
         }
         if found.is_empty() && !self.waited(timeout, stage) {
@@ -205,13 +205,13 @@ impl Kernel {
         }))
     }
 
-    fn told(&mut self, poller: i64, fd: i64, news: (u64, u64), one_shot: bool) {
+    fn reported(&mut self, poller: i64, fd: i64, news: (u64, u64), one_shot: bool) {
         if let Some(watch) = self
             .pollers
             .get_mut(&poller)
             .and_then(|poller| poller.watched.get_mut(&fd))
         {
-            watch.told = Some(news);
+            watch.reported = Some(news);
             watch.disabled |= one_shot;
         }
     }

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_as_long_as_it_says() {
+    async fn a_body_has_its_declared_length() {
         let body = Content::of(3 << 20);
         assert_eq!(body.size_hint().exact(), Some(3 << 20));
         let all = match body.collect().await {

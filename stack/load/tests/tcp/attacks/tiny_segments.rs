@@ -1,4 +1,4 @@
-//! Text in crumbs and acknowledgements of crumbs: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (text
+//! Data in tiny segments and acknowledgements of tiny segments: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (text
 //! out of order), windows of a few bytes.
 
 use std::time::Instant;
@@ -20,23 +20,23 @@ fn with_sack(mss: u16) -> Connection {
 
 /// CVE-2018-5390: every other byte, in any order. Runs are bounded, memory is, and each crumb costs one ACK.
 #[test]
-fn crumbs_out_of_order_are_bounded() {
-    const CRUMBS: u32 = 20_000;
+fn tiny_segments_out_of_order_are_bounded() {
+    const TINY_SEGMENTS: u32 = 20_000;
     let mut c = Connection::plain(&[]);
     let mut rng = Rng::with_seed(7);
     let (before, began) = (c.bench.stack.counters().chains, Instant::now());
-    for _ in 0..CRUMBS {
+    for _ in 0..TINY_SEGMENTS {
         let at = 1 + 2 * rng.u32(..30_000);
-        let crumb = c.segment().at(c.next.wrapping_add(at)).text(*b"x");
+        let crumb = c.segment().at(c.next.wrapping_add(at)).payload(*b"x");
         c.bench.inject(&crumb);
     }
     let chains = c.bench.stack.counters().chains - before;
     let (_, held) = c.bench.stack.held_bytes();
     let acks = c.bench.sent().len();
-    let cost = each(began, u64::from(CRUMBS));
-    println!("crumbs: {CRUMBS} of one byte, {cost}; {held} bytes of memory, {acks} ACKs, {chains} chains");
-    assert!(held <= 64 << 10, "no more than the window, however many crumbs: {held}");
-    assert!(acks as u32 <= CRUMBS && chains <= u64::from(CRUMBS));
+    let cost = each(began, u64::from(TINY_SEGMENTS));
+    println!("tiny segments: {TINY_SEGMENTS} of one byte, {cost}; {held} bytes of memory, {acks} ACKs, {chains} chains");
+    assert!(held <= 64 << 10, "no more than the window, however many tiny segments: {held}");
+    assert!(acks as u32 <= TINY_SEGMENTS && chains <= u64::from(TINY_SEGMENTS));
     // What was not kept was not promised either: the stream goes on.
     c.peer_sends(60_001);
     assert_eq!(c.bench.read(c.handle, 100_000).len(), 60_001);
@@ -69,7 +69,7 @@ fn sack_splinters_are_bounded() {
         c.bench.inject(&ack);
         let sent = c.bench.sent();
         most = most.max(sent.len());
-        bytes += sent.iter().map(|s| s.text.len()).sum::<usize>();
+        bytes += sent.iter().map(|s| s.payload.len()).sum::<usize>();
     }
     let work = c.bench.stack.counters().chains - chains;
     let cost = each(began, ACKS as u64);
@@ -100,13 +100,13 @@ fn a_tiny_mss_is_not_honoured() {
         let mut c = Connection::open(&[], Offer { mss: Some(mss), ..Offer::default() }, 65535);
         c.bench.send(c.handle, 880);
         let packets = c.bench.sent();
-        let text: usize = packets.iter().map(|s| s.text.len()).sum();
+        let text: usize = packets.iter().map(|s| s.payload.len()).sum();
         println!("MSS {mss}: {} packets for {text} bytes", packets.len());
-        assert!(packets.iter().all(|s| s.text.len() == 88));
+        assert!(packets.iter().all(|s| s.payload.len() == 88));
     }
 }
 
-/// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a sender that fell for them would send crumbs without end.
+/// Windows of a few bytes (RFC 9293, 3.8.6.2.1): a sender that fell for them would send tiny segments without end.
 #[test]
 fn tiny_windows_do_not_shred_the_stream() {
     for window in [1, 10, 100] {

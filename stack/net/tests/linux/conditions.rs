@@ -8,7 +8,7 @@ use hawser_net::Endpoint;
 
 use crate::polled::exchange;
 use crate::stage::{
-    PATIENCE, Stage, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
+    Stage, TIMEOUT, TestResult, echo_one, hawser_v4, hawser_v6, linux_listener, linux_v4, linux_v6, pattern,
     poll_until,
 };
 
@@ -78,7 +78,7 @@ fn opened_by_linux(endpoint: &mut Endpoint, ours: IpAddr) -> TestResult {
     let data = pattern(BYTES);
     let sent = data.clone();
     let peer = thread::spawn(move || -> std::io::Result<Vec<u8>> {
-        let stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        let stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
         let mut reader = stream.try_clone()?;
         let reading = thread::spawn(move || {
             let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! How two sides meet: one waits, the other calls.
+//! How a session is opened between two commands: one listens, the other connects.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Exit> {
 const CALLERS: usize = 64;
 
 /// A place where sessions begin.
-pub(crate) enum Meeting {
+pub(crate) enum Opening {
     /// This side waits.
     Waiting(Waiting),
     /// This side has called.
@@ -51,28 +51,28 @@ pub(crate) struct Waiting {
 
 /// What a call may come to.
 pub(crate) enum Met {
-    Meeting(Meeting),
+    Opening(Opening),
     /// The server does not speak Hawser.
     Plain(Box<PlainStream>),
 }
 
-impl Meeting {
+impl Opening {
     /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
     pub(crate) async fn arrange(
         args: &SessionArgs,
         code: &CodeArgs,
         other: &str,
         json: bool,
-    ) -> Result<Meeting, Exit> {
+    ) -> Result<Opening, Exit> {
         args.interact.start()?;
         match args.asked()? {
             Asked::Wait(wait) => Waiting::open(&wait, code, other, json)
                 .await
-                .map(Meeting::Waiting),
+                .map(Opening::Waiting),
             Asked::Call(document) => {
                 let (session, warnings) = open(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
-                Ok(Meeting::Called(session, code.given()))
+                Ok(Opening::Called(session, code.given()))
             }
         }
     }
@@ -88,13 +88,13 @@ impl Meeting {
         match args.asked()? {
             Asked::Wait(wait) => {
                 let waiting = Waiting::open(&wait, code, other, json).await?;
-                Ok(Met::Meeting(Meeting::Waiting(waiting)))
+                Ok(Met::Opening(Opening::Waiting(waiting)))
             }
             Asked::Call(document) => {
                 let (connection, warnings) = open_any(&document).await.map_err(unopened)?;
                 warnings.iter().for_each(|warning| warn(warning, json));
                 match (connection, code.given()) {
-                    (Connection::Session(session), code) => Ok(Met::Meeting(Meeting::Called(session, code))),
+                    (Connection::Session(session), code) => Ok(Met::Opening(Opening::Called(session, code))),
                     (Connection::Plain(stream), None) => Ok(Met::Plain(Box::new(stream))),
                     (Connection::Plain(_) | Connection::Streams(_), _) => Err(Exit::network(
                         "the server does not speak Hawser, so it cannot check --code",
@@ -107,8 +107,8 @@ impl Meeting {
     /// The next session whose two sides know the code, if there is one. One that was called is the only one.
     pub(crate) async fn next(&self) -> Result<Session, Exit> {
         match self {
-            Meeting::Waiting(waiting) => waiting.next().await,
-            Meeting::Called(session, code) => {
+            Opening::Waiting(waiting) => waiting.next().await,
+            Opening::Called(session, code) => {
                 session
                     .opened()
                     .await
@@ -310,12 +310,12 @@ pub(crate) async fn listen(
         false => vec![*address],
     };
     let reachable: Vec<SocketAddr> = addresses.iter().flat_map(reachable).collect();
-    tell(&reachable, wait.port, pin.as_deref(), invitation, json);
+    announce(&reachable, wait.port, pin.as_deref(), invitation, json);
     Ok(server)
 }
 
 /// How the other side calls: a line to copy for each address, the first of them as a QR code if asked for.
-fn tell(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Invitation<'_>, json: bool) {
+fn announce(reachable: &[SocketAddr], port: u16, pin: Option<&str>, invitation: &Invitation<'_>, json: bool) {
     let Invitation { other, code, qr } = invitation;
     let trust = pin.map_or_else(|| " --insecure".to_owned(), |pin| format!(" --pin {pin}"));
     let proof = code
