@@ -1,5 +1,5 @@
-//! A T-ware by hand: it caps the congestion window of every TCP connection. The same source runs in the
-//! loop, in a thread, and in a process of its own.
+//! A T-ware written by hand, which caps the congestion window of every TCP connection. The same source
+//! runs in the loop, in a thread, and in another process.
 //!
 //! ```console
 //! $ cargo run --example tware -- loop           # a transfer in the simulator, without it and with it

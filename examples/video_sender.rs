@@ -1,5 +1,5 @@
-//! A live sender that hears its own transport: 25 frames a second, as large as the connection's signals
-//! say they may be. The frames are noise; what is to be seen is the rate.
+//! A live video sender that adapts to its transport: it sends 25 frames a second, as large as the
+//! signals of the connection permit. The frames are noise; the rate is what it shows.
 //!
 //! ```console
 //! $ nc -l 10.9.0.1 9000 > /dev/null &

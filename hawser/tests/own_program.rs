@@ -75,7 +75,7 @@ fn run(bus: &Bus) -> Report {
 }
 
 #[test]
-fn what_it_declares_is_heard_probed_and_set() {
+fn declared_signals_and_variables_are_received_probed_and_set() {
     let plain = run(&Bus::new());
     let (bus, heard) = (Bus::new(), Arc::new(AtomicU64::new(0)));
     let counts = heard.clone();

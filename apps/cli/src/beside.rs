@@ -1,5 +1,4 @@
-//! Programs of their own beside this one, which hands over to them: they bring what nobody who merely
-//! uses Hawser has to have (docs/decisions/0010-benchmarks.md).
+//! Starts programs that are installed beside this one (docs/decisions/0010-benchmarks.md).
 
 use std::ffi::OsString;
 use std::io;

@@ -1,4 +1,4 @@
-//! The options that say on which device a transport program runs.
+//! The options of the device on which a transport program runs.
 
 use std::io;
 use std::net::IpAddr;

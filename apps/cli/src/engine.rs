@@ -1,4 +1,4 @@
-//! The option that says what runs a program.
+//! The option that chooses the engine of a program.
 
 use hawser::programs::{Engine, Error};
 

@@ -1,4 +1,4 @@
-//! The sub-commands in groups, as `hawser --help` lists them: clap lists them in one piece.
+//! Lists the sub-commands in groups in `hawser --help`; clap lists them without groups.
 
 use std::fmt::Write as _;
 

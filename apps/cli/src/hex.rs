@@ -1,4 +1,4 @@
-//! Digests for people.
+//! Formats and parses digests as hexadecimal digits.
 
 /// Hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {

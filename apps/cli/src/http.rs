@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_file_is_not_opened() {
+    async fn only_regular_files_are_opened() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(serve_connection(
             theirs,

@@ -1,4 +1,4 @@
-//! The options of commands that let themselves be watched and steered, and of those that do it.
+//! The options of commands that can be watched and steered, and of those that watch and steer.
 
 use std::path::PathBuf;
 
@@ -58,8 +58,9 @@ pub(crate) fn part() {
 }
 
 fn usual() -> Result<PathBuf, Exit> {
-    interact::usual_socket()
-        .ok_or_else(|| Exit::usage("XDG_RUNTIME_DIR is not set, so there is no usual socket: give its path"))
+    interact::usual_socket().ok_or_else(|| {
+        Exit::usage("XDG_RUNTIME_DIR is not set, so there is no default socket; give its path")
+    })
 }
 
 /// Which running process, and in which form.

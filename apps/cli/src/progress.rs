@@ -1,4 +1,4 @@
-//! Progress bars: on a terminal alone, never with `--json`.
+//! Progress bars, which are shown on a terminal and never with `--json`.
 
 use hawser::lang::OneLine;
 use indicatif::{ProgressBar, ProgressStyle};

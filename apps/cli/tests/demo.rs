@@ -55,14 +55,14 @@ fn judge(result: &Value) {
 }
 
 #[test]
-fn over_tun() {
+fn downloads_over_tun_are_complete() {
     if let Some(result) = demo("tun") {
         judge(&result);
     }
 }
 
 #[test]
-fn over_af_packet() {
+fn downloads_over_af_packet_are_complete() {
     if let Some(result) = demo("packet") {
         judge(&result);
     }
@@ -100,7 +100,7 @@ fn a_planted_folder_is_not_taken() {
 
 /// As a user who may do nothing: the built command, copied to a place that everybody can read.
 #[test]
-fn without_privilege() {
+fn the_demo_runs_without_privilege() {
     let (_folder, copy) = everybody::copy();
     let mut command = Command::new("setpriv");
     command
@@ -120,12 +120,12 @@ fn without_privilege() {
         // Only root may become somebody else.
         Ok(output) if output.status.code() == Some(127) || output.status.code() == Some(4) => {
             println!(
-                "skipped: without_privilege: {}",
+                "skipped: the_demo_runs_without_privilege: {}",
                 String::from_utf8_lossy(&output.stderr)
             );
         }
         Ok(output) => panic!("{output:?}"),
-        Err(error) => println!("skipped: without_privilege: setpriv: {error}"),
+        Err(error) => println!("skipped: the_demo_runs_without_privilege: setpriv: {error}"),
     }
 }
 

@@ -180,7 +180,7 @@ fn the_c_is_one_file_that_compiles() {
 }
 
 #[test]
-fn what_others_could_have_written_is_not_run() {
+fn a_library_that_others_can_write_is_refused() {
     let path = built("writable.so");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o775)).expect("it is ours");
     let (code, said) = ended(&swarm(&path, &[]));
@@ -197,7 +197,7 @@ fn what_others_could_have_written_is_not_run() {
 }
 
 #[test]
-fn what_another_hawser_made_is_not_run() {
+fn a_library_of_another_hawser_is_refused() {
     let path = built("stale.so");
     let mut bytes = fs::read(&path).expect("it is there");
     let digest = digest_of(&good(&["emit", &example()]));
@@ -239,7 +239,7 @@ fn a_built_program_has_a_stack_protector() {
 }
 
 #[test]
-fn what_is_no_program_is_not_run() {
+fn a_library_that_is_not_a_program_is_refused() {
     for (name, text) in [("text.so", "no library\n"), ("empty.so", "")] {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::write(&path, text).expect("it can be written");

@@ -127,7 +127,7 @@ fn a_request_to_end_reaches_the_command() {
 }
 
 #[test]
-fn run_prefixes_and_reports() {
+fn run_prefixes_output_and_writes_a_report() {
     if !possible() {
         return;
     }

@@ -127,7 +127,7 @@ fn reasons_name_profiles_rows_and_policies() {
 }
 
 #[test]
-fn what_is_shipped_ranks_without_folders() {
+fn shipped_policies_rank_without_folders() {
     let (code, out, _) = hawser(&[
         "policy",
         "rank",
@@ -181,7 +181,7 @@ fn files_are_checked_with_paths() {
 }
 
 #[test]
-fn codes_are_those_of_the_table() {
+fn exit_codes_are_those_of_the_page() {
     let bad = file("bad.request.json", "{");
     let none = file(
         "none.request.json",

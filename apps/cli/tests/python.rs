@@ -64,7 +64,7 @@ fn the_package_watches_and_steers_a_server() {
 }
 
 #[test]
-fn its_types_are_right() {
+fn the_python_package_passes_mypy() {
     if !has_python() {
         return;
     }

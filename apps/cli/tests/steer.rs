@@ -234,7 +234,7 @@ fn a_wrong_file_is_refused_with_its_place() {
 }
 
 #[test]
-fn who_has_no_right_attaches_nothing() {
+fn attaching_without_the_right_is_refused() {
     let rules = "[[rule]]\\nname = \"hawser-attach\"\\nobserve = [\"*\"]\\n\
         modify = [{ variables = \"*\" }]\\npriority = 9\\n[[rule]]\\nobserve = [\"*\"]\\nattach = true\\n";
     let script = r#"

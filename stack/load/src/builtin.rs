@@ -1,4 +1,4 @@
-//! Programs by name and by file.
+//! Loads programs by name and by file.
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What runs a program.
+//! The engines that can run a program.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! A module behind the engine's interface, by interpretation.
+//! Runs a module behind the engine's interface by interpretation.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `MIN_RTO=200ms`: the values of params as people write them.
+//! Parses the values of parameters, such as `MIN_RTO=200ms`.
 
 use std::fmt;
 
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_refused() {
+    fn a_malformed_setting_is_refused() {
         let value = |text: &str| ParamError::Value {
             name: "X".into(),
             text: text.into(),

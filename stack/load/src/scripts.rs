@@ -1,4 +1,4 @@
-//! What programs say of themselves to behaviour scripts (docs/scripts.md).
+//! Reads what programs declare for behaviour scripts (docs/scripts.md).
 
 /// The `script.toml` of a program that comes with Hawser; nothing where it has none.
 #[must_use]

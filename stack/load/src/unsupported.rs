@@ -1,5 +1,5 @@
-//! What the language has and the engine does not run yet: told when a program is loaded, so that none
-//! runs and does something else than it says.
+//! Refuses programs with constructs that the engine does not run yet, when they are loaded: no program
+//! runs and does something else than it states.
 
 use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
 
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_run_is_refused_when_loaded() {
+    fn unsupported_constructs_are_refused_when_loaded() {
         let net = "came parse(pkt_t p, IPheader i) { came e; return e; }";
         let app = "asked on_send(op_t op) { asked e; e.sub = op.sub; return e; }";
         let pure_extern = "extern uint64 cookie(uint64 a);\n\
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_not_refused() {
+    fn supported_constructs_are_not_refused() {
         let net = "sched nic = PRIO(2) { control: FIFO, other: FIFO };\n\
                    came parse(pkt_t p, IPheader i) { came e; return e; }\n\
                    asked on_send(op_t op) { asked e; e.sub = op.arg; return e; }";

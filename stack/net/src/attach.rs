@@ -1,4 +1,4 @@
-//! What is attached to a running program, as the bus's members reach it.
+//! The attachments of a running program, as clients of the bus reach them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

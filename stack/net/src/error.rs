@@ -1,4 +1,4 @@
-//! Why an endpoint cannot be opened.
+//! Errors of opening an endpoint.
 
 use std::io;
 

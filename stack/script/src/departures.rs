@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_patterns() {
+    fn departures_are_found_by_path_and_pattern() {
         assert!(ends_with("/a/tcp/close/x.pkt", "close/x.pkt"));
         assert!(ends_with("/a/tcp/fastopen/server/x.pkt", "tcp/fastopen/*"));
         assert!(ends_with("x.pkt", "*.pkt"));

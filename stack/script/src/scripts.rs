@@ -1,4 +1,4 @@
-//! Scripts for a program by name or by file.
+//! Runs scripts against a program, by its name or its file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

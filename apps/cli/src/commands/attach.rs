@@ -1,4 +1,4 @@
-//! `hawser attach [FILE]`
+//! `hawser attach [FILE]`: attaches event processors to a program of a running process.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,12 @@ const MAX_TEXT_BYTES: u64 = 32 << 10;
 
 /// Attach event processors to a program of a running process; without a file, list the attached ones
 ///
-/// The file says where they belong: `attach cap after cc;`. It is checked together with the program
-/// and bounded as it is (docs/language.md, Attachments); a file with errors, or one that
-/// attaches nothing, changes nothing. From the
-/// next event on the processors take part in the chains, which are interpreted as long as they do, until
-/// `hawser detach`, or until an assertion of theirs or an invariant of the program turns out false; a file of the same name takes the place of the one before.
+/// The file places its processors with statements such as `attach cap after cc;`. It is checked
+/// together with the program and bounded as the program is (docs/language.md, Attachments). A file with
+/// errors, or one that attaches nothing, changes nothing. From the next event on the processors run in
+/// the chains of the program, which are interpreted meanwhile, until `hawser detach`, or until one of
+/// their assertions or an invariant of the program is false. A file replaces an earlier one of the same
+/// name.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A file (.mtp) with the processors and the statements that place them
@@ -57,7 +58,7 @@ impl ProgramArgs {
             more => {
                 let numbers: Vec<_> = more.iter().map(|source| source["source"].to_string()).collect();
                 Err(Exit::usage(format!(
-                    "say which of them: --source {}",
+                    "choose one of them with --source {}",
                     numbers.join(" or ")
                 )))
             }
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .name
         .clone()
         .or_else(|| Some(file.file_stem()?.to_str()?.to_owned()));
-    let name = name.ok_or_else(|| wrong(&"its name is no text: give one with --name"))?;
+    let name = name.ok_or_else(|| wrong(&"its name is not UTF-8; give one with --name"))?;
     let mut client = args.client.connect("hawser-attach", 0)?;
     let source = args.program.find(&mut client)?;
     let attach = json!({ "attach": { "source": source, "name": name, "text": text, "params": args.params } });

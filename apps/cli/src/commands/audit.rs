@@ -1,4 +1,4 @@
-//! `hawser audit`
+//! `hawser audit`: shows what was modified in a running process.
 
 use serde_json::{Value, json};
 

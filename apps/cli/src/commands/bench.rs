@@ -7,8 +7,9 @@ use crate::exit::Outcome;
 
 /// Measure Hawser beside Linux's TCP and smoltcp: bulk, rr, connect, stack, check, …
 ///
-/// Peers run in the same run, alternating; figures are medians, with their ratios. Runs in
-/// namespaces of its own: no privilege is needed. `hawser bench help` lists the benches.
+/// The peers are measured in the same run, alternately; figures are medians with their ratios. The
+/// command runs in namespaces of its own and needs no privilege. `hawser bench help` lists the
+/// benchmarks.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

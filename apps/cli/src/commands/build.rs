@@ -1,4 +1,4 @@
-//! `hawser build FILE.mtp`
+//! `hawser build FILE.mtp`: compiles a program to a shared library.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::exit::{Exit, Outcome};
 
 /// Compile a program to machine code
 ///
-/// The result is a shared library that every command takes as a program. It holds the program's
-/// text beside the code, and runs only with the Hawser that made it, and only while nobody but
-/// you can change the file. Needs a C compiler: $CC, or cc.
+/// The result is a shared library that every command accepts as a program. It holds the source of the
+/// program beside the code. It runs only with the Hawser that built it, and only while nobody else can
+/// change the file. A C compiler is needed: $CC, or cc.
 ///
 ///   hawser build examples/stop-and-wait.mtp -o stop-and-wait.so
 ///   hawser swarm ./stop-and-wait.so --plain

@@ -1,4 +1,4 @@
-//! `hawser cat`
+//! `hawser cat`: connects standard input and output with those of the other side.
 
 use hawser::session::{Session, SessionStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,8 +11,8 @@ use crate::session::{CodeArgs, Met, Opening, SessionArgs, exchange, runtime};
 ///   there:  hawser cat > copy
 ///   here:   hawser cat 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil < original
 ///
-/// A server that does not speak Hawser is taken over one connection if the document's `fallback`
-/// names its protocol; the end of what it says is then the end.
+/// A server that does not speak Hawser is used over one connection when `fallback` in the session
+/// document names its protocol; the end of its data then ends the command.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `hawser check FILE…`
+//! `hawser check FILE…`: reports the errors and warnings of programs.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use crate::exit::{Exit, Outcome};
 
 /// Check transport programs and report all errors and warnings
 ///
-/// Every finding has a code: `hawser explain CODE` tells more. Imports are followed. What a
-/// program means is looked at when all of it can be parsed, and warnings are given when it has no
-/// errors. Also printed: the most work that one event can take, and what of the program no engine runs
+/// Every diagnostic has a code, which `hawser explain CODE` explains. Imports are followed. Types and
+/// names are checked when the whole program parses, and warnings are given when it has no errors. Also
+/// printed: the most work that one event can take, and the parts of the program that no engine runs
 /// yet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 let places = lang::attached_places(&text);
                 if places.is_empty() {
                     eprintln!(
-                        "hawser: {} attaches nothing: say where a processor of it belongs",
+                        "hawser: {} attaches nothing: an `attach` statement has to place one of its processors",
                         file.display()
                     );
                     wrong += 1;

@@ -1,4 +1,4 @@
-//! `hawser detach NAME`
+//! `hawser detach NAME`: detaches event processors from a running program.
 
 use serde_json::json;
 

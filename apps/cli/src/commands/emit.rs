@@ -1,4 +1,4 @@
-//! `hawser emit FILE.mtp`
+//! `hawser emit FILE.mtp`: prints a program as C.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Print a program as C
 ///
-/// One self-contained C11 file, as `hawser build` compiles it. Its lines are marked with those of
-/// the program, so that compilers and debuggers speak of the program's own.
+/// The output is one self-contained C11 file, as `hawser build` compiles it. Its lines refer to those
+/// of the program, so that compilers and debuggers show the source of the program.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The program (.mtp)

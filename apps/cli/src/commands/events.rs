@@ -1,4 +1,4 @@
-//! `hawser events [PATTERN]`
+//! `hawser events [PATTERN]`: lists what a running process offers.
 
 use hawser::interact::Pattern;
 use serde_json::{Value, json};

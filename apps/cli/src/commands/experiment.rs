@@ -7,9 +7,9 @@ use crate::exit::Outcome;
 
 /// Repeat the papers' measurements on emulated networks: multi-baseline, multi-aggregate, …
 ///
-/// Each writes a folder with configuration, seed, revision, figures (JSON) and drawings (SVG);
-/// docs/experiments.md sets them beside the papers'. Runs in namespaces of its own: no privilege is
-/// needed. `hawser experiment` lists them.
+/// Each experiment writes a folder with configuration, seed, revision, figures (JSON) and drawings
+/// (SVG); docs/experiments.md compares them with those of the papers. The command runs in namespaces of
+/// its own and needs no privilege. `hawser experiment` lists the experiments.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `hawser explain CODE`
+//! `hawser explain CODE`: explains an error code.
 
 use hawser::lang;
 
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Ok(())
         }
         None => Err(Exit::usage(format!(
-            "there is no code {}; codes look like E0203 and stand in brackets in what `hawser check` prints",
+            "there is no error code {}; codes look like E0203, and `hawser check` prints them in brackets",
             args.code
         ))),
     }

@@ -1,4 +1,4 @@
-//! `hawser fmt FILE…`
+//! `hawser fmt FILE…`: formats programs.
 
 use std::path::{Path, PathBuf};
 

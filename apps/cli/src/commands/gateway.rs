@@ -23,8 +23,8 @@ use crate::session::{Asked, Invitation, SessionArgs, Wait, exchange, listen, par
 ///   hawser gateway token alice --out alice.token >> clients
 ///   hawser gateway --clients clients --allow 'example.com:443' --allow '*.example.org:*'
 ///
-/// Nothing is allowed by default, and private, loopback, link-local and metadata addresses only by a
-/// rule that names them by address, whatever name led there (docs/gateway.md).
+/// No destination is allowed by default. Private, loopback, link-local and metadata addresses are
+/// allowed only by a rule that names them by address, whatever name resolved to them (docs/gateway.md).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -77,8 +77,8 @@ enum Command {
 
 /// Generate a token and its line for the file of clients
 ///
-/// The token goes to a new file that its owner alone may read; the line, which is no secret, to standard
-/// output.
+/// The token is written to a new file that only its owner may read; the line, which is no secret, is
+/// printed on standard output.
 #[derive(clap::Args)]
 struct TokenArgs {
     /// The name of the client, for the operator of the gateway
@@ -142,7 +142,7 @@ fn gateway(args: &ServeArgs, stack: Option<Stack>, interact: &InteractArgs) -> O
     if clients.is_empty() {
         let path = args.clients.display();
         return Err(Exit::input(format!(
-            "{path}: there is no client in it; `hawser gateway token` makes one"
+            "{path} lists no client; `hawser gateway token` adds one"
         )));
     }
     let allow = AllowList::parse(args.allow.iter().map(String::as_str)).map_err(Exit::usage)?;

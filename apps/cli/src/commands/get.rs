@@ -1,4 +1,4 @@
-//! `hawser get URL`
+//! `hawser get URL`: downloads a file over HTTP over a transport program.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -146,9 +146,9 @@ fn file_name(path: &str) -> Result<PathBuf, Exit> {
     let last = path.rsplit('/').next().unwrap_or_default();
     let name = percent_encoding::percent_decode_str(last).decode_utf8_lossy();
     match name.as_ref() {
-        "" | "." | ".." => Err(Exit::usage("the URL names no file; say where to put it with -o")),
+        "" | "." | ".." => Err(Exit::usage("the URL names no file; name the output file with -o")),
         name if name.contains(['/', '\0']) => Err(Exit::usage(format!(
-            "`{last}` is no name for a file; say where to put it with -o"
+            "`{last}` is not a file name; name the output file with -o"
         ))),
         name => Ok(PathBuf::from(name)),
     }

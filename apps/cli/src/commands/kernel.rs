@@ -1,4 +1,4 @@
-//! `hawser kernel`
+//! `hawser kernel`: puts the TCP of the kernel on the bus.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::interact::InteractArgs;
 
 /// Make the TCP of the kernel observable and steerable by eBPF, as provider kernel.tcp
 ///
-/// Loading needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN); whoever watches needs the socket alone.
-/// It ends when interrupted, or after --for. A flow under another congestion control is given ours for its
-/// leases; its own is put back when they end, and when this command does.
+/// Loading needs root (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN); clients need only the socket. The command
+/// ends when it is interrupted, or after --for. A flow under another congestion controller gets that of
+/// Hawser while it is modified, and its own again when the leases or this command end.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Print the events and variables that this kernel supports, and exit

@@ -1,4 +1,5 @@
-//! `hawser modify FLOW VARIABLE VALUE --lease TIME`
+//! `hawser modify FLOW VARIABLE VALUE --lease TIME`: sets a variable of a running flow for a limited
+//! time.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +12,10 @@ use crate::interact::{ClientArgs, exit, text};
 
 /// Set a variable of a flow of a running process for a limited time
 ///
-/// The command stays until the lease is over; interrupted, it gives the variable back at once. Where the
-/// lease ends before its time, because a higher priority takes the variable or the flow ends, it says so and ends
-/// with 1. In
-/// between the variable keeps the value, whatever the transport's own law writes; afterwards the law
-/// goes on from its own last word.
+/// The command runs until the lease ends; interrupted, it restores the variable at once. When the lease
+/// ends early, because a client of higher priority takes the variable or the flow ends, it prints the
+/// reason and ends with 1. During the lease the variable keeps the value, whatever the congestion
+/// controller of the transport writes; afterwards the last value of that controller is in force again.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The flow, as `hawser probe` lists it: 0:100000002

@@ -1,4 +1,4 @@
-//! `hawser probe [FLOW [VARIABLE…]]`
+//! `hawser probe [FLOW [VARIABLE…]]`: reads variables of running flows.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! `hawser recv`
+//! `hawser recv`: receives a file over a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const PARTING: Duration = Duration::from_secs(10);
 
 /// Receive a file over every path at once
 ///
-/// Waits and prints the line for the other side, or calls the SERVER on which `hawser send` waits. Only who
-/// has the code in that line is served. A name that is there already is not overwritten. A sender that sends
-/// less than 1 KiB/s over 600 s is given up.
+/// The command waits for a sender and prints the command line for the other side, or connects to the
+/// SERVER on which `hawser send` waits. A sender needs the one-time code of that line. An existing file
+/// is not overwritten. A sender below 1 KiB/s over 600 s is disconnected.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `hawser replay FILE.toml --seed N`
+//! `hawser replay FILE.toml --seed N`: repeats a simulated run.
 
 use std::path::PathBuf;
 

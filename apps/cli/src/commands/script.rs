@@ -1,4 +1,4 @@
-//! `hawser script FILE.pkt…`
+//! `hawser script FILE.pkt…`: runs behaviour scripts.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::progress;
 
 /// Run behaviour scripts in packetdrill's syntax
 ///
-/// A script says what a TCP's peer sends, what the application calls, and what must come of it,
-/// each with its time (docs/scripts.md). It runs in virtual time. Folders stand for all scripts
-/// (.pkt) below them.
+/// A script states what the peer of a TCP sends, what the application calls, and what has to happen,
+/// each with its time (docs/scripts.md). It runs in virtual time. A folder stands for all scripts
+/// (.pkt) below it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Scripts (.pkt), or folders of them
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| refused(&error))?;
     let files = find(&args.paths).map_err(Exit::input)?;
     if files.is_empty() {
-        return Err(Exit::input("there is no script (.pkt) in these folders"));
+        return Err(Exit::input("these folders contain no script (.pkt)"));
     }
     if args.target == Target::Host {
         netns::enter_user_namespace().map_err(Exit::environment)?;

@@ -1,4 +1,4 @@
-//! `hawser send FILE`
+//! `hawser send FILE`: sends a file over a session.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::session::{CodeArgs, Opening, SessionArgs, Watch, runtime, send};
 
 /// Send a file over every path at once
 ///
-/// One side waits and prints how to be called; the other side calls:
+/// One side waits and prints the command line for the other; the other side connects:
 ///
 ///   there:  hawser recv
 ///   here:   hawser send FILE 192.0.2.7:4433 --pin 3f… --code 7-crossword-anvil --over quic:wlan0,tcp:wwan0
 ///
-/// Or the other way round: without SERVER it is `send` that waits. The file is there when the
-/// command ends with 0: its SHA-256 was compared.
+/// Without SERVER it is `send` that waits. The command ends with 0 when the receiver has the file and
+/// the SHA-256 of both is the same.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let readable = std::fs::metadata(&args.file).and_then(|data| match data.is_file() {
         true => Ok(data.len()),
         false => Err(std::io::Error::other(
-            "it is no file; `hawser cat` sends what comes by a pipe",
+            "it is not a file; `hawser cat` sends what comes through a pipe",
         )),
     });
     let length =

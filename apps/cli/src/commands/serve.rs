@@ -1,4 +1,4 @@
-//! `hawser serve DIR`
+//! `hawser serve DIR`: serves files over HTTP over a transport program.
 
 mod places;
 

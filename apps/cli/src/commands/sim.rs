@@ -1,4 +1,4 @@
-//! `hawser sim FILE.toml`
+//! `hawser sim FILE.toml`: runs a scenario in the simulator.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,9 @@ use crate::progress;
 
 /// Run a scenario in the simulator
 ///
-/// A scenario (docs/scenarios.md) names hosts, links with their faults, a transport program
-/// (built in, or any .mtp file) and what applications do. The same seed gives the same run, down
-/// to the trace hash. Fails when data was lost, changed or repeated, or when something did not
-/// complete.
+/// A scenario (docs/scenarios.md) names hosts, links with their faults, a transport program (built in,
+/// or any .mtp file) and the applications. The same seed gives the same run, down to the trace hash.
+/// The command fails when data was lost, changed or repeated, or when something did not complete.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The scenario

@@ -1,4 +1,4 @@
-//! `hawser steer LAW`
+//! `hawser steer CONTROLLER`: steers running connections by a congestion controller in this process.
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ const LOG_DELAY: Duration = Duration::from_millis(500);
 /// How often the end of the time is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Steer the connections of a running process by a law of congestion control, from outside
+/// Steer the connections of a running process by a congestion controller in another process
 ///
-/// The law hears of each connection's events and sets its window, under leases: when this command ends,
-/// however it does, the transport goes on by its own law.
+/// The controller receives the events of each connection and sets its window under leases: however this
+/// command ends, the transport continues with its own controller.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The law
@@ -181,7 +181,7 @@ fn steerable(client: &mut Client) -> Result<String, Exit> {
         [] => Err(Exit::failed("nothing there has a window that can be set")),
         [one] => Ok(one.to_owned()),
         _ => Err(Exit::usage(format!(
-            "say which of them: --provider {}",
+            "choose one of them with --provider {}",
             names.join(" or ")
         ))),
     }

@@ -1,4 +1,4 @@
-//! `hawser swarm PROGRAM`
+//! `hawser swarm PROGRAM`: runs a program through random networks.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,6 @@
-//! As whom a server answers. A web page whose name leads to the server's address (DNS rebinding) reads from
-//! it with its visitors' rights, unless a request for another host is refused.
+//! Which hosts a server answers for. A web page whose name resolves to the address of the server (DNS
+//! rebinding) could read from it with the rights of its visitors, unless requests for other hosts are
+//! refused.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A byte stream whose writer gives up when the other side takes nothing for too long.
+//! A byte stream that fails when the peer has read nothing for too long.
 
 use std::io;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The flags that say how a session is to be.
+//! The options of a session.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -257,8 +257,12 @@ fn connection((transport, interface): &(Transport, Option<String>)) -> Connectio
 
 fn parse_carrier(text: &str) -> Result<(Transport, Option<String>), String> {
     let (transport, interface) = text.split_once(':').map_or((text, None), |(t, i)| (t, Some(i)));
-    let transport = Transport::by_name(transport)
-        .ok_or_else(|| format!("{transport:?} is no transport: {}", Transport::NAMES))?;
+    let transport = Transport::by_name(transport).ok_or_else(|| {
+        format!(
+            "{transport:?} is not a transport; there are: {}",
+            Transport::NAMES
+        )
+    })?;
     match interface {
         Some("") => Err("the interface's name is missing behind the colon".to_owned()),
         interface => Ok((transport, interface.map(str::to_owned))),

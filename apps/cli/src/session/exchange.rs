@@ -1,4 +1,4 @@
-//! Standard input and output, joined with a stream.
+//! Connects standard input and output with a stream.
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 

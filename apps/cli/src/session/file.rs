@@ -26,7 +26,7 @@ const LINE: usize = 8_192;
 /// Bytes read from the file at once.
 const PIECE: usize = 1 << 20;
 
-/// How long a sender may take to say what comes.
+/// How long a sender may take to announce its file.
 pub(crate) const BEGINNING: Duration = Duration::from_secs(30);
 /// In how long a receiver must have got so many bytes, or the end: 1 KiB/s. Time in which this side does not
 /// read does not count. A session without any path ends by itself, and earlier.
@@ -102,8 +102,8 @@ async fn refusal(stream: &mut SessionStream) -> Option<Exit> {
 
 async fn answer(stream: &mut SessionStream) -> Result<Value, Exit> {
     let (line, _) = line(stream).await?;
-    let answer: Value =
-        serde_json::from_slice(&line).map_err(|_| Exit::network("the other side's answer is no JSON"))?;
+    let answer: Value = serde_json::from_slice(&line)
+        .map_err(|_| Exit::network("the answer of the other side is not JSON"))?;
     match answer["error"].as_str() {
         Some(error) => Err(Exit::network(format!("the other side: {error}"))),
         None => Ok(answer),
@@ -120,12 +120,14 @@ async fn line(stream: &mut SessionStream) -> Result<(Bytes, Bytes), Exit> {
         }
         if all.len() > LINE {
             return Err(Exit::network(
-                "the other side sends no file: its first line is too long",
+                "the first line from the other side is too long: it does not send a file",
             ));
         }
         let more = stream.read_bytes().await.map_err(lost)?;
         if more.is_empty() {
-            return Err(Exit::network("the other side said nothing more"));
+            return Err(Exit::network(
+                "the other side ended before its answer was complete",
+            ));
         }
         all.extend_from_slice(&more);
     }
@@ -190,12 +192,7 @@ impl Pace {
 
 /// Does what the other side has so long for.
 pub(crate) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Exit> {
-    let late = |_| {
-        Exit::network(format!(
-            "the other side has said nothing for {} s",
-            limit.as_secs()
-        ))
-    };
+    let late = |_| Exit::network(format!("no answer from the other side for {} s", limit.as_secs()));
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 

@@ -1,4 +1,4 @@
-//! The flags that name a gateway.
+//! The options of a gateway.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Where a received file goes. It has its name when it is whole, and until then a name that nobody
-//! else has: what is there already, or comes meanwhile, is neither written to, nor followed, nor
+//! The destination of a received file. The file gets its name when it is complete; until then it has a
+//! temporary name that nobody else has. An existing file is neither written to, nor followed, nor
 //! replaced.
 
 use std::hash::{BuildHasher, RandomState};
@@ -20,7 +20,7 @@ pub(super) fn destination(output: Option<&Path>, name: &str) -> Result<Option<Pa
         let is_path = name.contains(['/', '\\']) || name.contains(char::is_control) || name.len() > 255;
         if name.is_empty() || name.starts_with('.') || is_path {
             return Err(Exit::network(format!(
-                "{name:?} is no name for a file; name one with -o"
+                "{name:?} is not a file name; name the output file with -o"
             )));
         }
         Ok(PathBuf::from(name))
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_appears_meanwhile_is_not_replaced() {
+    async fn a_file_that_appears_meanwhile_is_not_replaced() {
         let folder = Folder::new();
         let path = folder.0.join("new");
         for (force, expected) in [(false, "mine"), (true, "theirs")] {

@@ -1,4 +1,4 @@
-//! What is shown of a session while it goes on: a bar per path, a line per event; JSON instead.
+//! Shows a session while it runs: a bar per path and a line per event, or JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From a checked program to a shared library.
+//! Builds a shared library from a checked program.
 
 use std::fmt;
 use std::fs::Permissions;

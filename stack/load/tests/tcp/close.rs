@@ -152,7 +152,7 @@ fn a_reset_ends_time_wait_unless_configured_otherwise() {
 }
 
 /// Linux's tcp_fin_timeout: an application that holds nothing any more does not wait for a FIN for ever; while its own
-/// text is under way, it does.
+/// data is under way, it does.
 #[test]
 fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
     for released_first in [true, false] {
@@ -170,7 +170,7 @@ fn a_released_connection_waits_for_the_fin_and_not_for_ever() {
         c.bench.advance(1);
         assert_eq!(c.bench.stack.contexts(), 0, "{released_first}");
     }
-    // A peer that takes its time: text, then the FIN, a segment in ten seconds.
+    // A peer that takes its time: data, then the FIN, a segment in ten seconds.
     let mut c = Connection::plain(&[]);
     c.window = 1000;
     c.acknowledge(0);
@@ -216,7 +216,7 @@ fn a_reset_has_to_be_exact() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// The text of a reset is a message for people (RFC 9293, 3.5.3), no part of the stream; the reset
+/// The data of a reset is a message for people (RFC 9293, 3.5.3), no part of the stream; the reset
 /// comes first and ends the packet.
 #[test]
 fn a_reset_with_data_resets_and_delivers_nothing() {
@@ -229,7 +229,7 @@ fn a_reset_with_data_resets_and_delivers_nothing() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// Text would make many first numbers of a reset reach the one that is expected: the first one has to
+/// Data would make many first numbers of a reset reach the one that is expected: the first one has to
 /// be it (RFC 5961, 3.2).
 #[test]
 fn data_does_not_make_a_reset_exact() {

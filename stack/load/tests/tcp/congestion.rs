@@ -201,7 +201,7 @@ fn after_a_pause_the_window_is_the_initial_one_again() {
     assert_eq!(windows(&c).0, 10_000);
 }
 
-/// Acknowledgements that carry text or another window are no duplicates.
+/// Acknowledgements that carry data or another window are no duplicates.
 #[test]
 fn what_is_no_duplicate() {
     let mut c = sending(&[], 60_000);

@@ -52,7 +52,7 @@ fn both_ends_agree() {
     }
 }
 
-/// RFC 3168, 6.1.2, 6.1.4, 6.1.5, 6.1.6: text that goes for the first time may be marked; ACKs,
+/// RFC 3168, 6.1.2, 6.1.4, 6.1.5, 6.1.6: data that goes for the first time may be marked; ACKs,
 /// what goes again and probes may not.
 #[test]
 fn what_may_be_marked() {
@@ -85,7 +85,7 @@ fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     peer_sends(&mut c, CE, false);
     assert!(c.bench.one().ece, "at once");
     c.bench.send(c.handle, 1000);
-    assert!(c.bench.one().ece, "on text, too");
+    assert!(c.bench.one().ece, "on data, too");
     peer_sends(&mut c, ECT, false);
     peer_sends(&mut c, ECT, false);
     assert!(c.bench.one().ece);

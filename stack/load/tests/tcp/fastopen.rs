@@ -1,4 +1,4 @@
-//! Fast Open (RFC 7413) where packets are lost: the text that went with the SYN arrives once and in order, whatever
+//! Fast Open (RFC 7413) where packets are lost: the data that went with the SYN arrives once and in order, whatever
 //! became of it. What it looks like packet by packet is in `transports/tcp/scripts/RFC7413`.
 
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use hawser_ir::abi::OPT_FAST_OPEN;
 use crate::bench::{MS, SECOND};
 use crate::transfer::{Application, CALM, Conditions, World, address};
 
-/// Bytes of text, from the client and from the server.
+/// Bytes of data, from the client and from the server.
 const TEXT: [usize; 2] = [5000, 7000];
 
 /// A packet of the second connection.
@@ -34,14 +34,14 @@ impl Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lost {
     Nothing,
-    /// The SYN, and the text in it.
+    /// The SYN, and the data in it.
     Syn,
     SynAck,
-    /// The first text of the client after its SYN.
+    /// The first data of the client after its SYN.
     Rest,
-    /// The first text of the server, which need not wait for the handshake.
+    /// The first data of the server, which need not wait for the handshake.
     Answer,
-    /// The client's acknowledgement of the <SYN,ACK>, which carries no text.
+    /// The client's acknowledgement of the <SYN,ACK>, which carries no data.
     Ack,
 }
 
@@ -62,7 +62,7 @@ impl Lost {
 /// How the second connection went.
 struct Outcome {
     packets: Vec<Seen>,
-    /// When the server had its first byte of text, and when all was over.
+    /// When the server had its first byte of data, and when all was over.
     first: Nanos,
     over: Nanos,
 }
@@ -120,8 +120,8 @@ fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     Outcome { packets, first, over }
 }
 
-/// RFC 7413, 2: half a round trip (of 20 ms) after the SYN the server has text. Where the SYN or its answer is lost, the
-/// handshake begins again without text (4.2.1), and what was not acknowledged goes after it.
+/// RFC 7413, 2: half a round trip (of 20 ms) after the SYN the server has data. Where the SYN or its answer is lost, the
+/// handshake begins again without data (4.2.1), and what was not acknowledged goes after it.
 #[test]
 fn each_packet_may_be_lost_once() {
     for lost in [Lost::Nothing, Lost::Syn, Lost::SynAck, Lost::Rest, Lost::Answer, Lost::Ack] {
@@ -129,17 +129,17 @@ fn each_packet_may_be_lost_once() {
         let syns: Vec<usize> = outcome.packets.iter().filter(|s| s.to == 1 && s.syn).map(|s| s.payload).collect();
         let bytes: usize = outcome.packets.iter().filter(|s| s.to == 1).map(|s| s.payload).sum();
         println!(
-            "{lost:?}: SYNs with {syns:?} bytes, text after {} ms, over after {} ms, {} bytes of text sent twice",
+            "{lost:?}: SYNs with {syns:?} bytes, data after {} ms, over after {} ms, {} bytes of data sent twice",
             outcome.first / MS,
             outcome.over / MS,
             bytes - TEXT[0],
         );
-        assert!(syns[0] > 1000, "the first SYN carries text: {syns:?}");
+        assert!(syns[0] > 1000, "the first SYN carries data: {syns:?}");
         let again = usize::from(lost == Lost::Syn || lost == Lost::SynAck);
         assert_eq!(syns[1..], vec![0; again], "{lost:?}");
         // A SYN is repeated after a second.
         assert_eq!(outcome.first / MS, if lost == Lost::Syn { 1030 } else { 10 }, "{lost:?}");
-        // Text of the SYN goes again only if the SYN was lost; of the rest at most what was lost.
+        // Data of the SYN goes again only if the SYN was lost; of the rest at most what was lost.
         let twice = match lost {
             Lost::Nothing | Lost::Ack | Lost::Answer | Lost::SynAck => 0,
             Lost::Syn => syns[0],

@@ -77,11 +77,11 @@ fn a_cookie_remembers_what_the_peer_offered() {
     bench.inject(&ack.clone().payload(*b"hello"));
     assert_eq!(bench.read(handle, 10), b"hello");
     bench.send(handle, 100);
-    let text = bench.sent().pop().expect("text");
+    let text = bench.sent().pop().expect("data");
     assert_eq!((text.seq, text.ack, text.payload.len()), (answer.seq.wrapping_add(1), Some(5), 100));
 }
 
-/// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the text after it does.
+/// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the data after it does.
 #[test]
 fn data_with_a_cookie_opens_and_is_retransmitted() {
     let (mut bench, _) = flooded(&[]);
@@ -139,7 +139,7 @@ fn a_cookie_remembers_scale_sack_and_ecn() {
     }
 }
 
-/// Cookies, and nobody accepts: a client that sends at once is neither taken nor turned away. Its text comes again,
+/// Cookies, and nobody accepts: a client that sends at once is neither taken nor turned away. Its data comes again,
 /// and when there is a place, gets in; that a later segment overtakes the one with the cookie ends nothing.
 #[test]
 fn data_with_a_cookie_waits_for_a_place() {
@@ -175,7 +175,7 @@ fn data_with_a_cookie_waits_for_a_place() {
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     text.iter().for_each(|segment| bench.inject(segment));
     assert_eq!(bench.read(handle, 20), b"hello world!");
-    // Once no cookie can come back, text to a listener is a stranger's again.
+    // Once no cookie can come back, data to a listener is a stranger's again.
     bench.advance(128 * SECOND);
     let _ = bench.sent();
     bench.inject(&Segment { source: 9, ..text[1].clone() });

@@ -172,7 +172,7 @@ fn connections_inherit_the_options_of_their_listener() {
     assert_eq!(bench.one().seq, answer.seq, "a keepalive probe");
 }
 
-/// RFC 9293, 3.8.4: off by default (MUST-25); then SEG.SEQ = SND.NXT-1 and no text (SHLD-12); one that is
+/// RFC 9293, 3.8.4: off by default (MUST-25); then SEG.SEQ = SND.NXT-1 and no data (SHLD-12); one that is
 /// not answered says nothing (MUST-29).
 #[test]
 fn keepalive_asks_and_gives_up() {
@@ -244,7 +244,7 @@ fn a_user_timeout_ends_one_connection() {
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
-/// RFC 5482, 3: it says how long text may stay unacknowledged. No timer that has backed off runs past it.
+/// RFC 5482, 3: it says how long data may stay unacknowledged. No timer that has backed off runs past it.
 #[test]
 fn a_user_timeout_comes_when_it_was_asked_for() {
     // Asked for before, and while a timer runs that would be too late.
@@ -330,7 +330,7 @@ fn a_hard_close_resets() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: text that nobody will read is answered with a reset.
+/// RFC 9293, 3.6.1 (SHLD-3), RFC 2525, 2.17: data that nobody will read is answered with a reset.
 #[test]
 fn data_that_nobody_will_read_is_reset() {
     let mut c = Connection::plain(&[]);
@@ -354,7 +354,7 @@ fn data_that_nobody_will_read_is_reset() {
     assert_eq!(c.bench.stack.contexts(), 0);
 }
 
-/// Two ends that disagree do not talk for ever; text is answered always.
+/// Two ends that disagree do not talk for ever; data is answered always.
 #[test]
 fn answers_to_dropped_segments_are_few() {
     let mut c = Connection::open(&[], Offer { mss: Some(1000), timestamps: true, ..Offer::default() }, 65535);

@@ -279,7 +279,7 @@ fn sent_one() -> Connection {
     sent(&[], false, 1)
 }
 
-/// RFC 8985, 7.3: new text, where there is some and the peer's window takes it, even beyond cwnd.
+/// RFC 8985, 7.3: new data, where there is some and the peer's window takes it, even beyond cwnd.
 #[test]
 fn a_probe_is_new_data_if_there_is_any() {
     let mut c = sent(&[], false, 12);

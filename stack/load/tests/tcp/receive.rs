@@ -36,7 +36,7 @@ fn overlapping_and_old_data_is_cut() {
     assert_eq!(c.bench.read(c.handle, 1000), [vec![b'p'; 100], vec![b'q'; 50]].concat());
 }
 
-/// More gaps than a connection remembers lose text, but never the one that is expected.
+/// More gaps than a connection remembers lose data, but never the one that is expected.
 #[test]
 fn any_number_of_gaps_heals() {
     let mut c = Connection::plain(&[]);
@@ -102,7 +102,7 @@ fn a_full_buffer_closes_the_window_and_reading_opens_it() {
     assert_eq!(c.bench.one().window, 20_000);
 }
 
-/// A closed window takes no text, but it does take acknowledgements (RFC 9293, 3.10.7.4).
+/// A closed window takes no data, but it does take acknowledgements (RFC 9293, 3.10.7.4).
 #[test]
 fn a_closed_window_takes_acknowledgements() {
     let mut c = Connection::open(&["RCV_BUF=2000"], Offer { mss: Some(1000), ..Offer::default() }, 65535);
@@ -148,7 +148,7 @@ fn a_timestamp_older_than_24_days_is_ignored() {
         c.bench.inject(&segment);
         assert_eq!(c.bench.notices() == [Notice::Readable], taken, "{days}");
         c.bench.send(c.handle, 10);
-        let echo = c.bench.sent().pop().expect("text").timestamps.map(|t| t.1);
+        let echo = c.bench.sent().pop().expect("data").timestamps.map(|t| t.1);
         assert_eq!(echo == segment.timestamps.map(|t| t.0), taken, "and it is the one to be echoed");
     }
 }

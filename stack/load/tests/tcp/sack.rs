@@ -20,7 +20,7 @@ fn answer(c: &mut Connection, base: u32, from: u32, to: u32) -> (u32, Vec<(u32, 
     (offset(answer.ack.expect("an ACK")), blocks)
 }
 
-/// A connection, and the number from which the peer's text counts so that its first byte is `from`.
+/// A connection, and the number from which the peer's data counts so that its first byte is `from`.
 fn receiving(from: u32) -> (Connection, u32) {
     let c = sack(&[], false);
     let base = c.next.wrapping_sub(from);
@@ -128,7 +128,7 @@ fn as_many_blocks_as_fit() {
     }
 }
 
-/// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so with text as well, which leaves them
+/// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so with data as well, which leaves them
 /// room: no packet grows beyond the path. With what came twice (RFC 2883, 4) goes a pure ACK: told once.
 #[test]
 fn data_segments_carry_sack_blocks() {
@@ -167,7 +167,7 @@ fn data_segments_carry_sack_blocks() {
     }
 }
 
-/// Text that goes out when a gap opens is the acknowledgement, and says what is held; without SACK the peer counts
+/// Data that goes out when a gap opens is the acknowledgement, and says what is held; without SACK the peer counts
 /// duplicates (RFC 5681, 2), and those are pure.
 #[test]
 fn data_acknowledges_a_gap_where_sack_is_agreed() {

@@ -175,7 +175,7 @@ impl Segment {
     }
 }
 
-/// What a device makes of a super-segment of the host's: packets of `size` text bytes, numbers and checksums filled in,
+/// What a device makes of a super-segment of the host's: packets of `size` data bytes, numbers and checksums filled in,
 /// PSH and FIN on the last alone. 0: one packet.
 pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
     let size = if size == 0 { text.len().max(1) } else { size };

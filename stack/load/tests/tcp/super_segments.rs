@@ -8,7 +8,7 @@ fn agreed(bench: Bench, timestamps: bool) -> Connection {
     Connection::agreed_on(bench, timestamps, |syn| Segment { sack_permitted: true, ..syn })
 }
 
-/// Text for the peer while ever more of the peer's has holes; at the end what the peer reports as lost goes again.
+/// Data for the peer while ever more of the peer's has holes; at the end what the peer reports as lost goes again.
 /// Everything that was sent, and how much of it came as super-segments.
 fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
     let mut c = agreed(bench, timestamps);
@@ -29,7 +29,7 @@ fn exchange(bench: Bench, timestamps: bool) -> (Vec<Segment>, usize) {
     (sent, c.bench.wire.super_segments)
 }
 
-/// Sending: the blocks stand on every packet that the device makes, and they take their room from its text.
+/// Sending: the blocks stand on every packet that the device makes, and they take their room from its data.
 #[test]
 fn a_device_makes_the_packets_with_their_blocks() {
     for timestamps in [false, true] {
@@ -41,7 +41,7 @@ fn a_device_makes_the_packets_with_their_blocks() {
         let most = if timestamps { 3 } else { 4 };
         let reported = |blocks: usize| cut.iter().filter(|s| !s.payload.is_empty() && s.sacks.len() == blocks).count();
         let counts: Vec<_> = (0..=most).map(reported).collect();
-        println!("{joined} super-segments, {} packets; text with 0, 1, … blocks: {counts:?}", cut.len());
+        println!("{joined} super-segments, {} packets; data with 0, 1, … blocks: {counts:?}", cut.len());
         assert!(joined > 6, "{joined}");
         assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
         for s in cut.iter().filter(|s| !s.payload.is_empty()) {
@@ -107,7 +107,7 @@ fn a_d_sack_covers_the_whole_super_segment() {
     assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
 }
 
-/// Beside text it is told once and by itself: a device would repeat it on every packet.
+/// Beside data it is told once and by itself: a device would repeat it on every packet.
 #[test]
 fn a_d_sack_goes_once_beside_data() {
     let mut c = agreed(Bench::cutting(&[]), false);

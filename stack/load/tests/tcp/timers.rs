@@ -46,13 +46,13 @@ fn a_retransmitted_segment_is_not_timed() {
     assert_eq!(c.bench.observe(c.handle, "rto"), 2 * SECOND, "backed off until there is a new sample");
 }
 
-/// New text that is sent while a hole is open is acknowledged only when the hole is filled.
+/// New data that is sent while a hole is open is acknowledged only when the hole is filled.
 #[test]
 fn nothing_is_timed_across_a_recovery() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
     c.bench.send(c.handle, 60_000);
     (0..8).for_each(|_| c.acknowledge(0));
-    assert!(c.ranges().contains(&(12_000, 1000)), "new text goes out in the recovery");
+    assert!(c.ranges().contains(&(12_000, 1000)), "new data goes out in the recovery");
     c.bench.advance(900 * MS);
     c.acknowledge(13_000);
     assert_eq!(c.bench.observe(c.handle, "srtt"), 100 * MS);

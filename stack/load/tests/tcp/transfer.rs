@@ -72,7 +72,7 @@ impl World {
             Caps { medium: Medium::Ip, mtu: 1500, tx_csum: false, gso_max: 0, rx_queue_bytes: 1 << 22 };
         let end = || End { caps: caps.clone(), arrived: vec![], batch: vec![], sent: vec![] };
         // TIME-WAIT outlasts retransmission timeouts, as it has to: an end that left before would reset the other one's
-        // last text, which it had.
+        // last data, which it had.
         let stacks = [1, 2].map(|i| stack(address(v6, i), &["MIN_RTO=200ms"], seed + u64::from(i), &caps));
         World {
             now: 0,
@@ -202,7 +202,7 @@ impl Application {
                 Ok(taken) => self.sent += taken,
             }
         }
-        // Text may be sent and closed before the handshake is over; nothing at all may not.
+        // Data may be sent and closed before the handshake is over; nothing at all may not.
         let may_close = self.connected || self.len > 0;
         if self.sent == self.len && may_close && !self.closed {
             self.closed = true;

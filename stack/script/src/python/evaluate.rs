@@ -1,4 +1,4 @@
-//! Runs statements and computes expressions.
+//! Executes statements and evaluates expressions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn statements() {
+    fn statements_are_executed() {
         let text = "\nimport sys\ncwnd = 10; cwnd += 2 # more\nprint(cwnd); assert cwnd == 12, cwnd ;\\\n  assert (1 ==\n  1)\n";
         assert_eq!(run(text), Ok(vec!["12".to_owned()]));
         let failure = run("\nassert two == 3, 'two=%d' % two").expect_err("it is false");

@@ -1,4 +1,4 @@
-//! Tokens to statements, by Python's precedence.
+//! Parses tokens into statements, with Python's precedence.
 
 use super::token::{Token, tokens};
 use super::{Block, Comparison, Kind, Node, Operator, Statement, Value};

@@ -1,4 +1,4 @@
-//! Whether a packet of the stack is what the script expects.
+//! Compares a packet of the stack with what the script expects.
 //!
 //! A script may expect a super-segment, several segments in one packet, as a stack with
 //! segmentation offload sends them. The segments that the stack sends stand for it when they are

@@ -1,4 +1,4 @@
-//! Packets of the scripted peer: from the script's numbers to bytes.
+//! Builds packets of the scripted peer from the numbers of the script.
 
 use std::net::{IpAddr, SocketAddr};
 

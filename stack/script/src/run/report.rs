@@ -1,4 +1,4 @@
-//! What a script came to.
+//! The result of a script.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a program says of itself to scripts: its `script.toml`.
+//! The `script.toml` of a program, which declares what scripts need to know of it.
 //!
 //! It holds what the runner cannot know: which observable variables fields of TCP_INFO come from,
 //! and which params sysctls stand for.

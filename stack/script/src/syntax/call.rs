@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn results_and_errors() {
+    fn results_and_errors_of_calls_are_parsed() {
         let connect = read("...0.200 connect(3, ..., ...) = -1 EINPROGRESS (Operation now in progress)");
         assert_eq!(connect.until, Some(200_000_000));
         assert_eq!(connect.result, Expression::Number(-1));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn structures() {
+    fn structures_are_parsed() {
         let word = |word: &str| Expression::Word(word.into());
         let poll = read("poll([{fd=3, events=POLLIN|POLLOUT, revents=POLLOUT}], 1, 0) = 1");
         let Expression::Array(items) = &poll.arguments[0] else {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn segments() {
+    fn segments_are_parsed() {
         let Body::Tcp(syn) =
             read("[ect0] SEW 0:0(0) win 5792 <mss 1460,sackOK,TS val 7 ecr 9,nop,wscale 2>").body
         else {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn sack_blocks_and_cookies() {
+    fn sack_blocks_and_cookies_are_parsed() {
         let Body::Tcp(ack) = read(". 1:1(0) ack 1 <nop,nop,sack 1:2 3:4,FO COOKIE,FOEXP,md5 00ff>").body
         else {
             panic!("a segment")
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn icmp_and_udp() {
+    fn icmp_and_udp_packets_are_parsed() {
         let Body::Icmp(icmp) = read("icmp unreachable frag_needed mtu 1200 [1:1461(1460)]").body else {
             panic!("ICMP")
         };
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_wire_and_any() {
+    fn absolute_and_arbitrary_numbers_are_parsed() {
         let numbered = |text: &str| match read(text).body {
             Body::Tcp(segment) => (segment.seq, segment.numbering, segment.len, segment.ack),
             other => panic!("{other:?}"),

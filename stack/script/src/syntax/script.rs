@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn times() {
+    fn times_are_parsed() {
         let times: Vec<When> = read("0 a() = 0\n+.1 a() = 0 1.5~2 a() = 0 +0~+.25 a() = 0 * a() = 0")
             .events
             .iter()
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_script() {
+    fn every_part_of_a_script_is_parsed() {
         let script = read("// c\n--mss=1000 // c\n--x\n`init`\n0 `mid`\n+0 %{ assert 1 }%\n`end`\n/* c */");
         assert_eq!(script.options.len(), 2);
         assert_eq!(script.options[0].value.as_deref(), Some("1000"));

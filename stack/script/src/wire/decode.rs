@@ -1,4 +1,4 @@
-//! Takes apart what the stack sends, and checks all that a peer could check.
+//! Parses packets of the stack, and checks everything that a peer could check.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_can_be_taken_apart() {
+    fn any_bytes_are_decoded_or_refused() {
         for len in 0..120_usize {
             for seed in 0..40_u32 {
                 let bytes: Vec<u8> = (0..len as u32)

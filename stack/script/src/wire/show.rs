@@ -1,4 +1,4 @@
-//! Packets as a script would write them.
+//! Formats packets in the syntax of scripts.
 
 use std::fmt::Write as _;
 

@@ -49,7 +49,7 @@ pub(crate) struct List {
 /// Add or replace the nodes of a file, all of them or none
 ///
 /// A node without `expire` ends after ten minutes; with -1 it is kept until it is deleted, across
-/// restarts. A node of the same name is replaced.
+/// restarts. A node replaces an earlier one of the same name.
 #[derive(clap::Args)]
 pub(crate) struct Put {
     /// A file with nodes as JSON or (by its ending) TOML; - reads JSON from standard input
@@ -95,10 +95,10 @@ impl Filter {
             ("uid", &self.uid),
             ("interface", &self.interface),
         ];
-        let said = all
+        let shown = all
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?))));
-        Value::Object(said.collect())
+        Value::Object(shown.collect())
     }
 }
 

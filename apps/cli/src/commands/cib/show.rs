@@ -1,4 +1,4 @@
-//! Nodes and events for people.
+//! Formats nodes and events of the CIB as text.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +26,8 @@ pub(super) fn node(known: &Value) -> String {
     text
 }
 
-fn line(text: &mut String, said: &Value) {
-    let _ = writeln!(text, "   {}", properties(said));
+fn line(text: &mut String, shown: &Value) {
+    let _ = writeln!(text, "   {}", properties(shown));
 }
 
 /// An event.
@@ -71,10 +71,10 @@ pub(super) fn until(until: &Value) -> String {
     }
 }
 
-/// What is said with a value; what is left open goes without saying.
+/// What is shown with a value; what is left open goes without saying.
 fn properties(properties: &Value) -> String {
     let all = properties.as_object().into_iter().flatten();
-    let said = all.filter_map(|(name, property)| {
+    let shown = all.filter_map(|(name, property)| {
         let value = match &property["value"] {
             Value::Null => return None,
             Value::String(text) => text.clone(),
@@ -92,11 +92,11 @@ fn properties(properties: &Value) -> String {
             score.map_or_else(String::new, |score| format!(" [{score:+}]"))
         ))
     });
-    let said: Vec<String> = said.collect();
-    if said.is_empty() {
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() {
         "nothing in particular".into()
     } else {
-        said.join(", ")
+        shown.join(", ")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The commands against a socket, and how they end.
+//! Tests the commands and their exit codes against a control socket.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The temporary directory of a story, which goes however the story ends.
+//! A temporary directory for a story, removed however the story ends.
 
 use std::ops::Deref;
 use std::path::Path;

@@ -69,10 +69,10 @@ impl HttpServer {
         linux_tcp::set_congestion_control(&listener, CONGESTION)
             .map_err(|e| Exit::environment(format!("Linux does not give us {CONGESTION}: {e}")))?;
         let port = listener.local_addr().map_err(Exit::environment)?.port();
-        let (told, done) = mpsc::channel();
+        let (served, done) = mpsc::channel();
         let root = Arc::new(root.to_owned());
         std::thread::spawn(move || {
-            let _ = told.send(serve_one(listener, root).ok());
+            let _ = served.send(serve_one(listener, root).ok());
         });
         Ok(HttpServer { port, done })
     }

@@ -1,4 +1,4 @@
-//! Figures over time as rows of marks, a mark for each eighth of the most.
+//! Draws figures over time as rows of block characters, in steps of an eighth of the maximum.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where the demo plays: a namespace, a device, a file.
+//! Sets up the namespace, the device and the file of the demo.
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;

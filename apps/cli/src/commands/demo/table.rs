@@ -1,4 +1,4 @@
-//! What the demo shows.
+//! Prints the table of the demo.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Ten seconds of watching a transfer, with one modification that is to be seen.
+//! Watches a transfer for ten seconds and modifies its window once, which has to be visible.
 
 use std::io::IsTerminal;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! What happens inside the lab's namespaces, in its first process.
+//! Runs inside the namespaces of the lab, as their first process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RunArgs) -> Outcome {
     let spec = read(&args.file)?;
     if spec.host.iter().all(|host| host.run.is_none()) && spec.duration.0 == 0 {
         return Err(Exit::input(format!(
-            "{}: no host has anything to `run`, and there is no `duration`",
+            "{}: no host has a command to `run`, and there is no `duration`",
             args.file.display()
         )));
     }

@@ -32,8 +32,8 @@ pub(crate) enum Command {
 
 /// Start a lab, run a command in one of its hosts, and stop the lab
 ///
-/// The file's timeline begins with the command, and its services run beside it. The exit code is
-/// the command's.
+/// The timeline of the file begins with the command, and its services run beside it. The exit code is
+/// that of the command.
 #[derive(clap::Args)]
 pub(crate) struct UpArgs {
     /// The lab file
@@ -55,7 +55,8 @@ pub(crate) struct UpArgs {
 
 /// Run the commands that a lab file gives to its hosts, with its timeline
 ///
-/// Prints what they print behind their hosts' names. Fails when a command does.
+/// The output of the commands is printed behind the names of their hosts. This command fails when one
+/// of them does.
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
     /// The lab file
@@ -94,7 +95,8 @@ pub(crate) struct CheckArgs {
 
 /// Measure emulated links against their configuration, and what this machine can do
 ///
-/// Rates up to 1 Gbit/s, delays up to 400 ms, loss. Fails when something is out of its bounds.
+/// The cases cover rates up to 1 Gbit/s, delays up to 400 ms, and loss. The command fails when a result
+/// is out of its bounds.
 #[derive(clap::Args)]
 pub(crate) struct SelfTestArgs {
     /// Run fewer and shorter cases

@@ -1,4 +1,4 @@
-//! `hawser policy check FILE…`
+//! `hawser policy check FILE…`: reports the errors of policies, nodes and requests.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Check profiles, policies, nodes of the CIB and requests, and report all errors
 ///
-/// What a file is, its ending says: .profile and .policy; .cib, .local, .remote, .connection, .slim;
-/// .request; each also with .json or .toml behind it. Others need --as.
+/// The type of a file follows from its ending: .profile and .policy; .cib, .local, .remote,
+/// .connection, .slim; .request; each also followed by .json or .toml. Other files need --as.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The files

@@ -1,4 +1,4 @@
-//! A ranking as text and as JSON, with what touched each property.
+//! Formats a ranking as text and as JSON, with the policies that changed each property.
 
 use std::fmt::Write as _;
 

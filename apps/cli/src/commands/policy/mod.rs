@@ -1,4 +1,4 @@
-//! `hawser policy rank …` and `hawser policy check FILE…`
+//! `hawser policy rank` and `hawser policy check`.
 
 mod check;
 mod explain;

@@ -1,4 +1,4 @@
-//! `hawser policy rank --request FILE`
+//! `hawser policy rank --request FILE`: ranks the candidates of a request.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,8 +11,8 @@ use crate::exit::{Exit, Outcome};
 
 /// Rank the candidates for a request, best first
 ///
-/// Nothing is connected to: this says what would be tried, and in which order. Files are NEAT's JSON, or
-/// the same as TOML (docs/policy.md).
+/// No connection is opened: the command prints what would be tried, in which order. Files are NEAT's
+/// JSON, or the same as TOML (docs/policy.md).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The folder of profiles and policies; by default those that come with Hawser
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 fn time(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(time) if time.is_finite() => Ok(time),
-        _ => Err("it is no number of seconds".into()),
+        _ => Err("it is not a number of seconds".into()),
     }
 }
 

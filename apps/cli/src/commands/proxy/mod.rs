@@ -1,4 +1,4 @@
-//! `hawser proxy`
+//! `hawser proxy`: runs a SOCKS5 and HTTP proxy in front of races.
 
 mod policy;
 

@@ -1,4 +1,4 @@
-//! The flags that have a policy choose what is raced.
+//! The options by which a policy chooses what is raced.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `hawser watch [PATTERN]`
+//! `hawser watch [PATTERN]`: shows the flows of a running process.
 
 mod model;
 mod outputs;
@@ -29,8 +29,8 @@ const TURN: Duration = Duration::from_millis(25);
 
 /// Watch the flows of a running process: states, windows, round trips, rates, events
 ///
-/// Keys: q quit, arrows select a flow, p pause, s sort. Without a terminal, and with --json, one JSON
-/// object a line: signals as they come, and a sample of each flow every so often.
+/// Keys: q quit, arrows select a flow, p pause, s sort. Without a terminal, and with --json, the output
+/// is one JSON object per line: signals as they come, and samples of each flow.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The events to receive: tcp.*, *.recovery_began

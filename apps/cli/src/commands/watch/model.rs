@@ -1,4 +1,4 @@
-//! What the view shows: everything heard, condensed. Pure: lines and keys in, nothing out.
+//! The state of the view, condensed from all signals. Pure: it takes lines and keys and does no I/O.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Where lines go besides the screen: standard output, a recording, qlog, the diagram.
+//! Writes lines to standard output, a recording, qlog and a diagram.
 
 use std::collections::BTreeMap;
 use std::fs::File;

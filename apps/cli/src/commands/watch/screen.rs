@@ -1,4 +1,4 @@
-//! The terminal: raw while it is watched, and as it was afterwards, whatever happens.
+//! The terminal: raw while it is used, and restored however the command ends.
 
 use std::io::{self, Stdout, stdout};
 use std::time::{Duration, Instant};

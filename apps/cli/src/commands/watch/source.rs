@@ -1,4 +1,4 @@
-//! Where lines come from: a process that runs, or a recording.
+//! Reads lines from a running process or from a recording.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;

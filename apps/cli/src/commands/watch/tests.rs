@@ -1,4 +1,4 @@
-//! Screens as files: what a model is drawn as. `HAWSER_BLESS=1` writes them anew; look at the difference.
+//! Screens as files: what a model is drawn as. `UPDATE_EXPECT=1` writes them anew; look at the difference.
 
 use hawser::interact::record::{Counts, Header, Line, Signal, What, parse};
 use ratatui_core::backend::TestBackend;
@@ -120,7 +120,7 @@ fn assert_screen(name: &str, terminal: &Terminal<TestBackend>) {
         "{}/src/commands/watch/screens/{name}.txt",
         env!("CARGO_MANIFEST_DIR")
     );
-    if std::env::var_os("HAWSER_BLESS").is_some() {
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
         std::fs::write(&path, &text).expect("it is written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
@@ -128,12 +128,12 @@ fn assert_screen(name: &str, terminal: &Terminal<TestBackend>) {
 }
 
 #[test]
-fn flows_of_all_kinds() {
+fn the_view_shows_flows_of_every_provider() {
     assert_screen("wide", &screen(&model(), false, false, 120, 24));
 }
 
 #[test]
-fn a_narrow_terminal() {
+fn the_view_fits_a_narrow_terminal() {
     let mut model = model();
     model.key(Key::Down);
     model.key(Key::Down);
@@ -153,7 +153,7 @@ fn the_selected_flow_is_in_view() {
 }
 
 #[test]
-fn nothing_there() {
+fn the_view_is_drawn_without_flows() {
     assert_screen(
         "empty",
         &screen(&Model::new(Header::default()), false, false, 80, 6),
@@ -177,7 +177,7 @@ fn colours_only_where_they_are_wanted() {
 }
 
 #[test]
-fn orders() {
+fn flows_are_sorted_by_the_chosen_column() {
     let mut model = model();
     assert_eq!(
         model.ordered(),

@@ -3,7 +3,7 @@
 
 use crate::bench::{Connection, MS};
 
-/// Acknowledges 20 segments' worth of text in steps of `step` bytes and returns the congestion window.
+/// Acknowledges 20 segments' worth of data in steps of `step` bytes and returns the congestion window.
 fn after(step: u32) -> u64 {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 100_000);

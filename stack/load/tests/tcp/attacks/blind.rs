@@ -120,9 +120,9 @@ fn blind_data_is_not_accepted() {
 fn acknowledgements_count_within_the_largest_window() {
     let taken = |which: fn(u32, u32) -> u32| {
         let (mut c, oldest, latest) = under_way();
-        let segment = c.segment().acks(which(oldest, latest)).payload(*b"text");
+        let segment = c.segment().acks(which(oldest, latest)).payload(*b"data");
         c.bench.inject(&segment);
-        c.bench.read(c.handle, 100) == b"text"
+        c.bench.read(c.handle, 100) == b"data"
     };
     assert!(taken(|oldest, _| oldest) && taken(|_, latest| latest));
     assert!(!taken(|oldest, _| oldest.wrapping_sub(1)) && !taken(|_, latest| latest.wrapping_add(1)));
@@ -134,9 +134,9 @@ fn acknowledgements_count_within_the_largest_window() {
 fn guessed_data_is_answered_with_fewer_bytes() {
     let mut c = Connection::plain(&[]);
     let forged = c.segment().payload(*b"forged").packet().len();
-    let answers = guess(&mut c, "blind text", |c, seq, ack| c.segment().at(seq).acks(ack).payload(*b"forged"));
+    let answers = guess(&mut c, "blind data", |c, seq, ack| c.segment().at(seq).acks(ack).payload(*b"forged"));
     let answer = c.bench.last_packet.len();
-    println!("blind text: guesses of {forged} bytes, answers of {answer} bytes");
+    println!("blind data: guesses of {forged} bytes, answers of {answer} bytes");
     assert!(answers as u64 <= TRIES && answer < forged, "{answers} answers of {answer} bytes");
     assert_eq!(c.bench.read(c.handle, 100), b"");
     c.peer_sends(5);

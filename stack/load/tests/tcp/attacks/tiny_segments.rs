@@ -1,4 +1,4 @@
-//! Data in tiny segments and acknowledgements of tiny segments: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (text
+//! Data in tiny segments and acknowledgements of tiny segments: CVE-2019-11477, -11478, -11479 (SACK), CVE-2018-5390 (data
 //! out of order), windows of a few bytes.
 
 use std::time::Instant;
@@ -93,7 +93,7 @@ fn sack_splinters_are_bounded() {
     assert!(rounds < 20_000);
 }
 
-/// CVE-2019-11479: an MSS that costs more headers than text. Nothing below 88 bytes is honoured.
+/// CVE-2019-11479: an MSS that costs more headers than data. Nothing below 88 bytes is honoured.
 #[test]
 fn a_tiny_mss_is_not_honoured() {
     for mss in [1, 8, 48] {

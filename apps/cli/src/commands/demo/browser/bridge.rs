@@ -1,4 +1,4 @@
-//! What the proxies tell, for the page and for the table.
+//! Collects the events of the proxies for the page and for the table.
 
 use hawser::select::{Description, Ranked, Report, What as Race};
 use hawser_dashboard::{Candidate, Feed};

@@ -1,4 +1,4 @@
-//! Who downloads on the client: Chromium, timed as it sees itself, or curl where there is none.
+//! The downloading client: Chromium, timed by its own clock, or curl where there is no Chromium.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Stdio};
@@ -15,8 +15,8 @@ use crate::exit::{Exit, Outcome};
 
 /// A download may take so long at most: 64 MiB over one path take 60 s.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How often it is looked whether somebody still waits for a download, and whether curl has ended.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often the client checks whether a download is still awaited, and whether curl has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Downloads, one after the other.
@@ -149,7 +149,7 @@ impl<'p> Client<'p> {
         let seconds = match (running.begun, &mut self.browser) {
             (Begun::Browser(transfer), Some(browser)) => {
                 while !browser
-                    .has_ended(&transfer, LOOK)
+                    .has_ended(&transfer, POLL_INTERVAL)
                     .map_err(|error| error.to_string())?
                 {
                     if self.stop.load(Ordering::Relaxed) {

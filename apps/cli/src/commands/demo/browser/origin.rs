@@ -30,8 +30,8 @@ pub(super) const PORT: u16 = 80;
 pub(super) const LARGEST_MIB: u32 = 1024;
 /// Bytes that are made at once.
 const CHUNK: u64 = 64 * 1024;
-/// How long a client may take to ask.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to send a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The word at index n of a file is n times this, modulo 2³² (Knuth's multiplicative hash).
 const FACTOR: u32 = 2_654_435_761;
 /// The same for a browser: whether a content is what it should be.
@@ -69,7 +69,7 @@ async fn serve(mut listener: Listener) {
         // A connection for each request: which transport it gets is decided anew each time.
         let serving = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
+            .header_read_timeout(HEADER_TIMEOUT)
             .keep_alive(false)
             .serve_connection(TokioIo::new(incoming.stream), service_fn(answer));
         tokio::spawn(serving);

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 use super::bridge::Bridge;
 use super::origin::PORT;
-use super::ways::{Door, WAYS};
+use super::ways::{GatewayAccess, WAYS};
 use crate::commands::demo::directory::Directory;
 use crate::exit::Exit;
 
@@ -85,9 +85,9 @@ impl Place {
         let lab = Lab::up(&spec).map_err(Exit::environment)?;
         let directory = Directory::new()?;
         let origin = origin(&lab)?;
-        let (gateway, door) = gateway(&lab, &directory)?;
+        let (gateway, access) = gateway(&lab, &directory)?;
         let runtime = runtime(&lab)?;
-        proxies(&runtime, &door, bridge, outside)?;
+        proxies(&runtime, &access, bridge, outside)?;
         Ok(Place {
             lab,
             blocked: Mutex::default(),
@@ -181,7 +181,7 @@ fn origin(lab: &Lab) -> Result<Process, Exit> {
 }
 
 /// The gateway, and how it is reached.
-fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, Door), Exit> {
+fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, GatewayAccess), Exit> {
     let token = Token::generate().map_err(Exit::environment)?;
     let clients = directory.join("clients");
     let line = Clients::line("client", &token) + "\n";
@@ -207,7 +207,7 @@ fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, Door), Exit> {
     let address = address
         .ok_or_else(|| Exit::environment("the server has no address"))?
         .to_string();
-    Ok((process, Door { address, pin, token }))
+    Ok((process, GatewayAccess { address, pin, token }))
 }
 
 /// A runtime on the client.
@@ -224,7 +224,7 @@ fn runtime(lab: &Lab) -> Result<Runtime, Exit> {
 /// The proxies, one for each way, each with a memory of its own.
 fn proxies(
     runtime: &Runtime,
-    door: &Door,
+    access: &GatewayAccess,
     bridge: &Arc<Bridge>,
     outside: Vec<TcpListener>,
 ) -> Result<(), Exit> {
@@ -233,7 +233,7 @@ fn proxies(
         let bridge = Arc::clone(bridge);
         let settings = Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, way.port))],
-            choice: way.choice(door)?,
+            choice: way.choice(access)?,
             limits: Limits {
                 drain: Duration::ZERO,
                 ..Limits::default()

@@ -84,13 +84,13 @@ pub(in super::super) fn run(args: &Args) -> Outcome {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| page::watch(&place, &feed, &stop));
-        let told = tell(args, &place, &bridge, &feed, &stop);
+        let result = play(args, &place, &bridge, &feed, &stop);
         stop.store(true, Ordering::Relaxed);
-        told
+        result
     })
 }
 
-fn tell(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicBool) -> Outcome {
+fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicBool) -> Outcome {
     let client = Client::start(place, bridge, stop)?;
     let by = client.name();
     let sizes = match args.every_size {

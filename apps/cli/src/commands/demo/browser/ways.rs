@@ -1,4 +1,4 @@
-//! The ways that a download can be asked to go: a proxy for each.
+//! The transports over which a download can be requested, with a proxy for each.
 
 use std::sync::Arc;
 
@@ -58,8 +58,8 @@ pub(super) const WAYS: [Way; 4] = [
 /// The interfaces of the client, one for each path.
 const INTERFACES: [&str; 2] = ["wlan0", "wwan0"];
 
-/// Who the gateway is, and as whom it knows us.
-pub(super) struct Door {
+/// The address of the gateway, its certificate, and the token for it.
+pub(super) struct GatewayAccess {
     /// `ADDRESS:PORT`.
     pub(super) address: String,
     /// The certificate's SHA-256.
@@ -79,13 +79,13 @@ impl Way {
     }
 
     /// What its proxy races.
-    pub(super) fn choice(&self, door: &Door) -> Result<Choice, Exit> {
+    pub(super) fn choice(&self, access: &GatewayAccess) -> Result<Choice, Exit> {
         let Some(carriers) = self.carriers else {
             return by_policy();
         };
         let mut text = format!(
             "remote_host = \"{}\"\n[ssl_config]\npin = \"{}\"\n",
-            door.address, door.pin
+            access.address, access.pin
         );
         for (transport, interface) in carriers.iter().zip(INTERFACES) {
             text += &format!(
@@ -95,7 +95,7 @@ impl Way {
         let mut document = Document::parse(&text, DocumentFormat::Toml)
             .map_err(|errors| Exit::failed(format!("the session of {}: {errors:?}", self.id)))?;
         document.state = StatePlace::Nowhere;
-        let transports = Transports::new().with_gateway(Gateway::new(document, door.token.clone()));
+        let transports = Transports::new().with_gateway(Gateway::new(document, access.token.clone()));
         let kind = transports.parse("gateway", 0).map_err(Exit::failed)?;
         Ok(Choice::Always([kind].into()))
     }
