@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_is_taken_apart() {
+    fn built_packets_are_decoded_as_they_were() {
         for (from, to) in [
             ("192.0.2.1:80", "192.168.0.1:8080"),
             ("[2001:db8::1]:80", "[fd00::1]:8080"),

@@ -31,7 +31,7 @@ pub(super) struct PolicyArgs {
     /// A folder with further nodes of the CIB (docs/knowledge.md)
     #[arg(long, value_name = "DIR", requires = "policy")]
     cib: Option<PathBuf>,
-    /// The file in which what was learnt outlives this process
+    /// The file that keeps what was learnt when this process ends
     #[arg(long, value_name = "FILE", requires = "policy")]
     store: Option<PathBuf>,
 }
