@@ -14,7 +14,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use hawser::interact::{
-    Bus, Client, Hands, Remote, Rights, Schema, Signal, SourceId, Tware, VariableId, Wish, run_in_thread,
+    Bus, Client, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
+    run_in_thread,
 };
 use hawser::sim::{Moment, Scenario, Watch, run_steered};
 
@@ -28,10 +29,10 @@ const LEASE: u64 = 1_000_000_000;
 struct Cap(HashMap<SourceId, VariableId>);
 
 impl Tware for Cap {
-    fn wishes(&self) -> Vec<Wish> {
+    fn subscriptions(&self) -> Vec<Subscription> {
         vec![
-            Wish::new(["*tcp.acked"]).with([".conn.cc.cwnd"]),
-            Wish::new(["*tcp.recovery_began", "*tcp.timeout"]),
+            Subscription::new(["*tcp.acked"]).with([".conn.cc.cwnd"]),
+            Subscription::new(["*tcp.recovery_began", "*tcp.timeout"]),
         ]
     }
 
@@ -41,12 +42,12 @@ impl Tware for Cap {
             .extend(schema.variable(&name).map(|window| (source, window)));
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
         let target = signal.target();
         let Some(&window) = self.0.get(&target.source) else {
             return;
         };
-        match (wish, signal.variables()) {
+        match (subscription, signal.variables()) {
             (0, [bytes]) if *bytes >= CAP => hands.modify(target, window, CAP, LEASE),
             // The law makes the window smaller: the cap must not keep it large.
             (1, _) => hands.release(target, window),

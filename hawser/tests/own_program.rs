@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hawser::interact::{Access, Bus, Hands, Kind, Rights, Schema, Signal, SourceId, Tware, VariableId, Wish};
+use hawser::interact::{
+    Access, Bus, Hands, Kind, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
+};
 use hawser::sim::{Report, Watch, load, run_steered};
 
 /// The scenario's 50 ms are more than ten of its round trips.
@@ -18,8 +20,8 @@ struct Hasten {
 }
 
 impl Tware for Hasten {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["*.sent_again"]).with([".sw_conn.rto", ".sw_conn.retransmissions"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["*.sent_again"]).with([".sw_conn.rto", ".sw_conn.retransmissions"])]
     }
 
     fn begin(&mut self, _: SourceId, schema: &Schema) {

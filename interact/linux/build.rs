@@ -51,8 +51,8 @@ fn compile() -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    for line in said.lines() {
+    let printed = String::from_utf8_lossy(&output.stderr);
+    for line in printed.lines() {
         println!("cargo::warning={line}");
     }
     Err(format!("clang did not compile {SOURCE}: see the lines above"))

@@ -8,7 +8,7 @@ use hawser_host::netns::NamespaceError;
 use crate::rules::trace::TraceError;
 use crate::spec::SpecError;
 
-/// What went wrong. The text says what would help.
+/// What went wrong. The text has what would help.
 #[derive(Debug)]
 pub enum LabError {
     /// The file, or what was asked, is wrong.

@@ -36,7 +36,7 @@ pub(crate) struct Inside {
 
 impl Inside {
     /// Gives the calling thread the host's view of the file system.
-    fn look(&self) -> std::io::Result<()> {
+    fn enter(&self) -> std::io::Result<()> {
         self.view.as_ref().map_or(Ok(()), |view| view.enter())
     }
 }
@@ -76,7 +76,7 @@ impl<'a> Host<'a> {
     /// # Panics
     /// When `work` does.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-        let enter = || self.inside.look().map(|()| work());
+        let enter = || self.inside.enter().map(|()| work());
         self.inside
             .namespace
             .run(enter)?
@@ -121,7 +121,7 @@ impl HostHandle {
     pub fn enter(&self) -> Result<(), LabError> {
         self.inside.namespace.enter()?;
         self.inside
-            .look()
+            .enter()
             .map_err(LabError::io(format!("enter {}", self.name)))
     }
 

@@ -140,7 +140,7 @@ mod tests {
         let mut target = Target::new();
         for round in 0..100_000 {
             let mut bytes: Vec<u8> = (0..rng.below(120)).map(|_| rng.bits() as u8).collect();
-            // Most random bytes are no IP: say that they are.
+            // Few random bytes are IP: give them its header.
             if bytes.len() > 40 && round % 2 == 0 {
                 bytes[12..15].copy_from_slice(if round % 4 == 0 {
                     &[8, 0, 0x45]

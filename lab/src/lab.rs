@@ -113,6 +113,11 @@ impl Lab {
             changes,
             _core: core,
         };
+        tracing::debug!(
+            hosts = lab.plan.hosts.len(),
+            links = lab.plan.links.len(),
+            "a lab is up"
+        );
         for (number, link) in spec.link.iter().enumerate() {
             if link.state == Some(State::Down) {
                 Link { lab: &lab, number }.down()?;
@@ -168,7 +173,7 @@ impl Lab {
         (0..self.plan.links.len()).map(|number| Link { lab: self, number })
     }
 
-    /// What the file says will change, in the order of time.
+    /// What changes by the file, in the order of time.
     #[must_use]
     pub fn timeline(&self) -> &[timeline::Entry] {
         &self.changes

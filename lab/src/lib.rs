@@ -1,6 +1,6 @@
 //! Emulated networks on one machine, without root.
 //!
-//! A [`Spec`], read from TOML or put together in code, says which hosts there are and what lies
+//! A [`Spec`], read from TOML or put together in code, has which hosts there are and what lies
 //! between them; [`Lab::up`] builds it from namespaces and virtual cables. Commands and closures
 //! run in its hosts; its links change by a timeline or by hand.
 //!
@@ -20,7 +20,7 @@
 //! let server = lab.host("server")?;
 //! let listener = server.run(|| std::net::TcpListener::bind("0.0.0.0:80"))??;
 //! lab.host("client")?.command("curl")?.arg("http://server/").spawn()?;
-//! lab.link("wifi")?.silence(true)?; // nothing gets through, and nobody is told
+//! lab.link("wifi")?.silence(true)?; // nothing gets through, and nobody is notified
 //! let lost = lab.link("wifi")?.statistics(Direction::Forward)?.lost;
 //! # Ok(())
 //! # }
@@ -31,7 +31,7 @@
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
 //! * `shaper`: links that the kernel carries without the thread
-//! * `present`: what links do at present, and who is told when that changes
+//! * `present`: what links do at present, and who is notified when that changes
 //! * `statistics`: what links have done, and when
 //! * `names`: what hosts see of names: their files, and a resolver
 //! * `rules`: what the lab does to frames beside the simulator's rules

@@ -1,4 +1,4 @@
-//! From a lab file to what the kernel is told: interfaces, addresses, neighbours, routes.
+//! From a lab file to what the kernel is given: interfaces, addresses, neighbours, routes.
 //!
 //! Every host has a route to every address that can be reached from it, by each of its interfaces
 //! that leads there: the shortest way has the smallest metric, and a socket that is bound to an
@@ -19,7 +19,7 @@ pub(crate) type Subnet = (IpAddr, u8);
 
 /// Outside ports of a translator where the file gives none: those that Linux gives to clients.
 const PORTS: [u16; 2] = [32_768, 60_999];
-/// How long a mapping lives without use where the file does not say (RFC 4787, section 4.3:
+/// How long a mapping lives without use where the file does not give it (RFC 4787, section 4.3:
 /// two minutes at least).
 const MAPPING_NANOS: u64 = 120_000_000_000;
 

@@ -1,4 +1,4 @@
-//! What links do at present, and who is told when that changes.
+//! What links do at present, and who is notified when that changes.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Present {
     }
 }
 
-/// Who is told, for as long as it answers true.
+/// Who is notified, for as long as it answers true.
 pub(crate) type Listener = Box<dyn Fn(&Changed) -> bool + Send>;
 
 impl Lab {
@@ -76,6 +76,8 @@ impl Lab {
                 What::Rebound => {}
             }
         }
+        let name = &self.plan.links[link].name;
+        tracing::debug!(link = ?name, change = ?what, "a link has changed");
         let changed = Changed {
             at: self.age(),
             link,

@@ -21,17 +21,17 @@ use crate::{LabError, LinkReport};
 
 pub use report::{CommandReport, RunReport};
 
-/// How often deadlines are looked at while commands run.
+/// How often deadlines are checked while commands run.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long commands have to end when they are asked to.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// The longest line that is passed on in one piece, and the most of a command's output that a
+/// Bytes of a line that is passed on in one piece, at most, and of a command's output that a
 /// report keeps.
 const LINE: u64 = 64 << 10;
 const KEPT: usize = 1 << 20;
-/// The most looks at the links' counters that a report keeps, and the least time between two.
+/// Samples of the links' counters that a report keeps, at most, and the shortest time between two.
 const SAMPLES: usize = 100_000;
-const SAMPLE_LEAST: Duration = Duration::from_millis(1);
+const MIN_SAMPLE: Duration = Duration::from_millis(1);
 
 /// What happens during a run, for who shows it.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ pub fn run(
     lab: &Lab,
     spec: &Spec,
     every: Option<Duration>,
-    tell: &mut dyn FnMut(News<'_>),
+    notify: &mut dyn FnMut(News<'_>),
 ) -> Result<RunReport, LabError> {
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     let mut jobs = services(lab, spec)?;
@@ -110,7 +110,7 @@ pub fn run(
         every,
         ..Stage::new(lab, signals)
     }
-    .run(jobs, limit, tell)
+    .run(jobs, limit, notify)
 }
 
 /// Runs a command in a host, with this process's input and output, and the file's timeline and its
@@ -124,7 +124,7 @@ pub fn run_beside(
     host: &str,
     program: &str,
     arguments: &[String],
-    tell: &mut dyn FnMut(News<'_>),
+    notify: &mut dyn FnMut(News<'_>),
 ) -> Result<u8, LabError> {
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     let jobs = services(lab, spec)?;
@@ -135,7 +135,7 @@ pub fn run_beside(
         .map_err(LabError::io(format!("start {program}")))?;
     let mut stage = Stage::new(lab, signals);
     stage.foreground = Some(child);
-    stage.run(jobs, None, tell)?;
+    stage.run(jobs, None, notify)?;
     Ok(stage.code)
 }
 
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
         &mut self,
         jobs: Vec<Job>,
         limit: Option<Duration>,
-        tell: &mut dyn FnMut(News<'_>),
+        notify: &mut dyn FnMut(News<'_>),
     ) -> Result<RunReport, LabError> {
         let stop = AtomicBool::new(false);
         let (lines, printed) = mpsc::sync_channel::<Line>(1024);
@@ -213,12 +213,12 @@ impl<'a> Stage<'a> {
                 .every
                 .map(|every| scope.spawn(move || samples(lab, every, stop)));
             scope.spawn(move || {
-                let told = |entry: &Entry| drop(changes.send(Ok(entry.clone())));
-                if let Err(error) = lab.play(stop, told) {
+                let on_change = |entry: &Entry| drop(changes.send(Ok(entry.clone())));
+                if let Err(error) = lab.play(stop, on_change) {
                     let _ = changes.send(Err(error));
                 }
             });
-            let result = self.supervise(jobs, limit, lines, &printed, &changed, tell);
+            let result = self.supervise(jobs, limit, lines, &printed, &changed, notify);
             stop.store(true, Ordering::Relaxed);
             // A panic of the watcher was printed when it happened.
             let samples = watcher.map(|watcher| watcher.join().unwrap_or(Err(LabError::Stopped)));
@@ -236,19 +236,19 @@ impl<'a> Stage<'a> {
         lines: mpsc::SyncSender<Line>,
         printed: &mpsc::Receiver<Line>,
         changed: &mpsc::Receiver<Result<Entry, LabError>>,
-        tell: &mut dyn FnMut(News<'_>),
+        notify: &mut dyn FnMut(News<'_>),
     ) -> Result<(), LabError> {
         let mut waiting = jobs;
         loop {
             self.start_due(&mut waiting, &lines)?;
             self.sleep();
             while let Ok((who, is_error, line)) = printed.try_recv() {
-                self.keep(who, is_error, &line, tell);
+                self.keep(who, is_error, &line, notify);
             }
             while let Ok(change) = changed.try_recv() {
-                tell(News::Changed(&change?));
+                notify(News::Changed(&change?));
             }
-            self.reap(printed, tell)?;
+            self.reap(printed, notify)?;
             let asked = std::iter::from_fn(|| self.signals.next()).any(|signal| signal != libc::SIGINT);
             let over = limit.is_some_and(|limit| self.start.elapsed() >= limit);
             if asked || over {
@@ -309,11 +309,11 @@ impl<'a> Stage<'a> {
         let mut sleepers = Sleepers::default();
         handles.iter().for_each(|handle| sleepers.add(handle.as_fd()));
         sleepers.add(self.signals.as_fd());
-        // If it cannot wait, the next look comes at once.
+        // If it cannot wait, the next check comes at once.
         let _ = sleepers.wait(Some(LOOK));
     }
 
-    fn keep(&mut self, who: usize, is_error: bool, line: &str, tell: &mut dyn FnMut(News<'_>)) {
+    fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(News<'_>)) {
         let Some(Some(running)) = self.running.get_mut(who) else {
             return;
         };
@@ -321,7 +321,7 @@ impl<'a> Stage<'a> {
             running.output.push_str(line);
             running.output.push('\n');
         }
-        tell(News::Line {
+        notify(News::Line {
             host: &running.host,
             is_error,
             line,
@@ -332,7 +332,7 @@ impl<'a> Stage<'a> {
     fn reap(
         &mut self,
         printed: &mpsc::Receiver<Line>,
-        tell: &mut dyn FnMut(News<'_>),
+        notify: &mut dyn FnMut(News<'_>),
     ) -> Result<(), LabError> {
         let wait = |child: &mut Child| child.try_wait().map_err(LabError::io("wait for a command"));
         if let Some(child) = &mut self.foreground
@@ -351,7 +351,7 @@ impl<'a> Stage<'a> {
             };
             // What it printed last may still be on its way.
             while let Ok((who, is_error, line)) = printed.recv_timeout(LOOK) {
-                self.keep(who, is_error, &line, tell);
+                self.keep(who, is_error, &line, notify);
             }
             let Some(running) = self.running[who].take() else {
                 continue;
@@ -366,7 +366,7 @@ impl<'a> Stage<'a> {
                 ended: self.start.elapsed().as_secs_f64(),
                 output: running.output,
             };
-            tell(News::Ended(&report));
+            notify(News::Ended(&report));
             self.report.commands.push(report);
         }
         Ok(())
@@ -396,7 +396,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What the links had done at each look, until `stop` says so.
+/// What the links had done at each sample, until `stop` is set.
 fn samples(lab: &Lab, every: Duration, stop: &AtomicBool) -> Result<Vec<Vec<LinkReport>>, LabError> {
     let mut samples = Vec::new();
     let keep = |sample| {
@@ -404,7 +404,7 @@ fn samples(lab: &Lab, every: Duration, stop: &AtomicBool) -> Result<Vec<Vec<Link
             samples.push(sample);
         }
     };
-    lab.watch(every.max(SAMPLE_LEAST), stop, keep).map(|()| samples)
+    lab.watch(every.max(MIN_SAMPLE), stop, keep).map(|()| samples)
 }
 
 /// Reads lines on a thread of its own, until the output is closed.

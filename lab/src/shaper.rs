@@ -1,7 +1,7 @@
 //! Links that the kernel alone carries: its shaper at each end, and what that has counted.
 //!
 //! A shaper counts packets as they are on the line. Without one the interface's own counters have
-//! to do, in which a super-segment is one packet. What is told goes on from one to the other.
+//! to do, in which a super-segment is one packet. What is reported goes on from one to the other.
 
 use hawser_host::netns::Netlink;
 
@@ -13,9 +13,9 @@ use crate::statistics::Statistics;
 
 /// One direction of such a link.
 pub(crate) struct Shaper {
-    /// What it was told.
+    /// What its rules are.
     rules: Rules,
-    /// What is told of it beyond what is counted at present; it wraps.
+    /// What is reported beyond what is counted at present; it wraps.
     before: Counted,
 }
 

@@ -101,7 +101,7 @@ impl Lab {
     }
 
     /// Shows the reports of all links to `see` at once and then each `interval`, in the calling
-    /// thread, until `stop` says so; the last time after that. A look that would come late is left
+    /// thread, until `stop` is set; the last time after that. A sample that would come late is left
     /// out: the times in the reports are those at which they were read.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Lab {
         stop: &AtomicBool,
         mut see: impl FnMut(Vec<LinkReport>),
     ) -> Result<(), LabError> {
-        /// How often the switch is looked at.
+        /// How often the switch is read.
         const LOOK: Duration = Duration::from_millis(20);
         let mut next = self.age();
         loop {

@@ -127,7 +127,7 @@ pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> u64 {
     }
 }
 
-/// Takes note of what went wrong with a socket, so that it is not told again.
+/// Takes note of what went wrong with a socket, so that it is not reported again.
 pub(crate) fn clear_error(socket: BorrowedFd<'_>) {
     let mut error: c_int = 0;
     let mut len = size_of::<c_int>() as libc::socklen_t;
@@ -159,7 +159,7 @@ pub(crate) fn interface_number(name: &CStr) -> io::Result<u32> {
     }
 }
 
-/// The most frames that [`send_all`] hands over in one system call.
+/// Frames that [`send_all`] hands over in one system call, at most.
 pub(crate) const SEND_BATCH: usize = 64;
 
 /// Sends frames, each as one message; returns how many were taken from the front.
@@ -167,7 +167,7 @@ pub(crate) fn send_all<'a>(
     socket: BorrowedFd<'_>,
     frames: impl Iterator<Item = &'a [u8]>,
 ) -> io::Result<usize> {
-    // SAFETY: integers and pointers; zero is a value of all, and `count` says which are used.
+    // SAFETY: integers and pointers; zero is a value of all, and `count` is how many are used.
     let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { std::mem::zeroed() };
     let mut pieces = [libc::iovec {
         iov_base: std::ptr::null_mut(),

@@ -57,16 +57,16 @@ impl Lab {
     }
 
     /// Plays the file's timeline from now on, in the calling thread, until it is over or `stop`
-    /// says so; tells `told` of each change when it was made.
+    /// is set; calls `on_change` with each change when it was made.
     ///
     /// # Errors
     /// The first change that fails.
     pub fn play(
         &self,
         stop: &std::sync::atomic::AtomicBool,
-        mut told: impl FnMut(&Entry),
+        mut on_change: impl FnMut(&Entry),
     ) -> Result<(), LabError> {
-        /// How often the switch is looked at.
+        /// How often the switch is read.
         const LOOK: Duration = Duration::from_millis(20);
         let start = Instant::now();
         for entry in self.timeline() {
@@ -81,7 +81,7 @@ impl Lab {
                 std::thread::sleep(left.min(LOOK));
             }
             self.apply(&entry.change)?;
-            told(entry);
+            on_change(entry);
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ pub(crate) fn exit(error: ClientError) -> Exit {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(OneLine(error)),
         ClientError::Wrong(findings) => Exit::failed(lines(&findings)),
-        ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Ring(_) | ClientError::Strange(_) => {
+        ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Ring(_) | ClientError::Protocol(_) => {
             Exit::network(error)
         }
     }

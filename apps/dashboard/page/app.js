@@ -9,8 +9,8 @@ import * as throughput from "./throughput.js";
 
 const parts = [switches, throughput, downloads, races, candidates];
 
-/** What the feed tells, by its name: the whole state at first and whenever this reader was too slow. */
-const heard = {
+/** What the feed publishes, by its name: the whole state at first and whenever this reader was too slow. */
+const handlers = {
   state(state) {
     find("title").textContent = document.title = state.title;
     find("about").textContent = state.about;
@@ -23,14 +23,14 @@ const heard = {
   download: downloads.change,
 };
 
-function say(state, text) {
+function show(state, text) {
   find("connection").dataset.state = state;
   find("connection").textContent = text;
 }
 
 const source = new EventSource("events");
-source.onopen = () => say("live", "live");
-source.onerror = () => say("lost", "connection lost");
-for (const [name, hear] of Object.entries(heard)) {
-  source.addEventListener(name, (event) => hear(JSON.parse(event.data)));
+source.onopen = () => show("live", "live");
+source.onerror = () => show("lost", "connection lost");
+for (const [name, handle] of Object.entries(handlers)) {
+  source.addEventListener(name, (event) => handle(JSON.parse(event.data)));
 }

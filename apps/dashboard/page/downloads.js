@@ -3,11 +3,11 @@
 import { complain, element, find, order } from "./dom.js";
 
 let shown = new Map();
-let most = 1;
+let total = 1;
 
 export function begin(state) {
   shown = new Map();
-  most = state.paths.reduce((sum, path) => sum + path.mbit_per_second, 0) || 1;
+  total = state.paths.reduce((sum, path) => sum + path.mbit_per_second, 0) || 1;
   find("downloads").replaceChildren();
   fill("order-way", state.ways.map((way) => [way.id, way.name]));
   fill("order-size", state.sizes_mib.map((mib) => [mib, `${mib} MiB`]));
@@ -24,7 +24,7 @@ export function change(one) {
   const detail = [one.way, one.by && `by ${one.by}`, one.transport && `over ${one.transport}`,
     one.seconds !== null && `${one.seconds.toFixed(1)} s`, one.error].filter(Boolean).join(" · ");
   const bar = element("i");
-  if (one.state !== "running") bar.style.width = `${Math.min(100, (100 * rate) / most)}%`;
+  if (one.state !== "running") bar.style.width = `${Math.min(100, (100 * rate) / total)}%`;
   const made = element("li", { data: { state: one.state } },
     element("div", { class: "line" }, element("span", { text: `${Math.round(one.bytes / 1048576)} MiB` }),
       element("span", { class: "figure", text: figure })),

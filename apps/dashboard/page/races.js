@@ -1,9 +1,9 @@
 // The race of each connection: a bar from where each attempt started to where it won, failed or was
-// cancelled, and what the cache said of it.
+// cancelled, and what the cache knew of it.
 
 import { element, find, milliseconds } from "./dom.js";
 
-/** The least that a track shows, in milliseconds. */
+/** What a track shows at least, in milliseconds. */
 const LEAST = 40;
 /** Races that are shown. */
 const SHOWN = 24;
@@ -48,13 +48,13 @@ function head(race) {
 }
 
 function lanes(race) {
-  const most = span(race);
+  const max = span(race);
   return race.lanes.map((lane) => {
-    const end = lane.end_ms ?? most;
-    const place = (ms) => `${(100 * Math.min(ms, most)) / most}%`;
-    const width = `${(100 * (Math.min(end, most) - Math.min(lane.start_ms, most))) / most}%`;
+    const end = lane.end_ms ?? max;
+    const place = (ms) => `${(100 * Math.min(ms, max)) / max}%`;
+    const width = `${(100 * (Math.min(end, max) - Math.min(lane.start_ms, max))) / max}%`;
     const bar = element("i", { data: { outcome: lane.outcome }, style: { left: place(lane.start_ms), width } });
-    if (end > most || lane.end_ms === null) bar.dataset.cut = "";
+    if (end > max || lane.end_ms === null) bar.dataset.cut = "";
     const way = element("span", { class: "way", title: `${lane.transport} to ${lane.remote} ${lane.interface ?? ""}` },
       element("b", { text: lane.transport }), ` ${lane.remote}${lane.interface ? ` over ${lane.interface}` : ""}`);
     if (lane.probe) way.append(element("span", { class: "tag", text: "probe" }));

@@ -1,4 +1,4 @@
-// What the network lets through. A switch moves when the network says that it did, not when it is touched.
+// What the network lets through. A switch moves when the network reports that it did, not when it is touched.
 
 import { complain, element, find, order } from "./dom.js";
 

@@ -59,9 +59,9 @@ function stacked() {
 function draw() {
   plot?.destroy();
   const place = find("plot");
-  const look = getComputedStyle(document.documentElement);
-  const colour = (name) => look.getPropertyValue(name).trim();
-  const most = paths.reduce((sum, path) => sum + path.mbit_per_second, 0) * 1.1 || 1;
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const max = paths.reduce((sum, path) => sum + path.mbit_per_second, 0) * 1.1 || 1;
   const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false },
     font: "13px system-ui, sans-serif" };
   const own = (number) => colour(`--path-${number % 4}`);
@@ -76,7 +76,7 @@ function draw() {
     legend: { show: false },
     scales: {
       x: { time: false, range: () => { const end = Math.max(times[times.length - 1] ?? 0, BACK); return [end - BACK, end]; } },
-      y: { range: [0, most] },
+      y: { range: [0, max] },
     },
     axes: [{ ...axis, values: (_, splits) => splits.map((at) => `${Math.round(at)} s`) }, { ...axis, size: 40 }],
     bands,

@@ -31,7 +31,7 @@
 //! * [`Feed`]: what is shown: samples of paths, races, candidates, downloads, switches
 //! * [`Controls`]: what the page's switches and buttons do
 //! * [`Dashboard`]: the server of the page: loopback alone, for who knows the token
-//! * [`browser`]: a browser that does what it is told, for demonstrations and tests
+//! * [`browser`]: a browser under remote control, for demonstrations and tests
 //!
 //! The page itself is in `page/`: HTML, CSS and scripts as they are, no build step; plots are by uPlot.
 //!

@@ -17,24 +17,24 @@ use parking_lot::Mutex;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// A page that is served, and what its switches were told.
+/// A page that is served, and what its switches were orders.
 struct Stage {
     url: String,
     address: SocketAddr,
     feed: Feed,
-    told: Arc<Mutex<Vec<String>>>,
+    orders: Arc<Mutex<Vec<String>>>,
     _runtime: tokio::runtime::Runtime,
 }
 
 /// A network that obeys, but for one switch.
 struct Network {
     feed: Feed,
-    told: Arc<Mutex<Vec<String>>>,
+    orders: Arc<Mutex<Vec<String>>>,
 }
 
 impl Controls for Network {
     fn switch(&self, id: &str, on: bool) -> Result<(), String> {
-        self.told.lock().push(format!("{id} {on}"));
+        self.orders.lock().push(format!("{id} {on}"));
         if id == "stuck" {
             return Err("this one is stuck".to_owned());
         }
@@ -43,7 +43,7 @@ impl Controls for Network {
     }
 
     fn download(&self, way: &str, mib: u32) -> Result<(), String> {
-        self.told.lock().push(format!("download {way} {mib}"));
+        self.orders.lock().push(format!("download {way} {mib}"));
         Ok(())
     }
 }
@@ -69,12 +69,12 @@ fn stage() -> Stage {
         sizes_mib: vec![1, 16],
         hints: vec!["curl --proxy socks5h://127.0.0.1:1080 http://server/1".into()],
     });
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let orders: Arc<Mutex<Vec<String>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let network = Network {
         feed: feed.clone(),
-        told: Arc::clone(&told),
+        orders: Arc::clone(&orders),
     };
     let page = Dashboard::new(listener, feed.clone(), Arc::new(network)).expect("a page");
     let url = page.url();
@@ -88,13 +88,13 @@ fn stage() -> Stage {
         url,
         address,
         feed,
-        told,
+        orders,
         _runtime: runtime,
     }
 }
 
 /// Sends these bytes; returns the code of the answer and all of it.
-fn say(stage: &Stage, request: &str) -> (u16, String) {
+fn send(stage: &Stage, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(stage.address).expect("the server");
     stream.set_read_timeout(Some(SOON)).expect("a limit");
     stream.write_all(request.as_bytes()).expect("it is sent");
@@ -119,7 +119,7 @@ fn path(stage: &Stage) -> String {
 
 fn get(stage: &Stage, path: &str, host: &str, more: &str) -> u16 {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n");
-    say(stage, &request).0
+    send(stage, &request).0
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn orders_come_from_the_page_alone() {
             "POST {page}{what} HTTP/1.1\r\nHost: {host}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         );
-        say(&stage, &request).0
+        send(&stage, &request).0
     };
     let here = stage.address.to_string();
     let (json, body) = (
@@ -175,7 +175,7 @@ fn orders_come_from_the_page_alone() {
     assert_eq!(order(&here, json, "switch", &" ".repeat(5_000)), 400);
     assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":64}"#), 404);
     assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":16}"#), 200);
-    assert_eq!(*stage.told.lock(), ["sctp false", "download sctp 16"]);
+    assert_eq!(*stage.orders.lock(), ["sctp false", "download sctp 16"]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn the_page_is_for_this_host_alone() {
     let feed = Feed::new(Plan::default());
     let network = Network {
         feed: feed.clone(),
-        told: Arc::default(),
+        orders: Arc::default(),
     };
     let error = Dashboard::new(listener, feed, Arc::new(network))
         .err()
@@ -203,7 +203,7 @@ fn play(feed: &Feed) {
         remote: remote.into(),
         interface: interface.into(),
     };
-    let tell = |request: u64, ms: u64, what: What| {
+    let report = |request: u64, ms: u64, what: What| {
         feed.reported(
             request,
             &Report {
@@ -215,7 +215,7 @@ fn play(feed: &Feed) {
     let (sctp, tcp) = (way("sctp", "10.77.0.2:80", ""), way("tcp", "10.77.0.2:80", ""));
     let six = way("tcp", "[fd77::2]:80", "wlan0");
     feed.asked(1, "server:80");
-    tell(
+    report(
         1,
         2,
         What::Started {
@@ -223,7 +223,7 @@ fn play(feed: &Feed) {
             known: "unknown",
         },
     );
-    tell(
+    report(
         1,
         252,
         What::Started {
@@ -231,7 +231,7 @@ fn play(feed: &Feed) {
             known: "unknown",
         },
     );
-    tell(
+    report(
         1,
         260,
         What::Failed {
@@ -240,7 +240,7 @@ fn play(feed: &Feed) {
             why: "refused".into(),
         },
     );
-    tell(
+    report(
         1,
         261,
         What::Started {
@@ -248,7 +248,7 @@ fn play(feed: &Feed) {
             known: "unknown",
         },
     );
-    tell(
+    report(
         1,
         283,
         What::Won {
@@ -256,10 +256,10 @@ fn play(feed: &Feed) {
             took: Duration::from_millis(22),
         },
     );
-    tell(1, 283, What::Cancelled { way: sctp.clone() });
+    report(1, 283, What::Cancelled { way: sctp.clone() });
     feed.closed(1, None);
     feed.asked(2, "server:80");
-    tell(
+    report(
         2,
         1,
         What::Started {
@@ -267,7 +267,7 @@ fn play(feed: &Feed) {
             known: "won",
         },
     );
-    tell(
+    report(
         2,
         24,
         What::Won {
@@ -337,7 +337,7 @@ fn a_browser_shows_it_and_switches() -> Result<(), Box<dyn std::error::Error>> {
     stage.feed.switched("sctp", true);
     browser.wait_until(&is("sctp", true), SOON)?;
     assert_eq!(
-        *stage.told.lock(),
+        *stage.orders.lock(),
         ["sctp false", "stuck false", "download sctp 1"]
     );
     // The refusal that was provoked is the only complaint.

@@ -1,6 +1,6 @@
 """Caps the congestion window of every TCP flow: cap_window.py BYTES [SOCKET]
 
-While a window is held its law goes on beneath; at a loss it is given back, so that the cap never
+While a window is held the congestion controller goes on beneath; at a loss it is given back, so that the cap never
 raises a window. When this program ends, however it ends, the windows grow again.
 """
 

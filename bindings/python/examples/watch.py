@@ -15,7 +15,7 @@ async def acked(bus: hawser.Bus, signal: hawser.Signal) -> None:
 
 
 @tware.on("*tcp.timeout", "*tcp.recovery_began", "*tcp.closed")
-async def told(bus: hawser.Bus, signal: hawser.Signal) -> None:
+async def on_signal(bus: hawser.Bus, signal: hawser.Signal) -> None:
     print(f"{signal.time / 1e9:12.3f} {signal.flow} {signal.event} {dict(signal.fields)}")
 
 

@@ -42,7 +42,7 @@ _VERSION = 1
 _LINE = 16 << 20
 #: Signals that wait for the program, for each subscription.
 _WAITING = 65_536
-#: Between two attempts to connect again, seconds: the first, and the longest.
+#: Between two attempts to connect again, seconds: the first, and the maximum.
 _RETRY, _LONGEST_RETRY = 0.1, 5.0
 #: Notices of leases that have ended, which wait for the program.
 _NOTICES = 1_024
@@ -52,7 +52,7 @@ Names = Union[str, Sequence[str]]
 
 
 def usual_socket() -> str:
-    """Where a process listens unless it is told: ``$XDG_RUNTIME_DIR/hawser/interact.sock``; without that
+    """Where a process listens by default: ``$XDG_RUNTIME_DIR/hawser/interact.sock``; without that
     folder root's listen in ``/run``."""
     folder = os.environ.get("XDG_RUNTIME_DIR") or ("/run" if os.geteuid() == 0 else None)
     if not folder:
@@ -75,11 +75,11 @@ def _list(names: Names) -> List[str]:
 class Subscription(AsyncIterator[Signal]):
     """Signals, as an asynchronous iterator. Leaving ``async with`` unsubscribes."""
 
-    def __init__(self, bus: Bus, number: int, wish: _Line) -> None:
+    def __init__(self, bus: Bus, number: int, request: _Line) -> None:
         self._bus = bus
         self.number = number
         #: What was asked for, to be asked for again by ``Bus.reconnect``.
-        self._wish = wish
+        self._request = request
         #: Each with its place among the signals of all subscriptions.
         self._waiting: Deque[Tuple[int, _Line]] = deque()
         self._lost = 0
@@ -130,7 +130,7 @@ class Subscription(AsyncIterator[Signal]):
         if priority is not None:
             change["priority"] = priority
         await self._bus._ask({"change": change})
-        self._wish.update((key, value) for key, value in change.items() if key != "subscription")
+        self._request.update((key, value) for key, value in change.items() if key != "subscription")
 
     async def statistics(self) -> Statistics:
         """What became of its events at their sources."""
@@ -257,7 +257,7 @@ class Bus:
             await asyncio.gather(self._reading, return_exceptions=True)
 
     async def offers(self) -> List[Source]:
-        """What there is to be heard, read and set."""
+        """Which events and variables there are."""
         answer = await self._ask({"offers": {}})
         return [read_source(source) for source in answer["offers"]]
 
@@ -276,11 +276,11 @@ class Bus:
         scope: Union[str, Flow] = "",
         priority: Optional[int] = None,
     ) -> Subscription:
-        """Is told of events from now on: names or patterns, with the values of variables (`.conn.srtt`
+        """Receives events from now on: names or patterns, with the values of variables (`.conn.srtt`
         for the provider's own), at most one in the span ``every`` for each event of each flow (the
         last), and of those every ``frequency``-th; of all flows, one, or those of a rule such as
         ``"remote.port=443"``."""
-        wish: _Line = {
+        request: _Line = {
             "events": _list(events),
             "with": _list(with_),
             "interval": nanoseconds(every),
@@ -288,8 +288,8 @@ class Bus:
             "scope": _scope(scope),
             "priority": self._priority if priority is None else priority,
         }
-        subscription = Subscription(self, -1, wish)
-        await self._ask({"subscribe": wish}, subscription)
+        subscription = Subscription(self, -1, request)
+        await self._ask({"subscribe": request}, subscription)
         return subscription
 
     async def merged(self, *subscriptions: Subscription) -> AsyncIterator[Signal]:
@@ -323,7 +323,7 @@ class Bus:
         priority: Optional[int] = None,
     ) -> int:
         """Sets a variable for the length of a lease, and gives the value before. The lease ends by
-        itself, or with this connection: the variable is the law's again."""
+        itself, or with this connection: the variable is the transport's own again."""
         request = _modify(flow, variable, value, lease)
         if priority is not None:
             request["priority"] = priority
@@ -389,7 +389,7 @@ class Bus:
             try:
                 await self._writer.drain()
             except ConnectionError:
-                pass  # The reading task says why, to whoever waits.
+                pass  # The reading task passes on why, to whoever waits.
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         why = "the other process is gone"
@@ -404,15 +404,15 @@ class Bus:
                             "nothing of what it is sent for 5 s; read faster, or subscribe with `every`"
                         )
                     break
-                said = self._hear(json.loads(text))
-                why = said or why
+                ended = self._receive(json.loads(text))
+                why = ended or why
         except (ConnectionError, ValueError, KeyError, TypeError) as error:
             why = f"{why}: {error}"
         finally:
             self._fail(Gone(why))
 
-    def _hear(self, line: _Line) -> Optional[str]:
-        """Takes a line; gives what is said that nobody asked for."""
+    def _receive(self, line: _Line) -> Optional[str]:
+        """Takes a line; returns the error that is no answer to a request."""
         if "signal" in line:
             signal = line["signal"]
             subscription = self._subscriptions.get(signal["subscription"])

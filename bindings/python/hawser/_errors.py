@@ -10,7 +10,7 @@ class Nobody(HawserError):
 
 
 class Refused(HawserError):
-    """A request was turned down; the text says why and what to do."""
+    """A request was refused; the text says why and what to do."""
 
 
 class Gone(HawserError):

@@ -14,12 +14,12 @@ Handler = Callable[[Bus, Signal], Awaitable[None]]
 
 
 class Tware:
-    """A program that hears signals, remembers, modifies::
+    """A program that receives signals, remembers, modifies::
 
         tware = hawser.Tware("watcher")
 
         @tware.on("tcp.timeout", with_=[".conn.rto"])
-        async def told(bus, signal):
+        async def on_signal(bus, signal):
             print(signal.flow, signal.variables[".conn.rto"])
 
         tware.run()

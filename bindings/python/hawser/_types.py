@@ -186,7 +186,7 @@ class Rights:
     """What this subscriber may do."""
 
     observe: Tuple[str, ...]
-    #: Pattern, least and greatest value.
+    #: Pattern, smallest and largest value.
     modify: Tuple[Tuple[str, int, int], ...]
     priority: int
     #: Whether it may attach processors to programs.

@@ -92,12 +92,12 @@ class Place(unittest.IsolatedAsyncioTestCase):
             self.assertLess(time.monotonic(), end, f"{name} is offered")
             await asyncio.sleep(0.01)
 
-    async def until(self, what: str, bus: hawser.Bus, least: int, most: Optional[int] = None) -> int:
+    async def until(self, what: str, bus: hawser.Bus, smallest: int, largest: Optional[int] = None) -> int:
         """Waits for a window within bounds."""
         end = time.monotonic() + 15
         while True:
             window = await self.window(bus)
-            if least <= window and (most is None or window <= most):
+            if smallest <= window and (largest is None or window <= largest):
                 return window
             self.assertLess(time.monotonic(), end, f"{what}: {window}")
             await asyncio.sleep(0.01)
@@ -123,8 +123,8 @@ class Place(unittest.IsolatedAsyncioTestCase):
                 statistics = await signals.statistics()
                 self.assertGreater(statistics.events, statistics.passed)
                 await signals.change(every=0, frequency=3, scope="remote.port=1")
-                wishes = await bus.subscriptions()
-                self.assertEqual((wishes[0]["interval"], wishes[0]["scope"]), (0, "remote.port=1"))
+                subscriptions = await bus.subscriptions()
+                self.assertEqual((subscriptions[0]["interval"], subscriptions[0]["scope"]), (0, "remote.port=1"))
             self.assertEqual(await bus.subscriptions(), [])
             await self.finish(curl)
 
@@ -213,7 +213,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
         capping = subprocess.Popen(arguments, env=environment)
         self.addCleanup(self.end, capping)
         async with hawser.connect(self.socket, name="test", priority=0) as bus:
-            while not any(wish["who"] == "cap-window" for wish in await bus.subscriptions()):
+            while not any(subscription["who"] == "cap-window" for subscription in await bus.subscriptions()):
                 self.assertIsNone(capping.poll())
                 await asyncio.sleep(0.02)
             curl = self.curl()
@@ -307,7 +307,7 @@ class Spans(unittest.TestCase):
 
 
 class Package(unittest.TestCase):
-    """What it says of itself."""
+    """Its offers."""
 
     def test_its_version_is_that_of_the_workspace(self) -> None:
         manifest = (ROOT.parent.parent / "Cargo.toml").read_text()
@@ -325,12 +325,12 @@ class Package(unittest.TestCase):
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def line(**said: object) -> bytes:
-    return json.dumps(said).encode() + b"\n"
+def line(**members: object) -> bytes:
+    return json.dumps(members).encode() + b"\n"
 
 
 class Protocol(unittest.IsolatedAsyncioTestCase):
-    """Against a process that says what a test wants: the protocol is that of docs/interact.md."""
+    """Against a process that sends what a test wants: the protocol is that of docs/interact.md."""
 
     async def listen(self, script: Script) -> str:
         folder = tempfile.TemporaryDirectory(prefix="hawser-python-")
@@ -427,8 +427,8 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
             await bus.reconnect(timeout=20.0)
             self.assertEqual((await asyncio.wait_for(signals.__anext__(), 20)).time, 2)
             self.assertEqual(signals.number, 20)
-        wishes = [request["subscribe"] for request in asked if "subscribe" in request]  # type: ignore[operator,index]
-        self.assertEqual([wish["interval"] for wish in wishes], ["5ms", "9ms"])
+        subscriptions = [request["subscribe"] for request in asked if "subscribe" in request]  # type: ignore[operator,index]
+        self.assertEqual([subscription["interval"] for subscription in subscriptions], ["5ms", "9ms"])
 
     async def test_a_bus_stops_trying_when_the_time_is_over(self) -> None:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -493,8 +493,8 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", program, path, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=asyncio.subprocess.PIPE
         )
-        _, said = await asyncio.wait_for(process.communicate(), 30)
-        self.assertEqual((process.returncode, said), (1, b"ending: the other process is gone\n"))
+        _, output = await asyncio.wait_for(process.communicate(), 30)
+        self.assertEqual((process.returncode, output), (1, b"ending: the other process is gone\n"))
 
 
 if __name__ == "__main__":

@@ -92,8 +92,8 @@ struct Adder {
 }
 
 impl Tware for Adder {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"])]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
@@ -110,7 +110,7 @@ impl Tware for Adder {
 struct Setting {
     source: Source,
     windows: Windows,
-    _member: Member,
+    _member: Subscriber,
     queue: Option<Consumer>,
     /// Nothing is even asked: what the loop costs by itself.
     is_empty: bool,
@@ -122,34 +122,34 @@ impl Setting {
         let bus = Bus::new();
         let (mut source, mut windows) = (bus.source(schema(), None), Windows([10_000; FLOWS as usize]));
         let mut queue = None;
-        let member = match case {
+        let subscriber = match case {
             "loop" | "loop_modify" => {
                 let modifies = case == "loop_modify";
                 let make = move || Box::new(Adder { sum: 0, modifies }) as Box<dyn Tware>;
                 bus.attach("bench", Rights::all(), 1, make).expect("it may")
             }
             _ => {
-                let member = bus.join("bench", Rights::all(), 1).expect("it may");
+                let subscriber = bus.join("bench", Rights::all(), 1).expect("it may");
                 let (ring, consumer) = Ring::new(1024, None);
-                let wish = Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"]);
-                let wish = match case {
-                    "interval" => wish.every(10_000_000),
-                    "frequency" => wish.each_nth(3),
-                    "scope" => wish.of(Scope::Rule("kind=listener".parse().expect("a rule"))),
-                    _ => wish,
+                let subscription = Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]);
+                let subscription = match case {
+                    "interval" => subscription.every(10_000_000),
+                    "frequency" => subscription.each_nth(3),
+                    "scope" => subscription.of(Scope::Rule("kind=listener".parse().expect("a rule"))),
+                    _ => subscription,
                 };
                 if !matches!(case, "empty" | "nobody") {
-                    member.subscribe(wish, &ring).expect("it may");
+                    subscriber.subscribe(subscription, &ring).expect("it may");
                 }
                 queue = Some(consumer);
-                member
+                subscriber
             }
         };
         source.poll(0, &mut windows);
         Setting {
             source,
             windows,
-            _member: member,
+            _member: subscriber,
             queue,
             is_empty: case == "empty",
             now: 0,

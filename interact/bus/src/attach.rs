@@ -2,7 +2,7 @@
 //!
 //! What is attached is checked in the thread of who asks, which may take long; the provider's thread
 //! is left the last step, between two of its own. An attachment is part of how the provider works, not
-//! a lease: it stays when its member goes, until somebody detaches or replaces it. The log says who
+//! a lease: it stays when its subscriber goes, until somebody detaches or replaces it. The log has who
 //! put it there and who took it off.
 
 use std::any::Any;
@@ -15,9 +15,9 @@ use crate::audit::{Act, Origin};
 use crate::bus::{Bus, Pending};
 use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, SourceId};
-use crate::member::Member;
 use crate::order::Order;
 use crate::source::Source;
+use crate::subscriber::Subscriber;
 
 /// Steps that wait for a provider.
 const STEPS: usize = 16;
@@ -72,7 +72,7 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What the log says of it.
+    /// What the log has of it.
     fn act(&self) -> Act {
         match self {
             Change::Attach { text, .. } => Act::attached(text),
@@ -134,7 +134,7 @@ impl std::fmt::Debug for Stepping {
 pub(crate) type Steps = VecDeque<(Stepping, Step)>;
 
 impl Source {
-    /// Takes a change that was checked, or says that it was not.
+    /// Takes a change that was checked, or the reason why it was refused.
     pub(crate) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
         let Attaching {
             who,
@@ -173,7 +173,7 @@ impl Source {
         self.steps.pop_front()
     }
 
-    /// What came of a change: it is written into the log, and its member is told.
+    /// What came of a change: it is written into the log, and its subscriber is answered.
     pub fn stepped(&mut self, now: Nanos, stepping: Stepping, result: Result<(), String>) {
         self.finish(now, stepping, result.map_err(Refusal::Unable));
     }
@@ -203,7 +203,7 @@ impl Source {
             Err(refusal) => Act::Refused(brief(&refusal.to_string())),
         };
         self.enter(now, &who, FlowId::ALL, name, 0, act);
-        // Who is told may ask at once what the log says.
+        // Who is answered may read the log at once.
         self.share_audit(now);
         let _ = reply.try_send(result.map(|()| warnings));
     }
@@ -226,7 +226,7 @@ fn brief(reason: &str) -> String {
     out
 }
 
-impl Member {
+impl Subscriber {
     /// Attaches a text to a source, in place of what has the name there, with values of its params (`CAP=20000`).
     /// It is checked here and now, in
     /// the calling thread; the source takes it between two events, and the answer comes then: warnings, or an
@@ -256,7 +256,7 @@ impl Member {
     /// person or a program asks for it.
     ///
     /// # Errors
-    /// As [`Member::attach`].
+    /// As [`Subscriber::attach`].
     pub fn detach(
         &self,
         source: SourceId,

@@ -1,7 +1,7 @@
 //! What was modified, by whom, and what came of it.
 //!
 //! Every modification is in it. A writer that sets the same variable of the same flow again and
-//! again has one entry with a count, so that the log stays bounded and says more.
+//! again has one entry with a count, so that the log stays bounded and holds more.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use crate::flow::Target;
 pub enum Act {
     /// It was set, to this value the last time.
     Set(u64),
-    /// A wish to set it was turned down: why.
+    /// A request to set it was refused: why.
     Refused(String),
-    /// Its lease was over: it went back to the law's value.
+    /// Its lease was over: it went back to the provider's own value.
     Expired,
     /// Its holder gave it back.
     Released,
@@ -73,7 +73,7 @@ impl Act {
     }
 }
 
-/// Where a member's requests come from, as far as it is known: for the log.
+/// Where a subscriber's requests come from, as far as it is known: for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The number of its user.
@@ -111,7 +111,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Audit {
     entries: VecDeque<Entry>,
-    most: usize,
+    capacity: usize,
     forgotten: u64,
 }
 
@@ -121,16 +121,16 @@ const NEAR: usize = 16;
 impl Audit {
     /// A log of at most so many entries.
     #[must_use]
-    pub fn new(most: usize) -> Audit {
+    pub fn new(capacity: usize) -> Audit {
         Audit {
             entries: VecDeque::new(),
-            most: most.max(1),
+            capacity: capacity.max(1),
             forgotten: 0,
         }
     }
 
     /// Adds an entry, to one before it where that is of the same kind and nothing else has happened
-    /// to the variable since. Where several members fight for the variable, each act of each of them has one
+    /// to the variable since. Where several subscribers fight for the variable, each act of each of them has one
     /// entry, although those of the others have come in between.
     pub fn add(&mut self, entry: Entry) {
         let same = |there: &&mut Entry| there.target == entry.target && there.variable == entry.variable;
@@ -149,7 +149,7 @@ impl Audit {
             there.act = entry.act;
             return;
         }
-        if self.entries.len() == self.most {
+        if self.entries.len() == self.capacity {
             self.entries.pop_front();
             self.forgotten += 1;
         }
@@ -216,7 +216,7 @@ mod tests {
 
     /// Two that take a variable from each other, for as long as they like.
     #[test]
-    fn a_fight_for_a_variable_has_one_entry_for_each_act_of_each_member() {
+    fn a_contest_for_a_variable_has_one_entry_for_each_act_of_each_subscriber() {
         let mut audit = Audit::new(99);
         for at in (0..4000).step_by(4) {
             audit.add(entry(at, "low", Act::Set(at)));
@@ -244,7 +244,7 @@ mod tests {
         );
     }
 
-    /// The same name is not the same member: the process tells them apart.
+    /// The same name is not the same subscriber: the process tells them apart.
     #[test]
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);

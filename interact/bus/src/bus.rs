@@ -13,23 +13,23 @@ use crate::audit::{Audit, Entry, Origin};
 use crate::documents::Documents;
 use crate::error::BusError;
 use crate::flow::SourceId;
-use crate::member::Member;
 use crate::notice::Notices;
-use crate::order::{Compiled, Guest, MemberId, Order, Outlet};
+use crate::order::{Admitted, Compiled, Order, Outlet, SubscriberId};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
 use crate::ring::{Ring, Waker};
 use crate::schema::Schema;
 use crate::signal::{MAX_VALUES, SubscriptionId};
 use crate::source::Source;
-use crate::subscription::Wish;
+use crate::subscriber::Subscriber;
+use crate::subscription::Subscription;
 use crate::tware::Tware;
 
 /// Orders that wait at a source.
 const ORDERS: usize = 1024;
-/// The most members of a bus.
-const MAX_MEMBERS: usize = 1024;
-/// The most subscriptions of a bus.
+/// Subscribers of a bus, at most.
+const MAX_SUBSCRIBERS: usize = 1024;
+/// Subscriptions of a bus, at most.
 const MAX_SUBSCRIPTIONS: usize = 4096;
 /// Entries of the log of modifications.
 const AUDIT_ENTRIES: usize = 4096;
@@ -68,7 +68,7 @@ struct Inner {
     sources: Vec<Line>,
     gone: VecDeque<(SourceId, Arc<Schema>)>,
     documents: Option<Weak<dyn Documents>>,
-    members: Vec<Known>,
+    subscribers: Vec<Known>,
     subscriptions: Vec<Standing>,
     next_source: u32,
     next_member: u32,
@@ -86,12 +86,12 @@ struct Line {
     attachable: Option<Arc<dyn Attachable>>,
 }
 
-/// Makes a member's T-ware for one more source.
+/// Makes a subscriber's T-ware for one more source.
 pub(crate) type Factory = Arc<dyn Fn() -> Box<dyn Tware> + Send + Sync>;
 
-/// A member, as the bus knows it.
+/// A subscriber, as the bus knows it.
 struct Known {
-    id: MemberId,
+    id: SubscriberId,
     name: Arc<str>,
     rights: Arc<Rights>,
     priority: u8,
@@ -103,8 +103,8 @@ struct Known {
 /// A subscription, which sources that come later shall have, too.
 struct Standing {
     id: SubscriptionId,
-    member: MemberId,
-    wish: Wish,
+    subscriber: SubscriberId,
+    subscription: Subscription,
     outlet: Outlet,
 }
 
@@ -125,7 +125,7 @@ pub struct Subscribed {
     /// Whose it is.
     pub who: String,
     /// What it asks for.
-    pub wish: Wish,
+    pub subscription: Subscription,
 }
 
 /// An answer that a source has yet to give.
@@ -136,9 +136,9 @@ impl<T> Pending<T> {
     /// Waits for it, for at most so long. Not for the thread that drives the source.
     ///
     /// # Errors
-    /// [`BusError::Silent`] when it did not come.
+    /// [`BusError::Timeout`] when it did not come.
     pub fn wait(&self, at_most: std::time::Duration) -> Result<T, BusError> {
-        self.0.recv_timeout(at_most).map_err(|_| BusError::Silent)
+        self.0.recv_timeout(at_most).map_err(|_| BusError::Timeout)
     }
 
     /// It, if it is there.
@@ -203,8 +203,8 @@ impl Bus {
             waker,
             attachable: of,
         };
-        for member in &inner.members {
-            line.order(Order::Admit(Box::new(member.guest(&schema))));
+        for subscriber in &inner.subscribers {
+            line.order(Order::Admit(Box::new(subscriber.admitted(&schema))));
         }
         for standing in &inner.subscriptions {
             if let Some(compiled) = inner.compile(standing, &schema) {
@@ -240,8 +240,8 @@ impl Bus {
     /// A new subscriber. What it sets has `priority`.
     ///
     /// # Errors
-    /// When it may not have that priority, or there are too many members.
-    pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Member, BusError> {
+    /// When it may not have that priority, or there are too many subscribers.
+    pub fn join(&self, name: &str, rights: Rights, priority: u8) -> Result<Subscriber, BusError> {
         self.admit(name, rights, priority, None, Origin::default(), None)
     }
 
@@ -256,11 +256,11 @@ impl Bus {
         rights: Rights,
         priority: u8,
         waker: Waker,
-    ) -> Result<Member, BusError> {
+    ) -> Result<Subscriber, BusError> {
         self.admit(name, rights, priority, None, origin, Some(waker))
     }
 
-    /// Admits a member to every source, with its T-ware if that lives there.
+    /// Admits a subscriber to every source, with its T-ware if that lives there.
     fn admit(
         &self,
         name: &str,
@@ -269,7 +269,7 @@ impl Bus {
         in_loop: Option<Factory>,
         origin: Origin,
         waker: Option<Waker>,
-    ) -> Result<Member, BusError> {
+    ) -> Result<Subscriber, BusError> {
         if priority > rights.priority {
             let what = format!("take priority {priority} (its highest is {})", rights.priority);
             return Err(BusError::NoRight {
@@ -278,10 +278,10 @@ impl Bus {
             });
         }
         let mut inner = self.lock();
-        if inner.members.len() >= MAX_MEMBERS {
-            return Err(BusError::Full("members", MAX_MEMBERS));
+        if inner.subscribers.len() >= MAX_SUBSCRIBERS {
+            return Err(BusError::Full("subscribers", MAX_SUBSCRIBERS));
         }
-        let id = MemberId(inner.next_member);
+        let id = SubscriberId(inner.next_member);
         inner.next_member += 1;
         let notices = Arc::new(Notices::new(waker));
         let known = Known {
@@ -294,25 +294,25 @@ impl Bus {
             notices: notices.clone(),
         };
         for line in &inner.sources {
-            line.order(Order::Admit(Box::new(known.guest(&line.schema))));
+            line.order(Order::Admit(Box::new(known.admitted(&line.schema))));
         }
-        inner.members.push(known);
-        Ok(Member::new(self.clone(), id, name, origin, notices))
+        inner.subscribers.push(known);
+        Ok(Subscriber::new(self.clone(), id, name, origin, notices))
     }
 
     /// A new subscriber whose T-ware runs in the loop: `make` makes one for each source.
     ///
     /// # Errors
-    /// What is wrong with one of its wishes; then it is not there.
+    /// What is wrong with one of its subscriptions; then it is not there.
     pub fn attach(
         &self,
         name: &str,
         rights: Rights,
         priority: u8,
         make: impl Fn() -> Box<dyn Tware> + Send + Sync + 'static,
-    ) -> Result<Member, BusError> {
-        let wishes = make().wishes();
-        let member = self.admit(
+    ) -> Result<Subscriber, BusError> {
+        let subscriptions = make().subscriptions();
+        let subscriber = self.admit(
             name,
             rights,
             priority,
@@ -320,10 +320,10 @@ impl Bus {
             Origin::default(),
             None,
         )?;
-        for (number, wish) in wishes.into_iter().enumerate() {
-            self.subscribe(member.id(), wish, Outlet::Loop(number))?;
+        for (number, subscription) in subscriptions.into_iter().enumerate() {
+            self.subscribe(subscriber.id(), subscription, Outlet::Loop(number))?;
         }
-        Ok(member)
+        Ok(subscriber)
     }
 
     /// The sources that there are.
@@ -347,15 +347,15 @@ impl Bus {
         let inner = self.lock();
         let who = |id| {
             inner
-                .members
+                .subscribers
                 .iter()
                 .find(|m| m.id == id)
                 .map_or_else(String::new, |m| m.name.to_string())
         };
         let shown = |s: &Standing| Subscribed {
             id: s.id,
-            who: who(s.member),
-            wish: s.wish.clone(),
+            who: who(s.subscriber),
+            subscription: s.subscription.clone(),
         };
         inner.subscriptions.iter().map(shown).collect()
     }
@@ -371,21 +371,21 @@ impl Bus {
 
     pub(crate) fn subscribe(
         &self,
-        member: MemberId,
-        mut wish: Wish,
+        subscriber: SubscriberId,
+        mut subscription: Subscription,
         outlet: Outlet,
     ) -> Result<SubscriptionId, BusError> {
         let mut inner = self.lock();
         if inner.subscriptions.len() >= MAX_SUBSCRIPTIONS {
             return Err(BusError::Full("subscriptions", MAX_SUBSCRIPTIONS));
         }
-        inner.check(member, &mut wish)?;
+        inner.check(subscriber, &mut subscription)?;
         let id = SubscriptionId(inner.next_subscription);
         inner.next_subscription += 1;
         let standing = Standing {
             id,
-            member,
-            wish,
+            subscriber,
+            subscription,
             outlet,
         };
         for line in &inner.sources {
@@ -399,32 +399,37 @@ impl Bus {
 
     pub(crate) fn change(
         &self,
-        member: MemberId,
+        subscriber: SubscriberId,
         id: SubscriptionId,
-        change: impl FnOnce(&mut Wish),
+        change: impl FnOnce(&mut Subscription),
     ) -> Result<(), BusError> {
         let mut inner = self.lock();
-        let at = inner.own(member, id)?;
-        let mut wish = inner.subscriptions[at].wish.clone();
-        change(&mut wish);
-        let there = &inner.subscriptions[at].wish;
-        // What is named stays: a change is of how much is heard, not of what.
-        let mut wish = Wish {
+        let at = inner.own(subscriber, id)?;
+        let mut subscription = inner.subscriptions[at].subscription.clone();
+        change(&mut subscription);
+        let there = &inner.subscriptions[at].subscription;
+        // What is named stays: a change is of how much is received, not of what.
+        let mut subscription = Subscription {
             events: there.events.clone(),
             with: there.with.clone(),
-            ..wish
+            ..subscription
         };
-        inner.check(member, &mut wish)?;
+        inner.check(subscriber, &mut subscription)?;
         for line in &inner.sources {
-            line.order(Order::Change(id, wish.filter, wish.scope.clone(), wish.priority));
+            line.order(Order::Change(
+                id,
+                subscription.filter,
+                subscription.scope.clone(),
+                subscription.priority,
+            ));
         }
-        inner.subscriptions[at].wish = wish;
+        inner.subscriptions[at].subscription = subscription;
         Ok(())
     }
 
-    pub(crate) fn unsubscribe(&self, member: MemberId, id: SubscriptionId) -> Result<(), BusError> {
+    pub(crate) fn unsubscribe(&self, subscriber: SubscriberId, id: SubscriptionId) -> Result<(), BusError> {
         let mut inner = self.lock();
-        let at = inner.own(member, id)?;
+        let at = inner.own(subscriber, id)?;
         inner.subscriptions.remove(at);
         inner
             .sources
@@ -433,14 +438,16 @@ impl Bus {
         Ok(())
     }
 
-    pub(crate) fn leave(&self, member: MemberId) {
+    pub(crate) fn leave(&self, subscriber: SubscriberId) {
         let mut inner = self.lock();
-        inner.subscriptions.retain(|standing| standing.member != member);
-        inner.members.retain(|known| known.id != member);
+        inner
+            .subscriptions
+            .retain(|standing| standing.subscriber != subscriber);
+        inner.subscribers.retain(|known| known.id != subscriber);
         inner
             .sources
             .iter()
-            .for_each(|line| line.order(Order::Expel(member)));
+            .for_each(|line| line.order(Order::Expel(subscriber)));
     }
 
     /// Sends an order to a source.
@@ -456,11 +463,11 @@ impl Bus {
         self.lock().sources.iter().for_each(|line| line.order(order()));
     }
 
-    pub(crate) fn rights(&self, member: MemberId) -> Option<Arc<Rights>> {
+    pub(crate) fn rights(&self, subscriber: SubscriberId) -> Option<Arc<Rights>> {
         self.lock()
-            .members
+            .subscribers
             .iter()
-            .find(|known| known.id == member)
+            .find(|known| known.id == subscriber)
             .map(|known| known.rights.clone())
     }
 
@@ -514,11 +521,11 @@ impl Bus {
 }
 
 impl Line {
-    /// Sends an order and has the source look. A source that is gone, or that has not looked for very
-    /// long, does not get it: who waits for an answer is told that it is silent.
+    /// Sends an order and wakes the source. A source that is gone, or that has taken none for very
+    /// long, does not get it: who waits for an answer gets [`BusError::Timeout`].
     fn order(&self, order: Order) {
         // What ends something is never left out: there is no more of it than of what began; nor is what the
-        // source itself has said.
+        // source itself has published.
         let ends = matches!(order, Order::Expel(_) | Order::Unsubscribe(_) | Order::Offer(..));
         if !ends && self.called.load(Ordering::Relaxed) >= ORDERS {
             return;
@@ -539,9 +546,9 @@ impl Line {
 }
 
 impl Known {
-    fn guest(&self, schema: &Schema) -> Guest {
+    fn admitted(&self, schema: &Schema) -> Admitted {
         let ids = (0..schema.variables().len()).map(|at| crate::VariableId(at as u16));
-        Guest {
+        Admitted {
             id: self.id,
             name: self.name.clone(),
             origin: self.origin,
@@ -568,35 +575,35 @@ impl Inner {
         gone.drain(..gone.len().saturating_sub(GONE));
     }
 
-    /// The place of a member's subscription.
-    fn own(&self, member: MemberId, id: SubscriptionId) -> Result<usize, BusError> {
-        let own = |s: &Standing| s.id == id && s.member == member;
+    /// The place of a subscriber's subscription.
+    fn own(&self, subscriber: SubscriberId, id: SubscriptionId) -> Result<usize, BusError> {
+        let own = |s: &Standing| s.id == id && s.subscriber == subscriber;
         self.subscriptions
             .iter()
             .position(own)
             .ok_or(BusError::NoSubscription(id.0))
     }
 
-    /// Whether a wish names what there is, and no more than its member may.
-    fn check(&self, member: MemberId, wish: &mut Wish) -> Result<(), BusError> {
-        let known = self.members.iter().find(|known| known.id == member);
+    /// Whether a subscription names what there is, and no more than its subscriber may.
+    fn check(&self, subscriber: SubscriberId, subscription: &mut Subscription) -> Result<(), BusError> {
+        let known = self.subscribers.iter().find(|known| known.id == subscriber);
         let known = known.ok_or(BusError::NoSubscription(0))?;
         let denied = |what: String| BusError::NoRight {
             who: known.name.to_string(),
             what,
         };
-        if wish.priority > known.rights.priority {
-            let (wanted, most) = (wish.priority, known.rights.priority);
-            return Err(denied(format!("take priority {wanted} (its highest is {most})")));
+        if subscription.priority > known.rights.priority {
+            let (wanted, limit) = (subscription.priority, known.rights.priority);
+            return Err(denied(format!("take priority {wanted} (its highest is {limit})")));
         }
-        for pattern in &wish.events {
+        for pattern in &subscription.events {
             let mut any = false;
             for line in &self.sources {
                 for event in line.schema.events_like(pattern) {
                     let name = &line.schema.events()[usize::from(event.0)].name;
                     any |= known.rights.may_observe(name);
                     if pattern.is_name() && !known.rights.may_observe(name) {
-                        return Err(denied(format!("hear of {name}")));
+                        return Err(denied(format!("receive {name}")));
                     }
                 }
             }
@@ -618,9 +625,13 @@ impl Inner {
                 });
             }
         }
-        let mut most = 0;
-        for line in self.sources.iter().filter(|line| line.has_any(&wish.events)) {
-            for name in &wish.with {
+        let mut widest = 0;
+        for line in self
+            .sources
+            .iter()
+            .filter(|line| line.has_any(&subscription.events))
+        {
+            for name in &subscription.with {
                 let whole = whole_name(name, &line.schema);
                 if !known.rights.may_observe(&whole) {
                     return Err(denied(format!("read {whole}")));
@@ -631,14 +642,17 @@ impl Inner {
                     return Err(BusError::NoVariable { name: whole, hint });
                 }
             }
-            let fields = wish.events.iter().flat_map(|p| line.schema.events_like(p));
+            let fields = subscription
+                .events
+                .iter()
+                .flat_map(|p| line.schema.events_like(p));
             let fields = fields
                 .map(|e| line.schema.events()[usize::from(e.0)].fields.len())
                 .max();
-            most = most.max(fields.unwrap_or(0) + wish.with.len());
+            widest = widest.max(fields.unwrap_or(0) + subscription.with.len());
         }
-        if most > MAX_VALUES {
-            Err(BusError::Wide(most))
+        if widest > MAX_VALUES {
+            Err(BusError::Wide(widest))
         } else {
             Ok(())
         }
@@ -652,9 +666,16 @@ impl Inner {
 
     /// A subscription in a source's numbers; nothing when the source has nothing of it.
     fn compile(&self, standing: &Standing, schema: &Schema) -> Option<Compiled> {
-        let known = self.members.iter().find(|known| known.id == standing.member)?;
-        let wish = &standing.wish;
-        let mut events: Vec<_> = wish.events.iter().flat_map(|p| schema.events_like(p)).collect();
+        let known = self
+            .subscribers
+            .iter()
+            .find(|known| known.id == standing.subscriber)?;
+        let subscription = &standing.subscription;
+        let mut events: Vec<_> = subscription
+            .events
+            .iter()
+            .flat_map(|p| schema.events_like(p))
+            .collect();
         events.retain(|e| known.rights.may_observe(&schema.events()[usize::from(e.0)].name));
         events.sort_unstable();
         events.dedup();
@@ -666,12 +687,12 @@ impl Inner {
         };
         (!events.is_empty()).then(|| Compiled {
             id: standing.id,
-            member: standing.member,
+            subscriber: standing.subscriber,
             events,
-            with: wish.with.iter().map(readable).collect(),
-            scope: wish.scope.clone(),
-            priority: wish.priority,
-            filter: wish.filter,
+            with: subscription.with.iter().map(readable).collect(),
+            scope: subscription.scope.clone(),
+            priority: subscription.priority,
+            filter: subscription.filter,
             outlet: standing.outlet.clone(),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::flow::Target;
 
-/// Why a source turned a modification down.
+/// Why a source refused a modification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The flow is gone, or never was.
@@ -22,7 +22,7 @@ pub enum Refusal {
     OutOfRange {
         /// The value wanted.
         value: u64,
-        /// The least allowed.
+        /// The smallest allowed.
         min: u64,
         /// The greatest allowed.
         max: u64,
@@ -44,7 +44,7 @@ pub enum Refusal {
     Full(usize),
 }
 
-/// Why the bus turned a request down.
+/// Why the bus refused a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// No provider has an event of this name.
@@ -68,7 +68,7 @@ pub enum BusError {
     NoRight {
         /// The subscriber.
         who: String,
-        /// `hear of tcp.acked`, `read …`, `set …`, `take priority 9 (its highest is 3)`.
+        /// `receive tcp.acked`, `read …`, `set …`, `take priority 9 (its highest is 3)`.
         what: String,
     },
     /// More fields and variables than a signal has room for.
@@ -85,11 +85,11 @@ pub enum BusError {
     Name(String),
     /// The source did not answer in time; it may be busy, or gone.
     #[error("the source did not answer in time")]
-    Silent,
+    Timeout,
     /// Too many of something.
     #[error("there are {1} {0} already, as many as can be")]
     Full(&'static str, usize),
-    /// The source turned it down.
+    /// The source refused it.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }

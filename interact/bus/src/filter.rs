@@ -65,7 +65,7 @@ impl Gate {
         Passage::Hold(until)
     }
 
-    /// Ends the interval if it is over at `now`; says then whether what was kept is delivered.
+    /// Ends the interval if it is over at `now`, and returns then whether what was kept is delivered.
     pub fn close(&mut self, filter: &Filter, now: Nanos) -> Option<bool> {
         if self.until? > now {
             return None;
@@ -176,7 +176,7 @@ mod tests {
 
     /// Sequences that a generator makes from each seed: bursts, pauses, equal times.
     #[test]
-    fn filters_do_what_the_paper_says() {
+    fn filters_match_the_figure_of_the_paper() {
         for seed in 0..4000u64 {
             let mut state = seed;
             let mut below = |n: u64| {

@@ -5,8 +5,8 @@ use crate::flow::{FlowId, SourceId, Target};
 use crate::schema::VariableId;
 use crate::signal::MAX_WORDS;
 
-/// The most modifications at a time.
-const MOST: usize = 64;
+/// Modifications at a time, at most.
+const MAX_MODIFICATIONS: usize = 64;
 
 /// A modification: a lease on a variable of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Modification {
 }
 
 /// Where a T-ware puts what it wants changed. It takes effect after the T-ware returns: at once in
-/// the loop, elsewhere as soon as the source looks.
+/// the loop, elsewhere at the source's next poll.
 #[derive(Debug, Default)]
 pub struct Hands {
     wanted: Vec<Modification>,
@@ -63,7 +63,7 @@ pub struct Hands {
 
 impl Hands {
     /// Sets a variable of a flow for the length of a lease, in nanoseconds. Again before its end:
-    /// another value, or more time. While it holds, what the provider's own law wrote last is kept
+    /// another value, or more time. While it holds, what the provider itself wrote last is kept
     /// beside it, and is what the variable becomes at the end.
     pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Nanos) {
         self.push(Modification {
@@ -73,7 +73,7 @@ impl Hands {
         });
     }
 
-    /// Gives a variable back to the provider's own law.
+    /// Gives a variable back to the provider.
     pub fn release(&mut self, target: Target, variable: VariableId) {
         self.push(Modification {
             target,
@@ -83,7 +83,7 @@ impl Hands {
     }
 
     fn push(&mut self, modification: Modification) {
-        if self.wanted.len() < MOST {
+        if self.wanted.len() < MAX_MODIFICATIONS {
             self.wanted.push(modification)
         } else {
             self.overflow += 1

@@ -1,17 +1,17 @@
 //! Leases: which variables of which flows are held, by whom, for how long.
 //!
 //! A held variable keeps its holder's value: after each event of the flow the source writes it again.
-//! What the provider's own law wrote in between is kept beside it, and is what the variable becomes
-//! when the lease ends. So a variable that the law never writes gets back the value that it had, and
-//! one that the law moves goes on from the law's last word.
+//! What the provider itself wrote in between is kept beside it, and is what the variable becomes
+//! when the lease ends. So a variable that the provider never writes gets back the value that it had, and
+//! one that the provider moves goes on from what it wrote last.
 
 use crate::Nanos;
 use crate::flow::FlowId;
 use crate::map::Map;
-use crate::order::MemberId;
+use crate::order::SubscriberId;
 use crate::schema::VariableId;
 
-/// The most variables held at a source.
+/// Variables held at a source, at most.
 pub(crate) const MAX_HOLDS: usize = 65_536;
 /// The longest lease: one day.
 pub(crate) const MAX_LEASE: Nanos = 86_400_000_000_000;
@@ -22,12 +22,12 @@ pub struct Hold {
     /// Which.
     pub variable: VariableId,
     /// By whom.
-    pub(crate) member: MemberId,
+    pub(crate) subscriber: SubscriberId,
     /// With what priority.
     pub priority: u8,
     /// Its value.
     pub value: u64,
-    /// What the law would have it be.
+    /// What the provider itself would have it be.
     pub own: u64,
     /// When the lease ends.
     pub until: Nanos,
@@ -42,17 +42,17 @@ pub struct Holds {
     next: Option<Nanos>,
 }
 
-/// What became of a wish to hold.
+/// What became of a request to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// It is held now; its value before.
     New(u64),
-    /// It was held by the same member.
+    /// It was held by the same subscriber.
     Again(u64),
     /// It was taken from another of lower priority.
-    Taken(MemberId, u64),
+    Taken(SubscriberId, u64),
     /// Somebody of no lower priority has it.
-    Denied(MemberId, u8),
+    Denied(SubscriberId, u8),
     /// There is no more room.
     Full,
 }
@@ -88,7 +88,7 @@ impl Holds {
     pub(crate) fn take(&mut self, flow: FlowId, hold: Hold) -> Held {
         let list = self.by_flow.entry(flow).or_default();
         let held = match list.iter_mut().find(|h| h.variable == hold.variable) {
-            Some(there) if there.member == hold.member => {
+            Some(there) if there.subscriber == hold.subscriber => {
                 let before = there.value;
                 *there = Hold {
                     own: there.own,
@@ -96,9 +96,9 @@ impl Holds {
                 };
                 Held::Again(before)
             }
-            Some(there) if there.priority >= hold.priority => Held::Denied(there.member, there.priority),
+            Some(there) if there.priority >= hold.priority => Held::Denied(there.subscriber, there.priority),
             Some(there) => {
-                let (loser, before) = (there.member, there.value);
+                let (loser, before) = (there.subscriber, there.value);
                 *there = Hold {
                     own: there.own,
                     ..hold
@@ -175,10 +175,10 @@ mod tests {
 
     const FLOW: FlowId = FlowId(1);
 
-    fn hold(member: u32, priority: u8, value: u64, until: Nanos) -> Hold {
+    fn hold(subscriber: u32, priority: u8, value: u64, until: Nanos) -> Hold {
         Hold {
             variable: VariableId(0),
-            member: MemberId(member),
+            subscriber: SubscriberId(subscriber),
             priority,
             value,
             own: 7,
@@ -192,12 +192,12 @@ mod tests {
         assert_eq!(holds.take(FLOW, hold(1, 1, 10, 100)), Held::New(7));
         assert_eq!(
             holds.take(FLOW, hold(2, 1, 20, 100)),
-            Held::Denied(MemberId(1), 1)
+            Held::Denied(SubscriberId(1), 1)
         );
         assert_eq!(holds.take(FLOW, hold(1, 1, 11, 200)), Held::Again(10));
         assert_eq!(
             holds.take(FLOW, hold(2, 2, 20, 150)),
-            Held::Taken(MemberId(1), 11)
+            Held::Taken(SubscriberId(1), 11)
         );
         assert_eq!(holds.of(FLOW), [hold(2, 2, 20, 150)]);
         assert_eq!(holds.len(), 1);

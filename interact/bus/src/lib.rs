@@ -1,15 +1,15 @@
 //! The central handler of the interactive layer (iTCP, sections 2.2 to 2.4): who publishes what,
-//! who hears of it, and who may change it.
+//! who receives it, and who may change it.
 //!
 //! A *provider* is described by a [`Schema`]: events with fields, state variables with rights. Each
 //! part of the system that runs one (a stack, a session, a race) holds a [`Source`], in its own
-//! thread. Whoever wants to hear of events joins the [`Bus`] as a [`Member`] and subscribes with a
-//! [`Wish`]. Signals pass the wish's filters at the source, in the paper's order, subscription,
+//! thread. Whoever wants events joins the [`Bus`] as a [`Subscriber`] and subscribes with a
+//! [`Subscription`]. Signals pass the subscription's filters at the source, in the paper's order, subscription,
 //! time, frequency, and go to a [`Tware`] that lives in the source itself or into a bounded
 //! [`Ring`](ring::Ring) from which another thread or process takes them.
 //!
 //! ```text
-//!   Member ──subscribe, probe, modify──► Bus ──orders──► Source, in the provider's thread
+//!   Subscriber ──subscribe, probe, modify──► Bus ──orders──► Source, in the provider's thread
 //!     ▲                                                    │ filters, leases, rights
 //!     └───────────────── signals through a ring ◄──────────┘
 //! ```
@@ -32,7 +32,6 @@ mod flow;
 mod hands;
 mod hold;
 mod map;
-mod member;
 mod notice;
 mod order;
 mod pattern;
@@ -42,6 +41,7 @@ mod schema;
 mod scope;
 mod signal;
 mod source;
+mod subscriber;
 mod subscription;
 #[cfg(test)]
 mod tests;
@@ -56,7 +56,6 @@ pub use filter::{Filter, Gate, Passage};
 pub use flow::{ATTRIBUTES, FlowId, FlowInfo, SourceId, Target};
 pub use hands::{Hands, Modification};
 pub use hold::{Hold, Holds};
-pub use member::{Member, Probe};
 pub use notice::{MAX_NOTICES, Notice};
 pub use pattern::Pattern;
 pub use rights::{Grant, Rights};
@@ -67,7 +66,8 @@ pub use schema::{
 pub use scope::{Rule, RuleError, Scope};
 pub use signal::{MAX_VALUES, Signal, SignalBuf, SubscriptionId};
 pub use source::{Common, Source, State, Statistics};
-pub use subscription::{Place, Wish};
+pub use subscriber::{Probe, Subscriber};
+pub use subscription::{Place, Subscription};
 pub use tware::{Tware, run_waiting};
 
 /// Nanoseconds of a provider's clock.

@@ -1,4 +1,4 @@
-//! What a member is notified of beside its signals: a lease of its own ended before its time.
+//! What a subscriber is notified of beside its signals: a lease of its own ended before its time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::flow::Target;
 use crate::ring::Waker;
 use crate::schema::VariableId;
 
-/// Notices that wait for a member; of more, the oldest are dropped. The log has all of them.
+/// Notices that wait for a subscriber; of more, the oldest are dropped. The log has all of them.
 pub const MAX_NOTICES: usize = 1024;
 
 /// A lease that ended before its time, and not because its holder gave it back.
@@ -23,7 +23,7 @@ pub struct Notice {
     pub why: String,
 }
 
-/// Notices on their way to a member, from all sources.
+/// Notices on their way to a subscriber, from all sources.
 pub(crate) struct Notices {
     waiting: Mutex<VecDeque<Notice>>,
     waker: Option<Waker>,

@@ -10,24 +10,24 @@ use crate::audit::Origin;
 use crate::error::Refusal;
 use crate::filter::Filter;
 use crate::flow::{FlowId, FlowInfo};
-use crate::member::Probe;
 use crate::notice::Notices;
 use crate::ring::{Consumer, Ring};
 use crate::schema::{EventId, Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::SubscriptionId;
 use crate::source::Statistics;
+use crate::subscriber::Probe;
 use crate::tware::Tware;
 
 /// A subscriber; never used again for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct MemberId(pub(crate) u32);
+pub(crate) struct SubscriberId(pub(crate) u32);
 
 /// A subscription in a source's own numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiled {
     pub(crate) id: SubscriptionId,
-    pub(crate) member: MemberId,
+    pub(crate) subscriber: SubscriberId,
     pub(crate) events: Vec<EventId>,
     /// Nothing stands for a variable that this source does not have.
     pub(crate) with: Vec<Option<VariableId>>,
@@ -42,18 +42,18 @@ pub(crate) struct Compiled {
 pub(crate) enum Outlet {
     /// Into a queue.
     Ring(Ring),
-    /// To the member's T-ware in the source, as the wish of this number.
+    /// To the subscriber's T-ware in the source, as the subscription of this number.
     Loop(usize),
 }
 
-/// A member at a source: what it may set, and its T-ware if that lives there.
-pub(crate) struct Guest {
-    pub(crate) id: MemberId,
+/// A subscriber at a source: what it may set, and its T-ware if that lives there.
+pub(crate) struct Admitted {
+    pub(crate) id: SubscriberId,
     pub(crate) name: Arc<str>,
     pub(crate) origin: Origin,
     /// Where it is notified of leases that have ended.
     pub(crate) notices: Arc<Notices>,
-    /// By variable: the least and the greatest value.
+    /// By variable: the smallest and the largest value.
     pub(crate) grants: Vec<Option<(u64, u64)>>,
     /// The priority of its modifications.
     pub(crate) priority: u8,
@@ -65,23 +65,23 @@ pub(crate) struct Guest {
 /// Modifications that come without waiting for an answer.
 pub(crate) struct Steering {
     pub(crate) queue: Consumer,
-    /// How many found no room in it since the source looked.
+    /// How many found no room in it since the source took some.
     pub(crate) dropped: Arc<AtomicU64>,
 }
 
 /// An order; replies that nobody waits for any more are dropped.
 pub(crate) enum Order {
-    Admit(Box<Guest>),
-    Expel(MemberId),
-    /// A member's modifications come through this ring from now on.
-    Steer(MemberId, Steering),
+    Admit(Box<Admitted>),
+    Expel(SubscriberId),
+    /// A subscriber's modifications come through this ring from now on.
+    Steer(SubscriberId, Steering),
     Subscribe(Box<Compiled>),
     /// What the source offers is another schema from now on, in whose numbers subscriptions are.
     Offer(Arc<Schema>, Vec<Compiled>),
     Change(SubscriptionId, Filter, Scope, u8),
     Unsubscribe(SubscriptionId),
     Modify(
-        MemberId,
+        SubscriberId,
         FlowId,
         VariableId,
         Option<(u64, Nanos)>,

@@ -8,7 +8,7 @@ use crate::schema::{Access, Schema, VariableId};
 pub struct Grant {
     /// Which variables.
     pub variables: Pattern,
-    /// The least value.
+    /// The smallest value.
     pub min: u64,
     /// The greatest.
     pub max: u64,
@@ -17,7 +17,7 @@ pub struct Grant {
 /// What one subscriber may do, within what the providers declare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// The events that it may hear of and the variables that it may read.
+    /// The events that it may receive and the variables that it may read.
     pub observe: Vec<Pattern>,
     /// What it may set; the first that names a variable counts.
     pub modify: Vec<Grant>,
@@ -65,7 +65,7 @@ impl Rights {
         }
     }
 
-    /// Whether it may hear of this event, or read this variable.
+    /// Whether it may receive this event, or read this variable.
     #[must_use]
     pub fn may_observe(&self, name: &str) -> bool {
         self.observe.iter().any(|pattern| pattern.matches(name))

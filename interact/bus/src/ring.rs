@@ -1,11 +1,11 @@
 //! A bounded queue of signals in plain words, which may lie in memory that processes share.
 //!
-//! Many producers, one consumer, each slot with a number of its own that says whose turn it is
+//! Many producers, one consumer, each slot with a number of its own by which producers and the consumer know whose turn it is
 //! (Vyukov's bounded queue). A producer never waits: a full ring refuses.
 //!
 //! The consumer may be a process that is not trusted. Whatever it writes into the words, a producer
 //! ends after a bounded number of steps and touches nothing outside; the worst is that signals are
-//! lost or garbled, and [`Signal::new`](crate::Signal::new) looks at every word that it uses.
+//! lost or garbled, and [`Signal::new`](crate::Signal::new) checks every word that it uses.
 //!
 //! In memory, in words of 8 bytes: 0 [`MAGIC`], 1 slots (a power of two), 2 words of a slot; 8 the
 //! producers' next number; 16 the consumer's; 24 not 0 while the consumer sleeps; from 32 on the
@@ -27,9 +27,9 @@ const HEAD: usize = 32;
 const TAIL_AT: usize = 8;
 const HEAD_AT: usize = 16;
 const SLEEP_AT: usize = 24;
-/// The most attempts of a producer whom others overtake.
+/// Attempts of a producer whom others overtake, at most.
 const ATTEMPTS: usize = 64;
-/// The most slots: 16 MiB.
+/// Slots, at most: 16 MiB.
 pub const MAX_SLOTS: usize = 1 << 16;
 
 /// Words that a ring lies in.
@@ -159,8 +159,8 @@ impl Ring {
     /// Wakes the consumer if it sleeps.
     pub fn wake(&self) {
         let Some(waker) = &self.waker else { return };
-        // The signal is there before the consumer is asked whether it sleeps; it says so before it
-        // looks a last time.
+        // The signal is there before the consumer is asked whether it sleeps; it marks that before it
+        // checks a last time.
         fence(Ordering::SeqCst);
         let sleeping = &self.memory.words()[SLEEP_AT];
         if sleeping.load(Ordering::Relaxed) != 0 && sleeping.swap(0, Ordering::Relaxed) != 0 {

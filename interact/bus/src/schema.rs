@@ -77,7 +77,7 @@ pub enum Access {
     Observable,
     /// It may also be set, to a value within both bounds.
     Modifiable {
-        /// The least value.
+        /// The smallest value.
         min: u64,
         /// The greatest.
         max: u64,
@@ -95,11 +95,11 @@ pub struct Variable {
     pub access: Access,
 }
 
-/// The most events of a provider: a source says with one bit of a word whether anybody wants one.
+/// Events of a provider, at most: a source has one bit of a word for each, whether anybody wants it.
 pub const MAX_EVENTS: usize = 64;
-/// The most fields of an event.
+/// Fields of an event, at most.
 pub const MAX_FIELDS: usize = 8;
-/// The most variables of a provider.
+/// Variables of a provider, at most.
 pub const MAX_VARIABLES: usize = 4096;
 
 /// Why something is no schema.
@@ -131,7 +131,7 @@ pub struct Schema {
     /// A bit for each event that is offered no longer.
     retired: u64,
     variables: Vec<Variable>,
-    /// By whole name: what a person is told of it.
+    /// By whole name: what a person reads of it.
     about: BTreeMap<String, String>,
 }
 
@@ -177,7 +177,7 @@ impl Schema {
         })
     }
 
-    /// The same with descriptions, which say what a value's unit is: of events and variables by their whole names,
+    /// The same with descriptions, which name a value's unit: of events and variables by their whole names,
     /// of fields by `EVENT.FIELD`.
     #[must_use]
     pub fn described(mut self, about: impl IntoIterator<Item = (String, String)>) -> Schema {

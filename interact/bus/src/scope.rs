@@ -32,7 +32,7 @@ impl Scope {
 
 /// Conditions that all hold: `kind=conn remote=10.0.0.0/8 remote.port=443 label=wlan*`.
 ///
-/// A flow is judged once, when it is first heard of.
+/// A flow is judged once, at its first event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     text: String,
@@ -134,9 +134,9 @@ fn network(text: &str) -> Option<(IpAddr, u8)> {
         None => (text, None),
     };
     let address: IpAddr = address.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    let bits = bits.unwrap_or(most);
-    (bits <= most).then_some((address, bits))
+    let width = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.unwrap_or(width);
+    (bits <= width).then_some((address, bits))
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {

@@ -8,11 +8,11 @@ use crate::schema::EventId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriptionId(pub u32);
 
-/// The most values of a signal: an event's fields and the variables that were asked for with it.
+/// Values of a signal, at most: an event's fields and the variables that were asked for with it.
 pub const MAX_VALUES: usize = 24;
 /// Words before the values.
 pub(crate) const HEADER: usize = 4;
-/// The most words of a signal.
+/// Words of a signal, at most.
 pub(crate) const MAX_WORDS: usize = HEADER + MAX_VALUES;
 
 /// A signal: what happened to which flow and when, with the event's fields and the variables that
@@ -74,7 +74,7 @@ impl<'a> Signal<'a> {
         &self.0[HEADER..HEADER + usize::from((self.0[0] >> 48) as u8)]
     }
 
-    /// The variables asked for, in the wish's order.
+    /// The variables asked for, in the subscription's order.
     #[must_use]
     pub fn variables(&self) -> &'a [u64] {
         &self.0[HEADER + self.fields().len()..]
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_signal_are_told() {
+    fn words_that_are_no_signal_are_refused() {
         assert!(Signal::new(&[]).is_none());
         assert!(Signal::new(&[1 << 56, 0, 0, 0]).is_none());
         assert!(Signal::new(&[1 << 48, 0, 0, 0, 0]).is_none());

@@ -24,7 +24,7 @@ use crate::hands::{Hands, Modification};
 use crate::hold::Holds;
 use crate::map::Map;
 use crate::notice::Notice;
-use crate::order::{Compiled, Guest, MemberId, Order};
+use crate::order::{Admitted, Compiled, Order, SubscriberId};
 use crate::schema::{EventId, Schema, SchemaError, VariableId};
 use crate::scope::Scope;
 use crate::signal::SignalBuf;
@@ -45,7 +45,7 @@ pub trait State {
         self.write(flow, variable, value);
         Ok(())
     }
-    /// Ends a lease: `own` is what the law wrote last.
+    /// Ends a lease: `own` is what the provider itself wrote last.
     fn restore(&mut self, flow: FlowId, variable: VariableId, own: u64) {
         self.write(flow, variable, own);
     }
@@ -82,14 +82,14 @@ impl std::ops::AddAssign for Statistics {
 pub struct Common {
     /// This flow alone; `None`: several, or not all the same.
     pub flow: Option<FlowId>,
-    /// This filter, of the flow or of all: what is left by it is told by [`Source::publish_filtered`].
-    /// `None`: they want different things, and are to be told of each event.
+    /// This filter, of the flow or of all: what is left by it is published by [`Source::publish_filtered`].
+    /// `None`: they want different things, and each event is to be published.
     pub filter: Option<Filter>,
 }
 
-/// The most events of flows that one subscription keeps state of at a source.
+/// Events of flows that one subscription keeps state of at a source, at most.
 const MAX_GATES: usize = 65_536;
-/// How long after one look at what is kept of flows that are gone the next one is taken.
+/// How long after one search for flows that are gone the next one begins.
 const SWEEP_EVERY: Nanos = 1_000_000_000;
 /// How long the source's own log waits for the bus's.
 const AUDIT_EVERY: Nanos = 100_000_000;
@@ -103,7 +103,7 @@ struct Listener {
     /// No state is kept: everything passes at once.
     open: bool,
     gates: Map<(FlowId, EventId), Kept>,
-    /// When it is looked again which of them are of flows that are gone.
+    /// When those of flows that are gone are searched for next.
     sweep_due: Nanos,
     statistics: Statistics,
     /// Lost since the last that was delivered.
@@ -135,8 +135,8 @@ pub struct Source {
     listeners: Vec<Listener>,
     /// By event: indices of listeners, highest priority first.
     by_event: Vec<Vec<u32>>,
-    guests: Vec<Guest>,
-    /// Some guests' modifications come through rings.
+    admitted: Vec<Admitted>,
+    /// Some admitted' modifications come through rings.
     steered: bool,
     holds: Holds,
     /// When intervals end: subscription, flow, event.
@@ -151,10 +151,10 @@ pub struct Source {
     batching: bool,
     /// Signals put into queues since subscribers were woken.
     untold: usize,
-    /// What T-wares in the loop want changed, once all have heard of the event.
-    acting: Vec<(MemberId, Modification)>,
-    /// Members whose T-wares in the loop have panicked since [`Source::act`], and what they said.
-    fallen: Vec<(MemberId, String)>,
+    /// What T-wares in the loop want changed, once all have received the event.
+    acting: Vec<(SubscriberId, Modification)>,
+    /// Subscribers whose T-wares in the loop have panicked since [`Source::act`], and the texts of the panics.
+    fallen: Vec<(SubscriberId, String)>,
     /// Changes of what is attached.
     pub(crate) steps: Steps,
 }
@@ -192,7 +192,7 @@ impl Source {
             called,
             wanted: 0,
             listeners: Vec::new(),
-            guests: Vec::new(),
+            admitted: Vec::new(),
             steered: false,
             holds: Holds::default(),
             ends: BinaryHeap::new(),
@@ -276,7 +276,7 @@ impl Source {
         self.wanted >> (event.0 & 63) & 1 != 0
     }
 
-    /// Whether [`Source::poll`] has orders to look at.
+    /// Whether [`Source::poll`] has orders to take.
     #[must_use]
     #[inline]
     pub fn is_called(&self) -> bool {
@@ -291,7 +291,7 @@ impl Source {
         [interval, self.holds.next(), audit].into_iter().flatten().min()
     }
 
-    /// What is held, for the provider to look at.
+    /// What is held, for the provider to read.
     #[must_use]
     pub fn holds(&self) -> &Holds {
         &self.holds
@@ -324,7 +324,7 @@ impl Source {
         if !self.audit.is_empty() && self.audit_due <= now {
             self.share_audit(now);
         }
-        self.tell();
+        self.wake();
         any
     }
 
@@ -338,7 +338,7 @@ impl Source {
     /// Wakes those who have signals since [`Source::begin_batch`].
     pub fn end_batch(&mut self) {
         self.batching = false;
-        self.tell();
+        self.wake();
     }
 
     /// After an event of a flow: what is held of it has its holder's value again.
@@ -363,21 +363,26 @@ impl Source {
         let mut ended = Vec::new();
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
         for hold in ended {
-            self.notify(hold.member, flow, hold.variable, "the flow has ended".to_owned());
+            self.notify(
+                hold.subscriber,
+                flow,
+                hold.variable,
+                "the flow has ended".to_owned(),
+            );
         }
-        self.tell();
+        self.wake();
     }
 
     /// What was set of a flow did not take effect, as a provider found whose flows live elsewhere: it is
-    /// held no more, and the log says why.
+    /// held no more, and the log has the reason.
     pub fn failed(&mut self, now: Nanos, flow: FlowId, why: &str) {
         let mut ended = Vec::new();
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
         for hold in ended {
-            self.notify(hold.member, flow, hold.variable, why.to_owned());
+            self.notify(hold.subscriber, flow, hold.variable, why.to_owned());
             self.note(
                 now,
-                hold.member,
+                hold.subscriber,
                 flow,
                 hold.variable,
                 hold.own,
@@ -386,8 +391,8 @@ impl Source {
         }
     }
 
-    /// An event cannot be had after all, as a provider found when it was asked for: the log tells those
-    /// who want it why they hear nothing.
+    /// An event cannot be had after all, as a provider found when it was asked for: the log has for those
+    /// who want it why they receive nothing.
     pub fn unable(&mut self, now: Nanos, event: EventId, why: &str) {
         let name = self
             .schema
@@ -398,12 +403,12 @@ impl Source {
             .by_event
             .get(usize::from(event.0))
             .map_or(&[][..], Vec::as_slice);
-        let members: Vec<_> = places
+        let subscribers: Vec<_> = places
             .iter()
-            .map(|at| self.listeners[*at as usize].compiled.member)
+            .map(|at| self.listeners[*at as usize].compiled.subscriber)
             .collect();
-        for member in members {
-            let who = self.who(member);
+        for subscriber in subscribers {
+            let who = self.who(subscriber);
             self.enter(
                 now,
                 &who,
@@ -415,19 +420,19 @@ impl Source {
         }
     }
 
-    /// What a member is called in the log, and where it is.
-    fn who(&self, member: MemberId) -> (Arc<str>, Origin) {
-        let guest = self.guests.iter().find(|guest| guest.id == member);
-        guest.map_or_else(
+    /// What a subscriber is called in the log, and where it is.
+    fn who(&self, subscriber: SubscriberId) -> (Arc<str>, Origin) {
+        let admitted = self.admitted.iter().find(|admitted| admitted.id == subscriber);
+        admitted.map_or_else(
             || ("?".into(), Origin::default()),
-            |guest| (guest.name.clone(), guest.origin),
+            |admitted| (admitted.name.clone(), admitted.origin),
         )
     }
 
-    /// Notifies a member that a lease of its own has ended before its time.
-    fn notify(&self, member: MemberId, flow: FlowId, variable: VariableId, why: String) {
-        if let Some(guest) = self.guests.iter().find(|guest| guest.id == member) {
-            guest.notices.send(Notice {
+    /// Notifies a subscriber that a lease of its own has ended before its time.
+    fn notify(&self, subscriber: SubscriberId, flow: FlowId, variable: VariableId, why: String) {
+        if let Some(admitted) = self.admitted.iter().find(|admitted| admitted.id == subscriber) {
+            admitted.notices.send(Notice {
                 target: self.target(flow),
                 variable,
                 why,
@@ -442,14 +447,21 @@ impl Source {
         }
     }
 
-    /// Leases that are over go back to the law.
+    /// Variables whose leases are over go back to the provider.
     fn expire<S: State>(&mut self, now: Nanos, state: &mut S) {
         let mut ended = Vec::new();
         self.holds
             .end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
-            self.note(now, hold.member, flow, hold.variable, hold.value, Act::Expired);
+            self.note(
+                now,
+                hold.subscriber,
+                flow,
+                hold.variable,
+                hold.value,
+                Act::Expired,
+            );
         }
     }
 
@@ -457,13 +469,13 @@ impl Source {
     fn note(
         &mut self,
         now: Nanos,
-        member: MemberId,
+        subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,
         before: u64,
         act: Act,
     ) {
-        let who = self.who(member);
+        let who = self.who(subscriber);
         let name = self
             .schema
             .variable_type(variable)
@@ -526,12 +538,12 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         // In a batch, if its provider has panicked.
-        self.tell_now();
+        self.wake_now();
         self.audit.drain_into(&mut self.shared_audit.lock());
     }
 }
 
-/// What the law wrote last: it may have done so since the flow was settled.
+/// What the provider itself wrote last: it may have done so since the flow was settled.
 fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64 {
     state
         .read(flow, hold.variable)
@@ -539,7 +551,7 @@ fn last_word<S: State>(state: &S, flow: FlowId, hold: &crate::hold::Hold) -> u64
         .unwrap_or(hold.own)
 }
 
-/// Writes what is held of a flow, where the law has written something else.
+/// Writes what is held of a flow, where the provider has written something else.
 fn settle<S: State>(holds: &mut [crate::hold::Hold], flow: FlowId, state: &mut S) {
     for hold in holds {
         let Some(value) = state.read(flow, hold.variable) else {

@@ -4,9 +4,9 @@ use crate::filter::Filter;
 use crate::pattern::Pattern;
 use crate::scope::Scope;
 
-/// What a subscriber wants to hear of, and how much of it.
+/// Which events a subscriber receives, and how many of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Subscription {
     /// Events: names or patterns.
     pub events: Vec<Pattern>,
     /// Variables whose values come with each signal, by whole name, or without the provider's name
@@ -20,11 +20,11 @@ pub struct Wish {
     pub filter: Filter,
 }
 
-impl Wish {
+impl Subscription {
     /// All of some events, with priority 1.
     #[must_use]
-    pub fn new(events: impl IntoIterator<Item = impl Into<Pattern>>) -> Wish {
-        Wish {
+    pub fn new(events: impl IntoIterator<Item = impl Into<Pattern>>) -> Subscription {
+        Subscription {
             events: events.into_iter().map(Into::into).collect(),
             with: Vec::new(),
             scope: Scope::All,
@@ -35,35 +35,35 @@ impl Wish {
 
     /// With these variables' values.
     #[must_use]
-    pub fn with(mut self, variables: impl IntoIterator<Item = impl Into<String>>) -> Wish {
+    pub fn with(mut self, variables: impl IntoIterator<Item = impl Into<String>>) -> Subscription {
         self.with.extend(variables.into_iter().map(Into::into));
         self
     }
 
     /// Of these flows only.
     #[must_use]
-    pub fn of(mut self, scope: Scope) -> Wish {
+    pub fn of(mut self, scope: Scope) -> Subscription {
         self.scope = scope;
         self
     }
 
     /// At most one in this many nanoseconds, the last.
     #[must_use]
-    pub fn every(mut self, interval: crate::Nanos) -> Wish {
+    pub fn every(mut self, interval: crate::Nanos) -> Subscription {
         self.filter.interval = interval;
         self
     }
 
     /// Every n-th of what is left.
     #[must_use]
-    pub fn each_nth(mut self, frequency: u32) -> Wish {
+    pub fn each_nth(mut self, frequency: u32) -> Subscription {
         self.filter.frequency = frequency;
         self
     }
 
     /// With this priority.
     #[must_use]
-    pub fn priority(mut self, priority: u8) -> Wish {
+    pub fn priority(mut self, priority: u8) -> Subscription {
         self.priority = priority;
         self
     }

@@ -108,8 +108,8 @@ impl Provider {
         self.source.settle(FlowId(flow), &mut self.flows);
     }
 
-    /// The law of the provider moves the window.
-    fn law(&mut self, flow: u64, cwnd: u64) {
+    /// The provider itself moves the window.
+    fn own_write(&mut self, flow: u64, cwnd: u64) {
         self.flows.0[flow as usize] = cwnd;
         self.source.settle(FlowId(flow), &mut self.flows);
     }
@@ -156,10 +156,10 @@ fn signals_come_with_the_variables_that_were_asked_for() {
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     assert_eq!(tcp.source.wanted(), 0, "nobody wants anything");
-    let wish = Wish::new(["tcp.acked"])
+    let subscription = Subscription::new(["tcp.acked"])
         .with([".conn.cc.cwnd", "tcp.conn.srtt"])
         .priority(0);
-    watcher.subscribe(wish, &queue).expect("it may");
+    watcher.subscribe(subscription, &queue).expect("it may");
     tcp.publish(5, 1, ACKED, &[1448]);
     tcp.publish(6, 1, CLOSED, &[]);
     assert_eq!(tcp.source.wanted(), 1);
@@ -167,12 +167,12 @@ fn signals_come_with_the_variables_that_were_asked_for() {
 }
 
 #[test]
-fn a_source_that_comes_later_is_heard_too() {
+fn a_source_that_comes_later_is_subscribed_to() {
     let bus = Bus::new();
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     watcher
-        .subscribe(Wish::new(["*"]).priority(0), &queue)
+        .subscribe(Subscription::new(["*"]).priority(0), &queue)
         .expect("there is no provider yet");
     let mut tcp = Provider::new(&bus);
     tcp.publish(1, 0, CLOSED, &[]);
@@ -188,19 +188,21 @@ fn scopes_choose_flows() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (one, mut of_one) = Ring::new(16, None);
     let (rule, mut of_rule) = Ring::new(16, None);
-    let wish = || Wish::new(["tcp.acked"]);
+    let subscription = || Subscription::new(["tcp.acked"]);
     watcher
-        .subscribe(wish().of(Scope::One(tcp.target(1))), &one)
+        .subscribe(subscription().of(Scope::One(tcp.target(1))), &one)
         .expect("it may");
     let first = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
-    watcher.subscribe(wish().of(first), &rule).expect("it may");
+    watcher
+        .subscribe(subscription().of(first), &rule)
+        .expect("it may");
     (0..4).for_each(|n| tcp.publish(n, n % 2, ACKED, &[n]));
     let numbers = |seen: Vec<(u16, u64, Vec<u64>, u32)>| seen.into_iter().map(|s| s.2[0]).collect::<Vec<_>>();
     assert_eq!(numbers(waiting(&mut of_one)), [1, 3]);
     assert_eq!(numbers(waiting(&mut of_rule)), [0, 2]);
 }
 
-/// Keeps the order in which T-wares hear of an event.
+/// Keeps the order in which T-wares receive an event.
 struct Listening {
     name: &'static str,
     priority: u8,
@@ -208,8 +210,8 @@ struct Listening {
 }
 
 impl Tware for Listening {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.acked"]).priority(self.priority)]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["tcp.acked"]).priority(self.priority)]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
@@ -220,11 +222,11 @@ impl Tware for Listening {
 }
 
 #[test]
-fn higher_priorities_hear_first() {
+fn higher_priorities_receive_first() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let order = Arc::new(Mutex::new(Vec::new()));
-    let mut members = Vec::new();
+    let mut subscribers = Vec::new();
     for (name, priority) in [("middle", 5), ("last", 1), ("first", 9)] {
         let order = order.clone();
         let make = move || -> Box<dyn Tware> {
@@ -234,7 +236,7 @@ fn higher_priorities_hear_first() {
                 order: order.clone(),
             })
         };
-        members.push(bus.attach(name, Rights::all(), 9, make).expect("it may"));
+        subscribers.push(bus.attach(name, Rights::all(), 9, make).expect("it may"));
     }
     tcp.publish(1, 0, ACKED, &[1]);
     assert_eq!(*order.lock(), ["first", "middle", "last"]);
@@ -247,7 +249,7 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     let id = watcher
-        .subscribe(Wish::new(["tcp.acked"]).every(10), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]).every(10), &queue)
         .expect("it may");
     tcp.publish(100, 0, ACKED, &[1]);
     tcp.publish(105, 1, ACKED, &[2]);
@@ -264,8 +266,8 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     assert_eq!(waiting(&mut signals), [(0, 1, vec![4], 0)]);
     // While it runs, a subscription can be changed.
     watcher
-        .change(id, |wish| {
-            wish.filter = Filter {
+        .change(id, |subscription| {
+            subscription.filter = Filter {
                 interval: 0,
                 frequency: 2,
             }
@@ -286,7 +288,7 @@ fn what_a_full_queue_loses_is_counted() {
     let watcher = bus.join("slow", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(4, None);
     let id = watcher
-        .subscribe(Wish::new(["tcp.acked"]).priority(0), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]).priority(0), &queue)
         .expect("it may");
     (0..10).for_each(|n| tcp.publish(n, 0, ACKED, &[n]));
     assert_eq!(waiting(&mut signals).len(), 4);
@@ -305,9 +307,9 @@ fn what_a_full_queue_loses_is_counted() {
 }
 
 /// Asks while the provider goes on.
-fn statistics(tcp: &mut Provider, member: &Member, id: SubscriptionId) -> Statistics {
+fn statistics(tcp: &mut Provider, subscriber: &Subscriber, id: SubscriptionId) -> Statistics {
     std::thread::scope(|scope| {
-        let answer = scope.spawn(|| member.statistics(id, Duration::from_millis(200)));
+        let answer = scope.spawn(|| subscriber.statistics(id, Duration::from_millis(200)));
         while !answer.is_finished() {
             tcp.poll(12);
             std::thread::yield_now();
@@ -318,13 +320,13 @@ fn statistics(tcp: &mut Provider, member: &Member, id: SubscriptionId) -> Statis
 
 /// A provider's own queue may be full, too: of the kernel's ring it is known how much.
 #[test]
-fn what_was_lost_before_the_source_is_told() {
+fn losses_before_the_source_are_reported() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     let id = watcher
-        .subscribe(Wish::new(["tcp.acked"]).priority(0), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]).priority(0), &queue)
         .expect("it may");
     tcp.publish(1, 0, ACKED, &[1]);
     tcp.source.lost_before(ACKED, 7);
@@ -346,7 +348,7 @@ fn what_was_lost_before_the_source_is_told() {
 }
 
 #[test]
-fn a_lease_holds_against_the_law_and_ends_by_itself() {
+fn a_lease_holds_against_the_provider_and_ends_by_itself() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
@@ -354,12 +356,12 @@ fn a_lease_holds_against_the_law_and_ends_by_itself() {
     tcp.poll(100);
     assert_eq!(answer.ready(), Some(Ok(10)));
     assert_eq!(tcp.flows.0, [99, 20]);
-    tcp.law(0, 12);
+    tcp.own_write(0, 12);
     assert_eq!(tcp.flows.0[0], 99, "the holder's value stands");
     tcp.poll(149);
     assert_eq!(tcp.flows.0[0], 99);
     tcp.poll(150);
-    assert_eq!(tcp.flows.0[0], 12, "the law's last word");
+    assert_eq!(tcp.flows.0[0], 12, "what the provider wrote last");
     tcp.poll(1_000_000_000);
     assert_eq!(
         acts(&bus),
@@ -372,8 +374,8 @@ fn a_lease_holds_against_the_law_and_ends_by_itself() {
 fn what_did_not_take_effect_is_held_no_more() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
-    let member = bus.join("fast", Rights::all(), 1).expect("a member");
-    assert!(member.steer(&tcp.set(0, 50, 100)));
+    let subscriber = bus.join("fast", Rights::all(), 1).expect("a subscriber");
+    assert!(subscriber.steer(&tcp.set(0, 50, 100)));
     tcp.poll(1);
     assert_eq!(tcp.source.holds().len(), 1);
     tcp.source.failed(2, FlowId(0), "no map");
@@ -391,9 +393,9 @@ fn what_did_not_take_effect_is_held_no_more() {
 fn what_finds_a_full_queue_is_in_the_log() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
-    let member = bus.join("hasty", Rights::all(), 1).expect("a member");
+    let subscriber = bus.join("hasty", Rights::all(), 1).expect("a subscriber");
     let taken = (1..=300)
-        .filter(|value| member.steer(&tcp.set(0, *value, 1000)))
+        .filter(|value| subscriber.steer(&tcp.set(0, *value, 1000)))
         .count();
     assert_eq!(taken, 256);
     tcp.poll(1);
@@ -409,7 +411,7 @@ fn what_finds_a_full_queue_is_in_the_log() {
         (dropped.who.as_str(), dropped.count, dropped.act.name()),
         ("hasty", 44, "refused")
     );
-    assert!(member.steer(&tcp.set(0, 7, 1000)), "there is room again");
+    assert!(subscriber.steer(&tcp.set(0, 7, 1000)), "there is room again");
     tcp.poll(200_000_001);
     assert_eq!(tcp.flows.0[0], 7);
 }
@@ -438,8 +440,8 @@ fn the_higher_priority_wins() {
     let mut tcp = Provider::new(&bus);
     let low = bus.join("low", Rights::all(), 1).expect("it may");
     let high = bus.join("high", Rights::all(), 2).expect("it may");
-    let mut modify = |member: &Member, value, priority| {
-        let answer = member
+    let mut modify = |subscriber: &Subscriber, value, priority| {
+        let answer = subscriber
             .modify(&tcp.set(0, value, 100), priority)
             .expect("a source");
         tcp.poll(tcp.now + 1);
@@ -449,7 +451,11 @@ fn the_higher_priority_wins() {
     assert_eq!(modify(&high, 60, 2), Ok(50));
     assert_eq!(modify(&low, 70, 1), Err(Refusal::Held("high".into(), 2)));
     drop(high);
-    assert_eq!(modify(&low, 70, 1), Ok(10), "the law's value stood under both");
+    assert_eq!(
+        modify(&low, 70, 1),
+        Ok(10),
+        "the provider's value stood under both"
+    );
 }
 
 #[test]
@@ -466,34 +472,34 @@ fn rights_are_asked_everywhere() {
         attach: false,
         priority: 3,
     };
-    let guest = bus.join("guest", rights.clone(), 3).expect("it may");
+    let admitted = bus.join("admitted", rights.clone(), 3).expect("it may");
     let (queue, _signals) = Ring::new(4, None);
-    let told = |result: Result<SubscriptionId, BusError>| result.expect_err("refused").to_string();
+    let error = |result: Result<SubscriptionId, BusError>| result.expect_err("refused").to_string();
     assert_eq!(
-        told(guest.subscribe(Wish::new(["tcp.closed"]), &queue)),
-        "`guest` has no right to hear of tcp.closed: an operator's rights file grants it"
+        error(admitted.subscribe(Subscription::new(["tcp.closed"]), &queue)),
+        "`admitted` has no right to receive tcp.closed: an operator's rights file grants it"
     );
     assert_eq!(
-        told(guest.subscribe(Wish::new(["tcp.acked"]).with([".conn.srtt"]), &queue)),
-        "`guest` has no right to read tcp.conn.srtt: an operator's rights file grants it"
+        error(admitted.subscribe(Subscription::new(["tcp.acked"]).with([".conn.srtt"]), &queue)),
+        "`admitted` has no right to read tcp.conn.srtt: an operator's rights file grants it"
     );
     assert_eq!(
-        told(guest.subscribe(Wish::new(["tcp.acked"]).priority(4), &queue)),
-        "`guest` has no right to take priority 4 (its highest is 3): an operator's rights file grants it"
+        error(admitted.subscribe(Subscription::new(["tcp.acked"]).priority(4), &queue)),
+        "`admitted` has no right to take priority 4 (its highest is 3): an operator's rights file grants it"
     );
     assert_eq!(
-        told(guest.subscribe(Wish::new(["tcp.ack"]), &queue)),
+        error(admitted.subscribe(Subscription::new(["tcp.ack"]), &queue)),
         "no provider has an event `tcp.ack`; there are tcp.acked"
     );
-    guest
-        .subscribe(Wish::new(["tcp.*"]), &queue)
+    admitted
+        .subscribe(Subscription::new(["tcp.*"]), &queue)
         .expect("what it may of these");
     tcp.poll(1);
     assert_eq!(tcp.source.wanted(), 1, "acked alone");
     assert!(bus.join("more", rights, 4).is_err());
-    assert!(guest.variables(tcp.source.id(), &"*".into()).is_err());
+    assert!(admitted.variables(tcp.source.id(), &"*".into()).is_err());
     let mut modify = |modification: &Modification| {
-        let answer = guest.modify(modification, 3).expect("a source");
+        let answer = admitted.modify(modification, 3).expect("a source");
         tcp.poll(tcp.now + 1);
         answer.ready().expect("it was polled")
     };
@@ -538,10 +544,10 @@ struct Doubler {
 }
 
 impl Tware for Doubler {
-    fn wishes(&self) -> Vec<Wish> {
+    fn subscriptions(&self) -> Vec<Subscription> {
         vec![
-            Wish::new(["tcp.closed"]),
-            Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
+            Subscription::new(["tcp.closed"]),
+            Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
         ]
     }
 
@@ -549,8 +555,8 @@ impl Tware for Doubler {
         self.begun.lock().push(source);
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        assert_eq!(wish, 1);
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        assert_eq!(subscription, 1);
         hands.modify(signal.target(), CWND, signal.variables()[0] * 2, 100);
     }
 }
@@ -562,13 +568,13 @@ fn a_tware_in_the_loop_acts_before_the_next_event() {
     let begun = Arc::new(Mutex::new(Vec::new()));
     let seen = begun.clone();
     let make = move || Box::new(Doubler { begun: begun.clone() }) as Box<dyn Tware>;
-    let member = bus.attach("doubler", Rights::all(), 1, make).expect("it may");
+    let subscriber = bus.attach("doubler", Rights::all(), 1, make).expect("it may");
     tcp.publish(1, 0, ACKED, &[1]);
     assert_eq!(tcp.flows.0, [20, 20]);
     tcp.publish(2, 0, ACKED, &[1]);
     assert_eq!(tcp.flows.0, [40, 20]);
     assert_eq!(*seen.lock(), [tcp.source.id()]);
-    drop(member);
+    drop(subscriber);
     tcp.publish(3, 0, ACKED, &[1]);
     assert_eq!(tcp.flows.0, [10, 20]);
 }
@@ -578,14 +584,14 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     for n in 0..10_000 {
-        let member = bus.join("guest", Rights::all(), 1).expect("the last one left");
+        let subscriber = bus.join("admitted", Rights::all(), 1).expect("the last one left");
         let (queue, _signals) = Ring::new(2, None);
-        member
-            .subscribe(Wish::new(["*"]).every(5), &queue)
+        subscriber
+            .subscribe(Subscription::new(["*"]).every(5), &queue)
             .expect("it may");
-        member.steer(&tcp.set(0, 50, 1000));
+        subscriber.steer(&tcp.set(0, 50, 1000));
         tcp.publish(n, 0, ACKED, &[n]);
-        drop(member);
+        drop(subscriber);
     }
     tcp.poll(20_000);
     let source = format!("{:?}", tcp.source);
@@ -615,9 +621,9 @@ fn what_a_source_offered_is_known_for_a_while_after_its_end() {
     assert_eq!(bus.schema(first).err(), Some(BusError::NoSource(first.0)));
 }
 
-/// A provider whose law writes at any time may have written between its last event and the lease's end.
+/// A provider that writes at any time may have written between its last event and the lease's end.
 #[test]
-fn the_laws_last_word_counts_though_no_event_told_of_it() {
+fn what_the_provider_wrote_last_counts_without_an_event() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let holder = bus.join("holder", Rights::all(), 1).expect("it may");

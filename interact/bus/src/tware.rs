@@ -5,21 +5,21 @@ use crate::hands::{Hands, Modification};
 use crate::ring::Consumer;
 use crate::schema::Schema;
 use crate::signal::{MAX_WORDS, Signal};
-use crate::subscription::Wish;
+use crate::subscription::Subscription;
 
-/// A transient-ware (iTCP, section 2.2): hears signals, remembers, modifies. One source runs
+/// A transient-ware (iTCP, section 2.2): receives signals, remembers, modifies. One source runs
 /// unchanged in the loop, in another thread and in another process.
 pub trait Tware: Send {
-    /// What it wants to hear of. The n-th of these is `n` in [`Tware::signal`].
-    fn wishes(&self) -> Vec<Wish>;
+    /// What it subscribes to. The n-th of these is `n` in [`Tware::signal`].
+    fn subscriptions(&self) -> Vec<Subscription>;
 
     /// Called once for each source, before its first signal: names become numbers here.
     fn begin(&mut self, source: SourceId, schema: &Schema);
 
-    /// Something happened. `wish` is the number of the wish that it fulfils.
+    /// Something happened. `subscription` is the number of the subscription that it belongs to.
     ///
     /// One that panics is called no more, and what it holds is given back; its provider goes on.
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands);
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands);
 }
 
 /// Takes all that waits in a queue, in order, and gives it to `signal`; hands what it wants changed

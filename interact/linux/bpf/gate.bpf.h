@@ -197,7 +197,7 @@ static __always_inline void look_at(struct tcp_state *stood, const struct tcp_so
 }
 
 // What happened.
-struct said {
+struct occurrence {
     u32 event;
     u32 state; // of the connection, where the socket does not have it yet; 0: the socket's
     u64 values[3];
@@ -205,9 +205,9 @@ struct said {
 
 // Hands an event to its subscriptions, with how the flow stands, unless there is no `tp` to look at. Call it
 // when the event is `wanted`. It is static, and so checked at each call: sockets of several kinds come here.
-static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, const struct said *said)
+static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, const struct occurrence *occurrence)
 {
-    u32 event = said->event;
+    u32 event = occurrence->event;
     if (event >= EVENTS)
         return 0;
     u32 places = settings.wanted[event];
@@ -216,12 +216,12 @@ static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, cons
         .time = bpf_ktime_get_ns(),
         .event = event,
         .state = UNSEEN,
-        .values = {said->values[0], said->values[1], said->values[2]},
+        .values = {occurrence->values[0], occurrence->values[1], occurrence->values[2]},
     };
     if (tp) {
         look_at(&record.stood, tp);
         record.state =
-            common_state(said->state ? said->state : tp->inet_conn.icsk_inet.sk.__sk_common.skc_state);
+            common_state(occurrence->state ? occurrence->state : tp->inet_conn.icsk_inet.sk.__sk_common.skc_state);
     }
     for (u32 place = 0; place < SUBSCRIPTIONS; place++) {
         if (!(places >> place & 1))
@@ -241,11 +241,11 @@ static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, cons
     return 0;
 }
 
-static __always_inline void tell(struct flow *flow, const struct tcp_sock *tp, enum event event, u64 first,
+static __always_inline void emit(struct flow *flow, const struct tcp_sock *tp, enum event event, u64 first,
                                  u64 second, u64 third)
 {
-    struct said said = {.event = event, .values = {first, second, third}};
-    publish(flow, tp, &said);
+    struct occurrence occurrence = {.event = event, .values = {first, second, third}};
+    publish(flow, tp, &occurrence);
 }
 
 // A flow has ended: its gates go, at once or when their intervals are over.

@@ -3,7 +3,7 @@
 //
 // Some helpers (reading kernel memory, changing sockets) are for programs under a licence that goes with
 // the GPL. The MIT licence does, and these programs are under it at your choice, as all of Hawser is; the
-// string below says so in the words that the kernel knows.
+// string below is the licence in the words that the kernel knows.
 #include "steer.bpf.h"
 #include "reach.bpf.h"
 

@@ -203,7 +203,7 @@ struct {
 struct standing {
     u64 ours;      // whether it runs the flow now
     u64 granted;   // times that the process took a flow over
-    u64 fallbacks; // times that its lease ended and the flow's own law went on
+    u64 fallbacks; // times that its lease ended and the flow's own controller went on
 };
 struct {
     __uint(type, BPF_MAP_TYPE_LRU_HASH);

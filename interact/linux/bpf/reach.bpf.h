@@ -3,7 +3,7 @@
 
 #include "steer.bpf.h"
 
-// Marks the flows of the cgroup, gives them this congestion control if asked to, and tells of their round
+// Marks the flows of the cgroup, gives them this congestion control if asked to, and reports their round
 // trips where the congestion control does not.
 SEC("sockops")
 int in_cgroup(struct bpf_sock_ops *ops)
@@ -23,7 +23,7 @@ int in_cgroup(struct bpf_sock_ops *ops)
     if (ops->op == BPF_SOCK_OPS_RTT_CB) {
         struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
         if (tp && !flow->ours && wanted(ROUND_TRIP))
-            tell(flow, tp, ROUND_TRIP, (u64)ops->args[0] * 1000, 0, 0);
+            emit(flow, tp, ROUND_TRIP, (u64)ops->args[0] * 1000, 0, 0);
         return 1;
     }
     flow->local_port = ops->local_port;
@@ -43,7 +43,7 @@ int in_cgroup(struct bpf_sock_ops *ops)
     return 1;
 }
 
-// In the order of `Wish` in `src/reach.rs`.
+// In the order of `Operation` in `src/reach.rs`.
 enum { LOOK, SET_CONGESTION_CONTROL, SET_TCP_OPTION, SET_SOCKET_OPTION, DESTROY, ADOPT, PUT_BACK };
 
 static __always_inline int option(struct tcp_sock *tp, struct request *request, int level)

@@ -1,6 +1,6 @@
 // A congestion control whose decisions come from the process that loaded it, each under a lease: the
 // process's value holds until a stated time and no longer. Beyond it, and for everything that it has not
-// decided, the flow's own law holds: NewReno's slow start, avoidance and halving (RFC 5681), in the kernel
+// decided, the flow's own controller holds: NewReno's slow start, avoidance and halving (RFC 5681), in the kernel
 // and in need of nobody.
 //
 // There is no push: a decision acts at the next ACK.
@@ -14,9 +14,9 @@ enum { LEAST_THRESHOLD = 2 };
 // first lease is written, and from one lease to the next.
 enum { ADOPTION = 1000000000, PAUSE = 100000000 };
 
-static __always_inline u32 at_least(u32 value, u32 least)
+static __always_inline u32 at_least(u32 value, u32 min)
 {
-    return value < least ? least : value;
+    return value < min ? min : value;
 }
 
 static __always_inline u32 at_most(u32 value, u32 most)
@@ -65,7 +65,7 @@ static __always_inline void take_note(struct flow *flow, bool fell_back)
         __sync_fetch_and_add(&standing->granted, 1);
 }
 
-// Does what the process decided; says what that is, as bits.
+// Does what the process decided; returns what that is, as bits.
 static __always_inline u8 obey(struct sock *sk, struct flow *flow)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -111,7 +111,7 @@ static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 
         if (before & ~leased & 1 << THRESHOLD)
             tp->snd_ssthresh = flow->law_threshold;
         // From the window that was left to it, the flow probes on slowly; one smaller than what its own
-        // law had reached before may grow back to that fast.
+        // controller had reached before may grow back to that fast.
         if (before & ~leased & 1 << WINDOW && !(leased & 1 << THRESHOLD))
             tp->snd_ssthresh = at_least(flow->law_window, at_least(tp->snd_cwnd, LEAST_THRESHOLD));
         if (before & ~leased & 1 << PACE)
@@ -144,7 +144,7 @@ static __always_inline int put_back(struct tcp_sock *tp, struct flow *flow)
     return error;
 }
 
-// RFC 5681: a window that the application does not fill does not grow (RFC 7661 tells why).
+// RFC 5681: a window that the application does not fill does not grow (RFC 7661 has the reason).
 static __always_inline bool window_is_used(struct tcp_sock *tp)
 {
     if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
@@ -173,7 +173,7 @@ static __always_inline void grow(struct tcp_sock *tp, u32 acked)
     tp->snd_cwnd = at_most(window, most);
 }
 
-// The flow's own law.
+// The flow's own controller.
 static __always_inline void follow_the_law(struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u8 state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
@@ -190,7 +190,7 @@ static __always_inline void follow_the_law(struct tcp_sock *tp, const struct rat
 }
 
 // The rate that sizes super-segments, and paces where that is asked for: as the kernel has it for its own
-// laws, the window in half a round trip during slow start, later 1.2 windows in one.
+// controllers, the window in half a round trip during slow start, later 1.2 windows in one.
 static __always_inline void spread(struct sock *sk)
 {
     struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -223,10 +223,10 @@ static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const
     u64 rtt = sample->rtt_us > 0 ? (u64)sample->rtt_us * 1000 : 0;
 
     if (bytes && wanted(ACKED))
-        tell(flow, tp, ACKED, bytes, rtt, tp->snd_nxt - flow->una);
+        emit(flow, tp, ACKED, bytes, rtt, tp->snd_nxt - flow->una);
     flow->una = una;
     if (rtt && wanted(ROUND_TRIP))
-        tell(flow, tp, ROUND_TRIP, rtt, 0, 0);
+        emit(flow, tp, ROUND_TRIP, rtt, 0, 0);
 }
 
 SEC("struct_ops/begin")
@@ -292,7 +292,7 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
     }
 }
 
-// RFC 5681, equation 4, with the window for the flight, as the kernel's own laws have it.
+// RFC 5681, equation 4, with the window for the flight, as the kernel's own controllers have it.
 SEC("struct_ops/threshold")
 u32 BPF_PROG(threshold, struct sock *sk)
 {

@@ -35,9 +35,9 @@ static __always_inline void note_changes(struct flow *flow, struct tcp_sock *tp,
 
     if (flow->seen == settings.epoch) {
         if (lost != flow->lost && wanted(SEGMENT_LOST))
-            tell(flow, tp, SEGMENT_LOST, tp->snd_una, ca_state == CA_LOSS, 0);
+            emit(flow, tp, SEGMENT_LOST, tp->snd_una, ca_state == CA_LOSS, 0);
         if (avoiding && !flow->avoiding && wanted(AVOIDANCE_BEGAN))
-            tell(flow, tp, AVOIDANCE_BEGAN, 0, 0, 0);
+            emit(flow, tp, AVOIDANCE_BEGAN, 0, 0, 0);
     }
     if (flow->seen != settings.epoch && !flow->ours)
         flow->una = tp->snd_una;
@@ -63,21 +63,21 @@ int BPF_PROG(state, struct sock *sk, int from, int to)
         flow->remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
     }
     // The socket has its new state when this is over.
-    struct said said = {STATE_CHANGED, to, {common_state(from), common_state(to)}};
+    struct occurrence occurrence = {STATE_CHANGED, to, {common_state(from), common_state(to)}};
     if (wanted(STATE_CHANGED))
-        publish(flow, tp, &said);
+        publish(flow, tp, &occurrence);
     if (to == LINUX_ESTABLISHED) {
         flow->seen = settings.epoch;
         flow->una = tp->snd_una;
         flow->lost = tp->lost;
-        struct said said = {ESTABLISHED, to, {(u64)(tp->srtt_us >> 3) * 1000}};
+        struct occurrence occurrence = {ESTABLISHED, to, {(u64)(tp->srtt_us >> 3) * 1000}};
         if (wanted(ESTABLISHED))
-            publish(flow, tp, &said);
+            publish(flow, tp, &occurrence);
     }
     if (to == LINUX_CLOSE) {
-        struct said said = {CLOSED, to, {0}};
+        struct occurrence occurrence = {CLOSED, to, {0}};
         if (wanted(CLOSED))
-            publish(flow, tp, &said);
+            publish(flow, tp, &occurrence);
         close_gates(flow->cookie);
         u64 cookie = flow->cookie;
         bpf_map_delete_elem(&leases, &cookie);
@@ -99,24 +99,24 @@ static __always_inline void acknowledgment(struct flow *flow, struct tcp_sock *t
     window = bpf_ntohs(window);
 
     if (distance(una, ack) > 0 && distance(ack, tp->snd_nxt) >= 0) {
-        // What an ACK acknowledged that went unseen is told with the next: the sum is right.
+        // What an ACK acknowledged that went unseen is counted with the next: the sum is right.
         u32 from = flow->seen == settings.epoch ? flow->una : una;
         flow->duplicates = 0;
         if (!flow->ours) {
             flow->una = ack;
             if (wanted(ACKED))
-                tell(flow, tp, ACKED, ack - from, (u64)tp->rack.rtt_us * 1000, flight);
+                emit(flow, tp, ACKED, ack - from, (u64)tp->rack.rtt_us * 1000, flight);
         }
     } else if (ack == una && flight && BPF_CORE_READ(cb, seq) == BPF_CORE_READ(cb, end_seq) &&
                (u32)window << BPF_CORE_READ_BITFIELD(tp, rx_opt.snd_wscale) == tp->snd_wnd) {
         // RFC 5681, section 2: DUPLICATE ACKNOWLEDGMENT
         flow->duplicates++;
         if (wanted(DUPLICATE_ACK))
-            tell(flow, tp, DUPLICATE_ACK, flow->duplicates, 0, 0);
+            emit(flow, tp, DUPLICATE_ACK, flow->duplicates, 0, 0);
     }
     bool shut = window == 0;
     if (shut && !flow->shut && wanted(PEER_WINDOW_CLOSED))
-        tell(flow, tp, PEER_WINDOW_CLOSED, tp->snd_nxt, 0, 0);
+        emit(flow, tp, PEER_WINDOW_CLOSED, tp->snd_nxt, 0, 0);
     flow->shut = shut;
     if (!flow->ours)
         note_changes(flow, tp, ca_state);
@@ -147,13 +147,13 @@ int BPF_PROG(congestion, struct sock *sk, u8 to)
 
     if (to == CA_LOSS) {
         if (wanted(TIMEOUT))
-            tell(flow, tp, TIMEOUT, tp->inet_conn.icsk_retransmits > 0, 0, 0);
+            emit(flow, tp, TIMEOUT, tp->inet_conn.icsk_retransmits > 0, 0, 0);
         note_changes(flow, tp, CA_LOSS);
     }
     if (to == CA_RECOVERY && from != CA_RECOVERY && wanted(RECOVERY_BEGAN))
-        tell(flow, tp, RECOVERY_BEGAN, tp->snd_nxt - tp->snd_una, 0, 0);
+        emit(flow, tp, RECOVERY_BEGAN, tp->snd_nxt - tp->snd_una, 0, 0);
     if (from == CA_RECOVERY && to < CA_RECOVERY && wanted(RECOVERY_ENDED))
-        tell(flow, tp, RECOVERY_ENDED, 0, 0, 0);
+        emit(flow, tp, RECOVERY_ENDED, 0, 0, 0);
     return 0;
 }
 
@@ -168,7 +168,7 @@ int BPF_PROG(sent_again, struct sock *sk, const struct sk_buff *skb)
         return 0;
     const struct tcp_skb_cb *cb = (const void *)skb->cb;
     u32 at = BPF_CORE_READ(cb, seq);
-    tell(flow, tp, RETRANSMITTED, at, BPF_CORE_READ(cb, end_seq) - at, 0);
+    emit(flow, tp, RETRANSMITTED, at, BPF_CORE_READ(cb, end_seq) - at, 0);
     return 0;
 }
 
@@ -221,11 +221,11 @@ int BPF_PROG(queued, struct sk_buff *skb)
         *last = now;
     else
         bpf_map_update_elem(&departures, &flow.cookie, &now, BPF_ANY);
-    // Text leaves in order, so what left between the two went unseen: it is told with this.
+    // Data leaves in order, so what left between the two went unseen: it is counted with this.
     // To be read, and no more.
     const struct tcp_sock *tp = 0;
     if (bpf_rdonly_cast)
         tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
-    tell(&flow, tp, SENT, sent, end - sent, 0);
+    emit(&flow, tp, SENT, sent, end - sent, 0);
     return 0;
 }

@@ -106,7 +106,7 @@ pub(crate) struct RawLease {
 }
 
 impl RawLease {
-    /// The same with the seal that tells the programs that it is whole.
+    /// The same with the seal by which the programs see that it is whole.
     #[must_use]
     pub(crate) fn sealed(mut self) -> Self {
         self.seal = self

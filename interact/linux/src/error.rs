@@ -72,12 +72,12 @@ pub enum KernelError {
         must: &'static str,
     },
     /// The kernel refused the programs.
-    #[error("the kernel refused the eBPF programs ({why}); libbpf said: {said}")]
+    #[error("the kernel refused the eBPF programs ({why}); libbpf printed: {output}")]
     Refused {
         /// The error of the call.
         why: String,
         /// What libbpf printed, its last lines.
-        said: String,
+        output: String,
     },
     /// All places for subscriptions are taken.
     #[error("there are {0} subscriptions, and no room for more: unsubscribe first")]
@@ -102,7 +102,7 @@ pub enum KernelError {
         why: Missing,
     },
     /// A modification without a lease.
-    #[error("a modification needs a lease: say for how long it holds, up to {} s", crate::LONGEST_LEASE.as_secs())]
+    #[error("a modification needs a lease: give how long it holds, up to {} s", crate::MAX_LEASE.as_secs())]
     NoLease,
     /// A value that makes no sense.
     #[error("{value} is no value for {}: {must}", variable.name())]

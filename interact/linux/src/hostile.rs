@@ -38,7 +38,7 @@ mod tests {
     use crate::Diagnostics;
     use crate::diag::SOCK_DIAG_BY_FAMILY;
 
-    /// What this machine's kernel says of two connections, cut, joined and changed at random.
+    /// What this machine's kernel answers about two connections, cut, joined and changed at random.
     #[test]
     fn true_answers_that_were_changed_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

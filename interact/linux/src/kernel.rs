@@ -17,7 +17,7 @@ use crate::{Event, Filter, KernelError, Missing, Record, Standing, SubscriptionI
 /// How to load.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder of a control group (cgroup2) whose flows tell of their round trips; needed for
+    /// The folder of a control group (cgroup2) whose flows report their round trips; needed for
     /// `marked_only` and `adopt`.
     pub cgroup: Option<PathBuf>,
     /// Only flows that began in the cgroup while this was loaded have events. Otherwise all of the machine,
@@ -34,7 +34,7 @@ pub struct Options {
     /// The ring's size in bytes: a power of two, from 4 KiB to 1 GiB.
     pub ring_bytes: u32,
     /// How long records may wait before [`Kernel::poll`] is woken for them, so that it reads many at a time:
-    /// 200 µs, less than a round trip that anybody steers by. Zero: not at all. On a bus it is the least;
+    /// 200 µs, less than a round trip that anybody steers by. Zero: not at all. On a bus it is the minimum;
     /// they wait longer, up to 1 ms, where round trips are long.
     pub wake: Duration,
     /// How many flows our congestion control can run so that they can be modified; 1 to 1,048,576.
@@ -93,7 +93,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Linux's TCP with our programs in it. All is detached when it is dropped. Flows that were adopted are given
-/// back; those for which our congestion control was chosen otherwise keep it, under its own law, until they end.
+/// back; those for which our congestion control was chosen otherwise keep it, under its own congestion controller, until they end.
 pub struct Kernel {
     pub(crate) programs: Programs,
     pub(crate) congestion_control: Option<String>,
@@ -199,7 +199,7 @@ impl Kernel {
         self.programs.write_settings(self.subscriptions.settings())
     }
 
-    /// Attaches what the subscriptions need, no more, and tells the programs of them.
+    /// Attaches what the subscriptions need, no more, and makes the programs know of them.
     fn apply(&mut self) -> Result<(), KernelError> {
         let wanted = self.subscriptions.hooks();
         self.programs.write_settings(self.subscriptions.settings())?;
@@ -263,7 +263,7 @@ impl Kernel {
     }
 
     /// Hands the records that are there to `each`, in the order in which they were delivered, up to a batch;
-    /// says how many. There is no system call in it.
+    /// returns how many. There is no system call in it.
     ///
     /// # Errors
     /// When the ring cannot be read.
@@ -302,7 +302,7 @@ impl Kernel {
     /// the lease is over, it goes on without a gap. Each variable has a lease of its own.
     ///
     /// # Errors
-    /// [`KernelError::NoLease`] for a lease of nothing, or one longer than [`crate::LONGEST_LEASE`];
+    /// [`KernelError::NoLease`] for a lease of nothing, or one longer than [`crate::MAX_LEASE`];
     /// [`KernelError::Value`]; [`KernelError::Leases`]; [`KernelError::Variable`] when none of ours was loaded;
     /// [`KernelError::NotOurs`] when another runs the flow, or it has ended.
     pub fn modify(
@@ -355,16 +355,16 @@ impl Kernel {
         })
     }
 
-    /// Stages that one variable goes back to the flow's own law before its lease is over.
+    /// Stages that one variable goes back to the flow's own congestion controller before its lease is over.
     pub fn give_back(&mut self, flow: u64, variable: Variable) {
         self.leases.give_back(flow, variable);
     }
 
-    /// Lets all that is staged act, from each flow's next ACK on. `failed` is told of flows whose leases
+    /// Lets all that is staged act, from each flow's next ACK on. `failed` is called with flows whose leases
     /// could not be written.
     ///
     /// # Errors
-    /// The last of those that `failed` is told of.
+    /// The last of those that `failed` is called with.
     pub fn commit(&mut self, mut failed: impl FnMut(u64, &KernelError)) -> Result<(), KernelError> {
         let (mut result, mut ended) = (Ok(()), false);
         while let Some((flow, whole)) = self.leases.next_staged() {
@@ -391,7 +391,7 @@ impl Kernel {
         result
     }
 
-    /// Gives a flow back to its own law before its leases are over.
+    /// Gives a flow back to its own congestion controller before its leases are over.
     ///
     /// # Errors
     /// When the kernel refuses.

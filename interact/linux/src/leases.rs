@@ -12,8 +12,8 @@ use crate::KernelError;
 use crate::abi::{RawLease, RawTerm};
 use crate::subscriptions::nanoseconds;
 
-/// The longest lease: a process that means to go on renews it.
-pub const LONGEST_LEASE: Duration = Duration::from_secs(60);
+/// How long a lease is at most: a process that means to go on renews it.
+pub const MAX_LEASE: Duration = Duration::from_secs(60);
 
 /// What can be modified, of flows that our congestion control runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl Variable {
 pub struct Standing {
     /// How often the process began to decide for the flow.
     pub granted: u64,
-    /// How often a lease ended, and the flow's own law went on.
+    /// How often a lease ended, and the flow's own congestion controller went on.
     pub fallbacks: u64,
 }
 
@@ -90,7 +90,7 @@ impl Leases {
         value: u64,
         lease: Duration,
     ) -> Result<Vec<u64>, KernelError> {
-        if lease.is_zero() || lease > LONGEST_LEASE {
+        if lease.is_zero() || lease > MAX_LEASE {
             return Err(KernelError::NoLease);
         }
         if value == 0 {
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_modification_without_a_lease_is_refused() {
         let mut leases = Leases::new(4);
-        for lease in [Duration::ZERO, LONGEST_LEASE + Duration::from_nanos(1)] {
+        for lease in [Duration::ZERO, MAX_LEASE + Duration::from_nanos(1)] {
             let refused = leases.grant_at(0, 1, Variable::Cwnd, 1000, lease);
             assert!(matches!(refused, Err(KernelError::NoLease)), "{lease:?}");
         }

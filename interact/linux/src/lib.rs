@@ -6,7 +6,7 @@
 //! * *probe*: [`Diagnostics`] asks the kernel for flows and their [`State`], by INET_DIAG: that takes no
 //!   privilege and no eBPF.
 //! * *modify*: [`Kernel::modify`] gives a flow a window, a threshold or a pace under a lease. It acts at
-//!   the flow's next ACK; when the lease is over the flow's own law holds, whoever lives or dies.
+//!   the flow's next ACK; when the lease is over the flow's own congestion controller holds, whichever process lives or dies.
 //! * *reach*: [`Kernel::adopt`], [`Kernel::set`], [`Kernel::end_flow`] act on live sockets of other processes.
 //!
 //! ```no_run
@@ -35,7 +35,7 @@
 //! * `programs`: loading and attaching; `abi`: the layouts shared with `bpf/`; `hook`: where they hang
 //!
 //! Invariants: nothing of it outlives the [`Kernel`] but sockets that our congestion control runs: they
-//! keep it, under its own law, until they end. Every table has a stated limit.
+//! keep it, under its own congestion controller, until they end. Every table has a stated limit.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -66,5 +66,5 @@ pub use error::{KernelError, Missing};
 pub use event::{Event, FIELDS, Record};
 pub use filter::{Filter, SubscriptionId};
 pub use kernel::{Kernel, Options};
-pub use leases::{LONGEST_LEASE, Standing, Variable};
+pub use leases::{MAX_LEASE, Standing, Variable};
 pub use reach::{Inside, Setting};

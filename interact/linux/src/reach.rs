@@ -17,13 +17,13 @@ pub enum Setting {
     CongestionControl(String),
     /// The most segments that the congestion window may have.
     WindowClamp(u32),
-    /// The least retransmission timeout, up to the kernel's own least (200 ms, usually).
+    /// The smallest retransmission timeout, up to the kernel's own minimum (200 ms, usually).
     LeastTimeout(Duration),
     /// The highest pace, bytes per second.
     HighestPace(u32),
 }
 
-/// What INET_DIAG does not tell of a flow: sequence numbers, and figures as exact as the kernel has them.
+/// What INET_DIAG does not report of a flow: sequence numbers, and figures as exact as the kernel has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inside {
     /// The oldest sequence number that is not acknowledged.
@@ -49,7 +49,7 @@ pub struct Inside {
 /// The order of the enumeration in `bpf/reach.bpf.h`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-enum Wish {
+enum Operation {
     Look,
     SetCongestionControl,
     SetTcpOption,
@@ -79,7 +79,7 @@ impl Kernel {
             .ok_or(Missing::NoCongestionControl)?;
         let done = self.ask(&RawRequest {
             flow,
-            ..named(Wish::Adopt, ours)?
+            ..named(Operation::Adopt, ours)?
         })?;
         if done.is_final != 0 {
             let name = done.text.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -99,7 +99,7 @@ impl Kernel {
 
     /// Gives back what was adopted, of all flows of which nothing is leased any more.
     pub(crate) fn put_back(&mut self) -> Result<(), KernelError> {
-        self.ask(&numbered(Wish::PutBack, 0, 0)).map(drop)
+        self.ask(&numbered(Operation::PutBack, 0, 0)).map(drop)
     }
 
     /// Sets something of a live socket.
@@ -108,13 +108,13 @@ impl Kernel {
     /// [`KernelError::Name`], [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn set(&mut self, flow: u64, setting: &Setting) -> Result<(), KernelError> {
         let request = match setting {
-            Setting::CongestionControl(name) => named(Wish::SetCongestionControl, name)?,
-            Setting::WindowClamp(segments) => numbered(Wish::SetTcpOption, SNDCWND_CLAMP, *segments),
+            Setting::CongestionControl(name) => named(Operation::SetCongestionControl, name)?,
+            Setting::WindowClamp(segments) => numbered(Operation::SetTcpOption, SNDCWND_CLAMP, *segments),
             Setting::LeastTimeout(least) => {
                 let micros = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
-                numbered(Wish::SetTcpOption, RTO_MIN, micros)
+                numbered(Operation::SetTcpOption, RTO_MIN, micros)
             }
-            Setting::HighestPace(rate) => numbered(Wish::SetSocketOption, MAX_PACING_RATE, *rate),
+            Setting::HighestPace(rate) => numbered(Operation::SetSocketOption, MAX_PACING_RATE, *rate),
         };
         self.carry_out(flow, request).map(drop)
     }
@@ -124,7 +124,7 @@ impl Kernel {
     /// # Errors
     /// [`KernelError::NoFlow`], [`KernelError::Missing`].
     pub fn inspect(&mut self, flow: u64) -> Result<Inside, KernelError> {
-        let answer = self.carry_out(flow, numbered(Wish::Look, 0, 0))?.answer;
+        let answer = self.carry_out(flow, numbered(Operation::Look, 0, 0))?.answer;
         Ok(Inside {
             snd_una: answer.snd_una,
             snd_nxt: answer.snd_nxt,
@@ -143,7 +143,7 @@ impl Kernel {
     /// # Errors
     /// [`KernelError::NoFlow`], [`KernelError::Flow`], [`KernelError::Missing`].
     pub fn end_flow(&mut self, flow: u64) -> Result<(), KernelError> {
-        self.carry_out(flow, numbered(Wish::Destroy, 0, 0)).map(drop)
+        self.carry_out(flow, numbered(Operation::Destroy, 0, 0)).map(drop)
     }
 
     fn carry_out(&mut self, flow: u64, request: RawRequest) -> Result<RawRequest, KernelError> {
@@ -167,18 +167,18 @@ fn carried_out(flow: u64, done: RawRequest) -> Result<RawRequest, KernelError> {
     }
 }
 
-fn named(wish: Wish, name: &str) -> Result<RawRequest, KernelError> {
+fn named(operation: Operation, name: &str) -> Result<RawRequest, KernelError> {
     if !is_name(name) {
         return Err(KernelError::Name(name.to_owned()));
     }
-    let mut request = numbered(wish, 0, 0);
+    let mut request = numbered(operation, 0, 0);
     request.text[..name.len()].copy_from_slice(name.as_bytes());
     Ok(request)
 }
 
-fn numbered(wish: Wish, option: u32, number: u32) -> RawRequest {
+fn numbered(operation: Operation, option: u32, number: u32) -> RawRequest {
     RawRequest {
-        what: wish as u32,
+        what: operation as u32,
         option,
         number: number.cast_signed(),
         ..RawRequest::default()

@@ -1,4 +1,4 @@
-//! Which subscriptions there are, and what the programs are told of them.
+//! Which subscriptions there are, and what the programs know of them.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Linux's own TCP on the bus, and subscribers in processes of their own that are killed, frozen or flooded
-//! in the middle of a transfer: it goes on by its own law. Real root is needed: eBPF cannot be loaded in a
-//! user namespace. Where it cannot be loaded the tests say so and pass.
+//! in the middle of a transfer: it goes on by its own congestion controller. Real root is needed: eBPF cannot be loaded in a
+//! user namespace. Where it cannot be loaded the tests print so and pass.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,12 +17,12 @@ use hawser_linux::Diagnostics;
 use hawser_linux::provider::{KernelError, Options, Serving, serve_kernel};
 use hawser_socket::ring::Ring;
 use hawser_socket::{
-    Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Tware, VariableId, Wish, run_remote,
-    run_waiting, serve,
+    Act, Bus, Client, Hands, Rights, Rules, Schema, Signal, SourceId, Subscription, Tware, VariableId,
+    run_remote, run_waiting, serve,
 };
 use hawser_temporary::Folder;
 use hawser_testing::{Test, TestResult, run, skip, tests};
-use hawser_twares::{FastParams, NamedLaw, SteerOptions};
+use hawser_twares::{FastParams, NamedController, SteerOptions};
 use parking_lot::{Condvar, Mutex};
 use rustix::net::sockopt;
 use rustix::process::{Pid, Signal as Number, getpid, kill_process};
@@ -30,10 +30,10 @@ use serde_json::json;
 use socket2::SockRef;
 
 const TESTS: &[Test] = tests![
-    a_killed_steerer_leaves_the_flow_to_its_own_law,
+    a_killed_steerer_leaves_the_flow_to_its_own_controller,
     a_frozen_steerer_holds_no_longer_than_its_lease,
     a_flooded_subscriber_delays_nobody,
-    what_is_lost_last_is_told,
+    what_is_lost_last_is_reported,
     fast_fills_the_path_and_loses_nothing,
 ];
 
@@ -108,8 +108,8 @@ struct Narrow {
 }
 
 impl Tware for Narrow {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["kernel.tcp.acked"]).with(["kernel.tcp.conn.smss"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["kernel.tcp.acked"]).with(["kernel.tcp.conn.smss"])]
     }
 
     fn begin(&mut self, _: SourceId, schema: &Schema) {
@@ -131,7 +131,7 @@ fn steer(socket: &Path) -> TestResult {
     )?)
 }
 
-/// The process that wants to hear everything and then sleeps; woken, it says what it was told of and what
+/// The process that subscribes to everything and then sleeps; woken, it prints what it received and what
 /// was lost to it.
 fn flood(socket: &Path) -> TestResult {
     let mut client = Client::connect(socket, "flooded", 1)?;
@@ -184,7 +184,7 @@ struct Stage {
     _serving: Serving,
     lab: Lab,
     ends: Option<tokio::sync::oneshot::Sender<()>>,
-    door: Option<JoinHandle<()>>,
+    bus_server: Option<JoinHandle<()>>,
 }
 
 impl Stage {
@@ -198,13 +198,13 @@ impl Stage {
         let folder = Folder::new()?;
         let socket = folder.join("bus.sock");
         let (ends, ended) = tokio::sync::oneshot::channel();
-        let door = open(&bus, &socket, ended)?;
+        let bus_server = open(&bus, &socket, ended)?;
 
         let listener = server.run(|| TcpListener::bind("0.0.0.0:0"))??;
         let address = server.ipv4().ok_or("no address")?;
         let to = SocketAddr::new(address, listener.local_addr()?.port());
         let stream = client.run(|| TcpStream::connect(to))??;
-        // Under ours from the beginning: it has NewReno's law until it is steered.
+        // Under ours from the beginning: it is NewReno until it is steered.
         SockRef::from(&stream).set_tcp_congestion(name.as_bytes())?;
         let (accepted, _) = listener.accept()?;
         let read = Arc::new(AtomicU64::new(0));
@@ -223,7 +223,7 @@ impl Stage {
             _serving: serving,
             lab,
             ends: Some(ends),
-            door: Some(door),
+            bus_server: Some(bus_server),
         })
     }
 
@@ -234,7 +234,7 @@ impl Stage {
             .map_or(0, |flow| flow.state.cwnd / flow.state.smss.max(1))
     }
 
-    /// Waits until the window is as it should be; says how long that took.
+    /// Waits until the window is as it should be; returns how long that took.
     fn wait(&mut self, what: &str, holds: impl Fn(u64) -> bool) -> TestResult<Duration> {
         let begin = Instant::now();
         while !holds(self.window()) {
@@ -246,7 +246,7 @@ impl Stage {
         Ok(begin.elapsed())
     }
 
-    /// Waits until bytes have arrived at the pace of the flow's own law, not of a narrow window.
+    /// Waits until bytes have arrived at the pace of the flow's own congestion controller, not of a narrow window.
     fn goes_on(&self) -> TestResult {
         let (begin, before) = (Instant::now(), self.read.load(Ordering::Relaxed));
         // Six segments in a round trip of 20 ms are 0.4 MB in a second.
@@ -255,8 +255,8 @@ impl Stage {
         expect(rate > 1_000_000.0, format!("{rate:.0} bytes a second"))
     }
 
-    /// Waits until the log says that this became of what `narrow` held.
-    fn told(&self, act: &Act) -> TestResult {
+    /// Waits until the log has that this became of what `narrow` held.
+    fn is_logged(&self, act: &Act) -> TestResult {
         let begin = Instant::now();
         loop {
             let (entries, _) = self.bus.audit();
@@ -284,13 +284,13 @@ impl Drop for Stage {
         if let Some(ends) = self.ends.take() {
             let _ = ends.send(());
         }
-        if let Some(door) = self.door.take() {
-            let _ = door.join();
+        if let Some(bus_server) = self.bus_server.take() {
+            let _ = bus_server.join();
         }
     }
 }
 
-/// Serves a bus at a socket, in a thread, until it is told to end.
+/// Serves a bus at a socket, in a thread, until it is to end.
 fn open(bus: &Bus, socket: &Path, ended: impl Future + Send + 'static) -> TestResult<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -323,38 +323,44 @@ fn expect(holds: bool, what: impl Into<String>) -> TestResult {
 }
 
 /// The connection of one that is killed is gone with it, so what it held ends at once.
-fn a_killed_steerer_leaves_the_flow_to_its_own_law() -> TestResult {
+fn a_killed_steerer_leaves_the_flow_to_its_own_controller() -> TestResult {
     let mut stage = Stage::set("hw_killed", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     std::thread::sleep(LEASE);
     expect(stage.window() == SEGMENTS, "it goes on steering")?;
     steerer.signal(Number::KILL)?;
-    let took = stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    let took = stage.wait("the flow's own congestion controller goes on", |window| {
+        window > 4 * SEGMENTS
+    })?;
     expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
-    stage.told(&Act::HolderGone)?;
+    stage.is_logged(&Act::HolderGone)?;
     stage.goes_on()
 }
 
-/// One that is frozen says nothing any more: what it held ends with the lease.
+/// One that is frozen sends nothing any more: what it held ends with the lease.
 fn a_frozen_steerer_holds_no_longer_than_its_lease() -> TestResult {
     let mut stage = Stage::set("hw_frozen", LAB)?;
     let steerer = Process::start("steer", &stage.socket)?;
     stage.wait("it steers", |window| window == SEGMENTS)?;
     steerer.signal(Number::STOP)?;
-    let took = stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    let took = stage.wait("the flow's own congestion controller goes on", |window| {
+        window > 4 * SEGMENTS
+    })?;
     expect(took < LEASE + SLACK, format!("only after {took:?}"))?;
-    stage.told(&Act::Expired)?;
+    stage.is_logged(&Act::Expired)?;
     stage.goes_on()?;
     // What waited for it meanwhile does no harm, and it may steer again.
     steerer.signal(Number::CONT)?;
     stage.wait("it steers again", |window| window == SEGMENTS)?;
     drop(steerer);
-    stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    stage.wait("the flow's own congestion controller goes on", |window| {
+        window > 4 * SEGMENTS
+    })?;
     stage.goes_on()
 }
 
-/// One that is told of every event and reads none: what it does not take is lost to it, and is counted, and
+/// One that is sent every event and reads none: what it does not take is lost to it, and is counted, and
 /// one beside it steers as ever.
 fn a_flooded_subscriber_delays_nobody() -> TestResult {
     let mut stage = Stage::set("hw_flooded", LAB)?;
@@ -368,12 +374,14 @@ fn a_flooded_subscriber_delays_nobody() -> TestResult {
     let took = stage.wait("another steers", |window| window == SEGMENTS)?;
     expect(took < SLACK, format!("another steers only after {took:?}"))?;
     drop(steerer);
-    stage.wait("the flow's own law goes on", |window| window > 4 * SEGMENTS)?;
+    stage.wait("the flow's own congestion controller goes on", |window| {
+        window > 4 * SEGMENTS
+    })?;
     stage.goes_on()?;
     flooded.signal(Number::CONT)?;
     line.clear();
     lines.read_line(&mut line)?;
-    let (events, lost) = line.trim().split_once(' ').ok_or("it said nothing")?;
+    let (events, lost) = line.trim().split_once(' ').ok_or("it printed nothing")?;
     let (events, lost): (u64, u64) = (events.parse()?, lost.parse()?);
     println!("  {lost} of {events} signals were lost to one that read none");
     expect(0 < lost && lost < events, format!("{lost} of {events} lost"))
@@ -383,8 +391,8 @@ fn a_flooded_subscriber_delays_nobody() -> TestResult {
 struct Stopper(Arc<(Mutex<bool>, Condvar)>);
 
 impl Tware for Stopper {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["kernel.tcp.established"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["kernel.tcp.established"])]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
@@ -396,8 +404,8 @@ impl Tware for Stopper {
 }
 
 /// The kernel's ring fills while a flow comes and goes: no record comes after those that found no room, and
-/// who listens is told of them all the same.
-fn what_is_lost_last_is_told() -> TestResult {
+/// who listens is notified of them all the same.
+fn what_is_lost_last_is_reported() -> TestResult {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);
     let bus = Bus::new();
@@ -406,13 +414,13 @@ fn what_is_lost_last_is_told() -> TestResult {
         ..options("hw_late")
     };
     let _serving = client.run(|| serve_kernel(&bus, &small))??;
-    let door = Arc::new((Mutex::new(false), Condvar::new()));
-    let held = door.clone();
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = gate.clone();
     let stopper = move || -> Box<dyn Tware> { Box::new(Stopper(held.clone())) };
     let _stopper = bus.attach("stopper", Rights::all(), 9, stopper)?;
     let watcher = bus.join("watcher", Rights::observer(), 0)?;
     let (queue, mut signals) = Ring::new(1 << 12, None);
-    let id = watcher.subscribe(Wish::new(["kernel.tcp.acked"]).priority(0), &queue)?;
+    let id = watcher.subscribe(Subscription::new(["kernel.tcp.acked"]).priority(0), &queue)?;
     // Until the kernel is subscribed to.
     let _ = watcher.statistics(id, SLACK);
 
@@ -429,8 +437,8 @@ fn what_is_lost_last_is_told() -> TestResult {
     taker.join().map_err(|_| "the reader panicked")?;
     // The end of the flow, too.
     std::thread::sleep(Duration::from_millis(100));
-    *door.0.lock() = true;
-    door.1.notify_all();
+    *gate.0.lock() = true;
+    gate.1.notify_all();
 
     let began = Instant::now();
     let statistics = loop {
@@ -439,24 +447,25 @@ fn what_is_lost_last_is_told() -> TestResult {
             break statistics;
         }
     };
-    let mut told = 0;
-    let count = |signal: &Signal<'_>, _: &mut Hands| told += u64::from(signal.lost());
-    let heard = run_waiting(&mut signals, &mut Hands::default(), count, |_| {});
-    println!("  {heard} heard, {statistics:?}; told with signals: {told}");
+    let mut reported = 0;
+    let count = |signal: &Signal<'_>, _: &mut Hands| reported += u64::from(signal.lost());
+    let received = run_waiting(&mut signals, &mut Hands::default(), count, |_| {});
+    println!("  {received} received, {statistics:?}; reported with signals: {reported}");
     expect(
-        statistics.lost > told,
-        "nothing was lost behind the last signal, or nobody was told",
+        statistics.lost > reported,
+        "nothing was lost behind the last signal, or it was reported to nobody",
     )
 }
 
-/// The law outside at its fixed point (FAST, equation 3): what the path holds, and α.
+/// The controller outside at its fixed point (FAST, equation 3): what the path holds, and α.
 fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     let mut stage = Stage::set("hw_fast", LONG)?;
-    let law = FastParams {
+    let params = FastParams {
         alpha: ALPHA,
         ..FastParams::default()
     };
-    let fast = move || -> Box<dyn Tware> { NamedLaw::Fast(law).steers(SteerOptions::new("kernel.tcp")) };
+    let fast =
+        move || -> Box<dyn Tware> { NamedController::Fast(params).steers(SteerOptions::new("kernel.tcp")) };
     let _member = stage.bus.attach("fast", Rights::all(), 1, fast)?;
     std::thread::sleep(Duration::from_secs(10));
     let (began, before) = (Instant::now(), stage.read.load(Ordering::Relaxed));
@@ -469,7 +478,7 @@ fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     let rate = bytes as f64 * 8.0 / began.elapsed().as_secs_f64() / LONG_RATE;
     let window = windows.iter().sum::<f64>() / windows.len() as f64 / (LONG_HOLDS + f64::from(ALPHA));
     let lost = stage.lab.link("path")?.statistics(Direction::Forward)?.lost;
-    println!("  {rate:.3} of the rate, a window of {window:.3} of the law's, lost: {lost:?}");
+    println!("  {rate:.3} of the rate, a window of {window:.3} of the controller's, lost: {lost:?}");
     expect(lost.values().sum::<u64>() == 0, format!("{lost:?}"))?;
     expect((0.97..1.01).contains(&rate), format!("{rate} of the rate"))?;
     expect(

@@ -23,7 +23,7 @@ const ACKED: EventId = EventId(0);
 const SLOTS: usize = 1 << 16;
 /// The field's value of the last one.
 const END: u64 = u64::MAX;
-/// Signals that are published between two looks at the clock.
+/// Signals that are published between two readings of the clock.
 const BATCH: u64 = 64;
 
 struct Flow;
@@ -67,12 +67,13 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema::new("tcp", events, variables).expect("names within the provider's"))
 }
 
-/// The other process: takes until the last one, and says how many came and how many were lost.
+/// The other process: takes until the last one, and prints how many came and how many were lost.
 fn subscribe(socket: &Path) {
     let mut client = Client::connect(socket, "bench", 1).expect("it is served");
     let (mut ring, bell) = client.ring(SLOTS).expect("memory");
-    let wish = json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.cc.cwnd"], "ring": true } });
-    client.ask(&wish).expect("it may");
+    let subscription =
+        json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.cc.cwnd"], "ring": true } });
+    client.ask(&subscription).expect("it may");
     println!("ready");
     let (mut taken, mut lost, mut next, mut over) = (0u64, 0u64, 0u64, false);
     while !over {
@@ -94,7 +95,7 @@ fn subscribe(socket: &Path) {
     println!("{taken} {lost}");
 }
 
-/// Publishes for as long as is said, at a rate or as fast as it goes.
+/// Publishes for that long, at a rate or as fast as it goes.
 fn publish(source: &mut Source, rate: Option<u64>, length: Duration) -> (u64, Duration) {
     let begin = Instant::now();
     let mut count = 0;
@@ -123,8 +124,8 @@ fn measure(name: &str, rate: Option<u64>, bus: &Bus, socket: &Path) {
         .stdout(Stdio::piped())
         .spawn()
         .expect("another process");
-    let mut said = BufReader::new(child.stdout.take().expect("its output")).lines();
-    let mut line = || said.next().expect("a line").expect("it speaks");
+    let mut printed = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut line = || printed.next().expect("a line").expect("it is readable");
     assert_eq!(line(), "ready");
     while !source.wants(ACKED) {
         source.poll(0, &mut Flow);

@@ -1,8 +1,8 @@
-//! What a subscriber is told, as JSON.
+//! Answers and signals as JSON.
 
 use hawser_bus::{
-    Access, Act, Attachment, Entry, EventId, EventType, Field, FlowInfo, Grant, Kind, Member, Notice, Rights,
-    Schema, Scope, Signal, SourceInfo, Statistics, Subscribed, Target, Variable,
+    Access, Act, Attachment, Entry, EventId, EventType, Field, FlowInfo, Grant, Kind, Notice, Rights, Schema,
+    Scope, Signal, SourceInfo, Statistics, Subscribed, Subscriber, Target, Variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -103,7 +103,7 @@ pub(super) fn flow(target: Target, provider: &str, info: &FlowInfo) -> Value {
 pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
     let one = |s: &Subscribed| {
         let events: Vec<_> = s
-            .wish
+            .subscription
             .events
             .iter()
             .map(|pattern| pattern.as_str().to_owned())
@@ -112,11 +112,11 @@ pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
             "subscription": s.id.0,
             "who": s.who,
             "events": events,
-            "with": s.wish.with,
-            "scope": scope(&s.wish.scope),
-            "priority": s.wish.priority,
-            "interval": s.wish.filter.interval,
-            "frequency": s.wish.filter.frequency,
+            "with": s.subscription.with,
+            "scope": scope(&s.subscription.scope),
+            "priority": s.subscription.priority,
+            "interval": s.subscription.filter.interval,
+            "frequency": s.subscription.filter.frequency,
         })
     };
     json!({ "subscriptions": all.iter().map(one).collect::<Vec<_>>() })
@@ -164,7 +164,7 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
     json!({ "audit": entries.iter().map(entry).collect::<Vec<_>>(), "forgotten": forgotten })
 }
 
-/// Wall time is told in milliseconds.
+/// Wall time is in milliseconds.
 const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A lease that ended before its time.
@@ -176,10 +176,10 @@ pub(super) fn ended(notice: &Notice, schema: &Schema) -> Value {
 }
 
 /// Of the sources to which something can be attached.
-pub(super) fn attachments(sources: &[SourceInfo], member: &Member) -> Value {
+pub(super) fn attachments(sources: &[SourceInfo], subscriber: &Subscriber) -> Value {
     let one = |a: &Attachment| json!({ "name": a.name, "who": a.who, "places": a.places });
     let of = |info: &SourceInfo| {
-        let list = member.attachments(info.id).ok()??;
+        let list = subscriber.attachments(info.id).ok()??;
         let attached: Vec<_> = list.iter().map(one).collect();
         Some(json!({ "source": info.id.0, "provider": info.schema.provider(), "attached": attached }))
     };

@@ -17,9 +17,9 @@ use super::shared::{self, Bell, RingError};
 use crate::local::{self, ConnectError, FILES, MAX_ANSWER};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Signals that wait while an answer is waited for.
-const KEPT: usize = 65_536;
+const MAX_KEPT: usize = 65_536;
 /// Bytes of their lines.
 const MAX_KEPT_BYTES: usize = 64 << 20;
 
@@ -31,7 +31,7 @@ pub enum ClientError {
     Nobody {
         /// Where.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// Somebody else is there, to whom nothing was sent.
@@ -42,7 +42,7 @@ pub enum ClientError {
         /// Who.
         error: ConnectError,
     },
-    /// What was asked for was turned down: why.
+    /// The request was refused: why.
     #[error("{0}")]
     Refused(String),
     /// A document or a filter was refused: everything that is wrong with it, one thing each.
@@ -59,14 +59,14 @@ pub enum ClientError {
     /// The memory that came for a ring is none.
     #[error("the other end speaks another protocol: {0}")]
     Ring(#[from] RingError),
-    /// The other end says what nobody understands.
+    /// The other end does not keep to the protocol.
     #[error("the other end speaks another protocol: {0}")]
-    Strange(String),
+    Protocol(String),
 }
 
-/// What a line says.
+/// What was received.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
+pub enum Received {
     /// A signal.
     Signal(Value),
     /// A lease of this subscriber ended before its time: `flow`, `variable`, `why`.
@@ -88,10 +88,10 @@ pub struct Client {
     /// The bytes of all of them.
     kept: usize,
     /// Notices and events of documents that came while an answer was waited for.
-    ended: VecDeque<Heard>,
+    ended: VecDeque<Received>,
     missed: u64,
     rights: Value,
-    /// Why a `steer` was not understood, until somebody listens.
+    /// Why a `steer` was refused, until somebody listens.
     steered: Option<String>,
     process: u64,
 }
@@ -121,7 +121,7 @@ impl Read for Wire {
 }
 
 impl Client {
-    /// Connects, and says who it is.
+    /// Connects, and sends `hello`.
     ///
     /// # Errors
     /// When nobody listens, or a process of another user does, or it is not served.
@@ -137,7 +137,7 @@ impl Client {
                 error,
             },
         })?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(nobody)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(nobody)?;
         let reader = BufReader::with_capacity(
             1 << 16,
             Wire {
@@ -161,15 +161,15 @@ impl Client {
         client.rights = hello["hello"]["rights"].clone();
         match hello["hello"]["version"].as_u64() {
             Some(1) => Ok(client),
-            version => Err(ClientError::Strange(format!("version {version:?}, expected 1"))),
+            version => Err(ClientError::Protocol(format!("version {version:?}, expected 1"))),
         }
     }
 
-    /// Says something that has no answer.
+    /// Sends a request that has no answer.
     ///
     /// # Errors
     /// When the other process is gone.
-    pub fn tell(&mut self, request: &Value) -> Result<(), ClientError> {
+    pub fn send(&mut self, request: &Value) -> Result<(), ClientError> {
         let line = format!("{request}\n");
         self.reader
             .get_mut()
@@ -181,11 +181,11 @@ impl Client {
     /// Asks, and waits for the answer. Signals that come before it are kept.
     ///
     /// # Errors
-    /// When it is turned down, or the other process is gone.
+    /// When it is refused, or the other process is gone.
     pub fn ask(&mut self, request: &Value) -> Result<Value, ClientError> {
-        self.tell(request)?;
+        self.send(request)?;
         loop {
-            let line = self.read(Some(PATIENCE))?;
+            let line = self.read(Some(TIMEOUT))?;
             let Some((line, bytes)) = line else {
                 return Err(ClientError::Gone(io::ErrorKind::TimedOut.into()));
             };
@@ -200,13 +200,13 @@ impl Client {
                 });
             }
             if let Some(notice) = notice(&line) {
-                if self.ended.len() < KEPT {
+                if self.ended.len() < MAX_KEPT {
                     self.ended.push_back(notice);
                 }
                 continue;
             }
             match line.get("signal") {
-                Some(signal) if self.signals.len() < KEPT && self.kept + bytes <= MAX_KEPT_BYTES => {
+                Some(signal) if self.signals.len() < MAX_KEPT && self.kept + bytes <= MAX_KEPT_BYTES => {
                     self.kept += bytes;
                     self.signals.push_back((signal.clone(), bytes));
                 }
@@ -221,7 +221,7 @@ impl Client {
     /// second. Where it is empty, its reader sleeps at the bell.
     ///
     /// # Errors
-    /// When it is turned down, or the other process is gone.
+    /// When it is refused, or the other process is gone.
     pub fn ring(&mut self, slots: usize) -> Result<(Consumer, Bell), ClientError> {
         let [memory, bell] = self.ring_files(slots)?;
         let ring = shared::accept(&memory)?;
@@ -242,15 +242,15 @@ impl Client {
         self.reader.get_mut().files.clear();
         self.ask(&json!({ "ring": { "slots": slots } }))?;
         let files = std::mem::take(&mut self.reader.get_mut().files);
-        let missing = |_| ClientError::Strange("the ring's memory did not come with the answer".into());
+        let missing = |_| ClientError::Protocol("the ring's memory did not come with the answer".into());
         files.try_into().map_err(missing)
     }
 
     /// The next signal, or nothing within `at_most` (nothing given: for ever).
     ///
     /// # Errors
-    /// When the other process is gone, tells that it serves no more, or did not understand a `steer`.
-    pub fn hear(&mut self, at_most: Option<Duration>) -> Result<Heard, ClientError> {
+    /// When the other process is gone, serves this client no more, or refused a `steer`.
+    pub fn receive(&mut self, at_most: Option<Duration>) -> Result<Received, ClientError> {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
@@ -259,10 +259,10 @@ impl Client {
         }
         if let Some((signal, bytes)) = self.signals.pop_front() {
             self.kept -= bytes;
-            return Ok(Heard::Signal(signal));
+            return Ok(Received::Signal(signal));
         }
         let Some((mut line, _)) = self.read(at_most)? else {
-            return Ok(Heard::Nothing);
+            return Ok(Received::Nothing);
         };
         if let Some(why) = line["error"].as_str() {
             return Err(ClientError::Refused(why.to_owned()));
@@ -272,7 +272,7 @@ impl Client {
         }
         Ok(line
             .get_mut("signal")
-            .map_or(Heard::Nothing, |signal| Heard::Signal(signal.take())))
+            .map_or(Received::Nothing, |signal| Received::Signal(signal.take())))
     }
 
     /// Whether this subscriber has the right to set a variable, to whatever value.
@@ -317,9 +317,9 @@ impl Client {
                 self.line.clear();
                 value
                     .map(|value| Some((value, bytes)))
-                    .map_err(|error| ClientError::Strange(error.to_string()))
+                    .map_err(|error| ClientError::Protocol(error.to_string()))
             }
-            Ok(_) if self.line.len() >= MAX_ANSWER => Err(ClientError::Strange(format!(
+            Ok(_) if self.line.len() >= MAX_ANSWER => Err(ClientError::Protocol(format!(
                 "a line of more than {MAX_ANSWER} bytes"
             ))),
             // What is cut off in the middle of a line was not taken in time.
@@ -334,10 +334,10 @@ impl Client {
 }
 
 /// A line that is neither an answer nor a signal.
-fn notice(line: &Value) -> Option<Heard> {
+fn notice(line: &Value) -> Option<Received> {
     match line.get("ended") {
-        Some(ended) => Some(Heard::Ended(ended.clone())),
-        None => line.get("event").map(|_| Heard::Event(line.clone())),
+        Some(ended) => Some(Received::Ended(ended.clone())),
+        None => line.get("event").map(|_| Received::Event(line.clone())),
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, Waker};
 use hawser_bus::{
-    Access, Bus, BusError, Entry, Fault, FlowId, Member, Modification, Origin, Refusal, Rights, Schema,
-    Scope, SourceId, SubscriptionId, Target, VariableId, Watch,
+    Access, Bus, BusError, Entry, Fault, FlowId, Modification, Origin, Refusal, Rights, Schema, Scope,
+    SourceId, Subscriber, SubscriptionId, Target, VariableId, Watch,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
+use tracing::{debug, info};
 
 use super::answer;
 use super::documents;
@@ -57,7 +58,7 @@ pub(super) enum RequestRefusal {
     ReadOnly(String),
     #[error("{0}: {1}")]
     Variable(String, Refusal),
-    #[error("{0}; it may take effect yet, as `attachments` will tell")]
+    #[error("{0}; it may take effect yet, as `attachments` will show")]
     Late(BusError),
     #[error("nothing in this process keeps documents: `hawser proxy --policy` does")]
     NoDocuments,
@@ -74,7 +75,7 @@ pub(super) enum RequestRefusal {
 
 /// A client's connection.
 pub(super) struct Connection {
-    member: Arc<Member>,
+    subscriber: Arc<Subscriber>,
     /// Its process.
     process: Option<u32>,
     priority: u8,
@@ -85,7 +86,7 @@ pub(super) struct Connection {
     ring: Option<Ring>,
     /// Files that go with the next answer.
     files: Vec<OwnedFd>,
-    /// It has said something that was understood.
+    /// A request of it was accepted.
     known: bool,
     /// What comes with the signals of each subscription.
     with: Vec<(SubscriptionId, Vec<String>)>,
@@ -109,9 +110,9 @@ impl Connection {
         let bell = ready.clone();
         let waker: Waker = Arc::new(move || bell.notify_one());
         let (queue, signals) = Ring::new(QUEUE, Some(waker));
-        let member = Arc::new(join(&bus, user, process, &name, rights, priority, &ready)?);
+        let subscriber = Arc::new(join(&bus, user, process, &name, rights, priority, &ready)?);
         Ok(Connection {
-            member,
+            subscriber,
             process,
             priority,
             queue,
@@ -137,17 +138,17 @@ impl Connection {
         mut parting: Parting,
     ) -> Result<(), End> {
         loop {
-            // A line that is there goes before signals, so that who asks is not drowned. Who has been
-            // understood once may be silent from then on: it listens, or holds something.
+            // A line that is there goes before signals, so that who asks is not drowned. A client of which one
+            // request was accepted may be idle from then on: it listens, or holds something.
             let line = tokio::select! {
                 biased;
                 line = lines.next_or_idle(self.known) => line?,
-                () = wait(&self.member, &self.signals, &self.ready) => {
+                () = wait(&self.subscriber, &self.signals, &self.ready) => {
                     self.give(lines, answers).await?;
                     continue;
                 }
                 event = documents::next_event(&mut self.watch) => {
-                    let event = event.map_err(|end| End::Told(end.to_string()))?;
+                    let event = event.map_err(|end| End::Refused(end.to_string()))?;
                     write(lines, answers, format!("{event}\n").as_bytes()).await?;
                     continue;
                 }
@@ -161,9 +162,9 @@ impl Connection {
             };
             let Some(line) = line else { return Ok(()) };
             match self.take(&line, rules, user).await {
-                Some(answer) if self.files.is_empty() => answers.say(&answer).await?,
+                Some(answer) if self.files.is_empty() => answers.send(&answer).await?,
                 Some(answer) => {
-                    answers.say_with(&answer, &self.files).await?;
+                    answers.send_with(&answer, &self.files).await?;
                     self.files.clear();
                 }
                 None => {}
@@ -171,7 +172,7 @@ impl Connection {
         }
     }
 
-    /// Does what a line says, and answers.
+    /// Carries out the request in a line, and answers.
     pub(super) async fn take(&mut self, line: &[u8], rules: &Rules, user: u32) -> Option<Value> {
         self.schemas.clear();
         let answer = match request::parse(line) {
@@ -181,6 +182,7 @@ impl Connection {
         self.known |= answer.is_ok();
         // Nobody waits for the answer of a `steer`: its error must not be taken for another's.
         answer.unwrap_or_else(|refusal| {
+            self.log(&refusal);
             let mut error = json!({ "error": refusal.to_string() });
             if let RequestRefusal::Faults(word, faults) = &refusal {
                 error["findings"] = documents::findings(word, faults);
@@ -192,16 +194,28 @@ impl Connection {
         })
     }
 
+    /// Logs a refusal; its text may hold text of the client, so it is escaped.
+    fn log(&self, refusal: &RequestRefusal) {
+        let (client, why) = (self.subscriber.name(), refusal.to_string());
+        match refusal {
+            RequestRefusal::Bus(BusError::NoRight { .. }) => {
+                info!(client, why = ?why, "a request is refused: no right");
+            }
+            _ => debug!(client, why = ?why, "a request is refused"),
+        }
+    }
+
     /// Gives signals that wait.
     async fn give(&mut self, lines: &mut Lines, answers: &mut Answers) -> Result<(), End> {
         let mut text = Vec::new();
-        let (with, schemas, bus) = (&self.with, &mut self.schemas, self.member.bus());
+        let (with, schemas, bus) = (&self.with, &mut self.schemas, self.subscriber.bus());
         // A source may offer more than it did the last time.
         schemas.clear();
-        while let Some(notice) = self.member.next_notice() {
+        while let Some(notice) = self.subscriber.next_notice() {
             let Some(schema) = schema_of(schemas, bus, notice.target.source) else {
                 continue;
             };
+            debug!(client = self.subscriber.name(), flow = %notice.target, why = ?notice.why, "a lease has ended");
             text.extend_from_slice(answer::ended(&notice, schema).to_string().as_bytes());
             text.push(b'\n');
         }
@@ -236,26 +250,9 @@ impl Connection {
         rules: &Rules,
         user: u32,
     ) -> Result<Option<Value>, RequestRefusal> {
-        let bus = self.member.bus().clone();
+        let bus = self.subscriber.bus().clone();
         let answer = match request {
-            Request::Hello(Hello { name, priority }) => {
-                if !self.with.is_empty() {
-                    return Err(RequestRefusal::LateHello);
-                }
-                let rights = rules.rights(&name, user);
-                let member = join(
-                    &bus,
-                    user,
-                    self.process,
-                    &name,
-                    rights.clone(),
-                    priority,
-                    &self.ready,
-                );
-                self.member = Arc::new(member?);
-                self.priority = priority;
-                answer::hello(&name, priority, &rights)
-            }
+            Request::Hello(hello) => self.hello(&hello, rules, user)?,
             Request::Offers(_) => {
                 let rights = self.rights()?;
                 answer::offers(&bus.sources(), &rights)
@@ -271,11 +268,12 @@ impl Connection {
             Request::Subscribe(wanted) => self.subscribe(wanted)?,
             Request::Change(change) => {
                 let id = SubscriptionId(change.subscription);
-                self.member.change(id, |wish| change.apply(wish))?;
+                self.subscriber
+                    .change(id, |subscription| change.apply(subscription))?;
                 json!({ "changed": id.0 })
             }
             Request::Unsubscribe(id) => {
-                self.member.unsubscribe(SubscriptionId(id))?;
+                self.subscriber.unsubscribe(SubscriptionId(id))?;
                 self.with.retain(|(known, _)| known.0 != id);
                 json!({ "unsubscribed": id })
             }
@@ -283,8 +281,8 @@ impl Connection {
                 if !self.with.iter().any(|(known, _)| known.0 == id) {
                     return Err(BusError::NoSubscription(id).into());
                 }
-                let member = self.member.clone();
-                let sum = aside(move || member.statistics(SubscriptionId(id), ANSWER_TIMEOUT)).await?;
+                let subscriber = self.subscriber.clone();
+                let sum = aside(move || subscriber.statistics(SubscriptionId(id), ANSWER_TIMEOUT)).await?;
                 answer::statistics(&sum)
             }
             Request::Probe(probe) => self.probe(&probe).await?,
@@ -296,7 +294,7 @@ impl Connection {
             Request::Steer(steer) => {
                 let set = steer.value.map(|value| (value, steer.lease));
                 let modification = self.modification(steer.flow, &steer.variable, set)?;
-                self.member.steer(&modification);
+                self.subscriber.steer(&modification);
                 return Ok(None);
             }
             Request::Release(release) => {
@@ -304,7 +302,7 @@ impl Connection {
                 self.modify(&modification, None).await?
             }
             Request::Ring(wanted) => self.share(wanted)?,
-            Request::Attachments(_) => answer::attachments(&bus.sources(), &self.member),
+            Request::Attachments(_) => answer::attachments(&bus.sources(), &self.subscriber),
             Request::Attach(Attach {
                 source,
                 name,
@@ -317,12 +315,27 @@ impl Connection {
             Request::Detach(Detach { source, name }) => {
                 self.change_program("detached", source, name, None).await?
             }
-            Request::List(Json(filter)) => documents::list(&self.member, &filter)?,
-            Request::Put(Json(document)) => documents::put(&self.member, &document)?,
-            Request::Delete(name) => documents::delete(&self.member, &name)?,
+            Request::List(Json(filter)) => documents::list(&self.subscriber, &filter)?,
+            Request::Put(Json(document)) => documents::put(&self.subscriber, &document)?,
+            Request::Delete(name) => documents::delete(&self.subscriber, &name)?,
             Request::Watch(Json(filter)) => self.watch(&filter)?,
         };
         Ok(Some(answer))
+    }
+
+    /// Joins the bus under the client's own name.
+    fn hello(&mut self, hello: &Hello, rules: &Rules, user: u32) -> Result<Value, RequestRefusal> {
+        if !self.with.is_empty() {
+            return Err(RequestRefusal::LateHello);
+        }
+        let Hello { name, priority } = hello;
+        let rights = rules.rights(name, user);
+        let (bus, ready) = (self.subscriber.bus(), &self.ready);
+        let subscriber = join(bus, user, self.process, name, rights.clone(), *priority, ready)?;
+        self.subscriber = Arc::new(subscriber);
+        self.priority = *priority;
+        debug!(client = name, process = self.process, "a client has a name");
+        Ok(answer::hello(name, *priority, &rights))
     }
 
     fn subscribe(&mut self, wanted: request::Subscribe) -> Result<Value, RequestRefusal> {
@@ -333,14 +346,14 @@ impl Connection {
             true => self.ring.as_ref().ok_or(RequestRefusal::NoRing)?,
             false => &self.queue,
         };
-        let id = self.member.subscribe(wanted.wish(), queue)?;
+        let id = self.subscriber.subscribe(wanted.subscription(), queue)?;
         self.with.push((id, wanted.with));
         Ok(json!({ "subscribed": id.0 }))
     }
 
     /// Watches documents from now on, in place of what was watched before.
     fn watch(&mut self, filter: &str) -> Result<Value, RequestRefusal> {
-        self.watch = Some(documents::watch(&self.member, filter)?);
+        self.watch = Some(documents::watch(&self.subscriber, filter)?);
         Ok(json!({ "done": "watch" }))
     }
 
@@ -365,17 +378,17 @@ impl Connection {
         name: String,
         text: Option<(String, Vec<String>)>,
     ) -> Result<Value, RequestRefusal> {
-        let (member, called) = (self.member.clone(), name.clone());
+        let (subscriber, called) = (self.subscriber.clone(), name.clone());
         let result = aside(move || {
             let pending = match text {
-                Some((text, params)) => member.attach(SourceId(source), &called, &text, &params)?,
-                None => member.detach(SourceId(source), &called, "")?,
+                Some((text, params)) => subscriber.attach(SourceId(source), &called, &text, &params)?,
+                None => subscriber.detach(SourceId(source), &called, "")?,
             };
             pending.wait(ANSWER_TIMEOUT)?.map_err(|refusal| match refusal {
                 Refusal::NotToAttach => {
                     let what = "attach to a program or to detach".to_owned();
                     BusError::NoRight {
-                        who: member.name().to_owned(),
+                        who: subscriber.name().to_owned(),
                         what,
                     }
                 }
@@ -383,7 +396,7 @@ impl Connection {
             })
         });
         let warnings = result.await?.map_err(|error: BusError| match error {
-            BusError::Silent => RequestRefusal::Late(error),
+            BusError::Timeout => RequestRefusal::Late(error),
             error => error.into(),
         })?;
         let mut answer = json!({ "source": source, "name": name });
@@ -394,28 +407,28 @@ impl Connection {
     }
 
     fn rights(&self) -> Result<Arc<Rights>, RequestRefusal> {
-        self.member.rights().ok_or(RequestRefusal::NoSubscriber)
+        self.subscriber.rights().ok_or(RequestRefusal::NoSubscriber)
     }
 
     /// Entries have values, so they are for who may read the variable; one's own are one's own, and what
     /// concerns a source as a whole has none.
     fn may_know(&self, rights: &Rights, entry: &Entry) -> bool {
-        entry.who == self.member.name()
+        entry.who == self.subscriber.name()
             || entry.target.flow == FlowId::ALL
             || rights.may_observe(&entry.variable)
     }
 
-    /// The flows of sources of which something may be heard or read.
+    /// The flows of sources of which some event or variable may be observed.
     async fn flows(&self, scope: &Scope) -> Result<Value, RequestRefusal> {
         let rights = self.rights()?;
         let mut out = Vec::new();
-        for source in self.member.bus().sources() {
+        for source in self.subscriber.bus().sources() {
             let events = source.schema.offered().map(|(_, event)| &event.name);
             let mut names = events.chain(source.schema.variables().iter().map(|variable| &variable.name));
             if !names.any(|name| rights.may_observe(name)) {
                 continue;
             }
-            let Ok(pending) = self.member.flows(source.id) else {
+            let Ok(pending) = self.subscriber.flows(source.id) else {
                 continue;
             };
             let flows = aside(move || pending.wait(ANSWER_TIMEOUT)).await;
@@ -445,11 +458,11 @@ impl Connection {
         for pattern in patterns {
             variables.extend(self.variables(source, &pattern)?);
         }
-        let pending = self.member.probe(probe.flow, variables.clone())?;
+        let pending = self.subscriber.probe(probe.flow, variables.clone())?;
         let answer = aside(move || pending.wait(ANSWER_TIMEOUT)).await??;
         let answer = answer.ok_or(BusError::Refused(Refusal::NoFlow(probe.flow)))?;
         let schema =
-            schema_of(&mut self.schemas, self.member.bus(), source).ok_or(RequestRefusal::NoSource)?;
+            schema_of(&mut self.schemas, self.subscriber.bus(), source).ok_or(RequestRefusal::NoSource)?;
         let named = |(id, value): (&VariableId, &Option<u64>)| {
             Some((schema.variable_type(*id)?.name.clone(), json!((*value)?)))
         };
@@ -459,12 +472,12 @@ impl Connection {
 
     /// Variables by name or pattern; `.conn.srtt` is the provider's own.
     fn variables(&mut self, source: SourceId, name: &str) -> Result<Vec<VariableId>, BusError> {
-        let schema = schema_of(&mut self.schemas, self.member.bus(), source);
+        let schema = schema_of(&mut self.schemas, self.subscriber.bus(), source);
         let whole = match schema {
             Some(schema) if name.starts_with('.') => format!("{}{name}", schema.provider()),
             _ => name.to_owned(),
         };
-        self.member.variables(source, &whole.into())
+        self.subscriber.variables(source, &whole.into())
     }
 
     fn modification(
@@ -490,14 +503,14 @@ impl Connection {
     /// Why a source did not do it, with names.
     fn refused(&mut self, refusal: Refusal, modification: &Modification) -> RequestRefusal {
         let source = modification.target.source;
-        let variable = schema_of(&mut self.schemas, self.member.bus(), source)
+        let variable = schema_of(&mut self.schemas, self.subscriber.bus(), source)
             .and_then(|schema| schema.variable_type(modification.variable));
         match (refusal, variable) {
             (Refusal::NoRight, Some(v)) if v.access == Access::Observable => {
                 RequestRefusal::ReadOnly(v.name.clone())
             }
             (Refusal::NoRight, Some(v)) => {
-                let (who, what) = (self.member.name().to_owned(), format!("set {}", v.name));
+                let (who, what) = (self.subscriber.name().to_owned(), format!("set {}", v.name));
                 BusError::NoRight { who, what }.into()
             }
             (refusal, Some(v)) => RequestRefusal::Variable(v.name.clone(), refusal),
@@ -511,7 +524,7 @@ impl Connection {
         priority: Option<u8>,
     ) -> Result<Value, RequestRefusal> {
         let priority = priority.unwrap_or(self.priority);
-        let pending = self.member.modify(modification, priority)?;
+        let pending = self.subscriber.modify(modification, priority)?;
         let before = aside(move || pending.wait(ANSWER_TIMEOUT)).await??;
         let before = before.map_err(|refusal| self.refused(refusal, modification))?;
         let word = if modification.set.is_some() {
@@ -524,8 +537,8 @@ impl Connection {
 }
 
 /// Waits for a signal.
-async fn wait(member: &Member, signals: &Consumer, ready: &Notify) {
-    while !member.is_notified() && signals.doze() {
+async fn wait(subscriber: &Subscriber, signals: &Consumer, ready: &Notify) {
+    while !subscriber.is_notified() && signals.doze() {
         ready.notified().await;
     }
 }
@@ -547,7 +560,7 @@ fn join(
     rights: Rights,
     priority: u8,
     ready: &Arc<Notify>,
-) -> Result<Member, BusError> {
+) -> Result<Subscriber, BusError> {
     let bell = ready.clone();
     let origin = Origin {
         user: Some(user),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hawser_bus::{BusError, Documents, Fault, Member, Watch, WatchEnd};
+use hawser_bus::{BusError, Documents, Fault, Subscriber, Watch, WatchEnd};
 use serde_json::{Value, json};
 
 use super::connection::RequestRefusal;
@@ -15,23 +15,23 @@ enum Access {
     Modify,
 }
 
-pub(super) fn list(member: &Member, filter: &str) -> Result<Value, RequestRefusal> {
-    let provider = provider(member, Access::Observe)?;
+pub(super) fn list(subscriber: &Subscriber, filter: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(subscriber, Access::Observe)?;
     answer("list", provider.list(filter))
 }
 
-pub(super) fn put(member: &Member, document: &str) -> Result<Value, RequestRefusal> {
-    let provider = provider(member, Access::Modify)?;
+pub(super) fn put(subscriber: &Subscriber, document: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(subscriber, Access::Modify)?;
     answer("put", provider.put(document))
 }
 
-pub(super) fn delete(member: &Member, name: &str) -> Result<Value, RequestRefusal> {
-    let provider = provider(member, Access::Modify)?;
+pub(super) fn delete(subscriber: &Subscriber, name: &str) -> Result<Value, RequestRefusal> {
+    let provider = provider(subscriber, Access::Modify)?;
     answer("delete", provider.delete(name))
 }
 
-pub(super) fn watch(member: &Member, filter: &str) -> Result<Box<dyn Watch>, RequestRefusal> {
-    let provider = provider(member, Access::Observe)?;
+pub(super) fn watch(subscriber: &Subscriber, filter: &str) -> Result<Box<dyn Watch>, RequestRefusal> {
+    let provider = provider(subscriber, Access::Observe)?;
     provider
         .watch(filter)
         .map_err(|faults| RequestRefusal::Faults("watch", faults))
@@ -46,9 +46,9 @@ pub(super) async fn next_event(watch: &mut Option<Box<dyn Watch>>) -> Result<Str
 }
 
 /// The provider of documents, if there is one and this client may have to do with it.
-fn provider(member: &Member, access: Access) -> Result<Arc<dyn Documents>, RequestRefusal> {
-    let provider = member.bus().documents().ok_or(RequestRefusal::NoDocuments)?;
-    let rights = member.rights().ok_or(RequestRefusal::NoSubscriber)?;
+fn provider(subscriber: &Subscriber, access: Access) -> Result<Arc<dyn Documents>, RequestRefusal> {
+    let provider = subscriber.bus().documents().ok_or(RequestRefusal::NoDocuments)?;
+    let rights = subscriber.rights().ok_or(RequestRefusal::NoSubscriber)?;
     let name = provider.name();
     let (is_allowed, verb) = match access {
         Access::Observe => (rights.may_observe(name), "observe"),
@@ -57,7 +57,7 @@ fn provider(member: &Member, access: Access) -> Result<Arc<dyn Documents>, Reque
     if is_allowed {
         return Ok(provider);
     }
-    let (who, what) = (member.name().to_owned(), format!("{verb} {name}"));
+    let (who, what) = (subscriber.name().to_owned(), format!("{verb} {name}"));
     Err(BusError::NoRight { who, what }.into())
 }
 

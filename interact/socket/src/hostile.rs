@@ -1,4 +1,4 @@
-//! Lines of strangers, for a fuzzer: it has no other use. The provider is that of the tests, too.
+//! Lines of clients, for a fuzzer: it has no other use. The provider is that of the tests, too.
 
 mod shelf;
 
@@ -40,10 +40,10 @@ struct Shared {
     thread: OnceLock<Thread>,
 }
 
-/// What its law makes of the windows.
+/// What the provider itself makes of the windows.
 pub(super) const WINDOWS: [u64; 2] = [10, 20];
 pub(super) const ACKED: EventId = EventId(0);
-/// How often it looks when nobody calls.
+/// How often it polls when nobody calls.
 const LOOK: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
@@ -200,13 +200,13 @@ pub fn lines(data: &[u8]) {
     let rules = Rules::parse(RULES).expect("rules");
     let bus = Bus::new();
     let provider = Provider::new(&bus);
-    let mut guest = Connection::new(bus.clone(), &rules, 7, None).expect("the first one");
+    let mut connection = Connection::new(bus.clone(), &rules, 7, None).expect("the first one");
     for line in data
         .split(|byte| *byte == b'\n')
         .filter(|line| line.len() <= LINE)
         .take(32)
     {
-        let answer = runtime.block_on(guest.take(line, &rules, 7));
+        let answer = runtime.block_on(connection.take(line, &rules, 7));
         provider.publish(0, ACKED, &[1]);
         if let Some(answer) = answer {
             let words = answer.as_object().map_or(0, serde_json::Map::len);
@@ -223,7 +223,7 @@ pub fn lines(data: &[u8]) {
             assert!((5..=100).contains(&window) || window == *own, "{window}");
         }
     }
-    drop((guest, runtime));
+    drop((connection, runtime));
     assert!(bus.subscriptions().is_empty());
     let until = Instant::now() + Duration::from_secs(2);
     while (0..2).any(|flow| provider.window(flow) != WINDOWS[flow]) {

@@ -3,14 +3,15 @@
 //! A [`Bus`] is the central handler, on which transports, sessions, races and the kernel's TCP put
 //! themselves. A [`Tware`] runs in the loop ([`Bus::attach`]), in a thread ([`run_in_thread`]) or in
 //! another process ([`run_remote`]), which connects to the socket that [`serve`] opens; the protocol is
-//! in `docs/interact.md`. What others may do there an operator's [`Rules`] say.
+//! in `docs/interact.md`. What others may do there is in an operator's [`Rules`].
 //!
-//! * [`serve`], [`Server`]: the socket's end in the process that is watched; `guest`: one connection to
+//! * [`serve`], [`Server`]: the socket's end in the process that is watched; `connection`: one connection to
 //!   it; `request`, `answer`: what is asked, and what is answered; `documents`: what is
 //!   asked of documents
 //! * [`Client`], [`Remote`]: the other process's end
 //! * [`process_bus`]: the bus of this process, on which sessions and races are seen
 //! * [`record`], [`qlog`], [`diagram`]: what was signalled, as a file, as a trace, as a picture
+//! * [`svg`]: what every drawing here is written with
 //! * [`local`]: sockets of this host for processes of the same user
 
 #![warn(missing_docs)]
@@ -33,11 +34,12 @@ mod request;
 mod rules;
 mod serve;
 mod shared;
+pub mod svg;
 #[cfg(test)]
 mod tests;
 mod thread;
 
-pub use client::{Client, ClientError, Heard};
+pub use client::{Client, ClientError, Received};
 pub use hawser_bus::*;
 pub use process::{open_process_bus, process_bus};
 pub use remote::{Remote, run_remote};

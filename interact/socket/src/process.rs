@@ -1,4 +1,4 @@
-//! The bus of this process, on which sessions and races are seen without being told of it.
+//! The bus of this process, on which sessions and races are seen without being handed it.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};

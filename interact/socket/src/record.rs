@@ -1,36 +1,36 @@
-//! What is heard of a running process, as lines: what `hawser watch --json` prints, `--record` keeps and
+//! What is received of a running process, as lines: what `hawser watch --json` prints, `--record` keeps and
 //! `--replay` reads.
 //!
-//! Each line is a JSON object of `at`, nanoseconds since listening began, and one thing that was heard.
-//! The first says what the file is. Nothing here does I/O; what comes out of a file is judged as it is
-//! read, and members that are not known are passed over, so that later versions may add some.
+//! Each line is a JSON object of `at`, nanoseconds since listening began, and one thing that was received.
+//! The first has what the file is. Nothing here does I/O; what comes out of a file is judged as it is
+//! read, and subscribers that are not known are passed over, so that later versions may add some.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What the first line of a recording says that it is.
+/// The schema that the first line of a recording names.
 pub const SCHEMA: &str = "hawser-watch/1";
 /// The longest line that is read, bytes.
-pub const LONGEST: usize = 4 << 20;
+pub const MAX_LINE: usize = 4 << 20;
 
 /// A line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// When it was heard: nanoseconds since listening began.
+    /// When it was received: nanoseconds since listening began.
     pub at: u64,
     /// What.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What was heard.
+/// What was received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// What the recording is of; the first line.
     Header(Header),
-    /// What there is to be heard and read, whenever it changes.
+    /// Which events and variables there are, whenever that changes.
     Offers(Vec<Offer>),
     /// The flows that there are, whenever they change.
     Flows(Vec<Flow>),
@@ -128,7 +128,7 @@ pub struct Flow {
     /// Its peer's.
     #[serde(default)]
     pub remote: Option<String>,
-    /// What else there is to say.
+    /// A note of the provider's, such as an interface.
     #[serde(default)]
     pub label: String,
 }
@@ -197,7 +197,7 @@ pub struct Modification {
     /// To what it was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// Why it was refused, or what was said in a panic.
+    /// Why it was refused, or the text of a panic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Of a text that was attached: the beginning of its SHA-256.
@@ -275,22 +275,22 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_are_written() {
-        let signal = r#"{"at":5,"signal":{"event":"tcp.acked","flow":"0:1","time":9,"fields":{"bytes":7}}}"#;
-        let line = parse(signal).expect("a line");
-        let What::Signal(heard) = &line.what else {
+        let text = r#"{"at":5,"signal":{"event":"tcp.acked","flow":"0:1","time":9,"fields":{"bytes":7}}}"#;
+        let line = parse(text).expect("a line");
+        let What::Signal(signal) = &line.what else {
             panic!("no signal")
         };
         assert_eq!(
-            (heard.short(), heard.fields["bytes"], heard.lost),
+            (signal.short(), signal.fields["bytes"], signal.lost),
             ("acked", 7, 0)
         );
-        assert_eq!(serde_json::to_string(&line).expect("text"), signal);
+        assert_eq!(serde_json::to_string(&line).expect("text"), text);
         let header = r#"{"at":0,"header":{"schema":"hawser-watch/1","process":1,"began":2,"pattern":"*","interval":0,"later":1}}"#;
         assert_eq!(parse_header(header).expect("a header").began, 2);
     }
 
     #[test]
-    fn what_is_no_recording_is_told() {
+    fn what_is_no_recording_is_refused() {
         assert!(matches!(parse_header("{}"), Err(RecordError::NoHeader)));
         let other = r#"{"at":0,"header":{"schema":"x/2","process":1,"began":2,"pattern":"*","interval":0}}"#;
         assert!(matches!(parse_header(other), Err(RecordError::Schema(schema)) if schema == "x/2"));

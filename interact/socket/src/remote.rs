@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, SLOT};
 use hawser_bus::{
-    Access, EventType, Field, Hands, Kind, Modification, Schema, Scope, Signal, SignalBuf, SourceId, Target,
-    Tware, Variable, Wish,
+    Access, EventType, Field, Hands, Kind, Modification, Schema, Scope, Signal, SignalBuf, SourceId,
+    Subscription, Target, Tware, Variable,
 };
 use serde_json::{Value, json};
 
-use super::client::{Client, ClientError, Heard};
+use super::client::{Client, ClientError, Received};
 use super::shared::Bell;
 
 /// The most sources that are remembered.
@@ -18,13 +18,13 @@ const MAX_SOURCES: usize = 4096;
 /// Signals that are taken from the ring in one turn.
 const TURN: usize = 4096;
 
-/// A T-ware that hears of another process's flows, and steers them.
+/// A T-ware that receives signals of another process's flows, and steers them.
 pub struct Remote {
     client: Client,
     tware: Box<dyn Tware>,
-    wishes: Vec<Wish>,
-    /// By wish: the subscription's number.
-    subscriptions: Vec<u32>,
+    subscriptions: Vec<Subscription>,
+    /// By subscription: its number at the other end.
+    ids: Vec<u32>,
     ring: Option<(Consumer, Bell)>,
     sources: Vec<Known>,
     hands: Hands,
@@ -42,7 +42,7 @@ struct Known {
 impl std::fmt::Debug for Remote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Remote")
-            .field("subscriptions", &self.subscriptions)
+            .field("ids", &self.ids)
             .finish_non_exhaustive()
     }
 }
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Remote {
 /// lines; [`Remote::new`] has a ring for more of them.
 ///
 /// # Errors
-/// What is wrong with one of its wishes, and why it ended.
+/// What is wrong with one of its subscriptions, and why it ended.
 pub fn run_remote(client: Client, tware: Box<dyn Tware>) -> Result<(), ClientError> {
     let mut remote = Remote::new(client, tware, None)?;
     loop {
@@ -60,37 +60,37 @@ pub fn run_remote(client: Client, tware: Box<dyn Tware>) -> Result<(), ClientErr
 }
 
 impl Remote {
-    /// Subscribes as the T-ware wishes: signals come as lines, or through a ring of so many slots.
+    /// Makes the T-ware's subscriptions: signals come as lines, or through a ring of so many slots.
     ///
     /// # Errors
-    /// What is wrong with one of its wishes.
+    /// What is wrong with one of its subscriptions.
     pub fn new(
         mut client: Client,
         tware: Box<dyn Tware>,
         slots: Option<usize>,
     ) -> Result<Remote, ClientError> {
         let ring = slots.map(|slots| client.ring(slots)).transpose()?;
-        let wishes = tware.wishes();
+        let subscriptions = tware.subscriptions();
         let mut remote = Remote {
             client,
             tware,
-            subscriptions: Vec::with_capacity(wishes.len()),
-            wishes,
+            ids: Vec::with_capacity(subscriptions.len()),
+            subscriptions,
             ring,
             sources: Vec::new(),
             hands: Hands::default(),
             buf: SignalBuf::default(),
         };
         remote.learn()?;
-        for at in 0..remote.wishes.len() {
-            let line = subscribe(&remote.wishes[at], remote.ring.is_some());
+        for at in 0..remote.subscriptions.len() {
+            let line = subscribe(&remote.subscriptions[at], remote.ring.is_some());
             let answer = remote.client.ask(&line)?;
             let number = answer["subscribed"]
                 .as_u64()
                 .and_then(|number| u32::try_from(number).ok());
             remote
-                .subscriptions
-                .push(number.ok_or_else(|| strange("no number of a subscription"))?);
+                .ids
+                .push(number.ok_or_else(|| protocol_error("no number of a subscription"))?);
         }
         Ok(remote)
     }
@@ -110,19 +110,19 @@ impl Remote {
             Some((ring, bell)) => {
                 bell.wait(ring, at_most).map_err(ClientError::Gone)?;
                 let count = self.drain()?;
-                // Lines say whether the other process is still there.
+                // Lines show whether the other process is still there.
                 if count == 0 {
-                    self.client.hear(Some(Duration::from_millis(1)))?;
+                    self.client.receive(Some(Duration::from_millis(1)))?;
                 }
                 Ok(count)
             }
-            None => match self.client.hear(Some(at_most))? {
-                Heard::Signal(signal) => {
+            None => match self.client.receive(Some(at_most))? {
+                Received::Signal(signal) => {
                     self.line(&signal)?;
                     Ok(1)
                 }
                 // What the T-ware wants it sets again.
-                Heard::Ended(_) | Heard::Event(_) | Heard::Nothing => Ok(0),
+                Received::Ended(_) | Received::Event(_) | Received::Nothing => Ok(0),
             },
         }
     }
@@ -156,14 +156,11 @@ impl Remote {
     fn line(&mut self, line: &Value) -> Result<(), ClientError> {
         let number = |value: &Value| value.as_u64();
         let flow: Option<Target> = line["flow"].as_str().and_then(|flow| flow.parse().ok());
-        let (Some(target), Some(subscription)) = (flow, number(&line["subscription"])) else {
-            return Err(strange("a signal without a flow or a subscription"));
+        let (Some(target), Some(id)) = (flow, number(&line["subscription"])) else {
+            return Err(protocol_error("a signal without a flow or a subscription"));
         };
-        let wish = self
-            .subscriptions
-            .iter()
-            .position(|id| u64::from(*id) == subscription);
-        let (Some(wish), Some(at)) = (wish, self.source(target.source)?) else {
+        let subscription = self.ids.iter().position(|known| u64::from(*known) == id);
+        let (Some(subscription), Some(at)) = (subscription, self.source(target.source)?) else {
             return Ok(());
         };
         let schema = &self.sources[at].schema;
@@ -176,31 +173,27 @@ impl Remote {
             .map(|field| number(&line["fields"][&field.name]).unwrap_or(0))
             .collect();
         let count = values.len() as u64;
-        let with = self.wishes[wish].with.iter();
+        let with = self.subscriptions[subscription].with.iter();
         values.extend(with.map(|name| number(&line["with"][name]).unwrap_or(0)));
         let lost = number(&line["lost"]).unwrap_or(0);
-        let first = subscription | u64::from(event.0) << 32 | count << 48 | (values.len() as u64) << 56;
+        let first = id | u64::from(event.0) << 32 | count << 48 | (values.len() as u64) << 56;
         let second = u64::from(target.source.0) | lost << 32;
         let mut words = vec![first, second, target.flow.0, number(&line["time"]).unwrap_or(0)];
         words.append(&mut values);
         if self.buf.take(&words) {
             self.signalled()
         } else {
-            Err(strange("a signal with too many values"))
+            Err(protocol_error("a signal with too many values"))
         }
     }
 
     /// Has the T-ware act on the signal in the buffer.
     fn signalled(&mut self) -> Result<(), ClientError> {
         let signal = self.buf.signal();
-        let Some(wish) = self
-            .subscriptions
-            .iter()
-            .position(|id| *id == signal.subscription().0)
-        else {
+        let Some(subscription) = self.ids.iter().position(|id| *id == signal.subscription().0) else {
             return Ok(());
         };
-        self.tware.signal(wish, &signal, &mut self.hands);
+        self.tware.signal(subscription, &signal, &mut self.hands);
         let wanted: Vec<Modification> = self.hands.take().collect();
         wanted
             .iter()
@@ -224,7 +217,7 @@ impl Remote {
             steer["value"] = json!(value);
             steer["lease"] = json!(lease);
         }
-        self.client.tell(&json!({ "steer": steer }))
+        self.client.send(&json!({ "steer": steer }))
     }
 
     /// Where a source stands in the list; nothing when it is gone already.
@@ -242,7 +235,7 @@ impl Remote {
         let answer = self.client.ask(&json!({ "offers": {} }))?;
         let offers = answer["offers"]
             .as_array()
-            .ok_or_else(|| strange("no list of sources"))?;
+            .ok_or_else(|| protocol_error("no list of sources"))?;
         for offer in offers {
             let known = source(offer)?;
             if self.sources.iter().any(|there| there.id == known.id) || self.sources.len() >= MAX_SOURCES {
@@ -261,25 +254,29 @@ impl Remote {
     }
 }
 
-fn strange(what: &str) -> ClientError {
-    ClientError::Strange(what.to_owned())
+fn protocol_error(what: &str) -> ClientError {
+    ClientError::Protocol(what.to_owned())
 }
 
-/// A wish as a request.
-fn subscribe(wish: &Wish, ring: bool) -> Value {
-    let events: Vec<_> = wish.events.iter().map(hawser_bus::Pattern::as_str).collect();
-    let scope = match &wish.scope {
+/// A subscription as a request.
+fn subscribe(subscription: &Subscription, ring: bool) -> Value {
+    let events: Vec<_> = subscription
+        .events
+        .iter()
+        .map(hawser_bus::Pattern::as_str)
+        .collect();
+    let scope = match &subscription.scope {
         Scope::All => json!(""),
         Scope::One(target) => json!({ "flow": target.to_string() }),
         Scope::Rule(rule) => json!(rule.as_str()),
     };
     json!({ "subscribe": {
         "events": events,
-        "with": wish.with,
+        "with": subscription.with,
         "scope": scope,
-        "priority": wish.priority,
-        "interval": wish.filter.interval,
-        "frequency": wish.filter.frequency,
+        "priority": subscription.priority,
+        "interval": subscription.filter.interval,
+        "frequency": subscription.filter.frequency,
         "ring": ring,
     } })
 }
@@ -310,9 +307,9 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
     let events = list("events").iter().map(event).collect();
     let variables = list("variables").iter().map(variable).collect();
     let schema = Schema::new(offer["provider"].as_str().unwrap_or_default(), events, variables)
-        .map_err(|error| strange(&error.to_string()))?;
+        .map_err(|error| protocol_error(&error.to_string()))?;
     let id = offer["source"].as_u64().and_then(|id| u32::try_from(id).ok());
-    let id = id.ok_or_else(|| strange("a source without a number"))?;
+    let id = id.ok_or_else(|| protocol_error("a source without a number"))?;
     let number = |of: &Value| {
         of["number"]
             .as_u64()
@@ -328,7 +325,7 @@ fn source(offer: &Value) -> Result<Known, ClientError> {
 }
 
 fn kind(of: &Value) -> Kind {
-    let member = |value: &Value| Some((value["value"].as_u64()?, value["name"].as_str()?.to_owned()));
+    let subscriber = |value: &Value| Some((value["value"].as_u64()?, value["name"].as_str()?.to_owned()));
     match of["kind"].as_str() {
         Some("bool") => Kind::Bool,
         Some("duration") => Kind::Duration,
@@ -338,7 +335,7 @@ fn kind(of: &Value) -> Kind {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .filter_map(member)
+                .filter_map(subscriber)
                 .collect(),
         ),
         _ => Kind::Number,

@@ -1,9 +1,9 @@
-//! What a subscriber says at the socket, without I/O.
+//! Requests at the socket, without I/O.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
-use hawser_bus::{Filter, Nanos, Rule, Scope, Target, Wish};
+use hawser_bus::{Filter, Nanos, Rule, Scope, Subscription, Target};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -13,7 +13,7 @@ use serde::de::{self, Deserializer};
 pub enum Request {
     /// Who it is; without it, `guest` with the user's number.
     Hello(Hello),
-    /// What there is to be heard, read and set.
+    /// Which events and variables there are.
     Offers(Nothing),
     /// The flows that there are.
     Flows(Flows),
@@ -21,11 +21,11 @@ pub enum Request {
     Subscriptions(Nothing),
     /// The log of modifications.
     Audit(Nothing),
-    /// To be told of events from now on.
+    /// To receive events from now on.
     Subscribe(Subscribe),
-    /// To be told of more or of less of them.
+    /// To receive more or fewer of them.
     Change(Change),
-    /// Not to be told any more.
+    /// To receive no more of them.
     Unsubscribe(u32),
     /// What became of a subscription's events.
     Statistics(u32),
@@ -85,7 +85,7 @@ pub struct Flows {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// Its name, which the log and other subscribers are told: 1 to 64 letters, digits, `-`, `_`, `.`.
+    /// Its name, which the log and other subscribers see: 1 to 64 letters, digits, `-`, `_`, `.`.
     pub name: String,
     /// The priority of what it sets.
     #[serde(default = "one")]
@@ -96,7 +96,7 @@ fn one() -> u8 {
     1
 }
 
-/// A wish.
+/// A subscription.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subscribe {
@@ -125,8 +125,8 @@ pub struct Subscribe {
 impl Subscribe {
     /// As the bus takes it.
     #[must_use]
-    pub fn wish(&self) -> Wish {
-        Wish {
+    pub fn subscription(&self) -> Subscription {
+        Subscription {
             events: self.events.iter().map(|event| event.as_str().into()).collect(),
             with: self.with.clone(),
             scope: self.scope.clone(),
@@ -139,7 +139,7 @@ impl Subscribe {
     }
 }
 
-/// How a subscription is to be from now on; what is not said stays.
+/// How a subscription is to be from now on; what is not given stays.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
@@ -161,13 +161,13 @@ pub struct Change {
 
 impl Change {
     /// Makes the change.
-    pub fn apply(&self, wish: &mut Wish) {
+    pub fn apply(&self, subscription: &mut Subscription) {
         if let Some(scope) = &self.scope {
-            wish.scope = scope.clone();
+            subscription.scope = scope.clone();
         }
-        wish.priority = self.priority.unwrap_or(wish.priority);
-        wish.filter.interval = self.interval.unwrap_or(wish.filter.interval);
-        wish.filter.frequency = self.frequency.unwrap_or(wish.filter.frequency);
+        subscription.priority = self.priority.unwrap_or(subscription.priority);
+        subscription.filter.interval = self.interval.unwrap_or(subscription.filter.interval);
+        subscription.filter.frequency = self.frequency.unwrap_or(subscription.filter.frequency);
     }
 }
 
@@ -197,7 +197,7 @@ pub struct Modify {
     /// For so long: nanoseconds, or a text such as `2s`.
     #[serde(deserialize_with = "span")]
     pub lease: Nanos,
-    /// Who wins; the subscriber's own priority where it is not said.
+    /// Who wins; the subscriber's own priority where it is not given.
     #[serde(default)]
     pub priority: Option<u8>,
 }
@@ -292,7 +292,7 @@ pub fn parse(line: &[u8]) -> Result<Request, RequestError> {
     Ok(request)
 }
 
-/// Whether a line, which need not be a request, is meant to steer: its error is told as one of that.
+/// Whether a line, which need not be a request, is meant to steer: its error is marked as one of that.
 pub(super) fn is_steering(line: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(line)
         .is_ok_and(|object| object.contains_key("steer"))
@@ -404,22 +404,22 @@ mod tests {
             Request::Put(Json(twice.into()))
         );
         let Request::Subscribe(all) = read(r#"{"subscribe":{"events":["tcp.*"]}}"#) else {
-            panic!("no wish")
+            panic!("no subscription")
         };
-        assert_eq!(all.wish(), Wish::new(["tcp.*"]));
+        assert_eq!(all.subscription(), Subscription::new(["tcp.*"]));
         let line = r#"{"subscribe":{"events":["a.b"],"with":[".c"],"scope":"remote.port=1","interval":"1.5ms",
                        "frequency":3,"priority":9}}"#;
         let Request::Subscribe(all) = read(line) else {
-            panic!("no wish")
+            panic!("no subscription")
         };
         let rule = Scope::Rule("remote.port=1".parse().expect("a rule"));
-        let want = Wish::new(["a.b"])
+        let want = Subscription::new(["a.b"])
             .with([".c"])
             .of(rule)
             .every(1_500_000)
             .each_nth(3)
             .priority(9);
-        assert_eq!(all.wish(), want);
+        assert_eq!(all.subscription(), want);
         let line = r#"{"modify":{"flow":"3:1f","variable":"tcp.conn.cc.cwnd","value":5,"lease":"2s"}}"#;
         let want = Modify {
             flow: target,
@@ -433,13 +433,19 @@ mod tests {
         let Request::Change(change) = read(line) else {
             panic!("no change")
         };
-        let mut wish = Wish::new(["a"]).each_nth(4);
-        change.apply(&mut wish);
-        assert_eq!(wish, Wish::new(["a"]).each_nth(4).every(7).of(Scope::One(target)));
+        let mut subscription = Subscription::new(["a"]).each_nth(4);
+        change.apply(&mut subscription);
+        assert_eq!(
+            subscription,
+            Subscription::new(["a"])
+                .each_nth(4)
+                .every(7)
+                .of(Scope::One(target))
+        );
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn what_is_wrong_is_refused_with_its_reason() {
         for (line, why) in [
             ("", "EOF"),
             (r#"{"offer":{}}"#, "unknown variant `offer`"),

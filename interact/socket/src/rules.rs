@@ -14,10 +14,10 @@ pub enum RulesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Not its owner alone decides what it says.
+    /// Not its owner alone can write it.
     #[error("{}: others can write it: chmod go-w", .0.display())]
     WritableByOthers(PathBuf),
     /// Its text is wrong.
@@ -53,12 +53,12 @@ pub enum RulesTextError {
 ///
 /// ```toml
 /// [[rule]]
-/// name = "fast*"                    # subscribers, by the name that they say
+/// name = "fast*"                    # subscribers, by the name in their hello
 /// user = 1000                       # and by the user that they run as
 /// observe = ["tcp.*"]
 /// modify = [{ variables = "tcp.conn.cc.*", min = 1448, max = 30_000_000 }]
 /// attach = true                     # and to put processors into programs
-/// priority = 5                      # 1 where none is said
+/// priority = 5                      # 1 by default
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules(Option<Vec<Rule>>);
@@ -100,7 +100,7 @@ fn any() -> String {
     "*".into()
 }
 
-/// What a subscription has, too, where none is said.
+/// The default of a subscription, too.
 fn usual() -> u8 {
     1
 }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn what_is_wrong_is_refused_with_its_reason() {
         for (text, why) in [
             ("[[rule]]\nnam = \"x\"", "unknown field `nam`"),
             (

@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use tracing::{debug, info, warn};
 
 use super::connection::Connection;
 use super::rules::Rules;
@@ -19,13 +20,13 @@ pub use crate::local::SocketError;
 use crate::local::{Answers, End, Lines, Socket, peer};
 
 /// Connections at once.
-const MOST: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// How long nobody is accepted after the system could not.
 const REST: Duration = Duration::from_millis(200);
 /// How long who listens may take for its last signals.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Where a process listens unless it is told: `$XDG_RUNTIME_DIR/hawser/interact.sock`; see
+/// Where a process listens by default: `$XDG_RUNTIME_DIR/hawser/interact.sock`; see
 /// [`usual`](crate::local::usual).
 #[must_use]
 pub fn usual_socket() -> Option<PathBuf> {
@@ -39,7 +40,7 @@ pub(super) type Parting = watch::Receiver<()>;
 /// them, for as long as the future is polled. The protocol is in `docs/interact.md`.
 ///
 /// # Errors
-/// Why there is no socket; told at once.
+/// Why there is no socket; at once.
 pub fn serve(
     bus: Bus,
     path: &Path,
@@ -72,14 +73,21 @@ fn serve_until(
                 Ok((stream, _)) => {
                     // Those that ended while nobody came do not count.
                     while connections.try_join_next().is_some() {}
-                    if connections.len() >= MOST {
-                        turn_away(stream);
+                    if connections.len() >= MAX_CONNECTIONS {
+                        warn!(
+                            limit = MAX_CONNECTIONS,
+                            "a client is rejected: too many are connected"
+                        );
+                        reject(stream);
                         continue;
                     }
                     let (bus, rules, parting) = (bus.clone(), rules.clone(), parting.clone());
                     connections.spawn(async move { attend(stream, bus, &rules, parting).await });
                 }
-                Err(_) => tokio::time::sleep(REST).await,
+                Err(error) => {
+                    warn!(%error, "no client can be accepted");
+                    tokio::time::sleep(REST).await;
+                }
             }
         }
         drop((socket, part));
@@ -156,15 +164,15 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.over.take());
         if let Some(thread) = self.thread.take() {
-            // It has said what it had to say.
+            // A panic of the thread was printed when it happened.
             let _ = thread.join();
         }
     }
 }
 
-/// Told without waiting: nobody's time is spent on it.
-fn turn_away(stream: UnixStream) {
-    let line = json!({ "error": format!("{MOST} subscribers are connected already") });
+/// Sends the reason without waiting: nobody's time is spent on it.
+fn reject(stream: UnixStream) {
+    let line = json!({ "error": format!("{MAX_CONNECTIONS} subscribers are connected already") });
     // The runtime has not asked yet whether the stream can be written; the system knows.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(format!("{line}\n").as_bytes());
@@ -182,17 +190,27 @@ async fn attend(stream: UnixStream, bus: Bus, rules: &Rules, parting: Parting) {
     let (mut lines, mut answers) = (Lines::new(reader), Answers::new(writer));
     let end = match user {
         Ok(user) => match Connection::new(bus, rules, user, process) {
-            Ok(mut guest) => {
-                guest
+            Ok(mut connection) => {
+                debug!(user, process, "a client has connected");
+                connection
                     .converse(&mut lines, &mut answers, rules, user, parting)
                     .await
             }
-            Err(error) => Err(End::Told(error.to_string())),
+            Err(error) => Err(End::Refused(error.to_string())),
         },
         Err(end) => Err(end),
     };
-    if let Err(End::Told(why)) = end {
-        // It ends in any case.
-        let _ = answers.say(&json!({ "error": why })).await;
+    match end {
+        Ok(()) => debug!(process, "a client has disconnected"),
+        Err(End::Gone) => debug!(process, "the connection to a client broke"),
+        Err(End::Slow) => info!(
+            process,
+            "a client is disconnected: it reads nothing of what it is sent"
+        ),
+        Err(End::Refused(why)) => {
+            info!(process, why = ?why, "a client is disconnected");
+            // It ends in any case.
+            let _ = answers.send(&json!({ "error": why })).await;
+        }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn offer(slots: usize) -> io::Result<Offer> {
     fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     let (bell, other) = UnixDatagram::pair()?;
     bell.set_nonblocking(true)?;
-    // A bell that is full has been heard, or will be.
+    // Where the bell is full its reader wakes in any case.
     let waker: Waker = Arc::new(move || drop(bell.send(&[1])));
     let ring = Ring::create(Arc::new(Mapping::new(&memory, words)?), slots, Some(waker));
     Ok(Offer {

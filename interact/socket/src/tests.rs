@@ -16,7 +16,7 @@ use hawser_temporary::Folder;
 use serde_json::{Value, json};
 
 use super::hostile::Provider;
-use super::{Bus, Client, ClientError, Heard, Rules, serve};
+use super::{Bus, Client, ClientError, Received, Rules, serve};
 
 /// A bus with a provider, served at a socket.
 struct Place {
@@ -91,7 +91,7 @@ fn ask(client: &mut Client, request: &Value) -> Value {
     answer
 }
 
-/// Why something is turned down.
+/// Why something is refused.
 fn refusal(client: &mut Client, request: &Value) -> String {
     match client.ask(request) {
         Err(ClientError::Refused(why)) => why,
@@ -99,9 +99,9 @@ fn refusal(client: &mut Client, request: &Value) -> String {
     }
 }
 
-fn hear(client: &mut Client) -> Value {
-    match client.hear(Some(Duration::from_secs(10))) {
-        Ok(Heard::Signal(signal)) => {
+fn receive(client: &mut Client) -> Value {
+    match client.receive(Some(Duration::from_secs(10))) {
+        Ok(Received::Signal(signal)) => {
             judge(&json!({ "signal": signal }));
             signal
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_bus::ring::{Ring, Waker};
 use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, SubscriptionId, Tware, run_waiting};
 
-/// How often a thread that sleeps looks whether it is to end.
+/// How often a thread that sleeps checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back. So it
@@ -19,15 +19,15 @@ pub struct Running {
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// Its own is its thread's, and goes with that.
-    member: Weak<hawser_bus::Member>,
-    subscriptions: Vec<SubscriptionId>,
+    subscriber: Weak<hawser_bus::Subscriber>,
+    ids: Vec<SubscriptionId>,
 }
 
 /// Runs a T-ware in a thread of its own, with a queue of `slots` signals. The same source runs in the
 /// loop by [`Bus::attach`].
 ///
 /// # Errors
-/// What is wrong with its wishes, or that there can be no thread.
+/// What is wrong with its subscriptions, or that there can be no thread.
 pub fn run_in_thread(
     bus: &Bus,
     name: &str,
@@ -36,7 +36,7 @@ pub fn run_in_thread(
     slots: usize,
     mut tware: Box<dyn Tware>,
 ) -> Result<Running, ThreadError> {
-    let member = Arc::new(bus.join(name, rights, priority)?);
+    let subscriber = Arc::new(bus.join(name, rights, priority)?);
     let ends = Arc::new(AtomicBool::new(false));
     let parked: Arc<std::sync::OnceLock<std::thread::Thread>> = Arc::default();
     let bell = parked.clone();
@@ -46,15 +46,17 @@ pub fn run_in_thread(
         }
     });
     let (queue, mut signals) = Ring::new(slots, Some(waker));
-    let wishes = tware.wishes();
-    let subscribed: Result<Vec<_>, _> = wishes
+    let subscriptions = tware.subscriptions();
+    let ids: Result<Vec<_>, _> = subscriptions
         .into_iter()
-        .map(|wish| member.subscribe(wish, &queue))
+        .map(|subscription| subscriber.subscribe(subscription, &queue))
         .collect();
-    let subscriptions = subscribed?;
-    let (steering, numbers, over) = (member.clone(), subscriptions.clone(), ends.clone());
-    let member = Arc::downgrade(&member);
+    let ids = ids?;
+    let (steering, numbers, over) = (subscriber.clone(), ids.clone(), ends.clone());
+    let subscriber = Arc::downgrade(&subscriber);
+    let ended = Ended(name.to_owned());
     let body = move || {
+        let _ended = ended;
         let _ = parked.set(std::thread::current());
         let (mut hands, mut known) = (Hands::default(), Vec::<SourceId>::new());
         while !over.load(Ordering::Relaxed) {
@@ -70,8 +72,8 @@ pub fn run_in_thread(
                             tware.begin(source, &schema);
                         }
                     }
-                    if let Some(wish) = numbers.iter().position(|id| *id == signal.subscription()) {
-                        tware.signal(wish, signal, hands);
+                    if let Some(subscription) = numbers.iter().position(|id| *id == signal.subscription()) {
+                        tware.signal(subscription, signal, hands);
                     }
                 },
                 |modification| {
@@ -89,15 +91,28 @@ pub fn run_in_thread(
     Ok(Running {
         ends,
         thread: Some(thread),
-        member,
-        subscriptions,
+        subscriber,
+        ids,
     })
+}
+
+/// Logs that a T-ware's thread has ended, however it did.
+struct Ended(String);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::warn!(tware = ?self.0, "a T-ware has panicked; what it held is given back");
+        } else {
+            tracing::debug!(tware = ?self.0, "a T-ware has ended");
+        }
+    }
 }
 
 /// Why a T-ware does not run in a thread.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// The bus turned it down.
+    /// The bus refused it.
     #[error(transparent)]
     Bus(#[from] BusError),
     /// The system has no thread for it.
@@ -106,14 +121,14 @@ pub enum ThreadError {
 }
 
 impl Running {
-    /// What became of the events that it wants, over all its wishes; nothing once it has panicked.
+    /// What became of the events that it wants, over all its subscriptions; nothing once it has panicked.
     #[must_use]
     pub fn statistics(&self, at_most: Duration) -> Statistics {
         let mut sum = Statistics::default();
-        if let Some(member) = self.member.upgrade() {
-            self.subscriptions
+        if let Some(subscriber) = self.subscriber.upgrade() {
+            self.ids
                 .iter()
-                .for_each(|id| sum += member.statistics(*id, at_most));
+                .for_each(|id| sum += subscriber.statistics(*id, at_most));
         }
         sum
     }

@@ -12,7 +12,7 @@
 //! The paper leaves open what docs/decisions/0022-fast.md settles; in short:
 //!
 //! * Equation 3 is applied every other round trip, and the window moves to its new value in the
-//!   course of the first of the two. So what `avg` says at the next update is about the window of
+//!   course of the first of the two. So `avg` at the next update is about the window of
 //!   then, and there is no burst.
 //! * Before that the window multiplies: by two in a round trip while it finds no queue, by 13/12 where it
 //!   does. That ends when even the least round-trip time of a round shows an eighth of α in the
@@ -20,7 +20,7 @@
 //! * A loss halves the window; a timeout starts again from one segment, and measures the path anew.
 
 use crate::arithmetic::{between, mul_div};
-use crate::law::{Acked, Decision, Law, MOST_WINDOW, half, initial_window, pace, segment};
+use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
 /// What a network's operator chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const FULL_DIVISOR: u64 = 8;
 /// What is acknowledged is divided by this for the growth where there is a queue.
 const CAREFUL_DIVISOR: u64 = 12;
 
-/// The law, and what it knows of one connection.
+/// The controller, and what it knows of one connection.
 #[derive(Clone, Debug)]
 pub struct Fast {
     params: FastParams,
@@ -54,7 +54,7 @@ pub struct Fast {
     base: u64,
     /// The mean round-trip time, nanoseconds; 0: none yet.
     average: u64,
-    /// The window as last said.
+    /// The window as last decided.
     window: u64,
     phase: Phase,
     repairing: bool,
@@ -205,7 +205,7 @@ impl Fast {
         if goal > window && used.saturating_mul(2) < window {
             window
         } else {
-            goal.clamp(self.mss, MOST_WINDOW)
+            goal.clamp(self.mss, MAX_WINDOW)
         }
     }
 
@@ -257,7 +257,7 @@ fn mean(average: u64, rtt: u64, bytes: u64, window: u64) -> u64 {
     }
 }
 
-impl Law for Fast {
+impl Controller for Fast {
     fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision {
         *self = Self::new(self.params);
         self.mss = segment(mss);
@@ -277,7 +277,7 @@ impl Law for Fast {
         if acked.window != self.window && !self.is_starting() {
             self.phase = SETTLED;
         }
-        self.window = acked.window.clamp(self.mss, MOST_WINDOW);
+        self.window = acked.window.clamp(self.mss, MAX_WINDOW);
         self.measure(&acked);
         if self.repairing {
             return self.decision();
@@ -286,7 +286,7 @@ impl Law for Fast {
             Phase::Multiply { round_ends, least } => self.multiply(&acked, round_ends, least),
             Phase::Equate { .. } => self.equate(&acked, acked.now),
         }
-        self.window = self.window.clamp(self.mss, MOST_WINDOW);
+        self.window = self.window.clamp(self.mss, MAX_WINDOW);
         self.decision()
     }
 

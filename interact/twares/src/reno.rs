@@ -1,8 +1,8 @@
-//! Reno's law (RFC 5681), as the same T-wares: what FAST is compared with.
+//! Reno (RFC 5681), as the same T-wares: what FAST is compared with.
 
-use crate::law::{Acked, Decision, Law, MOST_WINDOW, half, initial_window, pace, segment};
+use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
-/// The law, and what it knows of one connection.
+/// The controller, and what it knows of one connection.
 #[derive(Clone, Debug)]
 pub struct Reno {
     window: u64,
@@ -18,7 +18,7 @@ impl Default for Reno {
     fn default() -> Self {
         Self {
             window: 0,
-            threshold: MOST_WINDOW,
+            threshold: MAX_WINDOW,
             counted: 0,
             rtt: 0,
             repairing: false,
@@ -56,7 +56,7 @@ impl Reno {
     }
 }
 
-impl Law for Reno {
+impl Controller for Reno {
     fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision {
         let mss = segment(mss);
         *self = Self {
@@ -71,14 +71,14 @@ impl Law for Reno {
 
     fn acked(&mut self, acked: Acked) -> Decision {
         let mss = segment(acked.mss);
-        self.window = acked.window.clamp(mss, MOST_WINDOW);
+        self.window = acked.window.clamp(mss, MAX_WINDOW);
         if acked.rtt > 0 {
             self.rtt = acked.rtt;
         }
         if !self.repairing && acked.flight.saturating_mul(2) >= self.window {
             self.grow(acked.bytes, mss);
         }
-        self.window = self.window.min(MOST_WINDOW);
+        self.window = self.window.min(MAX_WINDOW);
         self.decision()
     }
 

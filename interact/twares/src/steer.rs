@@ -1,12 +1,14 @@
-//! A law as T-wares on the bus: the same source steers our own TCP and Linux's, in the loop, in a
+//! A congestion controller as T-wares on the bus: the same source steers our own TCP and Linux's, in the loop, in a
 //! thread and in another process.
 
 use std::collections::BTreeMap;
 
-use hawser_bus::{Access, Hands, Nanos, Schema, Scope, Signal, SourceId, Target, Tware, VariableId, Wish};
+use hawser_bus::{
+    Access, Hands, Nanos, Schema, Scope, Signal, SourceId, Subscription, Target, Tware, VariableId,
+};
 
+use crate::controller::{Acked, Controller, Decision};
 use crate::fast::{Fast, FastParams};
-use crate::law::{Acked, Decision, Law};
 use crate::reno::Reno;
 
 /// What of it is done: the three modes of the paper's Table 3.
@@ -21,7 +23,7 @@ pub enum Mode {
     Full,
 }
 
-/// How a law is run.
+/// How a controller is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteerOptions {
     /// Whose flows: `tcp`, `kernel.tcp`.
@@ -31,7 +33,7 @@ pub struct SteerOptions {
     /// The least time between two acknowledgements that it is signalled, and between two sendings,
     /// nanoseconds; 0: each.
     pub interval: Nanos,
-    /// How long a window holds if nothing more is heard of the law, nanoseconds.
+    /// How long a window holds if nothing more comes from the controller, nanoseconds.
     pub lease: Nanos,
     /// The priority of its subscriptions.
     pub priority: u8,
@@ -54,22 +56,22 @@ impl SteerOptions {
     }
 }
 
-/// A law by its name, to be run as a T-ware wherever one likes.
+/// A controller by its name, to be run as a T-ware wherever one likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamedLaw {
+pub enum NamedController {
     /// [`Fast`].
     Fast(FastParams),
     /// [`Reno`].
     Reno,
 }
 
-impl NamedLaw {
+impl NamedController {
     /// Its name: `fast`, `reno`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            NamedLaw::Fast(_) => "fast",
-            NamedLaw::Reno => "reno",
+            NamedController::Fast(_) => "fast",
+            NamedController::Reno => "reno",
         }
     }
 
@@ -77,8 +79,8 @@ impl NamedLaw {
     #[must_use]
     pub fn steers(self, options: SteerOptions) -> Box<dyn Tware> {
         match self {
-            NamedLaw::Fast(params) => Box::new(Steer::new(options, move || Fast::new(params))),
-            NamedLaw::Reno => Box::new(Steer::new(options, Reno::new)),
+            NamedController::Fast(params) => Box::new(Steer::new(options, move || Fast::new(params))),
+            NamedController::Reno => Box::new(Steer::new(options, Reno::new)),
         }
     }
 }
@@ -99,31 +101,31 @@ const EVENTS: [&str; 7] = [
 const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".conn.srtt"];
 
 /// The most connections that are steered at a time.
-const MOST_FLOWS: usize = 65_536;
-/// One that was not heard of for so long makes room for another: its end may have been lost. What was
+const MAX_FLOWS: usize = 65_536;
+/// One without a signal for so long makes room for another: its end may have been lost. What was
 /// held of it is held no more by then.
-const SILENT: Nanos = 60_000_000_000;
+const IDLE_TIMEOUT: Nanos = 60_000_000_000;
 
 /// What is known of a connection.
 struct Flow<L> {
-    law: L,
+    controller: L,
     /// When it was signalled last.
-    heard: Nanos,
+    signalled: Nanos,
     /// Bytes delivered when it was last signalled.
     delivered: u64,
-    /// The window that the law said last.
-    said: u64,
+    /// The window that the controller decided last.
+    decided: u64,
     /// A recovery ends before so many bytes are delivered: its end may be lost on its way here.
     recovers_until: Option<u64>,
 }
 
 impl<L> Flow<L> {
-    /// The window that the law is to go on from: its own, where the one in the signal is near that. A
-    /// signal may be older than what was last said, and may tell of what the transport's own law did to
+    /// The window that the controller is to go on from: its own, where the one in the signal is near that. A
+    /// signal may be older than what was last decided, and may show what the transport's own controller did to
     /// the window before it was overruled. One that is far away is somebody else's.
     fn window(&self, signalled: u64) -> u64 {
-        if signalled.abs_diff(self.said) <= self.said / NEAR_DIVISOR {
-            self.said
+        if signalled.abs_diff(self.decided) <= self.decided / NEAR_DIVISOR {
+            self.decided
         } else {
             signalled
         }
@@ -133,7 +135,7 @@ impl<L> Flow<L> {
 /// A window within this share of another is near it.
 const NEAR_DIVISOR: u64 = 8;
 
-/// Runs a law on each connection of a provider.
+/// Runs a controller on each connection of a provider.
 pub struct Steer<L, F> {
     options: SteerOptions,
     make: F,
@@ -162,8 +164,8 @@ impl<L, F> std::fmt::Debug for Steer<L, F> {
     }
 }
 
-impl<L: Law, F: Fn() -> L> Steer<L, F> {
-    /// `make` makes the law of one more connection.
+impl<L: Controller, F: Fn() -> L> Steer<L, F> {
+    /// `make` makes the controller of one more connection.
     #[must_use]
     pub fn new(options: SteerOptions, make: F) -> Steer<L, F> {
         Steer {
@@ -181,19 +183,19 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
         self.flows.len()
     }
 
-    /// Forgets connections that were silent for long; says whether there are any. It looks at most once
+    /// Forgets connections that were idle for long; whether there are any. It searches at most once
     /// in as long.
     #[cold]
     fn make_room(&mut self, now: Nanos) -> bool {
         if now >= self.sweep_due {
-            self.sweep_due = now.saturating_add(SILENT);
+            self.sweep_due = now.saturating_add(IDLE_TIMEOUT);
             self.flows
-                .retain(|_, flow| now.saturating_sub(flow.heard) < SILENT);
+                .retain(|_, flow| now.saturating_sub(flow.signalled) < IDLE_TIMEOUT);
         }
-        self.flows.len() < MOST_FLOWS
+        self.flows.len() < MAX_FLOWS
     }
 
-    /// What the law answers to an event.
+    /// What the controller decides at an event.
     fn decide(&mut self, event: usize, signal: &Signal<'_>) -> Option<Decision> {
         let [window, mss, delivered, srtt] = *signal.variables() else {
             return None;
@@ -202,23 +204,23 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
         let target = signal.target();
         if event == 5 {
             if let Some(mut flow) = self.flows.remove(&target) {
-                flow.law.closed();
+                flow.controller.closed();
             }
             return None;
         }
         if !self.flows.contains_key(&target) {
-            if self.flows.len() >= MOST_FLOWS && !self.make_room(signal.time()) {
+            if self.flows.len() >= MAX_FLOWS && !self.make_room(signal.time()) {
                 return None;
             }
             // Whom it meets in mid-course goes on from where it is.
-            let mut law = (self.make)();
-            let decision = law.established(if event == 0 { field(0) } else { srtt }, false, mss);
-            let said = if event == 0 { decision.window } else { 0 };
+            let mut controller = (self.make)();
+            let decision = controller.established(if event == 0 { field(0) } else { srtt }, false, mss);
+            let decided = if event == 0 { decision.window } else { 0 };
             let flow = Flow {
-                law,
-                heard: signal.time(),
+                controller,
+                signalled: signal.time(),
                 delivered,
-                said,
+                decided,
                 recovers_until: None,
             };
             self.flows.insert(target, flow);
@@ -227,11 +229,11 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             }
         }
         let flow = self.flows.get_mut(&target)?;
-        flow.heard = signal.time();
+        flow.signalled = signal.time();
         let window = flow.window(window);
         let decision = match event {
             1 => {
-                flow.law.sent(signal.time(), field(1));
+                flow.controller.sent(signal.time(), field(1));
                 return None;
             }
             2 => {
@@ -240,10 +242,10 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
                 flow.delivered = delivered;
                 if flow.recovers_until.is_some_and(|until| delivered >= until) {
                     flow.recovers_until = None;
-                    flow.law.recovery_ended();
+                    flow.controller.recovery_ended();
                 }
                 let (rtt, flight, now) = (field(1), field(2), signal.time());
-                flow.law.acked(Acked {
+                flow.controller.acked(Acked {
                     now,
                     rtt,
                     bytes,
@@ -254,44 +256,44 @@ impl<L: Law, F: Fn() -> L> Steer<L, F> {
             }
             3 => {
                 flow.recovers_until = None;
-                flow.law.timeout(window, field(0) != 0, mss)
+                flow.controller.timeout(window, field(0) != 0, mss)
             }
             4 => {
                 // What was outstanding is delivered when it ends, and no more than as much again by then.
                 let most = field(0).max(mss).saturating_mul(2);
                 flow.recovers_until = Some(delivered.saturating_add(most));
-                flow.law.recovery_began(field(0), mss)
+                flow.controller.recovery_began(field(0), mss)
             }
             6 => {
                 flow.recovers_until = None;
-                flow.law.recovery_ended();
+                flow.controller.recovery_ended();
                 return None;
             }
             _ => return None,
         };
-        flow.said = decision.window;
+        flow.decided = decision.window;
         Some(decision)
     }
 }
 
-impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
-    fn wishes(&self) -> Vec<Wish> {
-        let wish = |event: &str| {
-            let wish =
-                Wish::new([format!("{}.{event}", self.options.provider)]).priority(self.options.priority);
-            let wish = wish.of(self.options.scope.clone());
-            let wish = if matches!(event, "acked" | "sent") {
-                wish.every(self.options.interval)
+impl<L: Controller + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        let subscription = |event: &str| {
+            let subscription = Subscription::new([format!("{}.{event}", self.options.provider)])
+                .priority(self.options.priority);
+            let subscription = subscription.of(self.options.scope.clone());
+            let subscription = if matches!(event, "acked" | "sent") {
+                subscription.every(self.options.interval)
             } else {
-                wish
+                subscription
             };
             if self.options.mode == Mode::Signal {
-                wish
+                subscription
             } else {
-                wish.with(WITH)
+                subscription.with(WITH)
             }
         };
-        EVENTS.iter().map(|event| wish(event)).collect()
+        EVENTS.iter().map(|event| subscription(event)).collect()
     }
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
@@ -316,18 +318,18 @@ impl<L: Law + Send, F: Fn() -> L + Send> Tware for Steer<L, F> {
         }
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
         if self.options.mode == Mode::Signal {
             return;
         }
-        let Some(decision) = self.decide(wish, signal) else {
+        let Some(decision) = self.decide(subscription, signal) else {
             return;
         };
         let target = signal.target();
         if self.options.mode == Mode::Full
             && let Some(handles) = self.handles.get(&target.source)
         {
-            // With the threshold at the window the transport's own law never takes itself to be in slow
+            // With the threshold at the window the transport's own controller never takes itself to be in slow
             // start: before it is overruled again, it moves the window by no more than a segment in a
             // round trip. A recovery goes down to the threshold (RFC 6937).
             hands.modify(target, handles.threshold, decision.window, self.options.lease);
@@ -422,18 +424,18 @@ mod tests {
         source.settle(FlowId(0), to);
     }
 
-    /// What the T-wares set is what the law says, event by event.
+    /// What the T-wares set is what the controller decides, event by event.
     #[test]
-    fn the_twares_set_what_the_law_says() {
+    fn the_twares_set_what_the_controller_decides() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
         let mut source = bus.source(schema().into(), None);
         let make = || Fast::new(FastParams::default());
         let tware = move || Box::new(Steer::new(SteerOptions::new("tcp"), make)) as Box<dyn Tware>;
-        let member = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
+        let subscriber = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
         let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
-        let mut law = make();
+        let mut controller = make();
         publish(&mut source, &mut connection, 1, 0, &[rtt]);
-        assert_eq!(connection.0[0], law.established(rtt, false, mss).window);
+        assert_eq!(connection.0[0], controller.established(rtt, false, mss).window);
         for n in 1..400u64 {
             let (now, window) = (n * 2_000_000, connection.0[0]);
             connection.0[2] += 2 * mss;
@@ -452,7 +454,7 @@ mod tests {
                 2,
                 &[acked.bytes, acked.rtt, acked.flight],
             );
-            let decision = law.acked(acked);
+            let decision = controller.acked(acked);
             assert_eq!(
                 (connection.0[0], Some(connection.0[5])),
                 (decision.window, decision.pacing),
@@ -461,11 +463,11 @@ mod tests {
         }
         let flight = connection.0[0];
         publish(&mut source, &mut connection, 900_000_000, 4, &[flight]);
-        assert_eq!(connection.0[0], law.recovery_began(flight, mss).window);
+        assert_eq!(connection.0[0], controller.recovery_began(flight, mss).window);
         publish(&mut source, &mut connection, 950_000_000, 3, &[0]);
-        assert_eq!(connection.0[0], law.timeout(0, false, mss).window);
-        // The law is forgotten with its connection, and its window is the provider's again.
-        drop(member);
+        assert_eq!(connection.0[0], controller.timeout(0, false, mss).window);
+        // The controller is forgotten with its connection, and its window is the provider's again.
+        drop(subscriber);
         source.poll(951_000_000, &mut connection);
         let held = source.holds().len();
         assert_eq!(
@@ -475,32 +477,38 @@ mod tests {
     }
 
     #[test]
-    fn modes_leave_out_what_they_say() {
+    fn modes_leave_out_what_they_name() {
         for (mode, with) in [(Mode::Signal, 0), (Mode::Probe, 4), (Mode::Full, 4)] {
             let options = SteerOptions {
                 mode,
                 interval: 7,
                 ..SteerOptions::new("kernel.tcp")
             };
-            let wishes = Steer::new(options, || Fast::new(FastParams::default())).wishes();
-            assert_eq!(wishes.len(), 7);
-            assert!(wishes.iter().all(|wish| wish.with.len() == with));
-            assert_eq!(wishes[2].events[0].as_str(), "kernel.tcp.acked");
-            let often: Vec<usize> = (0..7).filter(|n| wishes[*n].filter.interval == 7).collect();
+            let subscriptions = Steer::new(options, || Fast::new(FastParams::default())).subscriptions();
+            assert_eq!(subscriptions.len(), 7);
+            assert!(
+                subscriptions
+                    .iter()
+                    .all(|subscription| subscription.with.len() == with)
+            );
+            assert_eq!(subscriptions[2].events[0].as_str(), "kernel.tcp.acked");
+            let often: Vec<usize> = (0..7)
+                .filter(|n| subscriptions[*n].filter.interval == 7)
+                .collect();
             assert_eq!(often, [1, 2], "what happens with each segment");
         }
     }
 
     /// The kernel's `closed` may find no room.
     #[test]
-    fn connections_whose_ends_are_not_heard_make_room() {
+    fn connections_whose_ends_are_not_received_make_room() {
         let bus = Bus::new();
         let mut source = bus.source(schema().into(), None);
-        let member = bus.join("reno", Rights::all(), 1).expect("it may");
+        let subscriber = bus.join("reno", Rights::all(), 1).expect("it may");
         let mut steer = Steer::new(SteerOptions::new("tcp"), Reno::new);
         let (queue, mut signals) = Ring::new(16, None);
-        member
-            .subscribe(steer.wishes().swap_remove(0), &queue)
+        subscriber
+            .subscribe(steer.subscriptions().swap_remove(0), &queue)
             .expect("it may");
         let (mut connection, mut hands) = (Connection([14_480, 1448, 0, 1, 1, 0]), Hands::default());
         let mut establish = |now: Nanos, flow: u64| {
@@ -514,28 +522,28 @@ mod tests {
             );
             steer.flows()
         };
-        let most = MOST_FLOWS as u64;
+        let most = MAX_FLOWS as u64;
         assert_eq!(
             (0..=most).map(|flow| establish(flow, flow)).last(),
-            Some(MOST_FLOWS),
+            Some(MAX_FLOWS),
             "no more than that"
         );
         assert_eq!(
-            establish(SILENT, most),
-            MOST_FLOWS,
+            establish(IDLE_TIMEOUT, most),
+            MAX_FLOWS,
             "the last look was not long ago"
         );
         assert_eq!(
-            establish(SILENT + most, most),
+            establish(IDLE_TIMEOUT + most, most),
             1,
-            "those that were silent are forgotten"
+            "those that were idle are forgotten"
         );
     }
 
-    /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the law
+    /// The signal of a recovery's end may find a full queue, and the kernel's may not be made: the controller
     /// goes on all the same.
     #[test]
-    fn a_recovery_whose_end_is_not_heard_ends() {
+    fn a_recovery_whose_end_is_not_received_ends() {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
         let mut source = bus.source(schema().into(), None);
         let tware = || Box::new(Steer::new(SteerOptions::new("tcp"), crate::Reno::new)) as Box<dyn Tware>;

@@ -1,14 +1,14 @@
 //! A symbiotic application's half in its transport: the rate of a live encoder, from what the
 //! connection that carries it signals (Khan and Zaghal 2007, the paper's reference [2]).
 //!
-//! [`RateLaw`] is the law, [`Adapt`] runs it as a T-ware, [`Dial`] is where encoder and T-ware meet.
+//! [`RateController`] decides the rate, [`Adapt`] runs it as a T-ware, [`Dial`] is what encoder and T-ware share.
 //! The idea is the reference's: lower at once when the transport has lost something, raise slowly while
-//! it keeps up. The constants are ours and stand in [`RateParams`] and at the law.
+//! it keeps up. The constants are ours and stand in [`RateParams`] and at the controller.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hawser_bus::{Hands, Nanos, Schema, Scope, Signal, SourceId, Tware, Wish};
+use hawser_bus::{Hands, Nanos, Schema, Scope, Signal, SourceId, Subscription, Tware};
 
 use crate::arithmetic::mul_div;
 
@@ -16,8 +16,8 @@ use crate::arithmetic::mul_div;
 const SECOND: Nanos = 1_000_000_000;
 /// The least time over which the delivery rate is measured: some frames' worth.
 const MEASURE: Nanos = 200_000_000;
-/// A longer silence counts as so much when the rate is raised: who hears nothing learns nothing.
-const LONGEST_STEP: Nanos = 200_000_000;
+/// A longer idle period counts as so much when the rate is raised: without signals nothing is learnt.
+const MAX_STEP: Nanos = 200_000_000;
 
 /// What an encoder can do, and how long its frames may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Progress {
     pub srtt: Nanos,
 }
 
-/// A law of encoding rate: events in, target rate out. One value serves one connection.
+/// A controller of the encoding rate: events in, target rate out. One value serves one connection.
 ///
 /// * A third duplicate acknowledgement: to 7/8, or to what was carried of late or the window carries in
 ///   a round trip, if that is less.
@@ -74,7 +74,7 @@ pub struct Progress {
 ///
 /// Always within the encoder's bounds.
 #[derive(Clone, Debug)]
-pub struct RateLaw {
+pub struct RateController {
     params: RateParams,
     rate: u64,
     /// Where the measurement of the delivery rate began: when, and bytes delivered by then.
@@ -84,14 +84,14 @@ pub struct RateLaw {
     latest: Nanos,
 }
 
-impl RateLaw {
+impl RateController {
     /// For a connection that is yet to come. Bounds that contradict each other: the floor counts.
     #[must_use]
-    pub fn new(params: RateParams) -> RateLaw {
+    pub fn new(params: RateParams) -> RateController {
         let ceiling = params.ceiling.max(params.floor);
         let params = RateParams { ceiling, ..params };
         let rate = params.start.clamp(params.floor, ceiling);
-        RateLaw {
+        RateController {
             params,
             rate,
             began: None,
@@ -119,7 +119,7 @@ impl RateLaw {
         let carried = self.carried.unwrap_or(self.rate).max(1);
         let takes = mul_div(waiting, SECOND, carried);
         if takes <= self.params.deadline / 2 {
-            let more = mul_div(self.params.raise, passed.min(LONGEST_STEP), SECOND);
+            let more = mul_div(self.params.raise, passed.min(MAX_STEP), SECOND);
             self.set(self.rate.saturating_add(more))
         } else if takes > self.params.deadline / 4 * 3 {
             self.set(self.rate.min(eighths(carried, 7)))
@@ -210,12 +210,12 @@ impl Dial {
     }
 }
 
-/// A [`RateLaw`] as a T-ware: hears one connection, turns a [`Dial`], modifies nothing.
+/// A [`RateController`] as a T-ware: receives the events of one connection, turns a [`Dial`], modifies nothing.
 #[derive(Debug)]
 pub struct Adapt {
     provider: String,
     scope: Scope,
-    law: RateLaw,
+    controller: RateController,
     dial: Arc<Dial>,
 }
 
@@ -223,35 +223,35 @@ impl Adapt {
     /// Hears a provider's connections of a scope, which is to be one: `tcp`, `remote.port=7001`.
     #[must_use]
     pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
-        let law = RateLaw::new(params);
-        dial.set_rate(law.rate());
+        let controller = RateController::new(params);
+        dial.set_rate(controller.rate());
         Adapt {
             provider: provider.to_owned(),
             scope,
-            law,
+            controller,
             dial,
         }
     }
 }
 
-/// The events, each a wish, and the least time between two of them, nanoseconds.
+/// The events, each a subscription, and the least time between two of them, nanoseconds.
 const EVENTS: [(&str, Nanos); 3] = [("timeout", 0), ("recovery_began", 0), ("acked", 100_000_000)];
 
 impl Tware for Adapt {
-    fn wishes(&self) -> Vec<Wish> {
-        let wish = |(event, interval): &(&str, Nanos)| {
-            Wish::new([format!("{}.{event}", self.provider)])
+    fn subscriptions(&self) -> Vec<Subscription> {
+        let subscription = |(event, interval): &(&str, Nanos)| {
+            Subscription::new([format!("{}.{event}", self.provider)])
                 .with([".conn.delivered", ".conn.cc.cwnd", ".conn.srtt"])
                 .priority(0)
                 .every(*interval)
                 .of(self.scope.clone())
         };
-        EVENTS.iter().map(wish).collect()
+        EVENTS.iter().map(subscription).collect()
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, _: &mut Hands) {
         let [delivered, window, srtt] = *signal.variables() else {
             return;
         };
@@ -263,10 +263,10 @@ impl Tware for Adapt {
             window,
             srtt,
         };
-        self.dial.set_rate(match wish {
-            0 => self.law.timeout(progress),
-            1 => self.law.recovery_began(progress),
-            _ => self.law.acked(progress),
+        self.dial.set_rate(match subscription {
+            0 => self.controller.timeout(progress),
+            1 => self.controller.recovery_began(progress),
+            _ => self.controller.acked(progress),
         });
     }
 }
@@ -277,9 +277,9 @@ mod tests {
 
     const MS: Nanos = 1_000_000;
 
-    /// A connection that carries `capacity` bit/s of a stream at the law's rate, looked at every 100 ms.
+    /// A connection that carries `capacity` bit/s of a stream at the controller's rate, sampled every 100 ms.
     struct Line {
-        law: RateLaw,
+        controller: RateController,
         at: Progress,
     }
 
@@ -291,7 +291,7 @@ mod tests {
                 ..Progress::default()
             };
             Line {
-                law: RateLaw::new(params),
+                controller: RateController::new(params),
                 at,
             }
         }
@@ -299,9 +299,9 @@ mod tests {
         fn run(&mut self, tenths: u64, capacity: u64) {
             for _ in 0..tenths {
                 self.at.now += 100 * MS;
-                self.at.written += self.law.rate() / 80;
+                self.at.written += self.controller.rate() / 80;
                 self.at.delivered = self.at.written.min(self.at.delivered + capacity / 80);
-                self.law.acked(self.at);
+                self.controller.acked(self.at);
             }
         }
 
@@ -314,11 +314,11 @@ mod tests {
     fn it_rises_by_the_same_each_second_to_the_ceiling() {
         let mut line = Line::new(RateParams::default());
         line.run(1, 10_000_000);
-        let first = line.law.rate();
+        let first = line.controller.rate();
         line.run(20, 10_000_000);
-        assert_eq!(line.law.rate(), first + 2 * 500_000);
+        assert_eq!(line.controller.rate(), first + 2 * 500_000);
         line.run(200, 10_000_000);
-        assert_eq!(line.law.rate(), 8_000_000);
+        assert_eq!(line.controller.rate(), 8_000_000);
     }
 
     #[test]
@@ -330,9 +330,9 @@ mod tests {
         line.run(20, 10_000_000);
         line.run(20, 3_000_000);
         assert!(
-            (2_000_000..=3_500_000).contains(&line.law.rate()),
+            (2_000_000..=3_500_000).contains(&line.controller.rate()),
             "{}",
-            line.law.rate()
+            line.controller.rate()
         );
         line.run(100, 3_000_000);
         // What waits fits into the deadline of 400 ms.
@@ -351,19 +351,19 @@ mod tests {
             ..RateParams::default()
         });
         line.run(10, 10_000_000);
-        assert_eq!(line.law.clone().recovery_began(line.at), 3_500_000, "7/8");
-        assert_eq!(line.law.clone().timeout(line.at), 2_000_000, "a half");
+        assert_eq!(line.controller.clone().recovery_began(line.at), 3_500_000, "7/8");
+        assert_eq!(line.controller.clone().timeout(line.at), 2_000_000, "a half");
         // A window of 12,500 bytes in 50 ms is 2 Mbit/s.
         line.at.window = 12_500;
-        assert_eq!(line.law.clone().recovery_began(line.at), 2_000_000);
-        assert_eq!(line.law.timeout(line.at), 1_750_000);
+        assert_eq!(line.controller.clone().recovery_began(line.at), 2_000_000);
+        assert_eq!(line.controller.timeout(line.at), 1_750_000);
     }
 
     #[test]
-    fn silence_earns_little_and_bounds_hold_whatever_comes() {
-        let mut law = RateLaw::new(RateParams::default());
+    fn idle_periods_earn_little_and_bounds_hold_whatever_comes() {
+        let mut controller = RateController::new(RateParams::default());
         assert_eq!(
-            law.acked(Progress {
+            controller.acked(Progress {
                 now: u64::MAX,
                 ..Progress::default()
             }),
@@ -380,9 +380,9 @@ mod tests {
                     srtt: now,
                 };
                 for rate in [
-                    law.acked(progress),
-                    law.recovery_began(progress),
-                    law.timeout(progress),
+                    controller.acked(progress),
+                    controller.recovery_began(progress),
+                    controller.timeout(progress),
                 ] {
                     assert!((300_000..=8_000_000).contains(&rate));
                 }
@@ -394,16 +394,21 @@ mod tests {
             start: 5,
             ..RateParams::default()
         };
-        assert_eq!(RateLaw::new(turned).rate(), 9);
+        assert_eq!(RateController::new(turned).rate(), 9);
     }
 
     #[test]
     fn it_asks_for_losses_at_once_and_for_acknowledgements_now_and_then() {
         let tware = Adapt::new("tcp", Scope::All, RateParams::default(), Arc::default());
         let asked: Vec<(String, Nanos)> = tware
-            .wishes()
+            .subscriptions()
             .iter()
-            .map(|wish| (wish.events[0].as_str().to_owned(), wish.filter.interval))
+            .map(|subscription| {
+                (
+                    subscription.events[0].as_str().to_owned(),
+                    subscription.filter.interval,
+                )
+            })
             .collect();
         let expected = [
             ("tcp.timeout", 0),

@@ -1,9 +1,9 @@
-//! The laws on a bottleneck: one sender that always has something to send, a line, a queue in front
+//! The controllers on a bottleneck: one sender that always has something to send, a line, a queue in front
 //! of it, and a delay. What is expected comes from the theory, not from the code.
 
 use std::collections::VecDeque;
 
-use hawser_twares::{Acked, Decision, Fast, FastParams, Law, Reno};
+use hawser_twares::{Acked, Controller, Decision, Fast, FastParams, Reno};
 
 const MSS: u64 = 1448;
 const PACKET: u64 = 1500;
@@ -62,9 +62,15 @@ impl Path {
         }
     }
 
-    /// Runs a law for so long, an acknowledgement for every `each` segments; `seen` is told of each.
-    fn run(&mut self, law: &mut impl Law, seconds: u64, each: u64, mut seen: impl FnMut(&Acked, Decision)) {
-        let mut window = law.established(0, false, MSS).window;
+    /// Runs a controller for so long, an acknowledgement for every `each` segments; `seen` is called with each.
+    fn run(
+        &mut self,
+        controller: &mut impl Controller,
+        seconds: u64,
+        each: u64,
+        mut seen: impl FnMut(&Acked, Decision),
+    ) {
+        let mut window = controller.established(0, false, MSS).window;
         let until = self.now + seconds * SECOND;
         self.fill(window);
         let mut bytes = 0;
@@ -83,7 +89,7 @@ impl Path {
                     window,
                     mss: MSS,
                 };
-                let decision = law.acked(acked);
+                let decision = controller.acked(acked);
                 window = decision.window;
                 bytes = 0;
                 seen(&acked, decision);
@@ -107,8 +113,10 @@ fn the_window_settles_at_the_product_and_alpha() {
     ] {
         for each in [1, 2] {
             let mut path = Path::new(rate, milliseconds * 1_000_000, u64::MAX);
-            let (mut law, mut last) = (Fast::new(FastParams::default()), 0);
-            path.run(&mut law, seconds, each, |_, decision| last = decision.window);
+            let (mut controller, mut last) = (Fast::new(FastParams::default()), 0);
+            path.run(&mut controller, seconds, each, |_, decision| {
+                last = decision.window
+            });
             let theory = path.product() + 200 * MSS;
             let ratio = last as f64 / theory as f64;
             assert!(
@@ -126,9 +134,9 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
         for share in [2, 4] {
             let mut path = Path::new(200_000_000, milliseconds * 1_000_000, 0);
             path.buffer = path.product() / share;
-            let mut law = Fast::new(FastParams::default());
+            let mut controller = Fast::new(FastParams::default());
             let (mut full_at, product) = (0, path.product());
-            path.run(&mut law, 60, 2, |acked, decision| {
+            path.run(&mut controller, 60, 2, |acked, decision| {
                 if full_at == 0 && decision.window >= product {
                     full_at = acked.now - SECOND;
                 }
@@ -148,9 +156,9 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
 fn the_line_is_used() {
     for (milliseconds, least) in [(120, 192.0), (400, 189.0)] {
         let mut path = Path::new(200_000_000, milliseconds * 1_000_000, 1 << 22);
-        let mut law = Fast::new(FastParams::default());
+        let mut controller = Fast::new(FastParams::default());
         let mut early = 0;
-        path.run(&mut law, 60, 2, |acked, _| {
+        path.run(&mut controller, 60, 2, |acked, _| {
             if acked.now < 11 * SECOND {
                 early += acked.bytes;
             }
@@ -160,13 +168,13 @@ fn the_line_is_used() {
     }
 }
 
-/// Equation 1 as the paper prints it, in floating point, fed with what the law was fed with.
+/// Equation 1 as the paper prints it, in floating point, fed with what the controller was fed with.
 #[test]
 fn the_mean_follows_equation_1() {
     let mut path = Path::new(200_000_000, 120_000_000, u64::MAX);
-    let mut law = Fast::new(FastParams::default());
+    let mut controller = Fast::new(FastParams::default());
     let (mut base, mut average) = (f64::MAX, 0.0);
-    path.run(&mut law, 30, 1, |acked, _| {
+    path.run(&mut controller, 30, 1, |acked, _| {
         let (rtt, window) = (acked.rtt as f64, acked.window as f64 / MSS as f64);
         let eta = if average == 0.0 {
             1.0
@@ -176,7 +184,7 @@ fn the_mean_follows_equation_1() {
         average = (1.0 - eta) * average + eta * rtt;
         base = rtt.min(base);
     });
-    let (least, mean) = law.round_trips();
+    let (least, mean) = controller.round_trips();
     assert_eq!(least as f64, base);
     assert!(
         (mean as f64 / average - 1.0).abs() < 1e-4,
@@ -189,8 +197,8 @@ fn the_mean_follows_equation_1() {
 #[test]
 fn the_window_follows_equation_3() {
     const LONG: u64 = 115_000_000;
-    let mut law = Fast::new(FastParams::default());
-    let mut window = law.established(100_000_000, false, MSS).window;
+    let mut controller = Fast::new(FastParams::default());
+    let mut window = controller.established(100_000_000, false, MSS).window;
     // Where it stood for a third of a round trip, and since when it has been where it is.
     let (mut stood, mut since, mut now) = (Vec::new(), 0, 0);
     while now < 60 * LONG {
@@ -202,9 +210,9 @@ fn the_window_follows_equation_3() {
             window,
             mss: MSS,
         };
-        let next = law.acked(acked).window;
+        let next = controller.acked(acked).window;
         if next != window {
-            if now - since > LONG / 3 && !law.is_starting() {
+            if now - since > LONG / 3 && !controller.is_starting() {
                 stood.push(window as f64 / MSS as f64);
             }
             since = now;
@@ -226,10 +234,10 @@ fn the_window_follows_equation_3() {
 
 /// Few of the acknowledgements are enough: the last of every ten milliseconds.
 #[test]
-fn it_settles_alike_when_told_every_ten_milliseconds() {
+fn it_settles_alike_with_signals_every_ten_milliseconds() {
     let mut path = Path::new(200_000_000, 120_000_000, u64::MAX);
-    let (mut law, mut last) = (Fast::new(FastParams::default()), 0);
-    path.run(&mut law, 30, 167, |_, decision| last = decision.window);
+    let (mut controller, mut last) = (Fast::new(FastParams::default()), 0);
+    path.run(&mut controller, 30, 167, |_, decision| last = decision.window);
     let theory = path.product() + 200 * MSS;
     assert!(
         (last as f64 / theory as f64 - 1.0).abs() < 0.02,
@@ -240,10 +248,10 @@ fn it_settles_alike_when_told_every_ten_milliseconds() {
 /// RFC 5681, 3.1: in congestion avoidance a segment in each round trip.
 #[test]
 fn reno_adds_a_segment_in_a_round_trip() {
-    let mut law = Reno::new();
-    let mut window = law.established(0, false, MSS).window;
-    law.recovery_began(40 * MSS, MSS);
-    law.recovery_ended();
+    let mut controller = Reno::new();
+    let mut window = controller.established(0, false, MSS).window;
+    controller.recovery_began(40 * MSS, MSS);
+    controller.recovery_ended();
     window = window.max(20 * MSS);
     for round in 0..10 {
         assert_eq!(window, (20 + round) * MSS);
@@ -256,7 +264,7 @@ fn reno_adds_a_segment_in_a_round_trip() {
                 window,
                 mss: MSS,
             };
-            window = law.acked(acked).window;
+            window = controller.acked(acked).window;
         }
     }
 }

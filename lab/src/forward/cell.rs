@@ -62,7 +62,7 @@ struct Direction {
     pipe: Pipe,
     profile: Profile,
     silent: Arc<AtomicBool>,
-    longest: Arc<AtomicU64>,
+    max_length: Arc<AtomicU64>,
     blocked: Blocked,
     line: Arc<Mutex<Option<Arc<Line>>>>,
     /// When the last frame entered: rules see frames in the order of time.
@@ -97,20 +97,18 @@ impl Cell {
         })
     }
 
-    /// The descriptors that tell when a frame has come.
+    /// The descriptors that are readable when a frame has come.
     pub(crate) fn ports(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.ports.iter().map(AsFd::as_fd)
     }
 
-    /// Takes up to `most` frames from each cable; true when more may wait. `offset` is what the
+    /// Takes up to `max` frames from each cable; true when more may wait. `offset` is what the
     /// kernel's stamps are ahead of the monotonic clock.
-    pub(crate) fn receive(&mut self, most: usize, offset: Nanos) -> bool {
+    pub(crate) fn receive(&mut self, max: usize, offset: Nanos) -> bool {
         let mut more = false;
         for (port, direction) in self.ports.iter_mut().zip(&mut self.directions) {
-            let taken = port.receive(most, |at, bytes| {
-                direction.enter(at.saturating_sub(offset), bytes)
-            });
-            more |= taken == most;
+            let taken = port.receive(max, |at, bytes| direction.enter(at.saturating_sub(offset), bytes));
+            more |= taken == max;
         }
         more
     }
@@ -188,12 +186,12 @@ impl Direction {
         first: Option<Box<dyn Rule>>,
         last: Option<Box<dyn Rule>>,
     ) -> Direction {
-        let (silent, longest) = (Arc::default(), Arc::default());
+        let (silent, max_length) = (Arc::default(), Arc::default());
         let (blocked, line) = (Blocked::default(), Arc::default());
         let own: [Box<dyn Rule>; 4] = [
             Box::new(Filter::new(&blocked)),
             Box::new(Silence::new(&silent)),
-            Box::new(Size::new(&longest)),
+            Box::new(Size::new(&max_length)),
             Box::new(Trace::new(&line)),
         ];
         let rules = first
@@ -208,7 +206,7 @@ impl Direction {
             pipe,
             profile,
             silent,
-            longest,
+            max_length,
             blocked,
             line,
             last: 0,
@@ -250,8 +248,8 @@ impl Direction {
         if let Some(silent) = rules.silent {
             self.silent.store(silent, Ordering::Relaxed);
         }
-        if let Some(longest) = rules.path_mtu {
-            self.longest.store(longest.0, Ordering::Relaxed);
+        if let Some(max_length) = rules.path_mtu {
+            self.max_length.store(max_length.0, Ordering::Relaxed);
         }
         if let Some(block) = &rules.block {
             self.block(block);

@@ -115,7 +115,10 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
         }
         let due = cells.iter().filter_map(Cell::next_deadline).min();
         let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(sys::monotonic())));
-        if limit != Some(Duration::ZERO) && sleepers.wait(limit).is_err() {
+        if limit != Some(Duration::ZERO)
+            && let Err(error) = sleepers.wait(limit)
+        {
+            tracing::warn!(%error, "the links of a lab have stopped");
             return;
         }
     }

@@ -15,9 +15,9 @@ use crate::sys;
 const VERSION_2: libc::c_int = 1;
 /// Bytes of a block, which holds whole frames.
 const BLOCK: usize = 64 << 10;
-/// What the kernel puts in front of a frame at most: `tpacket2_hdr`, `sockaddr_ll`, alignment.
+/// What the kernel puts in front of a frame at max: `tpacket2_hdr`, `sockaddr_ll`, alignment.
 const FRONT: usize = 96;
-/// Frames of at most 1500 bytes that the ring holds: 24 ms at 1 Gbit/s, 4 MB.
+/// Frames of at max 1500 bytes that the ring holds: 24 ms at 1 Gbit/s, 4 MB.
 const FRAMES: usize = 2048;
 
 // Offsets in `struct tpacket2_hdr`; its first field is the status.
@@ -79,11 +79,11 @@ impl Ring {
         })
     }
 
-    /// Shows up to `most` frames with the times (CLOCK_REALTIME) of their arrival, and gives them
+    /// Shows up to `max` frames with the times (CLOCK_REALTIME) of their arrival, and gives them
     /// back to the kernel. Returns how many places it went over; frames that are longer than a
     /// place are left out.
-    pub(super) fn take(&mut self, most: usize, mut show: impl FnMut(Nanos, &[u8])) -> usize {
-        for taken in 0..most {
+    pub(super) fn take(&mut self, max: usize, mut show: impl FnMut(Nanos, &[u8])) -> usize {
+        for taken in 0..max {
             let status = self.status(self.next);
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 return taken;
@@ -95,7 +95,7 @@ impl Ring {
                 .store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % self.frames;
         }
-        most
+        max
     }
 
     /// A frame that is ours; nothing when it was cut short.
@@ -161,9 +161,9 @@ impl Port {
         })
     }
 
-    /// Shows up to `most` frames that came; see [`Ring::take`].
-    pub(super) fn receive(&mut self, most: usize, show: impl FnMut(Nanos, &[u8])) -> usize {
-        self.ring.take(most, show)
+    /// Shows up to `max` frames that came; see [`Ring::take`].
+    pub(super) fn receive(&mut self, max: usize, show: impl FnMut(Nanos, &[u8])) -> usize {
+        self.ring.take(max, show)
     }
 
     /// Sends all frames; those that the kernel refuses, as when the interface is down, are lost.
@@ -181,8 +181,8 @@ impl Port {
         }
     }
 
-    /// Hears out what the kernel has to say of an interface that went down: until then the socket
-    /// looks readable, and its next frame is refused.
+    /// Takes the kernel's error about an interface that went down: until then the socket
+    /// is readable, and its next frame is refused.
     pub(super) fn clear_error(&self) {
         sys::clear_error(self.socket.as_fd());
     }

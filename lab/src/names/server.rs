@@ -19,9 +19,9 @@ use super::{RESOLVER, Zone};
 
 /// The port of the domain name system.
 const PORT: u16 = 53;
-/// The most answers that wait for their time; more questions get none.
+/// Answers that wait for their time, at most; more questions get none.
 const WAITING: usize = 4096;
-/// The longest query that is read.
+/// Bytes of a query that are read, at most.
 const QUERY: usize = 4096;
 
 /// An answer on its way: when, its number, by which socket, to whom, what.

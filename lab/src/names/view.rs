@@ -97,7 +97,7 @@ fn lay_over(hatch: &Path, target: &Path, content: &str) -> io::Result<()> {
         if is_hidden {
             return fs::write(&place, content);
         }
-        // Without it the C library assumes what the lab would say, a resolver on this host apart.
+        // Without it the C library assumes what the lab would set, a resolver on this host apart.
         return match target.ends_with("resolv.conf") {
             true => Err(io::Error::other(format!(
                 "{} does not exist; make an empty one",

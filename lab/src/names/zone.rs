@@ -11,10 +11,10 @@ use crate::spec::{Answer, Name, Reply, Spec};
 
 use super::service_data;
 
-/// Bytes of a message's header, and of the longest answer without extensions (RFC 1035, 4.2.1).
+/// Bytes of a message's header, and of an answer without extensions, at most (RFC 1035, 4.2.1).
 const HEADER: usize = 12;
-const LONGEST: usize = 512;
-/// The most bytes of a name, and of a label of it (RFC 1035, 2.3.4).
+const MAX_ANSWER: usize = 512;
+/// Bytes of a name, and of a label of it, at most (RFC 1035, 2.3.4).
 const NAME: usize = 255;
 const LABEL: u8 = 63;
 /// Bytes of an answer beside the address: a pointer to the name, type, class, time to live, length.
@@ -160,12 +160,12 @@ pub(super) fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
 
 /// Whether an answer with so many addresses of one kind fits into a message.
 pub(crate) fn fits(name: &str, addresses: usize, bytes: usize) -> bool {
-    HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= LONGEST
+    HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= MAX_ANSWER
 }
 
 /// Whether an answer with these records of services fits into a message.
 pub(crate) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
-    HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= LONGEST
+    HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= MAX_ANSWER
 }
 
 /// As names are compared: without regard to case, and without the last dot.
@@ -228,7 +228,7 @@ impl Question {
 /// An answer to the query with this question: records of its type, with these data.
 fn reply(query: &[u8], question: &Question, code: u8, data: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = query[..question.end].to_vec();
-    // An answer, with authority; the wish for recursion comes back, and is granted.
+    // An answer, with authority; the request for recursion comes back, and is granted.
     bytes[2] = 0x84 | query[2] & 0x79;
     bytes[3] = 0x80 | code;
     let questions = u16::from(question.end > HEADER);
@@ -346,7 +346,7 @@ mod tests {
             }
             bytes.truncate(rng.below(bytes.len() as u64 + 1) as usize);
             let answer = zone.answer(&bytes);
-            assert!(answer.is_none_or(|(_, answer)| answer.len() <= LONGEST));
+            assert!(answer.is_none_or(|(_, answer)| answer.len() <= MAX_ANSWER));
         }
     }
 }

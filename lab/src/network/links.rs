@@ -16,7 +16,7 @@ const ETHERNET: u64 = 14;
 /// What leaves a shaper at once after a pause: what the rate carries in this time…
 const BURST_SECONDS: f64 = 0.001;
 /// … but no more than this: two super-segments.
-const BURST_MOST: u64 = 128 << 10;
+const MAX_BURST: u64 = 128 << 10;
 
 /// Numbers of one end of each cable, out of reach of those that the kernel gives the other: see
 /// [`Netlink::add_numbered_veth`].
@@ -27,7 +27,7 @@ pub(crate) fn near_end(link: usize, end: usize) -> String {
     format!("link{link}.{end}")
 }
 
-/// Lays a link's cables, tells each end its addresses and its neighbour, and brings them up.
+/// Lays a link's cables, gives each end its addresses and its neighbour, and brings them up.
 pub(super) fn lay(network: &mut Network, plan: &Plan, number: usize) -> Result<(), LabError> {
     let link = &plan.links[number];
     let [a, b] = &link.ends;
@@ -122,7 +122,7 @@ pub(crate) fn shape(
     let Some(rate) = profile.rate else { return Ok(()) };
     let bytes_per_second = (rate / 8).max(1);
     let frame = u64::from(link.mtu) + ETHERNET;
-    let burst = ((bytes_per_second as f64 * BURST_SECONDS) as u64).clamp(2 * frame, BURST_MOST);
+    let burst = ((bytes_per_second as f64 * BURST_SECONDS) as u64).clamp(2 * frame, MAX_BURST);
     let queue = profile
         .queue_bytes
         .min(profile.queue_packets.saturating_mul(frame))

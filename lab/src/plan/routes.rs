@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::addresses::in_subnet;
 use super::{End, LinkPlan, Plan};
 
-/// How much more the kernel is told for each step of a way's cost: more than there are links, the
+/// How much a route's metric grows for each step of its cost: more than there are links, the
 /// number of which decides between ways of one cost.
 const METRIC_PER_STEP: u32 = 64;
 

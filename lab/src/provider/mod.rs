@@ -1,6 +1,6 @@
 //! The links of a lab as a provider: what they do and have done are variables, what changes are events.
 //!
-//! Each direction of a link is a flow. What the lab's timeline sets is the law: who holds a variable
+//! Each direction of a link is a flow. The lab's timeline sets the provider's own value: who holds a variable
 //! meanwhile goes on holding it, and the timeline's last word counts when the lease is over.
 
 mod schema;
@@ -16,9 +16,9 @@ use crate::{Changed, Direction, Lab, Link, Statistics, What};
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Nanos, Schema, Source, State, VariableId};
 
-use schema::{Event, Of, VARIABLES, cause, schema, set_up, told};
+use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
 
-/// How often losses are looked for while somebody wants to hear of them.
+/// How often losses are counted for while somebody wants to hear of them.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long counters are taken for what they were.
 const FRESH: Duration = Duration::from_millis(1);
@@ -81,20 +81,20 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     fn run(mut self, inbox: &Receiver<News>, over: &AtomicBool) {
-        let mut looked = None;
+        let mut counted = None;
         loop {
             let now = self.links.now();
             self.source.poll(now, &mut self.links);
             let wants_losses = self.source.wants(EventId(Event::Lost as u16));
             if !wants_losses {
-                looked = None;
-            } else if looked.is_none_or(|at| now.saturating_sub(at) >= LOOK.as_nanos() as u64) {
+                counted = None;
+            } else if counted.is_none_or(|at| now.saturating_sub(at) >= LOOK.as_nanos() as u64) {
                 // What was lost before somebody listened is no news.
-                self.look(now, looked.is_some());
-                looked = Some(now);
+                self.count(now, counted.is_some());
+                counted = Some(now);
             }
             if over.load(Ordering::Relaxed) {
-                return self.finish(inbox, looked.is_some());
+                return self.finish(inbox, counted.is_some());
             }
             let deadline = self
                 .source
@@ -109,25 +109,25 @@ impl Serving<'_> {
                 None => inbox.recv().map_err(RecvTimeoutError::from),
             };
             if let Ok(News::Changed(changed)) = news {
-                self.tell(&changed);
+                self.signal_change(&changed);
             }
         }
     }
 
     /// Tells what happened last.
-    fn finish(&mut self, inbox: &Receiver<News>, looked: bool) {
+    fn finish(&mut self, inbox: &Receiver<News>, counted: bool) {
         while let Ok(news) = inbox.try_recv() {
             if let News::Changed(changed) = news {
-                self.tell(&changed);
+                self.signal_change(&changed);
             }
         }
-        if looked {
-            self.look(self.links.now(), true);
+        if counted {
+            self.count(self.links.now(), true);
         }
     }
 
     /// Signals a change.
-    fn tell(&mut self, changed: &Changed) {
+    fn signal_change(&mut self, changed: &Changed) {
         let Some(link) = self.links.lab.links().nth(changed.link) else {
             return;
         };
@@ -141,7 +141,7 @@ impl Serving<'_> {
             }
             What::Rules(of, _) => both.map(|direction| {
                 if direction == *of {
-                    let fields = told(&link.rules(direction));
+                    let fields = new_rules(&link.rules(direction));
                     self.publish(at, changed.link, direction, Event::Changed, &fields);
                 }
             }),
@@ -156,8 +156,8 @@ impl Serving<'_> {
         self.source.settle(flow, &mut self.links);
     }
 
-    /// Signals what was lost since the last look.
-    fn look(&mut self, now: Nanos, tell: bool) {
+    /// Signals what was lost since the last count.
+    fn count(&mut self, now: Nanos, signal: bool) {
         for flow in self.links.flows() {
             let Some((number, direction, link)) = self.links.at(flow) else {
                 continue;
@@ -167,7 +167,7 @@ impl Serving<'_> {
             };
             for (name, count) in done.lost {
                 let before = self.lost.insert((flow.0, name), count).unwrap_or(0);
-                if tell && count > before {
+                if signal && count > before {
                     self.publish(
                         now,
                         number,

@@ -5,7 +5,7 @@ use crate::units::{Bytes, Rate, Share, Span};
 use crate::{LOSSES, Link, Statistics};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
 
-/// A share of frames is told in billionths: there is none so small that a lease would change it.
+/// A share of frames is given in billionths: there is none so small that a lease would change it.
 const BILLION: f64 = 1e9;
 
 /// The events, in the order of [`Event`].
@@ -33,7 +33,7 @@ pub(super) enum Event {
 pub(super) enum Of {
     /// What the direction has done.
     Counted(fn(&Statistics) -> u64),
-    /// What it was told to do, and how it is told.
+    /// What its rules are, and how they are read.
     Ruled(fn(&Rules) -> u64, fn(u64) -> Rules),
     /// Whether the link is mended; both directions have this in common.
     Up,
@@ -120,7 +120,7 @@ pub(super) const VARIABLES: [(&str, Kind, u64, Of); 13] = [
     ),
 ];
 
-/// What a person is told of events, fields and variables.
+/// Descriptions of events, fields and variables, for people.
 const ABOUT: [(&str, &str); 24] = [
     ("up", "the link was mended"),
     ("down", "the link was cut"),
@@ -137,9 +137,9 @@ const ABOUT: [(&str, &str); 24] = [
     ("silent", "whether all frames of this direction are lost"),
     ("rate", "bits per second, 0: no limit"),
     ("delay", "delay of a frame"),
-    ("jitter", "most that is added to the delay"),
+    ("jitter", "maximum that is added to the delay"),
     ("loss", "share of frames lost, billionths"),
-    ("queue", "most that may wait, bytes, 0: no limit"),
+    ("queue", "maximum that may wait, bytes, 0: no limit"),
     ("sent", "frames that came in"),
     ("sent_bytes", "bytes that came in"),
     ("delivered", "frames that came out"),
@@ -231,8 +231,8 @@ pub(super) fn cause(name: &str) -> u64 {
         .map_or(OTHER, |at| at as u64)
 }
 
-/// What [`Event::Changed`] tells of new rules.
-pub(super) fn told(rules: &Rules) -> [u64; 4] {
+/// The fields of [`Event::Changed`] for new rules.
+pub(super) fn new_rules(rules: &Rules) -> [u64; 4] {
     [rate(rules), delay(rules), loss(rules), silent(rules)]
 }
 

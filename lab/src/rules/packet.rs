@@ -1,4 +1,4 @@
-//! Where the parts of a packet are that filters and translators look at.
+//! Where the parts of a packet are that filters and translators read.
 //!
 //! Invariant: every offset that it gives lies inside the frame.
 
@@ -12,7 +12,7 @@ pub(crate) const SCTP: u8 = 132;
 /// Bytes of an IPv4 header without options.
 pub(crate) const IPV4_HEADER: usize = 20;
 
-/// The most extension headers of IPv6 that are followed.
+/// Extension headers of IPv6 that are followed, at most.
 const EXTENSIONS: usize = 8;
 
 /// An IP packet in a frame.

@@ -1,4 +1,4 @@
-//! Loses everything without a sign, for as long as it is told to: a path that has died behind an
+//! Loses everything without a sign, for as long as it is on: a path that has died behind an
 //! interface that is up.
 
 use std::sync::Arc;

@@ -13,14 +13,14 @@ use super::packet::Packet;
 
 /// See the [module](self).
 pub(crate) struct Size {
-    longest: Arc<AtomicU64>,
+    max_length: Arc<AtomicU64>,
 }
 
 impl Size {
     /// A rule that obeys this number of bytes; 0: no limit.
-    pub(crate) fn new(longest: &Arc<AtomicU64>) -> Size {
+    pub(crate) fn new(max_length: &Arc<AtomicU64>) -> Size {
         Size {
-            longest: Arc::clone(longest),
+            max_length: Arc::clone(max_length),
         }
     }
 }
@@ -31,12 +31,12 @@ impl Rule for Size {
     }
 
     fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
-        let longest = self.longest.load(Ordering::Relaxed);
-        if longest == 0 {
+        let max_length = self.max_length.load(Ordering::Relaxed);
+        if max_length == 0 {
             return Verdict::Pass;
         }
         let length = Packet::find(&frame.head).map_or(0, |packet| packet.end - packet.network);
-        if length as u64 > longest {
+        if length as u64 > max_length {
             Verdict::Drop
         } else {
             Verdict::Pass

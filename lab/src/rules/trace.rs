@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// Bytes of an opportunity.
 const OPPORTUNITY: u64 = 1500;
 const MILLISECOND: Nanos = 1_000_000;
-/// The most lines of a file: 10 minutes at 200 Mbit/s.
+/// Lines of a file, at most: 10 minutes at 200 Mbit/s.
 const MAX_LINES: usize = 10_000_000;
 
 /// The latest time of a file, in milliseconds: a year.

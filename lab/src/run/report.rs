@@ -15,7 +15,7 @@ pub struct RunReport {
     pub commands: Vec<CommandReport>,
     /// What the links have done, in the order of the file.
     pub links: Vec<LinkReport>,
-    /// The same over time, where that was asked for; the first 100,000 looks.
+    /// The same over time, where that was asked for; the first 100,000 samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Vec<LinkReport>>,
 }

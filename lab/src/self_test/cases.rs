@@ -158,19 +158,19 @@ impl Case {
         let Some(delays) = row.delays else { return };
         // What is probed with: 100 bytes and headers, on an empty line.
         let line = self.rate.filter(|_| self.through == "cell");
-        let least = self.delay_us + line.map_or(0.0, |rate| probe::PROBE_BITS / rate * 1e6);
-        if delays.least < least {
+        let min = self.delay_us + line.map_or(0.0, |rate| probe::PROBE_BITS / rate * 1e6);
+        if delays.min < min {
             row.faults
-                .push(format!("a frame came {:.1} us too early", least - delays.least));
+                .push(format!("a frame came {:.1} us too early", min - delays.min));
         }
         for (name, value, bound) in [
             ("half", delays.p50, ADDED_P50),
             ("99 of a hundred", delays.p99, ADDED_P99),
         ] {
-            if value - least > bound {
+            if value - min > bound {
                 row.faults.push(format!(
                     "{name} of the frames: {:.0} us late, more than {bound}",
-                    value - least
+                    value - min
                 ));
             }
         }

@@ -1,6 +1,6 @@
-//! `hawser lab self-test`: what links do against what their files say, and what this machine adds.
+//! `hawser lab self-test`: what links do against their files, and what this machine adds.
 //!
-//! * `probe`: datagrams that say when they were sent
+//! * `probe`: datagrams that hold when they were sent
 //! * `cases`: the matrix, and the bounds of each case
 //! * `report`: what came out, as data and as a table
 //!
@@ -18,18 +18,18 @@ use crate::spec::Spec;
 
 pub use report::{Delays, Floor, Row, SelfTest};
 
-/// Runs the matrix, or a part of it that takes a few seconds; tells `told` of each case before it
+/// Runs the matrix, or a part of it that takes a few seconds; calls `on_case` with each case before it
 /// begins. The process needs the same rights as for [`Lab::up`].
 ///
 /// # Errors
 /// When a lab does not come up. What is out of bounds is in the report.
-pub fn run(quick: bool, told: &mut dyn FnMut(&str)) -> Result<SelfTest, LabError> {
+pub fn run(quick: bool, on_case: &mut dyn FnMut(&str)) -> Result<SelfTest, LabError> {
     let mut rows = Vec::new();
     for case in cases::matrix(quick) {
-        told(&case.name);
+        on_case(&case.name);
         rows.push(case.run()?);
     }
-    told("floor");
+    on_case("floor");
     let floor = floor(quick)?;
     let ok = rows.iter().all(|row| row.faults.is_empty());
     Ok(SelfTest { ok, rows, floor })

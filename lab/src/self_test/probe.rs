@@ -29,7 +29,7 @@ pub(super) const PROBE_BITS: f64 = ((PROBE + HEADERS) * 8) as f64;
 const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
 /// How often a paced sender sends what is due.
 const PACE: Duration = Duration::from_micros(500);
-/// How often a counter is looked at that is about to change.
+/// How often a counter is read that is about to change.
 const LOOK: Duration = Duration::from_micros(100);
 /// Slices of a measurement of rate.
 const SLICES: u32 = 12;
@@ -59,7 +59,7 @@ impl Pair {
         Ok(Pair { from, to })
     }
 
-    /// Sends datagrams for as long as `more` says, at this rate of frames; returns how many.
+    /// Sends datagrams for as long as `more` returns true, at this rate of frames; returns how many.
     fn send(&self, bytes: usize, bits_per_second: f64, more: &dyn Fn(u64) -> bool) -> u64 {
         let datagram = vec![0; bytes];
         let frame = ((bytes + HEADERS) * 8) as f64;
@@ -147,7 +147,7 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
     };
     let at = |share| at(share).unwrap_or(f64::INFINITY);
     Ok(Delays {
-        least: at(0.0),
+        min: at(0.0),
         p50: at(0.5),
         p90: at(0.9),
         p99: at(0.99),

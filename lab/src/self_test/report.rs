@@ -34,7 +34,7 @@ pub struct Row {
     pub measured_loss: Option<f64>,
     /// What was out of bounds.
     pub faults: Vec<String>,
-    /// How often it was measured; what is told is the last time.
+    /// How often it was measured; what is reported is the last time.
     pub tries: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Delays {
     /// The smallest.
-    pub least: f64,
+    pub min: f64,
     /// What half of them do not exceed.
     pub p50: f64,
     /// What nine of ten do not.

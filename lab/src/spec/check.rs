@@ -11,9 +11,9 @@ use crate::plan::Plan;
 
 use super::{Host, Link, Rules, Spec, SpecError, Through};
 
-/// The most hosts and the most links.
-pub(crate) const MOST: usize = 64;
-/// The longest name of an interface.
+/// Hosts, and links, at most.
+pub(crate) const MAX_ITEMS: usize = 64;
+/// Bytes of an interface's name, at most.
 const INTERFACE_NAME: usize = 15;
 /// The packet sizes that a link may have: what IPv4 demands, and jumbo frames.
 const MTUS: std::ops::RangeInclusive<u32> = 68..=9000;
@@ -92,8 +92,11 @@ fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Checked {
 }
 
 fn check_hosts(hosts: &[Host]) -> Checked {
-    if hosts.is_empty() || hosts.len() > MOST {
-        return Err(SpecError::new("host", format!("a lab has 1 to {MOST} hosts")));
+    if hosts.is_empty() || hosts.len() > MAX_ITEMS {
+        return Err(SpecError::new(
+            "host",
+            format!("a lab has 1 to {MAX_ITEMS} hosts"),
+        ));
     }
     let mut names = BTreeSet::new();
     for (i, host) in hosts.iter().enumerate() {
@@ -114,8 +117,11 @@ fn check_hosts(hosts: &[Host]) -> Checked {
 }
 
 fn check_links(spec: &Spec) -> Checked {
-    if spec.link.len() > MOST {
-        return Err(SpecError::new("link", format!("a lab has at most {MOST} links")));
+    if spec.link.len() > MAX_ITEMS {
+        return Err(SpecError::new(
+            "link",
+            format!("a lab has at most {MAX_ITEMS} links"),
+        ));
     }
     let mut names = BTreeSet::new();
     for (i, link) in spec.link.iter().enumerate() {
@@ -169,7 +175,7 @@ fn check_link(spec: &Spec, link: &Link, i: usize) -> Checked {
             at("through"),
             "the kernel alone knows rate and queue, and no more",
         );
-        return Err(error.with_hint("leave `through` out, or say \"cell\""));
+        return Err(error.with_hint("leave `through` out, or write \"cell\""));
     }
     if let Some(nat) = &link.nat {
         if !link.between.contains(&nat.inside) {

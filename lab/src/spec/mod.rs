@@ -1,4 +1,4 @@
-//! Lab files: TOML that says which hosts there are, what lies between them, which names they know
+//! Lab files: TOML with which hosts there are, what lies between them, which names they know
 //! and what happens when. `docs/lab.md` is the reference.
 //!
 //! The vocabulary is the scenarios' of the simulator, and so are the rules of links.
@@ -106,7 +106,7 @@ pub struct Link {
     /// 0, `10.77.n.1/24` and `fd77:0:0:n::1/64`, and the same with 2.
     #[serde(default)]
     pub addresses: Option<[Vec<String>; 2]>,
-    /// The longest IP packet, in bytes.
+    /// The length of an IP packet, at most, in bytes.
     #[serde(default)]
     pub mtu: Option<u32>,
     /// What carries the packets.
@@ -315,7 +315,7 @@ impl Spec {
         Ok(spec)
     }
 
-    /// Checks what a type cannot say; [`Spec::parse`] has done so already.
+    /// Checks what a type cannot express; [`Spec::parse`] has done so already.
     ///
     /// # Errors
     /// The first thing that is wrong.

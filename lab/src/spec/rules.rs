@@ -46,7 +46,7 @@ pub struct Rules {
     /// Propagation delay.
     #[serde(default)]
     pub delay: Option<Span>,
-    /// The most that varies on top of it.
+    /// How much it varies on top of that, at most.
     #[serde(default)]
     pub jitter: Option<Span>,
     /// Share of frames held back.
@@ -58,7 +58,7 @@ pub struct Rules {
     /// Whether everything is lost without a sign: the interfaces stay up.
     #[serde(default)]
     pub silent: Option<bool>,
-    /// The longest IP packet that passes: longer ones are lost without a sign; 0: no limit.
+    /// The length of an IP packet that passes, at most: longer ones are lost without a sign; 0: no limit.
     #[serde(default)]
     pub path_mtu: Option<Bytes>,
     /// Protocols that are lost without a sign.

@@ -15,7 +15,7 @@ pub struct Selector {
     pub port: Option<u16>,
 }
 
-/// What a filter can tell apart.
+/// What a filter distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// TCP.

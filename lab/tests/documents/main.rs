@@ -105,7 +105,7 @@ fn keys_of(table: &str) -> Vec<String> {
 
 /// What is wrong, where, and what would be right: a line and a key, and words of the message.
 #[test]
-fn errors_say_what_where_and_what_to_do() {
+fn errors_have_what_where_and_what_to_do() {
     let hosts = "host = [{ name = \"client\" }, { name = \"server\" }]\n";
     let link = "[[link]]\nbetween = [\"client\", \"server\"]\n";
     let cases: &[(&str, usize, &str, &str)] = &[

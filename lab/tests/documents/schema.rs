@@ -1,4 +1,4 @@
-//! `docs/schemas/lab.json` says what the parser does: the same keys, the same words, and the same
+//! `docs/schemas/lab.json` accepts what the parser does: the same keys, the same words, and the same
 //! verdict wherever a file can be judged without knowing its names.
 
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn its_keys_are_the_parsers() {
     }
 }
 
-/// Every key says what it means, itself or by what it refers to.
+/// Every key has a description, itself or by what it refers to.
 #[test]
 fn every_key_is_described() {
     let schema = schema();
@@ -97,7 +97,7 @@ fn every_example_obeys_it() {
     }
 }
 
-/// What a link, a name or a change may say: right and wrong alike to the parser and to the schema.
+/// Keys of a link, a name or a change: right and wrong alike to the parser and to the schema.
 #[test]
 fn they_judge_alike() {
     let schema = schema();

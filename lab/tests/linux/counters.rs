@@ -1,4 +1,4 @@
-//! What links say of themselves, and when.
+//! What links count, and when.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -93,14 +93,14 @@ pub(crate) fn throughput_over_time() -> TestResult {
         stop.store(true, Ordering::Relaxed);
         Ok(watcher.join().map_err(|_| "the watcher panicked")??)
     })?;
-    // From the first look that found a queue to the last.
+    // From the first sample that found a queue to the last.
     let busy: Vec<_> = samples
         .iter()
         .map(|links| &links[0].forward)
         .filter(|s| s.queued > 0)
         .collect();
     let [first, .., last] = busy[..] else {
-        return Err(format!("{} looks", busy.len()).into());
+        return Err(format!("{} samples", busy.len()).into());
     };
     let rate = last.bits_per_second_since(first);
     assert!(

@@ -1,4 +1,4 @@
-//! Links do what their files say: expected values follow from rate, size and delay.
+//! Links obey their files: expected values follow from rate, size and delay.
 //!
 //! Bounds from below are exact; those from above leave room for a machine that does other things.
 
@@ -19,7 +19,7 @@ fn has_rate(lab: &Lab, bits: f64, share: f64) -> TestResult {
     // Two hundred milliseconds at the line's rate, offered in half the time.
     let count = (bits * 0.2 / ((bytes + HEADERS) * 8) as f64) as u64;
     let arrivals = Probe::v4(lab)?.run(count, bytes, Duration::from_millis(100) / count as u32)?;
-    // What the shaper lets through at once at first says nothing about its rate.
+    // What the shaper lets through at once at first is no measure of its rate.
     let measured = rate(&arrivals[arrivals.len() / 5..], bytes);
     assert!(
         (measured / bits - 1.0).abs() < share,

@@ -9,7 +9,7 @@ use socket2::{Domain, Socket, Type};
 
 use crate::TestResult;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The links of a client and a server whose links differ in their delay.
 const DIRECT: &str = r#"
@@ -38,7 +38,7 @@ fn bound(host: Host<'_>, kind: Type, to: IpAddr, interface: &str) -> TestResult<
     let open = || {
         let socket = Socket::new(if to.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }, kind, None)?;
         socket.bind_device(Some(interface.as_bytes()))?;
-        socket.set_read_timeout(Some(PATIENCE)).map(|()| socket)
+        socket.set_read_timeout(Some(TIMEOUT)).map(|()| socket)
     };
     Ok(host.run(open)??)
 }
@@ -49,7 +49,7 @@ fn ask_tcp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
         .host("server")?
         .run(|| TcpListener::bind(SocketAddr::new(address, 0)))??;
     let socket = bound(lab.host("client")?, Type::STREAM, address, interface)?;
-    socket.connect_timeout(&listener.local_addr()?.into(), PATIENCE)?;
+    socket.connect_timeout(&listener.local_addr()?.into(), TIMEOUT)?;
     let (mut peer, _) = listener.accept()?;
     let start = Instant::now();
     (&socket).write_all(b"?")?;
@@ -64,7 +64,7 @@ fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
     let server = lab
         .host("server")?
         .run(|| UdpSocket::bind(SocketAddr::new(address, 0)))??;
-    server.set_read_timeout(Some(PATIENCE))?;
+    server.set_read_timeout(Some(TIMEOUT))?;
     let socket = bound(lab.host("client")?, Type::DGRAM, address, interface)?;
     socket.connect(&server.local_addr()?.into())?;
     let start = Instant::now();

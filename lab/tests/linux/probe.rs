@@ -1,4 +1,4 @@
-//! Datagrams that say when they were sent, from one host to another.
+//! Datagrams that hold when they were sent, from one host to another.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};

@@ -26,16 +26,16 @@ pub(crate) fn runtimes_live_in_hosts() -> TestResult {
         runtime(lab.host("b")?.handle())?,
     );
     let address = lab.host("b")?.ipv4().ok_or("no IPv4")?;
-    let (tell, told) = std::sync::mpsc::channel();
+    let (send, received) = std::sync::mpsc::channel();
     let server = b.spawn(async move {
         // Only `b` has this address.
         let listener = TcpListener::bind((address, 0)).await?;
-        let _ = tell.send(listener.local_addr()?);
+        let _ = send.send(listener.local_addr()?);
         let (mut stream, from) = listener.accept().await?;
         stream.write_all(b"ahoy").await?;
         std::io::Result::Ok(from)
     });
-    let to = told.recv()?;
+    let to = received.recv()?;
     let client = a.spawn(async move {
         let mut text = String::new();
         TcpStream::connect(to).await?.read_to_string(&mut text).await?;

@@ -15,7 +15,7 @@ fn has_carrier(host: Host<'_>) -> TestResult<bool> {
     Ok(state.trim() == "up")
 }
 
-/// Waits until the carrier is as it should be: the kernel tells with a delay.
+/// Waits until the carrier is as it should be: the kernel reports it with a delay.
 fn carrier_becomes(host: Host<'_>, up: bool) -> TestResult {
     let start = Instant::now();
     while has_carrier(host)? != up {
@@ -76,9 +76,9 @@ pub(crate) fn protocols_are_blocked() -> TestResult {
     assert!(!Probe::v4(&lab)?.gets_through()?);
     let listener = lab.host("b")?.run(|| TcpListener::bind("0.0.0.0:80"))??;
     let to = std::net::SocketAddr::new(lab.host("b")?.ipv4().ok_or("no IPv4")?, 80);
-    let connect = |patience| {
+    let connect = |limit| {
         lab.host("a")?
-            .run(|| std::net::TcpStream::connect_timeout(&to, patience))
+            .run(|| std::net::TcpStream::connect_timeout(&to, limit))
     };
     assert!(connect(Duration::from_secs(5))?.is_ok());
     lab.link("link")?.set_both(&Rules {
@@ -139,11 +139,11 @@ pub(crate) fn a_file_is_played() -> TestResult {
         "#,
     )?)?;
     let start = Instant::now();
-    let mut told = Vec::new();
-    lab.play(&AtomicBool::new(false), |entry| told.push(entry.time))?;
+    let mut times = Vec::new();
+    lab.play(&AtomicBool::new(false), |entry| times.push(entry.time))?;
     assert!(start.elapsed() >= Duration::from_millis(100));
     assert_eq!(
-        told,
+        times,
         [Duration::ZERO, Duration::from_millis(100)],
         "in the order of time"
     );

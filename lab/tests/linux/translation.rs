@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{TestResult, pair};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const NAT: &str = "both = { delay = \"1ms\" }\nnat = { inside = \"a\", ports = [41000, 41999] }";
 
 pub(crate) fn streams_cross() -> TestResult {
@@ -15,7 +15,7 @@ pub(crate) fn streams_cross() -> TestResult {
     let (client, server) = (lab.host("a")?, lab.host("b")?);
     let listener = server.run(|| TcpListener::bind("0.0.0.0:80"))??;
     let to = SocketAddr::new(server.ipv4().ok_or("no IPv4")?, 80);
-    let stream = client.run(|| TcpStream::connect_timeout(&to, PATIENCE))??;
+    let stream = client.run(|| TcpStream::connect_timeout(&to, TIMEOUT))??;
     let (peer, from) = listener.accept()?;
     assert_eq!(
         Some(from.ip()),
@@ -35,7 +35,7 @@ pub(crate) fn streams_cross() -> TestResult {
             .and_then(|()| stream.shutdown(std::net::Shutdown::Write))
     });
     let mut got = Vec::new();
-    peer.set_read_timeout(Some(PATIENCE))?;
+    peer.set_read_timeout(Some(TIMEOUT))?;
     (&peer).read_to_end(&mut got)?;
     sender.join().map_err(|_| "the sender panicked")??;
     assert!(got == data, "{} bytes", got.len());
@@ -47,7 +47,7 @@ pub(crate) fn streams_cross() -> TestResult {
 pub(crate) fn rebinding_takes_other_ports() -> TestResult {
     let lab = pair(NAT)?;
     let server = lab.host("b")?.run(|| UdpSocket::bind("0.0.0.0:7"))??;
-    server.set_read_timeout(Some(PATIENCE))?;
+    server.set_read_timeout(Some(TIMEOUT))?;
     let client = lab.host("a")?.run(|| UdpSocket::bind("0.0.0.0:0"))??;
     client.set_read_timeout(Some(Duration::from_millis(200)))?;
     client.connect(SocketAddr::new(lab.host("b")?.ipv4().ok_or("no IPv4")?, 7))?;

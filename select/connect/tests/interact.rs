@@ -11,8 +11,8 @@ use hawser_session_driver::{
 };
 use hawser_socket::ring::{Consumer, Ring};
 use hawser_socket::{
-    Bus, FlowInfo, Hands, Member, Modification, Rights, Signal, SourceId, Target, Wish, open_process_bus,
-    run_waiting,
+    Bus, FlowInfo, Hands, Modification, Rights, Signal, SourceId, Subscriber, Subscription, Target,
+    open_process_bus, run_waiting,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -42,13 +42,13 @@ struct Ear {
     seen: Vec<(String, Target)>,
 }
 
-/// A member that listens. To all: what the other test has on the bus may be all that is there yet.
-fn member(bus: &Bus) -> (Member, Ear) {
-    let member = bus.join("test", Rights::all(), 1).unwrap();
+/// A subscriber that listens. To all: what the other test has on the bus may be all that is there yet.
+fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
+    let subscriber = bus.join("test", Rights::all(), 1).unwrap();
     let (queue, signals) = Ring::new(256, None);
-    member.subscribe(Wish::new(["*"]), &queue).unwrap();
+    subscriber.subscribe(Subscription::new(["*"]), &queue).unwrap();
     (
-        member,
+        subscriber,
         Ear {
             bus: bus.clone(),
             signals,
@@ -79,9 +79,9 @@ impl Ear {
 }
 
 /// A variable of a flow.
-async fn value(member: &Member, target: Target, name: &str) -> Option<u64> {
-    let variables = member.variables(target.source, &name.into()).unwrap();
-    let pending = member.probe(target, variables).unwrap();
+async fn value(subscriber: &Subscriber, target: Target, name: &str) -> Option<u64> {
+    let variables = subscriber.variables(target.source, &name.into()).unwrap();
+    let pending = subscriber.probe(target, variables).unwrap();
     let probe = tokio::task::spawn_blocking(move || pending.wait(SOON))
         .await
         .unwrap()
@@ -89,8 +89,8 @@ async fn value(member: &Member, target: Target, name: &str) -> Option<u64> {
     probe?.values[0]
 }
 
-async fn flows(member: &Member, source: SourceId) -> Vec<(Target, FlowInfo)> {
-    let pending = member.flows(source).unwrap();
+async fn flows(subscriber: &Subscriber, source: SourceId) -> Vec<(Target, FlowInfo)> {
+    let pending = subscriber.flows(source).unwrap();
     let flows = tokio::task::spawn_blocking(move || pending.wait(SOON))
         .await
         .unwrap()
@@ -106,7 +106,7 @@ async fn flows(member: &Member, source: SourceId) -> Vec<(Target, FlowInfo)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
-    let (watcher, mut ear) = member(&bus);
+    let (watcher, mut ear) = subscriber(&bus);
     let (server, address) = server();
     let way = || Way::Tcp {
         peer: address,
@@ -201,7 +201,7 @@ async fn a_session_is_seen_and_steered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_is_seen() {
     let bus = open_process_bus();
-    let (watcher, mut ear) = member(&bus);
+    let (watcher, mut ear) = subscriber(&bus);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = listener.local_addr().unwrap();
     let racer = Racer::open().await.unwrap();

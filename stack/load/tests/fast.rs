@@ -9,7 +9,7 @@ use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Module};
 use hawser_load::{Engine, Loaded};
-use hawser_twares::{Acked, Fast, FastParams, Law};
+use hawser_twares::{Acked, Controller, Fast, FastParams};
 
 const MS: u64 = 1_000_000;
 

@@ -95,7 +95,7 @@ impl Attachable for OnBus {
 
 /// Detaches one; false where something else came in between.
 fn detach(bus: &Bus, source: SourceId, name: &str, why: &str) -> Result<bool, BusError> {
-    let member = bus.join(
+    let subscriber = bus.join(
         HAWSER,
         Rights {
             attach: true,
@@ -103,5 +103,5 @@ fn detach(bus: &Bus, source: SourceId, name: &str, why: &str) -> Result<bool, Bu
         },
         0,
     )?;
-    Ok(member.detach(source, name, why)?.wait(TIMEOUT)?.is_ok())
+    Ok(subscriber.detach(source, name, why)?.wait(TIMEOUT)?.is_ok())
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hawser::interact::svg::{document, escape};
+
 use crate::report::{Better, Metric, Report, Row};
 use crate::table::number;
 
@@ -52,10 +54,7 @@ pub(crate) fn render(report: &Report) -> String {
         height - 10.0,
         escape(&foot)
     );
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{body}</svg>\n"
-    )
+    document(WIDTH, height, 13, &body)
 }
 
 fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[&str]) {
@@ -114,12 +113,6 @@ fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[
         );
         *y += STEP;
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 #[cfg(test)]

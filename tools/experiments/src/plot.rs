@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hawser::interact::svg::{document, escape};
+
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 24.0;
@@ -33,12 +35,6 @@ fn step(span: f64) -> f64 {
         .into_iter()
         .find(|step| *step >= rough)
         .unwrap_or(rough)
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 fn number(value: f64) -> String {
@@ -133,13 +129,7 @@ impl Frame {
     }
 
     fn finish(self) -> String {
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {h}\" width=\"{WIDTH}\" height=\"{h}\" \
-             font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
-            self.body,
-            h = self.height
-        )
+        document(WIDTH, self.height, 12, &self.body)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hawser::interact::twares::{FastParams, NamedLaw, SteerOptions};
+use hawser::interact::twares::{FastParams, NamedController, SteerOptions};
 use hawser::interact::{Client, Remote, Scope, parse_span};
 use hawser::lang::OneLine;
 use serde_json::json;
@@ -70,11 +70,11 @@ enum Controller {
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let controller = match args.controller {
-        Controller::Fast => NamedLaw::Fast(FastParams {
+        Controller::Fast => NamedController::Fast(FastParams {
             alpha: args.alpha,
             gamma: args.gamma,
         }),
-        Controller::Reno => NamedLaw::Reno,
+        Controller::Reno => NamedController::Reno,
     };
     let name = args.name.as_deref().unwrap_or(controller.name());
     let mut client = args.client.connect(name, args.priority)?;

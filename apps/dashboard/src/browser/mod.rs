@@ -1,4 +1,4 @@
-//! A browser that does what it is told: Chromium without a window, by the Chrome DevTools Protocol.
+//! A browser under remote control: Chromium without a window, by the Chrome DevTools Protocol.
 //!
 //! ```no_run
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +13,7 @@
 //! # }
 //! ```
 //!
-//! * [`Browser`]: one browser with one page; `pipe`: what is said between it and us
+//! * [`Browser`]: one browser with one page; `pipe`: the messages between it and us
 //! * [`Transfer`], [`Fetched`]: a download, timed as the browser sees it
 //!
 //! Invariants: every wait has a limit. A browser has a profile of its own, thrown away with it, and asks
@@ -41,7 +41,7 @@ use pipe::Pipe;
 pub use fetch::{Fetched, Transfer};
 
 /// How long an answer may take; pages that download have limits of their own.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Events that are kept for whoever asks for them later; older ones are forgotten.
 const REMEMBERED: usize = 4096;
 /// Names that Chromium is installed by.
@@ -77,7 +77,7 @@ const FLAGS: &[&str] = &[
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
 
-/// Why a browser did not do what it was told.
+/// Why a browser did not carry out a command.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
     /// It cannot be started.
@@ -117,7 +117,7 @@ pub struct Options {
     pub proxy: Option<SocketAddr>,
     /// The page's size, in CSS pixels.
     pub size: (u32, u32),
-    /// Whether the page is told that dark colours are preferred.
+    /// Whether the page sees that dark colours are preferred.
     pub dark: bool,
 }
 
@@ -212,7 +212,7 @@ impl Drop for Process {
 
 impl Browser {
     /// Starts a browser by `command`, which names the program and may have prepared where it runs. Where
-    /// that says that it is killed with the thread that starts it, this is the thread.
+    /// that is killed with the thread that starts it, this is the thread.
     ///
     /// # Errors
     /// It cannot be started, or does not answer.
@@ -363,7 +363,7 @@ impl Browser {
                 why: why.to_owned(),
             });
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         self.wait_for(until, |event| event["method"] == "Page.loadEventFired")
             .map(drop)
     }
@@ -432,7 +432,7 @@ impl Browser {
 
     fn ask(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<Value, BrowserError> {
         let number = self.pipe.send(session, method, params)?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let mut message = self.pipe.next(until)?;
             if message["id"] != number {
@@ -483,7 +483,7 @@ impl Browser {
         if let Some(complaint) = complaint.filter(|_| self.complaints.len() < REMEMBERED) {
             self.complaints.push(complaint.to_owned());
         }
-        // A download tells of every piece; only its beginning and its end are of use.
+        // A download reports every piece; only its beginning and its end are of use.
         if event["method"] == "Network.dataReceived" {
             return;
         }

@@ -2,7 +2,7 @@
 //! JSON with a NUL behind it.
 //!
 //! A thread reads, so that waiting can have a limit. It keeps at most [`WAITING`] messages: a browser
-//! that says more waits until they are read.
+//! that sends more waits until they are read.
 
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -25,7 +25,7 @@ pub(super) struct Pipe {
 impl Pipe {
     /// Speaks by these. The thread ends when the browser's end is closed, or this value is dropped.
     pub(super) fn new(to: PipeWriter, from: PipeReader) -> io::Result<Pipe> {
-        let (tell, told) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(WAITING);
         let read = move || {
             let mut from = BufReader::new(from);
             let mut message = Vec::new();
@@ -33,7 +33,7 @@ impl Pipe {
                 let Ok(value) = serde_json::from_slice(message.strip_suffix(&[0]).unwrap_or(&message)) else {
                     break;
                 };
-                if tell.send(value).is_err() {
+                if sender.send(value).is_err() {
                     break;
                 }
                 message.clear();
@@ -44,7 +44,7 @@ impl Pipe {
             .spawn(read)?;
         Ok(Pipe {
             to,
-            from: told,
+            from: receiver,
             calls: 0,
         })
     }

@@ -1,6 +1,6 @@
-//! What is shown: a state that is bounded, and updates of it for whoever looks.
+//! What is shown: a state that is bounded, and updates of it for its readers.
 //!
-//! * `model`: what is given to a feed, and how the page is told of it
+//! * `model`: what is given to a feed, and how the page gets it
 //! * `race`: a race, put together from its reports
 
 mod model;
@@ -100,7 +100,7 @@ impl Feed {
             .take(state.plan.paths.len())
             .collect();
         let sample = Sample { at, rates };
-        self.tell("sample", &sample);
+        self.publish("sample", &sample);
         push(&mut state.samples, sample, SAMPLES);
     }
 
@@ -109,15 +109,15 @@ impl Feed {
         let mut state = self.lock();
         if let Some(switch) = state.plan.switches.iter_mut().find(|switch| switch.id == id) {
             switch.on = on;
-            self.tell("switch", switch);
+            self.publish("switch", switch);
         }
     }
 
-    /// Somebody asks for a connection to a destination. `request` is what its reports will say.
+    /// Somebody asks for a connection to a destination. `request` is what its reports will carry.
     pub fn asked(&self, request: u64, destination: &str) {
         let race = Race::new(request, destination, self.age());
         let mut state = self.lock();
-        self.tell("race", &race);
+        self.publish("race", &race);
         push(&mut state.races, race, RACES);
     }
 
@@ -136,7 +136,7 @@ impl Feed {
         // One that is so old that it was forgotten is of no interest.
         if let Some(race) = state.races.iter_mut().find(|race| race.request() == request) {
             change(race);
-            self.tell("race", race);
+            self.publish("race", race);
         }
     }
 
@@ -144,14 +144,14 @@ impl Feed {
     pub fn ranked(&self, mut candidates: Vec<Candidate>) {
         candidates.truncate(CANDIDATES);
         let mut state = self.lock();
-        self.tell("candidates", &candidates);
+        self.publish("candidates", &candidates);
         state.candidates = candidates;
     }
 
     /// A download, new or changed.
     pub fn download(&self, download: Download) {
         let mut state = self.lock();
-        self.tell("download", &download);
+        self.publish("download", &download);
         match state.downloads.iter_mut().find(|one| one.id == download.id) {
             Some(known) => *known = download,
             None => push(&mut state.downloads, download, DOWNLOADS),
@@ -184,8 +184,8 @@ impl Feed {
         self.inner.state.lock()
     }
 
-    /// Tells whoever looks. Called with the state locked, so that updates come in its order.
-    fn tell(&self, name: &'static str, value: &impl Serialize) {
+    /// Sends an update to all readers. Called with the state locked, so that updates come in its order.
+    fn publish(&self, name: &'static str, value: &impl Serialize) {
         if self.inner.updates.receiver_count() > 0 {
             let _ = self.inner.updates.send(update(name, value));
         }
@@ -202,8 +202,8 @@ fn update(name: &'static str, value: &impl Serialize) -> Update {
     }
 }
 
-fn push<T>(queue: &mut VecDeque<T>, value: T, most: usize) {
-    if queue.len() == most {
+fn push<T>(queue: &mut VecDeque<T>, value: T, capacity: usize) {
+    if queue.len() == capacity {
         queue.pop_front();
     }
     queue.push_back(value);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_follows_hears_of_changes_in_order() {
+    async fn followers_receive_changes_in_order() {
         let feed = feed();
         let (first, mut updates) = feed.follow();
         assert_eq!(first.name, "state");

@@ -1,4 +1,4 @@
-//! What is given to a feed; the page is told of it as JSON with the same names.
+//! What is given to a feed; the page gets it as JSON with the same names.
 
 use serde::Serialize;
 
@@ -142,7 +142,7 @@ impl Download {
 
 /// What a page's switches and buttons do. The calls may block.
 pub trait Controls: Send + Sync {
-    /// Admits or blocks something. Who obeys tells the feed ([`super::Feed::switched`]).
+    /// Admits or blocks something. Who obeys notifies the feed ([`super::Feed::switched`]).
     ///
     /// # Errors
     /// Why it cannot be, in words.

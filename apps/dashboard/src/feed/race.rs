@@ -6,7 +6,7 @@ use hawser::select::{Description, Report, What};
 use serde::Serialize;
 
 /// Attempts and answers of one race that are kept.
-const MOST: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 
 /// A race.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,7 +31,7 @@ enum State {
     Closed,
 }
 
-/// What a name server said, or that it did not.
+/// What a name server answered, or that it did not.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Answer {
     after_ms: f64,
@@ -79,7 +79,7 @@ impl Race {
         self.request
     }
 
-    /// What a report says of it.
+    /// What a report has of it.
     pub(super) fn on(&mut self, report: &Report) {
         let after_ms = report.after.as_micros() as f64 / 1e3;
         match &report.what {
@@ -110,13 +110,13 @@ impl Race {
     }
 
     fn answer(&mut self, after_ms: f64, text: String) {
-        if self.answers.len() < MOST {
+        if self.answers.len() < MAX_CANDIDATES {
             self.answers.push(Answer { after_ms, text });
         }
     }
 
     fn start(&mut self, start_ms: f64, way: &Description, known: &'static str, probe: bool) {
-        if self.lanes.len() < MOST {
+        if self.lanes.len() < MAX_CANDIDATES {
             let (way, outcome) = (way.clone(), Outcome::Running);
             self.lanes.push(Lane {
                 way,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_race_that_fails_says_why() {
+    fn a_race_that_fails_has_its_reason() {
         let why = "nothing answered".to_owned();
         let race = race(&[(
             30,

@@ -3,7 +3,7 @@
 //!
 //! Any page that a browser shows can send requests to a port of loopback, by a name of its own that leads
 //! there too (DNS rebinding). So the name that a request is meant for is checked, and the origin that it
-//! says it comes from; and nothing is told to who does not know the token.
+//! says it comes from; and nothing is sent to who does not know the token.
 
 use std::fmt::Write as _;
 use std::io;
@@ -44,7 +44,7 @@ impl Guard {
         Ok(Guard { token, address })
     }
 
-    /// Where who may look finds it.
+    /// Where who may read it finds it.
     pub(super) fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_say_what_they_are() {
+    fn orders_have_their_kind() {
         let guard = guard();
         let order = |kind: Option<&str>| {
             let mut request = Request::post(format!("/{}/switch", guard.token)).header("host", HERE.1);

@@ -39,9 +39,9 @@ use guard::{Guard, Refusal};
 
 /// Clients at once, those that follow included; more wait.
 const CLIENTS: usize = 64;
-/// How long a client may take to say what it wants.
+/// How long a client may take to send its request.
 const HEAD_IN: Duration = Duration::from_secs(10);
-/// The longest body of a request.
+/// Bytes of a request's body, at most.
 const BODY_BYTES: usize = 1024;
 /// How long nothing is accepted after accepting failed: descriptors come back as others end.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -88,11 +88,11 @@ pub enum DashboardError {
 /// A page that is served.
 pub struct Dashboard {
     listener: std::net::TcpListener,
-    house: Arc<House>,
+    shared: Arc<Shared>,
 }
 
 /// What all clients share.
-struct House {
+struct Shared {
     guard: Guard,
     feed: Feed,
     controls: Arc<dyn Controls>,
@@ -116,7 +116,7 @@ impl Dashboard {
         let guard = Guard::new(address)?;
         Ok(Dashboard {
             listener,
-            house: Arc::new(House {
+            shared: Arc::new(Shared {
                 guard,
                 feed,
                 controls,
@@ -127,7 +127,7 @@ impl Dashboard {
     /// Where the page is. Who knows it may switch: it is a secret.
     #[must_use]
     pub fn url(&self) -> String {
-        self.house.guard.url()
+        self.shared.guard.url()
     }
 
     /// Serves until `stop` is ready. Call it within a runtime of tokio with time and I/O.
@@ -144,7 +144,7 @@ impl Dashboard {
                 Some(_) = clients.join_next() => {}
                 accepted = listener.accept(), if clients.len() < CLIENTS => match accepted {
                     Ok((stream, _)) => {
-                        clients.spawn(serve(Arc::clone(&self.house), stream));
+                        clients.spawn(serve(Arc::clone(&self.shared), stream));
                     }
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
@@ -155,35 +155,36 @@ impl Dashboard {
     }
 }
 
-async fn serve(house: Arc<House>, stream: TcpStream) {
+async fn serve(shared: Arc<Shared>, stream: TcpStream) {
     // What changes is small, and is not to wait for more.
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| {
-        let house = Arc::clone(&house);
-        async move { Ok::<_, Infallible>(answer(&house, request).await) }
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(answer(&shared, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_IN)
         .serve_connection(TokioIo::new(stream), service);
-    // Whoever breaks off is gone; nothing is to be said of it.
+    // A client that breaks off is gone, and needs no report.
     let _ = connection.await;
 }
 
-async fn answer(house: &House, request: Request<Incoming>) -> Answer {
-    let mut answer = match house.guard.admit(&request) {
+async fn answer(shared: &Shared, request: Request<Incoming>) -> Answer {
+    let mut answer = match shared.guard.admit(&request) {
         Err(Refusal { status, why }) => text(status, why),
         Ok(path) => match (request.method(), path) {
-            (&Method::GET, "state") => {
-                content("application/json", house.feed.snapshot().data.as_bytes().to_vec())
-            }
-            (&Method::GET, "events") => stream::answer(house.feed.clone()),
+            (&Method::GET, "state") => content(
+                "application/json",
+                shared.feed.snapshot().data.as_bytes().to_vec(),
+            ),
+            (&Method::GET, "events") => stream::answer(shared.feed.clone()),
             (&Method::GET, path) => match pages::find(path) {
                 Some(page) => content(page.kind, page.content),
                 None => text(StatusCode::NOT_FOUND, "there is no such page"),
             },
-            (&Method::POST, "switch") => ordered(house.switch(request).await),
-            (&Method::POST, "download") => ordered(house.download(request).await),
+            (&Method::POST, "switch") => ordered(shared.switch(request).await),
+            (&Method::POST, "download") => ordered(shared.download(request).await),
             _ => text(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "only GET, and POST of switches and downloads",
@@ -215,7 +216,7 @@ struct DownloadOrder {
 /// Why an order is not carried out.
 type Wrong = (StatusCode, String);
 
-impl House {
+impl Shared {
     async fn switch(&self, request: Request<Incoming>) -> Result<(), Wrong> {
         let order: SwitchOrder = read(request).await?;
         if !self.feed.has_switch(&order.id) {

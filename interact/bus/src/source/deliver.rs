@@ -9,13 +9,13 @@ use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State, Statistics};
 use crate::Nanos;
 use crate::filter::{Gate, Passage};
 use crate::flow::{FlowId, SourceId, Target};
-use crate::order::{MemberId, Outlet};
+use crate::order::{Outlet, SubscriberId};
 use crate::schema::EventId;
 use crate::scope::Scope;
 use crate::signal::SignalBuf;
 
 impl Source {
-    /// Signals an event of a flow, after it took effect. To be called where [`Source::wants`] says
+    /// Signals an event of a flow, after it took effect. To be called where [`Source::wants`] reports
     /// so; otherwise it does nothing.
     pub fn publish<S: State>(
         &mut self,
@@ -51,7 +51,7 @@ impl Source {
         });
     }
 
-    /// Events were lost on their way to the source, of whatever flow: all who want them are told so, with
+    /// Events were lost on their way to the source, of whatever flow: all who want them are notified, with
     /// their next signal and in their statistics.
     pub fn lost_before(&mut self, event: EventId, count: u32) {
         let Some(listeners) = self.by_event.get(usize::from(event.0)) else {
@@ -95,23 +95,23 @@ impl Source {
             // It went to them alone.
             self.untold = 0;
             for at in &self.by_event[usize::from(event.0)] {
-                self.listeners[*at as usize].tell();
+                self.listeners[*at as usize].wake();
             }
         }
     }
 
     /// Wakes those who have signals, unless more of them come at once.
     #[inline]
-    pub(super) fn tell(&mut self) {
+    pub(super) fn wake(&mut self) {
         if self.untold > 0 && !self.batching {
-            self.tell_now();
+            self.wake_now();
         }
     }
 
     /// Wakes those who have signals.
-    pub(super) fn tell_now(&mut self) {
+    pub(super) fn wake_now(&mut self) {
         self.untold = 0;
-        self.listeners.iter_mut().for_each(Listener::tell);
+        self.listeners.iter_mut().for_each(Listener::wake);
     }
 
     /// Whether the signal that is written goes to a listener now.
@@ -184,7 +184,7 @@ impl Source {
         }
     }
 
-    /// Lets go what a listener keeps of flows whose ends were never heard of, unless that was done a
+    /// Lets go what a listener keeps of flows whose ends were never received, unless that was done a
     /// moment ago: to ask which flows there are takes long.
     #[cold]
     fn sweep<S: State>(&mut self, now: Nanos, at: usize, state: &mut S) {
@@ -216,20 +216,23 @@ impl Source {
                 }
                 // All of them may be in this queue, which subscriptions share.
                 if self.untold > ring.slots() / 8 {
-                    self.tell_now();
+                    self.wake_now();
                 }
             }
-            Outlet::Loop(wish) => {
-                let (member, wish) = (listener.compiled.member, *wish);
-                let guest = self.guests.iter_mut().find(|guest| guest.id == member);
-                let Some(guest) = guest else { return };
-                let Some(tware) = &mut guest.tware else { return };
+            Outlet::Loop(subscription) => {
+                let (subscriber, subscription) = (listener.compiled.subscriber, *subscription);
+                let admitted = self
+                    .admitted
+                    .iter_mut()
+                    .find(|admitted| admitted.id == subscriber);
+                let Some(admitted) = admitted else { return };
+                let Some(tware) = &mut admitted.tware else { return };
                 let (signal, hands) = (self.buf.signal(), &mut self.hands);
                 // The provider goes on whatever becomes of a T-ware, which is not called again.
-                let result = catch_unwind(AssertUnwindSafe(|| tware.signal(wish, &signal, hands)));
+                let result = catch_unwind(AssertUnwindSafe(|| tware.signal(subscription, &signal, hands)));
                 match result {
-                    Ok(()) => self.acting.extend(self.hands.take().map(|m| (member, m))),
-                    Err(panic) => self.fall(member, panic),
+                    Ok(()) => self.acting.extend(self.hands.take().map(|m| (subscriber, m))),
+                    Err(panic) => self.fall(subscriber, panic),
                 }
             }
         }
@@ -237,18 +240,18 @@ impl Source {
 
     /// A T-ware in the loop has panicked: it is called no more, and what it wanted is not done.
     #[cold]
-    pub(super) fn fall(&mut self, member: MemberId, panic: Box<dyn Any + Send>) {
+    pub(super) fn fall(&mut self, subscriber: SubscriberId, panic: Box<dyn Any + Send>) {
         drop(self.hands.take());
         let tware = self
-            .guests
+            .admitted
             .iter_mut()
-            .find(|guest| guest.id == member)
+            .find(|admitted| admitted.id == subscriber)
             .and_then(|g| g.tware.take());
         // What it leaves may be in no order to be dropped.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(tware)));
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        self.fallen.push((member, text.unwrap_or_default()));
+        self.fallen.push((subscriber, text.unwrap_or_default()));
     }
 
     /// What T-wares in the loop want changed; what those hold that have panicked is given back.
@@ -258,9 +261,9 @@ impl Source {
             return;
         }
         let mut acting = std::mem::take(&mut self.acting);
-        for (member, modification) in acting.drain(..) {
+        for (subscriber, modification) in acting.drain(..) {
             // What is refused is in the log.
-            let _ = self.modify(now, member, &modification, None, state);
+            let _ = self.modify(now, subscriber, &modification, None, state);
         }
         self.acting = acting;
     }
@@ -312,7 +315,7 @@ impl Source {
 impl Listener {
     /// Wakes its subscriber, if that has signals.
     #[inline]
-    fn tell(&mut self) {
+    fn wake(&mut self) {
         if std::mem::take(&mut self.untold)
             && let Outlet::Ring(ring) = &self.compiled.outlet
         {

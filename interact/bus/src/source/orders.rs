@@ -12,54 +12,58 @@ use crate::flow::FlowId;
 use crate::hands::Modification;
 use crate::hold::{Held, Hold, MAX_HOLDS, MAX_LEASE};
 use crate::map::Map;
-use crate::member::Probe;
-use crate::order::{Compiled, MemberId, Order};
+use crate::order::{Compiled, Order, SubscriberId};
 use crate::schema::{Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::{MAX_WORDS, SubscriptionId};
+use crate::subscriber::Probe;
 
-/// The most modifications of one member that are taken in one poll.
+/// Modifications of one subscriber that are taken in one poll, at most.
 const STEERING_BUDGET: usize = 256;
 
 impl Source {
     /// Carries out an order. Replies go to whoever still waits.
     pub(super) fn obey<S: State>(&mut self, now: Nanos, order: Order, state: &mut S) {
         match order {
-            Order::Admit(mut guest) => {
+            Order::Admit(mut admitted) => {
                 let (id, schema) = (self.id, &self.schema);
-                let begun = guest
+                let begun = admitted
                     .tware
                     .as_mut()
                     .map(|tware| catch_unwind(AssertUnwindSafe(|| tware.begin(id, schema))));
-                let member = guest.id;
-                self.guests.push(*guest);
+                let subscriber = admitted.id;
+                self.admitted.push(*admitted);
                 if let Some(Err(panic)) = begun {
-                    self.fall(member, panic);
+                    self.fall(subscriber, panic);
                     self.bury(now, state);
                 }
             }
-            Order::Steer(member, steering) => {
-                if let Some(guest) = self.guests.iter_mut().find(|guest| guest.id == member) {
-                    guest.steering = Some(steering);
+            Order::Steer(subscriber, steering) => {
+                if let Some(admitted) = self
+                    .admitted
+                    .iter_mut()
+                    .find(|admitted| admitted.id == subscriber)
+                {
+                    admitted.steering = Some(steering);
                 }
                 self.recount();
             }
-            Order::Expel(member) => self.expel(now, member, state),
+            Order::Expel(subscriber) => self.expel(now, subscriber, state),
             Order::Subscribe(compiled) => self.subscribe(*compiled),
             Order::Offer(schema, compiled) => self.take_offer(schema, compiled),
             Order::Change(id, filter, scope, priority) => self.change(id, filter, scope, priority),
             Order::Unsubscribe(id) => {
-                self.tell_now();
+                self.wake_now();
                 self.listeners.retain(|listener| listener.compiled.id != id);
                 self.sort_listeners();
             }
-            Order::Modify(member, flow, variable, set, priority, reply) => {
+            Order::Modify(subscriber, flow, variable, set, priority, reply) => {
                 let modification = Modification {
                     target: self.target(flow),
                     variable,
                     set,
                 };
-                let _ = reply.try_send(self.modify(now, member, &modification, Some(priority), state));
+                let _ = reply.try_send(self.modify(now, subscriber, &modification, Some(priority), state));
             }
             Order::Probe(flow, variables, reply) => {
                 let values = variables.iter().map(|v| state.read(flow, *v)).collect();
@@ -92,7 +96,7 @@ impl Source {
 
     /// Subscriptions go on in a schema's numbers. What was kept of events that are gone is dropped.
     fn take_offer(&mut self, schema: Arc<Schema>, compiled: Vec<Compiled>) {
-        self.tell_now();
+        self.wake_now();
         self.by_event.resize(schema.events().len(), Vec::new());
         for listener in &mut self.listeners {
             listener.compiled.events.clear();
@@ -131,16 +135,16 @@ impl Source {
         self.sort_listeners();
     }
 
-    /// Says anew who hears what, highest priority first, the earlier of equals first.
+    /// Works out anew who receives what, highest priority first, the earlier of equals first.
     fn sort_listeners(&mut self) {
         self.wanted = 0;
         for (event, list) in self.by_event.iter_mut().enumerate() {
-            let hears = |l: &Listener| l.compiled.events.iter().any(|e| usize::from(e.0) == event);
+            let receives = |l: &Listener| l.compiled.events.iter().any(|e| usize::from(e.0) == event);
             list.clear();
             list.extend(
                 (0u32..)
                     .zip(&self.listeners)
-                    .filter(|(_, l)| hears(l))
+                    .filter(|(_, l)| receives(l))
                     .map(|(at, _)| at),
             );
             list.sort_by_key(|at| std::cmp::Reverse(self.listeners[*at as usize].compiled.priority));
@@ -148,53 +152,53 @@ impl Source {
         }
     }
 
-    /// A member is gone, with all that it wanted and held.
-    fn expel<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
-        self.tell_now();
+    /// A subscriber is gone, with all that it wanted and held.
+    fn expel<S: State>(&mut self, now: Nanos, subscriber: SubscriberId, state: &mut S) {
+        self.wake_now();
         self.listeners
-            .retain(|listener| listener.compiled.member != member);
+            .retain(|listener| listener.compiled.subscriber != subscriber);
         self.sort_listeners();
-        self.let_go(now, member, state);
-        self.guests.retain(|guest| guest.id != member);
+        self.let_go(now, subscriber, state);
+        self.admitted.retain(|admitted| admitted.id != subscriber);
         self.recount();
     }
 
-    /// Gives back what a member holds.
-    fn let_go<S: State>(&mut self, now: Nanos, member: MemberId, state: &mut S) {
+    /// Gives back what a subscriber holds.
+    fn let_go<S: State>(&mut self, now: Nanos, subscriber: SubscriberId, state: &mut S) {
         let mut ended = Vec::new();
         self.holds.end(
-            |_, hold| hold.member == member,
+            |_, hold| hold.subscriber == subscriber,
             |flow, hold| ended.push((flow, hold)),
         );
         for (flow, hold) in ended {
             state.restore(flow, hold.variable, last_word(state, flow, &hold));
-            self.note(now, member, flow, hold.variable, hold.value, Act::HolderGone);
+            self.note(now, subscriber, flow, hold.variable, hold.value, Act::HolderGone);
         }
     }
 
-    /// What T-wares that have panicked leave behind: the log says what they said, and what they hold is
-    /// given back. Their subscriptions stay, and nobody hears them.
+    /// What T-wares that have panicked leave behind: the log has the text of the panic, and what they hold is
+    /// given back. Their subscriptions stay, and deliver to nobody.
     #[inline]
     pub(super) fn bury<S: State>(&mut self, now: Nanos, state: &mut S) {
-        while let Some((member, said)) = self.fallen.pop() {
-            let who = self.who(member);
-            self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(said));
-            self.let_go(now, member, state);
+        while let Some((subscriber, message)) = self.fallen.pop() {
+            let who = self.who(subscriber);
+            self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(message));
+            self.let_go(now, subscriber, state);
         }
     }
 
     fn recount(&mut self) {
-        self.steered = self.guests.iter().any(|guest| guest.steering.is_some());
+        self.steered = self.admitted.iter().any(|admitted| admitted.steering.is_some());
     }
 
-    /// Modifications of members that live elsewhere.
+    /// Modifications of subscribers that live elsewhere.
     pub(super) fn steer<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
         let mut any = false;
-        for at in 0..self.guests.len() {
-            let member = self.guests[at].id;
+        for at in 0..self.admitted.len() {
+            let subscriber = self.admitted[at].id;
             let mut words = [0; MAX_WORDS];
             for _ in 0..STEERING_BUDGET {
-                let Some(steering) = &mut self.guests[at].steering else {
+                let Some(steering) = &mut self.admitted[at].steering else {
                     break;
                 };
                 if !steering.queue.pop(&mut words) {
@@ -204,11 +208,11 @@ impl Source {
                 if let Some(modification) = Modification::from_words(&words)
                     && modification.target.source == self.id
                 {
-                    let _ = self.modify(now, member, &modification, None, state);
+                    let _ = self.modify(now, subscriber, &modification, None, state);
                 }
             }
             // Looked at first: a swap takes the cache's line from the other thread at each turn.
-            if let Some(steering) = &self.guests[at].steering
+            if let Some(steering) = &self.admitted[at].steering
                 && steering.dropped.load(Relaxed) > 0
             {
                 let dropped = steering.dropped.swap(0, Relaxed);
@@ -218,9 +222,9 @@ impl Source {
         any
     }
 
-    /// So many modifications of a guest found its queue full.
-    fn note_dropped(&mut self, now: Nanos, guest: usize, count: u64) {
-        let who = self.who(self.guests[guest].id);
+    /// So many modifications of a admitted found its queue full.
+    fn note_dropped(&mut self, now: Nanos, admitted: usize, count: u64) {
+        let who = self.who(self.admitted[admitted].id);
         let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
         self.audit_due = now;
         let entry = self.entry(now, &who, FlowId::ALL, "*".to_owned(), 0, act);
@@ -231,18 +235,25 @@ impl Source {
     pub(super) fn modify<S: State>(
         &mut self,
         now: Nanos,
-        member: MemberId,
+        subscriber: SubscriberId,
         modification: &Modification,
         priority: Option<u8>,
         state: &mut S,
     ) -> Result<u64, Refusal> {
         let (flow, variable) = (modification.target.flow, modification.variable);
         let result = match modification.set {
-            Some((value, lease)) => self.hold(now, member, flow, variable, value, lease, priority, state),
-            None => self.release(now, member, flow, variable, state),
+            Some((value, lease)) => self.hold(now, subscriber, flow, variable, value, lease, priority, state),
+            None => self.release(now, subscriber, flow, variable, state),
         };
         if let Err(refusal) = &result {
-            self.note(now, member, flow, variable, 0, Act::Refused(refusal.to_string()));
+            self.note(
+                now,
+                subscriber,
+                flow,
+                variable,
+                0,
+                Act::Refused(refusal.to_string()),
+            );
         }
         result
     }
@@ -251,7 +262,7 @@ impl Source {
     fn hold<S: State>(
         &mut self,
         now: Nanos,
-        member: MemberId,
+        subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,
         value: u64,
@@ -259,12 +270,12 @@ impl Source {
         priority: Option<u8>,
         state: &mut S,
     ) -> Result<u64, Refusal> {
-        let guest = self
-            .guests
+        let admitted = self
+            .admitted
             .iter()
-            .find(|guest| guest.id == member)
+            .find(|admitted| admitted.id == subscriber)
             .ok_or(Refusal::NoRight)?;
-        let grant = guest.grants.get(usize::from(variable.0)).copied().flatten();
+        let grant = admitted.grants.get(usize::from(variable.0)).copied().flatten();
         let (min, max) = grant.ok_or(Refusal::NoRight)?;
         if value < min || value > max {
             return Err(Refusal::OutOfRange { value, min, max });
@@ -272,7 +283,7 @@ impl Source {
         if lease == 0 || lease > MAX_LEASE {
             return Err(Refusal::Lease);
         }
-        let priority = priority.unwrap_or(guest.priority);
+        let priority = priority.unwrap_or(admitted.priority);
         let Some(own) = state.read(flow, variable) else {
             let target = self.target(flow);
             let known = state.info(flow).is_some();
@@ -287,7 +298,7 @@ impl Source {
             flow,
             Hold {
                 variable,
-                member,
+                subscriber,
                 priority,
                 value,
                 own,
@@ -298,16 +309,16 @@ impl Source {
         let before = match held {
             Held::New(before) | Held::Again(before) => before,
             Held::Taken(loser, before) => {
-                let (taker, _) = self.who(member);
+                let (taker, _) = self.who(subscriber);
                 let why = format!("`{taker}` with priority {priority} has taken it");
                 self.notify(loser, flow, variable, why);
                 self.note(now, loser, flow, variable, before, Act::Lost);
                 before
             }
             Held::Denied(holder, priority) => {
-                let holder = self.guests.iter().find(|guest| guest.id == holder);
+                let holder = self.admitted.iter().find(|admitted| admitted.id == holder);
                 return Err(Refusal::Held(
-                    holder.map_or("?", |guest| &guest.name).to_owned(),
+                    holder.map_or("?", |admitted| &admitted.name).to_owned(),
                     priority,
                 ));
             }
@@ -323,29 +334,29 @@ impl Source {
             if let (Some(hold), false) = (ended, is_new) {
                 // What was held before this is so no longer, either.
                 state.restore(flow, variable, hold.own);
-                self.note(now, member, flow, variable, before, Act::Released);
+                self.note(now, subscriber, flow, variable, before, Act::Released);
             }
             return Err(Refusal::Unable(why));
         }
-        self.note(now, member, flow, variable, before, Act::Set(value));
+        self.note(now, subscriber, flow, variable, before, Act::Set(value));
         Ok(before)
     }
 
     fn release<S: State>(
         &mut self,
         now: Nanos,
-        member: MemberId,
+        subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,
         state: &mut S,
     ) -> Result<u64, Refusal> {
         settle(self.holds.of(flow), flow, state);
         let mut ended = None;
-        let ends = |hold: &Hold| hold.member == member && hold.variable == variable;
+        let ends = |hold: &Hold| hold.subscriber == subscriber && hold.variable == variable;
         self.holds.end_of(flow, ends, |_, hold| ended = Some(hold));
         let hold = ended.ok_or(Refusal::NotHeld)?;
         state.restore(flow, variable, hold.own);
-        self.note(now, member, flow, variable, hold.value, Act::Released);
+        self.note(now, subscriber, flow, variable, hold.value, Act::Released);
         Ok(hold.value)
     }
 }

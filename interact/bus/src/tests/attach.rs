@@ -1,5 +1,5 @@
-//! Attachments: who may put them there, what the log says of it, and what becomes of them when their
-//! source or their member is gone.
+//! Attachments: who may put them there, what the log has of it, and what becomes of them when their
+//! source or their subscriber is gone.
 
 use super::*;
 
@@ -68,8 +68,8 @@ impl Provider {
     }
 }
 
-fn names(member: &Member, tcp: &Provider) -> Vec<String> {
-    let list = member
+fn names(subscriber: &Subscriber, tcp: &Provider) -> Vec<String> {
+    let list = subscriber
         .attachments(tcp.source.id())
         .expect("it is there")
         .expect("it takes some");
@@ -85,7 +85,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     let pending = first
         .attach(source, "cap", "after cc", &[])
         .expect("there is a source");
-    assert_eq!(pending.ready(), None, "the provider has not looked");
+    assert_eq!(pending.ready(), None, "the provider has taken no order");
     assert_eq!(names(&first, &tcp), [""; 0]);
     tcp.step();
     assert_eq!(pending.ready(), Some(Ok(String::new())));
@@ -97,7 +97,7 @@ fn what_is_attached_stays_until_it_is_detached() {
     assert_eq!(other.attachments(source), Ok(Some(vec![there])));
     drop(first);
     tcp.step();
-    assert_eq!(names(&other, &tcp), ["cap"], "its member is gone");
+    assert_eq!(names(&other, &tcp), ["cap"], "its subscriber is gone");
     let pending = other.detach(source, "cap", "").expect("there is a source");
     tcp.step();
     assert_eq!(
@@ -118,7 +118,7 @@ fn what_is_attached_stays_until_it_is_detached() {
 }
 
 #[test]
-fn what_is_refused_is_told_and_logged() {
+fn what_is_refused_is_answered_and_logged() {
     let bus = Bus::new();
     let mut tcp = provider(&bus);
     let source = tcp.source.id();
@@ -151,7 +151,7 @@ fn what_is_refused_is_told_and_logged() {
     }
     assert_eq!(names(&may, &tcp), [""; 0]);
     let (entries, _) = bus.audit();
-    let told: Vec<_> = entries
+    let logged: Vec<_> = entries
         .iter()
         .map(|e| (e.who.as_str(), e.act.clone(), e.count))
         .collect();
@@ -161,17 +161,19 @@ fn what_is_refused_is_told_and_logged() {
         ("may", refused("line 1: wrong"), 1),
         ("may", refused("there is no cap"), 1),
     ];
-    assert_eq!(told, want);
+    assert_eq!(logged, want);
 }
 
 #[test]
-fn a_source_that_is_gone_or_takes_none_says_so() {
+fn a_source_that_is_gone_or_takes_none_refuses() {
     let bus = Bus::new();
-    let member = bus.join("member", Rights::all(), 1).expect("it may");
+    let subscriber = bus.join("subscriber", Rights::all(), 1).expect("it may");
     let mut plain = Provider::new(&bus);
     let source = plain.source.id();
-    assert_eq!(member.attachments(source), Ok(None));
-    let pending = member.attach(source, "cap", "x", &[]).expect("there is a source");
+    assert_eq!(subscriber.attachments(source), Ok(None));
+    let pending = subscriber
+        .attach(source, "cap", "x", &[])
+        .expect("there is a source");
     plain.poll(1);
     assert_eq!(
         pending.ready(),
@@ -179,25 +181,27 @@ fn a_source_that_is_gone_or_takes_none_says_so() {
     );
     for name in ["", "a b", "../x", &"a".repeat(65)] {
         assert!(
-            matches!(member.attach(source, name, "x", &[]), Err(BusError::Name(_))),
+            matches!(subscriber.attach(source, name, "x", &[]), Err(BusError::Name(_))),
             "{name}"
         );
     }
     let tcp = provider(&bus);
     let gone = tcp.source.id();
-    let pending = member.attach(gone, "cap", "x", &[]).expect("it is there still");
+    let pending = subscriber
+        .attach(gone, "cap", "x", &[])
+        .expect("it is there still");
     drop(tcp);
     assert_eq!(
         pending.wait(Duration::from_secs(5)),
-        Err(BusError::Silent),
+        Err(BusError::Timeout),
         "it answers no more"
     );
     assert_eq!(
-        member.attach(gone, "cap", "x", &[]).err(),
+        subscriber.attach(gone, "cap", "x", &[]).err(),
         Some(BusError::NoSource(gone.0))
     );
     assert_eq!(
-        member.detach(SourceId(77), "cap", "").err(),
+        subscriber.detach(SourceId(77), "cap", "").err(),
         Some(BusError::NoSource(77))
     );
 }
@@ -207,11 +211,11 @@ fn a_source_that_is_gone_or_takes_none_says_so() {
 fn steps_that_nobody_takes_are_bounded() {
     let bus = Bus::new();
     let mut tcp = provider(&bus);
-    let member = bus.join("member", Rights::all(), 1).expect("it may");
+    let subscriber = bus.join("subscriber", Rights::all(), 1).expect("it may");
     let mut all = Vec::new();
     for _ in 0..40 {
         all.push(
-            member
+            subscriber
                 .attach(tcp.source.id(), "cap", "x", &[])
                 .expect("there is a source"),
         );

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 
 /// A subscriber that sleeps, and how often it was woken.
-fn sleeper(member: &Member, slots: usize) -> (Consumer, Arc<AtomicUsize>) {
+fn sleeper(subscriber: &Subscriber, slots: usize) -> (Consumer, Arc<AtomicUsize>) {
     let woken = Arc::new(AtomicUsize::new(0));
     let count = woken.clone();
     let waker: crate::ring::Waker = Arc::new(move || {
         count.fetch_add(1, Ordering::Relaxed);
     });
     let (queue, consumer) = Ring::new(slots, Some(waker));
-    member.subscribe(Wish::new(["tcp.*"]), &queue).expect("it may");
+    subscriber
+        .subscribe(Subscription::new(["tcp.*"]), &queue)
+        .expect("it may");
     (consumer, woken)
 }
 
@@ -20,8 +22,8 @@ fn sleeper(member: &Member, slots: usize) -> (Consumer, Arc<AtomicUsize>) {
 fn who_sleeps_is_woken_at_the_end_of_a_batch() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
-    let member = bus.join("some", Rights::all(), 1).expect("a member");
-    let (mut signals, woken) = sleeper(&member, 64);
+    let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
+    let (mut signals, woken) = sleeper(&subscriber, 64);
     provider.poll(1);
     assert!(signals.doze());
     provider.publish(2, 0, ACKED, &[1]);
@@ -50,13 +52,13 @@ fn who_sleeps_is_woken_at_the_end_of_a_batch() {
 fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
-    let member = bus.join("some", Rights::all(), 1).expect("a member");
-    let (signals, woken) = sleeper(&member, 64);
+    let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
+    let (signals, woken) = sleeper(&subscriber, 64);
     provider.poll(1);
     assert!(signals.doze());
     provider.source.begin_batch();
     provider.publish(2, 0, ACKED, &[1]);
-    member
+    subscriber
         .unsubscribe(bus.subscriptions()[0].id)
         .expect("it is there");
     provider.poll(3);
@@ -69,7 +71,7 @@ fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
 fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
-    let member = bus.join("some", Rights::all(), 1).expect("a member");
+    let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
     let woken = Arc::new(AtomicUsize::new(0));
     let count = woken.clone();
     let waker: crate::ring::Waker = Arc::new(move || {
@@ -77,8 +79,8 @@ fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
     });
     let (queue, mut signals) = Ring::new(64, Some(waker));
     for _ in 0..16 {
-        member
-            .subscribe(Wish::new(["tcp.acked"]), &queue)
+        subscriber
+            .subscribe(Subscription::new(["tcp.acked"]), &queue)
             .expect("it may");
     }
     provider.poll(1);
@@ -94,8 +96,8 @@ fn a_queue_of_many_subscriptions_is_read_before_it_is_full() {
 fn a_source_that_goes_in_a_batch_leaves_nobody_asleep() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
-    let member = bus.join("some", Rights::all(), 1).expect("a member");
-    let (mut signals, woken) = sleeper(&member, 64);
+    let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
+    let (mut signals, woken) = sleeper(&subscriber, 64);
     provider.poll(1);
     assert!(signals.doze());
     provider.source.begin_batch();

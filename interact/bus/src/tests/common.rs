@@ -19,8 +19,8 @@ fn common(wanted: &[(Option<u64>, Nanos)]) -> Common {
     let (queue, _signals) = Ring::new(16, None);
     for (flow, interval) in wanted {
         let scope = flow.map_or(Scope::All, |flow| Scope::One(tcp.target(flow)));
-        let wish = Wish::new(["tcp.acked"]).of(scope).every(*interval);
-        watcher.subscribe(wish, &queue).expect("it may");
+        let subscription = Subscription::new(["tcp.acked"]).of(scope).every(*interval);
+        watcher.subscribe(subscription, &queue).expect("it may");
     }
     tcp.poll(1);
     assert_eq!(tcp.source.common(CLOSED), Common::default(), "nobody wants it");
@@ -59,7 +59,7 @@ fn a_rule_is_looked_at_here() {
     let (queue, _signals) = Ring::new(16, None);
     let scope = Scope::Rule("remote=10.0.0.0".parse().expect("a rule"));
     watcher
-        .subscribe(Wish::new(["tcp.acked"]).of(scope), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]).of(scope), &queue)
         .expect("it may");
     tcp.poll(1);
     assert_eq!(tcp.source.common(ACKED), Common::default());
@@ -72,20 +72,20 @@ fn what_was_filtered_before_passes_at_once() {
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    let wish = Wish::new(["tcp.acked"])
+    let subscription = Subscription::new(["tcp.acked"])
         .of(Scope::One(tcp.target(1)))
         .every(SECOND);
-    let id = watcher.subscribe(wish, &queue).expect("it may");
+    let id = watcher.subscribe(subscription, &queue).expect("it may");
     tcp.poll(1);
-    let mut tell = |now, flow| {
+    let mut publish = |now, flow| {
         tcp.source
             .publish_filtered(now, FlowId(flow), ACKED, &[now], &mut tcp.flows);
     };
-    tell(2, 1);
-    tell(3, 1);
+    publish(2, 1);
+    publish(3, 1);
     // It was under way when the subscription was made, or changed to one flow.
-    tell(4, 0);
-    tell(5, 1);
+    publish(4, 0);
+    publish(5, 1);
     let fields: Vec<u64> = waiting(&mut signals)
         .into_iter()
         .map(|signal| signal.2[0])

@@ -1,5 +1,5 @@
-//! T-wares in the loop that panic, flows whose ends are not heard of, events that cannot be had: the
-//! provider goes on, and the log says what happened.
+//! T-wares in the loop that panic, flows whose ends are not received, events that cannot be had: the
+//! provider goes on, and the log has what happened.
 
 use super::*;
 use crate::audit::Act;
@@ -7,26 +7,26 @@ use crate::audit::Act;
 /// Narrows the window at each event, and panics at the third, with a modification in its hands.
 #[derive(Default)]
 struct Fragile {
-    heard: u64,
+    received: u64,
 }
 
 impl Tware for Fragile {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.acked"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["tcp.acked"])]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        self.heard += 1;
-        hands.modify(signal.target(), CWND, 4 + self.heard, 1_000_000);
-        assert!(self.heard < 3, "heard {} events", self.heard);
+        self.received += 1;
+        hands.modify(signal.target(), CWND, 4 + self.received, 1_000_000);
+        assert!(self.received < 3, "received {} events", self.received);
     }
 }
 
 impl Drop for Fragile {
     fn drop(&mut self) {
-        assert!(self.heard < 3, "no better than before");
+        assert!(self.received < 3, "no better than before");
     }
 }
 
@@ -34,8 +34,8 @@ impl Drop for Fragile {
 struct Stillborn;
 
 impl Tware for Stillborn {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.acked"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["tcp.acked"])]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {
@@ -48,7 +48,7 @@ impl Tware for Stillborn {
 }
 
 #[test]
-fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
+fn a_tware_that_panics_leaves_the_flow_to_its_provider() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let fragile = || Box::<Fragile>::default() as Box<dyn Tware>;
@@ -57,12 +57,12 @@ fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
         .attach("stillborn", Rights::all(), 9, || Box::new(Stillborn))
         .expect("it may");
     let order = Arc::new(Mutex::new(Vec::new()));
-    let heard = order.clone();
+    let received = order.clone();
     let listening = move || -> Box<dyn Tware> {
         Box::new(Listening {
             name: "beside",
             priority: 1,
-            order: heard.clone(),
+            order: received.clone(),
         })
     };
     let _beside = bus.attach("beside", Rights::all(), 1, listening).expect("it may");
@@ -73,27 +73,27 @@ fn a_tware_that_panics_leaves_the_flow_to_its_own_law() {
     }
     assert_eq!(windows, [5, 6, 10, 10, 10], "at the third it holds nothing more");
     assert!(tcp.source.holds().is_empty());
-    assert_eq!(order.lock().len(), 5, "others hear all the same");
+    assert_eq!(order.lock().len(), 5, "others receive it all the same");
     tcp.poll(1_000_000_000);
     let (entries, _) = bus.audit();
-    let said: Vec<_> = entries
+    let logged: Vec<_> = entries
         .iter()
         .map(|entry| (entry.who.as_str(), &entry.act))
         .collect();
     assert!(
-        said.contains(&("fragile", &Act::Panicked("heard 3 events".into()))),
-        "{said:?}"
+        logged.contains(&("fragile", &Act::Panicked("received 3 events".into()))),
+        "{logged:?}"
     );
-    assert!(said.contains(&("fragile", &Act::HolderGone)), "{said:?}");
+    assert!(logged.contains(&("fragile", &Act::HolderGone)), "{logged:?}");
     assert!(
-        said.contains(&("stillborn", &Act::Panicked("there is no such name".into()))),
-        "{said:?}"
+        logged.contains(&("stillborn", &Act::Panicked("there is no such name".into()))),
+        "{logged:?}"
     );
 }
 
 /// The kernel's `closed` may have found no room: what is kept of such flows goes once there is no more room.
 #[test]
-fn flows_whose_ends_were_not_heard_make_room() {
+fn flows_whose_ends_were_not_received_make_room() {
     /// The flows that there are.
     struct Passing(Vec<FlowId>);
 
@@ -119,20 +119,20 @@ fn flows_whose_ends_were_not_heard_make_room() {
     let mut source = bus.source(schema(), None);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(1 << 18, None);
-    let wish = Wish::new(["tcp.acked"]).priority(0).every(1);
-    let id = watcher.subscribe(wish, &queue).expect("it may");
+    let subscription = Subscription::new(["tcp.acked"]).priority(0).every(1);
+    let id = watcher.subscribe(subscription, &queue).expect("it may");
     let mut flows = Passing(Vec::new());
-    let mut heard = 0;
+    let mut received = 0;
     for round in 0..3 {
         flows.0 = (0..40_000).map(|n| FlowId(round * 40_000 + n)).collect();
         for n in 0..40_000 {
             let now = (round + 1) * second + n * 10;
             source.poll(now, &mut flows);
             source.publish(now, flows.0[n as usize], ACKED, &[1], &mut flows);
-            heard += waiting(&mut signals).len();
+            received += waiting(&mut signals).len();
         }
         source.poll((round + 2) * second - 1, &mut flows);
-        heard += waiting(&mut signals).len();
+        received += waiting(&mut signals).len();
     }
     let answer = std::thread::scope(|scope| {
         let answer = scope.spawn(|| watcher.statistics(id, Duration::from_millis(200)));
@@ -142,17 +142,17 @@ fn flows_whose_ends_were_not_heard_make_room() {
         }
         answer.join().expect("it ends")
     });
-    assert_eq!((heard, answer.crowded), (120_000, 0));
+    assert_eq!((received, answer.crowded), (120_000, 0));
 }
 
 #[test]
-fn who_wants_what_cannot_be_had_is_told_in_the_log() {
+fn an_event_that_cannot_be_had_is_in_the_log() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
     watcher
-        .subscribe(Wish::new(["tcp.closed"]).priority(0), &queue)
+        .subscribe(Subscription::new(["tcp.closed"]).priority(0), &queue)
         .expect("it may");
     tcp.poll(1);
     tcp.source.unable(2, ACKED, "nobody wants it");

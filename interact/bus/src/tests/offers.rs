@@ -1,4 +1,4 @@
-//! What a source offers changes while it runs: who has subscribed by a pattern hears what is new, and numbers stay.
+//! What a source offers changes while it runs: who has subscribed by a pattern receives what is new, and numbers stay.
 
 use super::*;
 
@@ -29,14 +29,16 @@ fn numbers(source: &Source, names: &[&str]) -> Vec<Option<u16>> {
 }
 
 #[test]
-fn an_event_that_comes_later_is_heard_by_who_wants_its_like() {
+fn an_event_that_comes_later_is_received_by_subscribers_to_its_pattern() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
-    let all = watcher.subscribe(Wish::new(["tcp.*"]), &queue).expect("it may");
+    let all = watcher
+        .subscribe(Subscription::new(["tcp.*"]), &queue)
+        .expect("it may");
     let acked = watcher
-        .subscribe(Wish::new(["tcp.acked"]), &queue)
+        .subscribe(Subscription::new(["tcp.acked"]), &queue)
         .expect("it may");
     tcp.publish(1, 0, ACKED, &[5]);
     tcp.source
@@ -51,21 +53,21 @@ fn an_event_that_comes_later_is_heard_by_who_wants_its_like() {
         *bus.schema(tcp.source.id()).expect("it is there"),
         **tcp.source.schema()
     );
-    assert!(!tcp.source.wants(reached), "the source has not looked");
+    assert!(!tcp.source.wants(reached), "the source has taken no order");
     tcp.publish(2, 1, reached, &[7]);
     tcp.publish(3, 0, ACKED, &[6]);
-    let heard: Vec<_> = waiting(&mut signals)
+    let received: Vec<_> = waiting(&mut signals)
         .into_iter()
         .map(|(event, _, values, _)| (event, values[0]))
         .collect();
-    assert_eq!(heard, [(0, 5), (0, 5), (2, 7), (0, 6), (0, 6)]);
+    assert_eq!(received, [(0, 5), (0, 5), (2, 7), (0, 6), (0, 6)]);
     assert_eq!(statistics(&mut tcp, &watcher, all).events, 3);
     assert_eq!(statistics(&mut tcp, &watcher, acked).events, 2);
     tcp.source.offer(&schema()).expect("there is room");
     tcp.poll(4);
     assert!(!tcp.source.wants(reached) && tcp.source.wants(ACKED));
     let why = watcher
-        .subscribe(Wish::new(["tcp.cap.reached"]), &queue)
+        .subscribe(Subscription::new(["tcp.cap.reached"]), &queue)
         .expect_err("it is gone");
     assert!(matches!(why, BusError::NoEvent { .. }), "{why}");
 }
@@ -100,10 +102,10 @@ fn everything_may_be_nothing_yet() {
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
     watcher
-        .subscribe(Wish::new(["*"]).priority(0), &queue)
-        .expect("it hears what comes");
+        .subscribe(Subscription::new(["*"]).priority(0), &queue)
+        .expect("it receives what comes");
     let why = watcher
-        .subscribe(Wish::new(["mute.acked"]).priority(0), &queue)
+        .subscribe(Subscription::new(["mute.acked"]).priority(0), &queue)
         .expect_err("there is none");
     assert!(matches!(why, BusError::NoEvent { .. }), "{why}");
 }

@@ -15,9 +15,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::Line;
 
 /// The most namespaces, each of which has a socket.
-const MOST: usize = 256;
+const MAX_NAMESPACES: usize = 256;
 /// The most entries of `/proc` and `/run/netns` that are looked at.
-const LOOKED_AT: usize = 65_536;
+const MAX_ENTRIES: usize = 65_536;
 /// How long the namespaces are taken for what they were: at least this, and so many times what it took to look.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
@@ -70,7 +70,7 @@ impl Lines {
         for (namespace, place) in there {
             let is_known = self.all().any(|line| line.namespace == namespace);
             if !is_known
-                && self.others.len() < MOST
+                && self.others.len() < MAX_NAMESPACES
                 && let Some(line) = enter(namespace, place)
             {
                 self.others.push(line);
@@ -95,7 +95,7 @@ fn find() -> BTreeMap<u64, PathBuf> {
             .into_iter()
             .flatten()
             .flatten()
-            .take(LOOKED_AT)
+            .take(MAX_ENTRIES)
     };
     let named = entries(NAMED).map(|entry| entry.path());
     let is_process = |entry: &fs::DirEntry| {

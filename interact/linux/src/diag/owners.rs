@@ -1,6 +1,6 @@
 //! Whose a socket is: the process that has it open, and the control group in which it was made.
 //!
-//! The kernel does not tell of a socket who has it. So all processes are asked for their open files, only so many of
+//! The kernel does not report whose a socket is. So all processes are asked for their open files, only so many of
 //! them, at most four times a second and for a twentieth of the time; what was found is kept that long.
 
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// The process that has a socket open, by [`Flow::inode`](super::Flow::inode): of several the one with the least
+    /// The process that has a socket open, by [`Flow::inode`](super::Flow::inode): of several the one with the smallest
     /// number. Nothing where nobody has it, or who asks may not know.
     pub fn of(&mut self, inode: u32) -> Option<&Process> {
         if inode == 0 {
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(owners.of(0), None);
     }
 
-    /// The path is what the kernel says of this process.
+    /// The path is what the kernel has of this process.
     #[test]
     fn a_control_group_is_known_by_its_folders_number() {
         let own = fs::read_to_string("/proc/self/cgroup").expect("a file");

@@ -31,7 +31,7 @@ pub struct State {
     pub rttvar: u64,
     /// The retransmission timeout.
     pub rto: u64,
-    /// The least round-trip time of the last minutes; 0: none was measured.
+    /// The smallest round-trip time of the last minutes; 0: none was measured.
     pub min_rtt: u64,
     /// Text bytes of a full segment sent.
     pub smss: u64,
@@ -111,7 +111,7 @@ impl State {
         Self::NAMES.into_iter().zip(self.values())
     }
 
-    /// What a record says; nothing when nobody looked.
+    /// What a record holds; nothing where it has no state.
     pub(crate) fn from_record(record: &RawRecord) -> Option<Self> {
         (record.state != UNSEEN).then(|| Self::from_raw(u64::from(record.state), &record.stood))
     }
@@ -127,9 +127,9 @@ impl State {
             ssthresh: threshold(raw.ssthresh, smss),
             srtt: micros(raw.srtt),
             rttvar: micros(raw.rttvar),
-            // The kernel tells of it in whole microseconds.
+            // The kernel has it in whole microseconds.
             rto: u64::from(raw.rto) * 1_000_000 / *HERTZ * 1000,
-            min_rtt: least(raw.min_rtt),
+            min_rtt: min_rtt_nanos(raw.min_rtt),
             smss,
             flight: u64::from(raw.flight),
             snd_una: raw.acked,
@@ -168,7 +168,7 @@ impl State {
             srtt: micros(68),
             rttvar: micros(72),
             rto: micros(8),
-            min_rtt: least(word(148) as u32),
+            min_rtt: min_rtt_nanos(word(148) as u32),
             smss,
             flight: if word(24) == 0 { 0 } else { snd_nxt - acked },
             snd_una: acked,
@@ -199,8 +199,8 @@ fn threshold(segments: u32, smss: u64) -> u64 {
     }
 }
 
-/// The least round-trip time in nanoseconds, of microseconds; all ones: none was measured.
-fn least(micros: u32) -> u64 {
+/// The smallest round-trip time in nanoseconds, of microseconds; all ones: none was measured.
+fn min_rtt_nanos(micros: u32) -> u64 {
     if micros == u32::MAX {
         0
     } else {

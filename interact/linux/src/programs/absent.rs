@@ -10,7 +10,7 @@ use crate::abi::{RawLease, RawRecord, RawRequest, RawSettings, RawStanding, SUBS
 use crate::hook::Hooks;
 use crate::{KernelError, Missing, Options};
 
-/// Nothing can be loaded, and nothing be said of the kernel.
+/// Nothing can be loaded, and nothing is known of the kernel.
 pub(crate) fn survey(_: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
     Ok((Some(Missing::Feature), None))
 }

@@ -3,8 +3,8 @@
 //! Privilege is needed in [`Programs::load`] alone: everything after it goes through file descriptors
 //! that it opened. All that was attached is detached when the value is dropped.
 
+mod libbpf_output;
 mod needs;
-mod said;
 
 use std::io::Read;
 use std::mem::MaybeUninit;
@@ -79,7 +79,7 @@ impl Programs {
         needs::privilege()?;
         let available = needs::hooks(options)?;
         needs::check(options, available)?;
-        let object = said::listen(|| open(options, available)?.load())?;
+        let object = libbpf_output::capture(|| open(options, available)?.load())?;
         let map = |name| map_of(&object, name);
         let batch = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));
         let events = map("ring")?;

@@ -30,7 +30,7 @@ pub use schema::schema;
 use view::View;
 
 /// Linux's TCP, being served. All is taken out of the kernel when it is dropped; flows that were
-/// modified go on by their own law.
+/// modified go on by their own congestion controller.
 #[derive(Debug)]
 pub struct Serving {
     source: SourceId,
@@ -63,7 +63,7 @@ impl Serving {
     }
 }
 
-/// What [`Serving::capabilities`] would say, without loading anything: whether this process could load,
+/// What [`Serving::capabilities`] would return, without loading anything: whether this process could load,
 /// and what the kernel would give then. It takes no privilege.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! How long records wait for the reader.
 //!
 //! To wake it costs more than to read a record, and who steers a flow sees what comes of it a round trip
-//! later. So records wait for a small part of the shortest round trip among the flows that are heard of.
+//! later. So records wait for a small part of the shortest round trip among the flows with records.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use hawser_bus::Nanos;
 
 /// What part of a round trip a record may wait.
 const PART: Nanos = 100;
-/// The longest that one waits, unless more is asked for.
-const LONGEST: Nanos = 1_000_000;
-/// How long nothing shorter must have been heard of before they wait longer.
+/// How long one waits at most, unless more is asked for.
+const MAX_PAUSE: Nanos = 1_000_000;
+/// How long nothing shorter must have been recorded before they wait longer.
 const CALM: Nanos = 100_000_000;
 
 /// The present waiting time, and what the next depends on.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// What was asked for: they never wait less. 0: they do not wait at all.
-    least: Nanos,
+    min_wait: Nanos,
     wait: Nanos,
     /// The shortest round trip since the last change or the last `CALM`.
     shortest: Option<Nanos>,
@@ -27,17 +27,17 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(least: Duration) -> Pace {
-        let least = least.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
+    pub(super) fn new(min_wait: Duration) -> Pace {
+        let min_wait = min_wait.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
         Pace {
-            least,
-            wait: least,
+            min_wait,
+            wait: min_wait,
             shortest: None,
             until: None,
         }
     }
 
-    /// A record came of a flow whose round trip takes at least this; 0: none was measured.
+    /// A record came of a flow whose round trip takes at min_wait this; 0: none was measured.
     #[inline]
     pub(super) fn see(&mut self, round_trip: Nanos) {
         if round_trip > 0 {
@@ -50,8 +50,8 @@ impl Pace {
 
     /// The waiting time, when it is another one from now on: less at once, more after a while.
     pub(super) fn change(&mut self, now: Nanos) -> Option<Duration> {
-        let shortest = self.shortest.filter(|_| self.least > 0)?;
-        let wait = (shortest / PART).clamp(self.least, LONGEST.max(self.least));
+        let shortest = self.shortest.filter(|_| self.min_wait > 0)?;
+        let wait = (shortest / PART).clamp(self.min_wait, MAX_PAUSE.max(self.min_wait));
         let is_over = now >= *self.until.get_or_insert(now + CALM);
         if is_over {
             (self.shortest, self.until) = (None, None);
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(
             run(&mut pace, 300, 300, 40 * MS),
             [(403, 400_000)],
-            "when the short one is heard of no more"
+            "when the short one has no records any more"
         );
         assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(706, MS)], "bounded");
         assert_eq!(
@@ -101,7 +101,7 @@ mod tests {
         );
     }
 
-    /// Nor at its first record, nor at the first after a silence.
+    /// Nor at its first record, nor at the first after an idle period.
     #[test]
     fn nothing_waits_longer_before_a_while_is_over() {
         let mut pace = Pace::new(Duration::from_micros(200));

@@ -4,7 +4,7 @@ use crate::{Capability, Event, Subject};
 use hawser_bus::{Access, EventType, Field, Kind, Schema, Variable};
 
 /// Above what any window can be (RFC 7323, 2.3).
-const MOST_WINDOW: u64 = 1 << 30;
+const MAX_WINDOW: u64 = 1 << 30;
 
 /// States of a connection, numbered as our own TCP has them.
 const STATES: [&str; 10] = [
@@ -20,7 +20,7 @@ const STATES: [&str; 10] = [
     "TIME_WAIT",
 ];
 
-/// What a person is told of events, fields and variables.
+/// Descriptions of events, fields and variables, for people.
 const ABOUT: [(&str, &str); 49] = [
     ("established", "the handshake is complete"),
     (
@@ -98,7 +98,7 @@ const ABOUT: [(&str, &str); 49] = [
 ];
 
 /// What Linux's TCP offers, of events only those that this machine's kernel gives: who subscribes to
-/// another is told that there is none. Variables that cannot be modified here are there to be read.
+/// another gets the answer that there is none. Variables that cannot be modified here are there to be read.
 ///
 /// # Panics
 /// Never: what the kernel's crate lists is within a provider's bounds, which a test sees to.
@@ -144,7 +144,7 @@ pub fn schema(capabilities: &[Capability]) -> Schema {
             },
             true => Access::Modifiable {
                 min: 1,
-                max: MOST_WINDOW,
+                max: MAX_WINDOW,
             },
             false => Access::Observable,
         },

@@ -6,11 +6,12 @@ use std::time::Duration;
 use crate::{Event, Kernel, Record, Subject, SubscriptionId};
 use hawser_bus::{Common, EventId, FlowId, Nanos, Source};
 use rustix::time::{ClockId, clock_gettime};
+use tracing::{debug, warn};
 
 use super::pace::Pace;
 use super::view::View;
 
-/// The longest that the thread sleeps.
+/// How long the thread sleeps, at most.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What is subscribed to in the kernel, by event.
@@ -24,7 +25,7 @@ type Ids = [Option<EventId>; Event::ALL.len()];
 struct There {
     id: SubscriptionId,
     common: Common,
-    /// Records that have found no room in the ring, as the newest record says.
+    /// Records that have found no room in the ring, as the newest record has it.
     lost: u32,
 }
 
@@ -57,18 +58,21 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         source.begin_batch();
         for record in records.drain(..) {
             pace.see(record.state.map_or(0, |state| state.min_rtt));
-            tell(&mut source, &ids, &mut view, &mut subscribed, &record);
+            publish(&mut source, &ids, &mut view, &mut subscribed, &record);
         }
         source.end_batch();
         let turn = view.now;
-        view.commit(|flow, why| source.failed(turn, FlowId(flow), why));
+        view.commit(|flow, why| {
+            debug!(flow, why = ?why, "the kernel did not take a lease");
+            source.failed(turn, FlowId(flow), why);
+        });
         if let Some(wait) = pace.change(view.now) {
             // Where it cannot be set, it stays.
             let _ = view.kernel.set_wake(wait);
         }
         if view.now >= losses_due {
             losses_due = view.now + LOOK.as_nanos() as Nanos;
-            tell_losses(&mut source, &ids, &view.kernel, &mut subscribed);
+            report_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
             let deadline = source
@@ -78,10 +82,10 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
         }
     }
-    // What happened last is told, too.
+    // What happened last is published, too.
     let _ = view.kernel.take(|record| records.push(*record));
     for record in records.drain(..) {
-        tell(&mut source, &ids, &mut view, &mut subscribed, &record);
+        publish(&mut source, &ids, &mut view, &mut subscribed, &record);
     }
 }
 
@@ -91,8 +95,8 @@ fn now() -> Nanos {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Tells of records that found no room, and behind which no other has come that would have told of them.
-fn tell_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
+/// Reports records that found no room, and behind which no other has come that would have shown it.
+fn report_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut Subscribed) {
     for (id, place) in ids.iter().zip(subscribed) {
         let (Some(id), Some(there)) = (id, place) else {
             continue;
@@ -103,12 +107,13 @@ fn tell_losses(source: &mut Source, ids: &Ids, kernel: &Kernel, subscribed: &mut
         };
         let lost = newly_lost(&mut there.lost, so_far as u32);
         if lost > 0 {
+            debug!(lost, "records of the kernel found no room");
             source.lost_before(*id, lost);
         }
     }
 }
 
-/// Subscribes in the kernel to what the bus's members want.
+/// Subscribes in the kernel to what the bus's subscribers want.
 fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed) {
     let (now, kernel) = (view.now, &mut view.kernel);
     for event in Event::ALL {
@@ -124,7 +129,10 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
             }
             (None, Some(common)) => match kernel.subscribe(event, in_kernel(common)) {
                 Ok(id) => *place = Some(There { id, common, lost: 0 }),
-                Err(error) => source.unable(now, id, &error.to_string()),
+                Err(error) => {
+                    warn!(event = event.name(), %error, "the kernel does not give an event");
+                    source.unable(now, id, &error.to_string());
+                }
             },
             (Some(there), None) => {
                 let _ = kernel.unsubscribe(there.id);
@@ -138,7 +146,7 @@ fn follow(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subs
 /// What of an event is to be subscribed to.
 fn wanted(source: &Source, event: Event, id: EventId) -> Option<Common> {
     match event {
-        // Whatever is wanted, what is kept of a flow goes with it, so ends are told of all flows.
+        // Whatever is wanted, what is kept of a flow goes with it, so ends are published of all flows.
         Event::Closed => (source.wanted() != 0).then(Common::default),
         _ => source.wants(id).then(|| source.common(id)),
     }
@@ -155,7 +163,7 @@ fn in_kernel(common: Common) -> crate::Filter {
 }
 
 /// Signals what the kernel recorded.
-fn tell(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
+fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
     let (event, flow) = (record.event, FlowId(record.flow));
     let Some(id) = ids[event as usize] else { return };
     let fields = &record.values[..event.fields().len()];
@@ -186,7 +194,7 @@ mod tests {
     use std::sync::Arc;
 
     use hawser_bus::ring::Ring;
-    use hawser_bus::{Bus, FlowInfo, Rights, Scope, State, Target, VariableId, Wish};
+    use hawser_bus::{Bus, FlowInfo, Rights, Scope, State, Subscription, Target, VariableId};
 
     use super::*;
 
@@ -213,7 +221,7 @@ mod tests {
 
     /// What is kept of a flow goes with its end, also where one flow is wanted alone, or its ends are not.
     #[test]
-    fn ends_are_heard_of_whenever_anything_is() {
+    fn ends_are_received_whenever_anything_is() {
         let bus = Bus::new();
         let mut source = bus.source(Arc::new(super::super::schema(&[])), None);
         let id = |event: Event| {
@@ -234,9 +242,9 @@ mod tests {
             source: source.id(),
             flow,
         });
-        let wish = |event| Wish::new([event]).of(scope.clone()).priority(0);
+        let subscription = |event| Subscription::new([event]).of(scope.clone()).priority(0);
         watcher
-            .subscribe(wish("kernel.tcp.acked"), &queue)
+            .subscribe(subscription("kernel.tcp.acked"), &queue)
             .expect("it may");
         source.poll(0, &mut Nothing);
         let one = Common {
@@ -245,16 +253,16 @@ mod tests {
         };
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
         watcher
-            .subscribe(wish("kernel.tcp.closed"), &queue)
+            .subscribe(subscription("kernel.tcp.closed"), &queue)
             .expect("it may");
         source.poll(0, &mut Nothing);
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
     }
 
     #[test]
-    fn a_loss_is_told_once_though_records_pass_each_other() {
+    fn a_loss_is_reported_once_though_records_pass_each_other() {
         let mut newest = u32::MAX - 1;
-        let told = [u32::MAX - 1, 1, 0, 3, 2, 3].map(|so_far| newly_lost(&mut newest, so_far));
-        assert_eq!(told, [0, 3, 0, 2, 0, 0]);
+        let reported = [u32::MAX - 1, 1, 0, 3, 2, 3].map(|so_far| newly_lost(&mut newest, so_far));
+        assert_eq!(reported, [0, 3, 0, 2, 0, 0]);
     }
 }

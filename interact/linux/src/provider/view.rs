@@ -22,10 +22,10 @@ pub(super) struct View {
     pub(super) kernel: Kernel,
     /// The beginning of this turn.
     pub(super) now: Nanos,
-    /// The flow of the record that is being told, as it stood then.
+    /// The flow of the record that is being published, as it stood then.
     current: Option<(u64, Stood)>,
     /// Flows as their newest records have them.
-    told: HashMap<u64, (Nanos, Stood)>,
+    published: HashMap<u64, (Nanos, Stood)>,
     diagnostics: RefCell<Diagnostics>,
     owners: RefCell<Owners>,
     /// Flows as INET_DIAG had them lately.
@@ -44,7 +44,7 @@ impl View {
             kernel,
             now: 0,
             current: None,
-            told: HashMap::new(),
+            published: HashMap::new(),
             diagnostics: RefCell::new(diagnostics),
             owners: RefCell::default(),
             asked: RefCell::default(),
@@ -54,35 +54,35 @@ impl View {
         }
     }
 
-    /// A record is being told: until [`View::end`] its flow is as it stood then.
+    /// A record is being published: until [`View::end`] its flow is as it stood then.
     pub(super) fn begin(&mut self, record: &Record) {
         let Some(state) = record.state else { return };
         self.current = Some((record.flow, state));
-        // One that a filter has kept may be older than what was told before it.
+        // One that a filter has kept may be older than what was published before it.
         if self
-            .told
+            .published
             .get(&record.flow)
             .is_none_or(|(at, _)| *at <= record.time)
         {
-            make_room(&mut self.told, self.now);
-            self.told.insert(record.flow, (record.time, state));
+            make_room(&mut self.published, self.now);
+            self.published.insert(record.flow, (record.time, state));
         }
     }
 
-    /// The record has been told.
+    /// The record has been published.
     pub(super) fn end(&mut self) {
         self.current = None;
     }
 
     /// A flow has ended.
     pub(super) fn forget(&mut self, flow: u64) {
-        self.told.remove(&flow);
+        self.published.remove(&flow);
         self.asked.borrow_mut().remove(&flow);
         self.unwilling.remove(&flow);
         self.set.retain(|(of, _), _| *of != flow);
     }
 
-    /// Lets act what was set in this turn; `failed` is told of flows that the kernel did not take it of.
+    /// Lets act what was set in this turn; `failed` is called with flows of which the kernel did not take it.
     pub(super) fn commit(&mut self, mut failed: impl FnMut(u64, &str)) {
         let View {
             kernel,
@@ -91,7 +91,7 @@ impl View {
             now,
             ..
         } = self;
-        // Told of each flow, so there is no more to the result.
+        // Each flow was reported, so there is no more to the result.
         let _ = kernel.commit(|flow, error| {
             let held = set.len();
             set.retain(|(of, _), _| *of != flow);
@@ -115,22 +115,22 @@ impl View {
             return Some(look(flow));
         }
         let fresh = self.diagnostics.borrow_mut().probe(flow).ok()?;
-        let told = look(&fresh);
+        let published = look(&fresh);
         make_room(&mut asked, self.now);
         asked.insert(flow, (self.now, fresh));
-        Some(told)
+        Some(published)
     }
 
     /// A flow as it stands, or stood a moment ago.
     fn stood(&self, flow: u64) -> Option<Stood> {
-        match (self.current, self.told.get(&flow)) {
+        match (self.current, self.published.get(&flow)) {
             (Some((of, state)), _) if of == flow => Some(state),
             (_, Some((at, state))) if self.now.saturating_sub(*at) < FRESH => Some(*state),
             _ => self.ask(flow, |flow| flow.state),
         }
     }
 
-    /// Stages what a member wants. A flow that another congestion control runs is given
+    /// Stages what a subscriber wants. A flow that another congestion control runs is given
     /// ours first, for as long as something of it is leased.
     fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), String> {
         if let Some((at, why)) = self.unwilling.get(&flow) {

@@ -10,13 +10,13 @@ use crate::network::{Transfer, collect, expect, load, network};
 
 const LOSSY: &str = "both = { rate = \"40Mbit/s\", delay = \"10ms\", queue = \"60kB\" }";
 
-/// Takes a flow through loss, silence, a closed window and its end, under a congestion control.
+/// Takes a flow through loss, an idle period, a closed window and its end, under a congestion control.
 fn a_hard_life(congestion_control: &str, ours: &str) -> TestResult<(u64, Vec<Record>)> {
     let lab = network(LOSSY)?;
     let mut kernel = load(ours)?;
     for event in Event::ALL {
         let wanted = kernel.subscribe(event, Filter::default());
-        // Without a cgroup, other congestion controls do not tell of round trips: but ours does.
+        // Without a cgroup, other congestion controls do not report round trips: but ours does.
         expect(wanted.is_ok(), format!("{event:?}: {wanted:?}"))?;
     }
     let mut records = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn under_our_congestion_control_too() -> TestResult {
     check(&records, &[])
 }
 
-/// For each tenth of a second with records: how many, the least window of the peer and the most flight, bytes.
+/// For each tenth of a second with records: how many, the smallest window of the peer and the largest flight, bytes.
 fn course(records: &[Record]) -> String {
     let first = records.first().map_or(0, |record| record.time);
     let mut tenths: BTreeMap<u64, (u64, u64, u64)> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn check(records: &[Record], absent: &[Event]) -> TestResult {
         .min();
     expect(
         sample.is_some_and(|s| (20_000_000..60_000_000).contains(&s)),
-        format!("least rtt {sample:?}"),
+        format!("smallest rtt {sample:?}"),
     )?;
     expect(records.iter().all(|record| record.lost == 0), "nothing was lost")
 }
@@ -163,7 +163,7 @@ pub(crate) fn bytes_add_up() -> TestResult {
                 .sum()
         };
         // A tracepoint's program does not always run, from an unknown cause. What was acknowledged or
-        // left unseen is told with the next, so only the last of all can be missing.
+        // left unseen is counted with the next, so only the last of all can be missing.
         let (sent, acked) = (sum(Event::Sent, 1), sum(Event::Acked, 0));
         expect(
             (3_900_000..=4_000_000).contains(&sent),
@@ -184,21 +184,21 @@ pub(crate) fn bytes_add_up() -> TestResult {
             .windows(2)
             .all(|pair| end(pair[0]) == pair[1].values[0] as u32);
         expect(gapless, "each text begins where the one before it ended")?;
-        let said = crate::state::ss(&lab, transfer.port()?)?
+        let reported = crate::state::ss(&lab, transfer.port()?)?
             .number("bytes_retrans:")
             .unwrap_or(0);
         let again = sum(Event::Retransmitted, 1);
         expect(
-            again <= said && again * 10 >= said * 9,
-            format!("{again} bytes again, ss says {said}"),
+            again <= reported && again * 10 >= reported * 9,
+            format!("{again} bytes again, ss prints {reported}"),
         )?;
-        expect(said > 0, "the queue overflowed")?;
+        expect(reported > 0, "the queue overflowed")?;
         transfer.end()?;
     }
     Ok(())
 }
 
-pub(crate) fn a_reader_that_sleeps_loses_and_is_told() -> TestResult {
+pub(crate) fn a_reader_that_sleeps_loses_and_is_notified() -> TestResult {
     let lab = network("both = { rate = \"200Mbit/s\", delay = \"1ms\" }")?;
     let mut kernel = Kernel::load(&Options {
         congestion_control: Some("hw_sleep".to_owned()),
@@ -226,8 +226,8 @@ pub(crate) fn a_reader_that_sleeps_loses_and_is_told() -> TestResult {
     expect(kernel.lost(counted)? == 0, "what was filtered out is not lost")?;
     let mut records = Vec::new();
     collect(&mut kernel, Duration::from_millis(300), &mut records)?;
-    let told = records.last().ok_or("nothing after the loss")?.lost;
-    expect(told > 100, format!("told of {told}"))?;
+    let lost = records.last().ok_or("nothing after the loss")?.lost;
+    expect(lost > 100, format!("{lost} lost"))?;
     transfer.end().map(drop)
 }
 

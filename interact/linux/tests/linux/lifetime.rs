@@ -195,12 +195,12 @@ pub(crate) fn subscribing_200_times_leaks_nothing() -> TestResult {
         after.1[0] <= before.1[0] && after.1[1] <= before.1[1],
         format!("{before:?}, then {after:?}"),
     )?;
-    let said = crate::state::ss(&lab, transfer.port()?)?;
+    let reported = crate::state::ss(&lab, transfer.port()?)?;
     transfer.end()?;
     // The cable drops nothing: neither did we. A probe for a lost tail may go out while an ACK is delayed; the
-    // peer then says that it had the text already.
-    let again = said.retransmissions().unwrap_or(0);
-    let needless = said.number("dsack_dups:").unwrap_or(0);
+    // peer then reports that it had the data already.
+    let again = reported.retransmissions().unwrap_or(0);
+    let needless = reported.number("dsack_dups:").unwrap_or(0);
     expect(
         again <= needless,
         format!("{again} segments sent again, {needless} of them needlessly"),

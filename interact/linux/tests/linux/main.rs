@@ -1,5 +1,5 @@
 //! Linux's own TCP between two namespaces, watched and steered. Real root is needed: eBPF cannot be
-//! loaded in a user namespace. Where it cannot be loaded the tests say so and pass.
+//! loaded in a user namespace. Where it cannot be loaded the tests print so and pass.
 
 mod events;
 mod filters;
@@ -18,12 +18,12 @@ const TESTS: &[Test] = tests![
     events::each_event_is_seen,
     events::under_our_congestion_control_too,
     events::bytes_add_up,
-    events::a_reader_that_sleeps_loses_and_is_told,
+    events::a_reader_that_sleeps_loses_and_is_notified,
     events::wakes_are_rare,
     events::one_namespace_or_all,
     filters::agree_with_a_naive_model,
     filters::a_flow_and_a_port_select,
-    steering::a_lease_ends_and_the_law_goes_on,
+    steering::a_lease_ends_and_the_controller_goes_on,
     steering::each_variable_acts,
     steering::what_is_staged_acts_at_once,
     steering::without_a_lease_is_refused,
@@ -32,7 +32,7 @@ const TESTS: &[Test] = tests![
     steering::release_and_drop_put_controls_back,
     steering::a_killed_process_leaves_no_control,
     steering::a_lost_control_is_not_replaced,
-    steering::its_own_law_is_no_worse,
+    steering::its_own_controller_is_no_worse,
     state::probe_agrees_with_ss,
     state::records_have_what_is_asked_for,
     state::live_sockets_are_reached,

@@ -52,39 +52,43 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     std::thread::sleep(Duration::from_millis(100)); // the last ACK
     let flow = diagnostics.probe(transfer.cookie)?;
     let state = flow.state;
-    let said = ss(&lab, transfer.port()?)?;
+    let reported = ss(&lab, transfer.port()?)?;
     expect(flow.local.port() == transfer.port()?, "its port")?;
     expect(flow.congestion_control == "reno", "its congestion control")?;
-    let mss = said
+    let mss = reported
         .number("mss:")
-        .ok_or_else(|| format!("no mss in {}", said.0))?;
+        .ok_or_else(|| format!("no mss in {}", reported.0))?;
     let figures = [
         ("mss", state.smss, Some(mss)),
         (
             "cwnd",
             state.cwnd,
-            said.number("cwnd:").map(|segments| segments * mss),
+            reported.number("cwnd:").map(|segments| segments * mss),
         ),
         (
             "ssthresh",
             state.ssthresh,
-            said.number("ssthresh:").map(|segments| segments * mss),
+            reported.number("ssthresh:").map(|segments| segments * mss),
         ),
-        ("rtt", state.srtt, said.span("rtt:", 0)),
-        ("rttvar", state.rttvar, said.span("rtt:", 1)),
-        ("rto", state.rto, said.span("rto:", 0)),
-        ("minrtt", state.min_rtt, said.span("minrtt:", 0)),
-        ("bytes_acked", state.snd_una, said.number("bytes_acked:")),
+        ("rtt", state.srtt, reported.span("rtt:", 0)),
+        ("rttvar", state.rttvar, reported.span("rtt:", 1)),
+        ("rto", state.rto, reported.span("rto:", 0)),
+        ("minrtt", state.min_rtt, reported.span("minrtt:", 0)),
+        ("bytes_acked", state.snd_una, reported.number("bytes_acked:")),
         (
             "delivered",
             state.delivered,
-            said.number("delivered:").map(|segments| segments * mss),
+            reported.number("delivered:").map(|segments| segments * mss),
         ),
-        ("retransmissions", state.retransmissions, said.retransmissions()),
+        (
+            "retransmissions",
+            state.retransmissions,
+            reported.retransmissions(),
+        ),
         (
             "snd_wnd",
             state.snd_wnd,
-            said.number("snd_wnd:").or(Some(state.snd_wnd)),
+            reported.number("snd_wnd:").or(Some(state.snd_wnd)),
         ),
         ("flight", state.flight, Some(0)),
         ("state", state.state, Some(3)),
@@ -92,7 +96,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     for (name, ours, theirs) in figures {
         expect(
             Some(ours) == theirs,
-            format!("{name}: {ours}, ss says {theirs:?} in {}", said.0),
+            format!("{name}: {ours}, ss prints {theirs:?} in {}", reported.0),
         )?;
     }
     // The iterator sees the same from within.
@@ -107,7 +111,7 @@ pub(crate) fn probe_agrees_with_ss() -> TestResult {
     transfer.end().map(drop)
 }
 
-/// What comes with the last ACK's record of a flow is what INET_DIAG says of it when it is idle.
+/// What comes with the last ACK's record of a flow is what INET_DIAG reports of it when it is idle.
 pub(crate) fn records_have_what_is_asked_for() -> TestResult {
     let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\", queue = \"40kB\" }")?;
     let (mut kernel, mut diagnostics) = (load("hw_stood")?, diagnostics(&lab)?);
@@ -152,11 +156,11 @@ pub(crate) fn records_have_what_is_asked_for() -> TestResult {
             .iter()
             .rfind(|record| record.subscription == id)
             .ok_or("no record")?;
-        let told = newest.state.ok_or("nobody looked")?;
-        for ((name, told), (_, asked)) in told.variables().zip(asked.variables()) {
+        let recorded = newest.state.ok_or("nobody looked")?;
+        for ((name, recorded), (_, asked)) in recorded.variables().zip(asked.variables()) {
             expect(
-                told == asked,
-                format!("{name}: {told} in the record, {asked} by INET_DIAG"),
+                recorded == asked,
+                format!("{name}: {recorded} in the record, {asked} by INET_DIAG"),
             )?;
         }
     }
@@ -227,7 +231,7 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     )?;
     transfer.wait_for(100_000)?;
 
-    transfer.hush()?; // or its thread would be told of the end
+    transfer.hush()?; // or its thread would receive the end
     client.run(|| kernel.end_flow(flow))??;
     let mut stream = transfer.stream.try_clone()?;
     let error = stream

@@ -13,7 +13,7 @@ use crate::network::{Transfer, diagnostics, expect, load, network, wait_until};
 
 const LINK: &str = "both = { rate = \"50Mbit/s\", delay = \"10ms\", queue = \"250kB\" }";
 
-pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
+pub(crate) fn a_lease_ends_and_the_controller_goes_on() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_lease")?, diagnostics(&lab)?);
     let transfer = Transfer::start(&lab, "hw_lease")?;
@@ -27,7 +27,7 @@ pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
     let before = window()?;
     expect(
         before > 20,
-        format!("a window of {before} segments by its own law"),
+        format!("a window of {before} segments by its own congestion controller"),
     )?;
     let smss = 1448;
     kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_millis(400))?;
@@ -41,7 +41,9 @@ pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
         (standing.granted, standing.fallbacks) == (1, 0),
         format!("{standing:?}"),
     )?;
-    wait_until("the law takes over", || window().is_ok_and(|window| window > 20))?;
+    wait_until("the congestion controller takes over", || {
+        window().is_ok_and(|window| window > 20)
+    })?;
     let standing = kernel.standing(flow)?;
     expect(
         (standing.granted, standing.fallbacks) == (1, 1),
@@ -51,7 +53,9 @@ pub(crate) fn a_lease_ends_and_the_law_goes_on() -> TestResult {
     kernel.modify(flow, Variable::Cwnd, 5 * smss, Duration::from_secs(60))?;
     wait_until("the window is ours", || window().is_ok_and(|window| window == 5))?;
     kernel.release(flow)?;
-    wait_until("the law takes over", || window().is_ok_and(|window| window > 20))?;
+    wait_until("the congestion controller takes over", || {
+        window().is_ok_and(|window| window > 20)
+    })?;
     expect(kernel.standing(flow)?.fallbacks == 2, "two fall-backs")?;
     transfer.end().map(drop)
 }
@@ -119,14 +123,14 @@ pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
     // One goes back alone, then the rest.
     kernel.give_back(flow, Variable::Cwnd);
     kernel.commit(|_, _| {})?;
-    wait_until("the law has the window", || {
+    wait_until("the congestion controller has the window", || {
         state().is_ok_and(|state| state.cwnd > 5 * state.smss)
     })?;
     expect(state()?.pacing_rate == 900_000, "the pace is still held")?;
     kernel.give_back(flow, Variable::Ssthresh);
     kernel.give_back(flow, Variable::PacingRate);
     kernel.commit(|_, _| {})?;
-    wait_until("the law has the pace", || {
+    wait_until("the congestion controller has the pace", || {
         state().is_ok_and(|state| state.pacing_rate != 900_000)
     })?;
     expect(
@@ -177,8 +181,8 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
     })
 }
 
-/// Its own law against the kernel's NewReno, on the same link.
-pub(crate) fn its_own_law_is_no_worse() -> TestResult {
+/// Its own congestion controller against the kernel's NewReno, on the same link.
+pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
     let _kernel = load("hw_law")?;
     let rate = |congestion_control: &str| -> TestResult<f64> {
         let lab = network(LINK)?;
@@ -372,8 +376,8 @@ pub(crate) fn a_lost_control_is_not_replaced() -> TestResult {
     drop(gone);
     let mut kernel = load("hw_after")?;
     let refused = lab.host("client")?.run(|| kernel.adopt(transfer.cookie))?;
-    let said = matches!(&refused, Err(KernelError::Final { name, .. }) if name == "hw_gone");
-    expect(said, format!("{refused:?}"))?;
+    let is_final = matches!(&refused, Err(KernelError::Final { name, .. }) if name == "hw_gone");
+    expect(is_final, format!("{refused:?}"))?;
     let control = diagnostics.probe(transfer.cookie)?.congestion_control;
     expect(control == "hw_gone", format!("nothing was changed: {control}"))
 }
@@ -393,11 +397,14 @@ pub(crate) fn the_process_dies() -> TestResult {
     wait_until("it decides", || window() == 6)?;
     let process = Pid::from_child(&child.0);
     kill_process(process, Signal::STOP)?;
-    wait_until("the law takes over from one that is frozen", || window() > 20)?;
+    wait_until(
+        "the congestion controller takes over from one that is frozen",
+        || window() > 20,
+    )?;
     kill_process(process, Signal::CONT)?;
     wait_until("it decides again", || window() == 6)?;
     drop(child);
-    wait_until("the law takes over", || window() > 20)?;
+    wait_until("the congestion controller takes over", || window() > 20)?;
     transfer.wait_for(3_000_000)?;
     // The flow keeps what runs it; nobody else can have it any more.
     let flow = diagnostics.probe(transfer.cookie)?;

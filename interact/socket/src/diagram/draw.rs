@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::{Diagram, Event, State, Transition};
+use crate::svg::escape;
 
 const UPPER: &[State] = &[State::Established, State::SlowStart, State::Avoidance];
 const MIDDLE: &[State] = &[State::TimedOut, State::Dropped];
@@ -157,12 +158,6 @@ impl Edge {
             .map(|(label, count)| (format!("{label} × {count}"), count))
             .collect()
     }
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 const HEAD: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1120 740" width="1120" height="740" role="img"

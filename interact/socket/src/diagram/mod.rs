@@ -119,7 +119,7 @@ impl Event {
         }
     }
 
-    /// The event that a signal tells of, if it is one of the figure's. `name` may be a whole name.
+    /// The event that a signal is about, if it is one of the figure's. `name` may be a whole name.
     #[must_use]
     pub fn of(name: &str, fields: &BTreeMap<String, u64>) -> Option<Event> {
         let event = match super::record::last_part(name) {
@@ -153,7 +153,7 @@ pub struct Diagram {
     state: State,
     /// Where new acknowledgements lead back to from duplicate ones: slow start or avoidance.
     growing: State,
-    /// The recovery that state 4 stands for was told of, by both of its signals or by the only one.
+    /// The recovery that state 4 stands for was signalled, by both of its signals or by the only one.
     confirmed: bool,
     counts: BTreeMap<Transition, u64>,
 }
@@ -219,7 +219,7 @@ impl Diagram {
             return;
         };
         if self.state == State::Closed && event != Event::Opened {
-            // It was there before; or it said something more after its end, which is no transition.
+            // It was there before; or it signalled something more after its end, which is no transition.
             if !self.counts.is_empty() {
                 return;
             }

@@ -19,10 +19,10 @@ use tokio::time::timeout;
 pub const LINE: usize = 64 << 10;
 /// Bytes of lines that are taken in while the peer is written to.
 const AHEAD: usize = 2 * LINE;
-/// How long a connection may say nothing, and how long a line may take.
-const IDLE: Duration = Duration::from_secs(30);
+/// How long a connection may be idle, and how long a line may take.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a peer may take nothing of what it is sent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that are written at once: the system counts what the peer has taken by pieces as they were written.
 const PIECE: usize = 4_096;
 /// `SIOCOUTQ` of include/uapi/linux/sockios.h, which is `TIOCOUTQ`: how much of what was written waits.
@@ -33,9 +33,9 @@ pub const FILES: usize = 2;
 
 /// Why a connection ends, beside that its peer closed it.
 pub enum End {
-    /// It is told this.
-    Told(String),
-    /// It does not read what it is told.
+    /// It gets this as its last answer.
+    Refused(String),
+    /// It does not read what it is sent.
     Slow,
     /// It is gone.
     Gone,
@@ -64,9 +64,12 @@ impl Lines {
 
     /// The next line that is not empty; none when the peer has closed.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, End> {
-        match timeout(IDLE, self.line()).await {
+        match timeout(IDLE_TIMEOUT, self.line()).await {
             Ok(line) => line,
-            Err(_) => Err(End::Told(format!("no command in {} s", IDLE.as_secs()))),
+            Err(_) => Err(End::Refused(format!(
+                "no command in {} s",
+                IDLE_TIMEOUT.as_secs()
+            ))),
         }
     }
 
@@ -87,7 +90,7 @@ impl Lines {
                 .map(|at| searched + at);
             searched = self.buffer.len();
             if end.unwrap_or(searched) > LINE {
-                return Err(End::Told(format!("a line has at most {LINE} bytes")));
+                return Err(End::Refused(format!("a line has at most {LINE} bytes")));
             }
             if let Some(end) = end {
                 let rest = self.buffer.split_off(end + 1);
@@ -100,7 +103,7 @@ impl Lines {
                 return Ok(Some(line));
             }
             if self.fill().await? == 0 {
-                // What has no end was not meant to be understood.
+                // A line without an end is no request.
                 return Ok(None);
             }
         }
@@ -146,12 +149,12 @@ impl Answers {
     ///
     /// # Errors
     /// The peer has gone, or reads too slowly.
-    pub async fn say(&mut self, answer: &Value) -> Result<(), End> {
+    pub async fn send(&mut self, answer: &Value) -> Result<(), End> {
         self.write(format!("{answer}\n").as_bytes()).await
     }
 
-    /// Says something, and hands over files with it.
-    pub async fn say_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), End> {
+    /// Sends an answer, and hands over files with it.
+    pub async fn send_with(&mut self, answer: &Value, files: &[OwnedFd]) -> Result<(), End> {
         let line = format!("{answer}\n");
         let stream: &UnixStream = self.0.as_ref();
         let files: Vec<_> = files.iter().map(AsFd::as_fd).collect();
@@ -162,7 +165,7 @@ impl Answers {
             let text = [IoSlice::new(line.as_bytes())];
             Ok(sendmsg(stream, &text, &mut control, SendFlags::NOSIGNAL)?)
         };
-        let sent = match timeout(PATIENCE, stream.async_io(Interest::WRITABLE, send)).await {
+        let sent = match timeout(WRITE_TIMEOUT, stream.async_io(Interest::WRITABLE, send)).await {
             Ok(sent) => sent?,
             Err(_) => return Err(End::Slow),
         };
@@ -183,7 +186,7 @@ impl Answers {
         let mut rest = piece;
         let mut waiting = self.waiting()?;
         while !rest.is_empty() {
-            match timeout(PATIENCE, self.0.write(rest)).await {
+            match timeout(WRITE_TIMEOUT, self.0.write(rest)).await {
                 Ok(written) => rest = &rest[written?..],
                 Err(_) => {
                     let now = self.waiting()?;

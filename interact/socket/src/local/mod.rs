@@ -1,7 +1,7 @@
 //! Sockets of this host, at which other processes of the same user are served.
 //!
 //! * `socket`: the file, which is nobody's but its owner's from its first moment on
-//! * `lines`: what is said there, a JSON value in each line
+//! * `lines`: requests and answers, a JSON value in each line
 //! * [`connect`], [`usual`]: the client's end
 //!
 //! Invariants: only the same user and root are served, by mode and by credentials; who reads slowly
@@ -28,7 +28,7 @@ pub const MAX_ANSWER: usize = 16 << 20;
 /// Why there is no connection to a socket of this host.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// What the system says.
+    /// The system's error.
     #[error(transparent)]
     System(#[from] io::Error),
     /// A process of another user listens there; nothing was sent to it.
@@ -66,7 +66,7 @@ pub fn usual(name: &str) -> Option<PathBuf> {
     Some(folder.join(format!("hawser/{name}.sock")))
 }
 
-/// Whether nobody but this user and root may write to a file or folder, so that what it says is theirs.
+/// Whether nobody but this user and root may write to a file or folder, so that its content is theirs.
 #[must_use]
 pub fn is_own(found: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -90,7 +90,7 @@ pub fn peer(stream: &tokio::net::UnixStream) -> Result<u32, End> {
     let owner = rustix::process::geteuid().as_raw();
     match stream.peer_cred().map(|peer| peer.uid()) {
         Ok(uid) if uid == owner || uid == 0 => Ok(uid),
-        Ok(uid) => Err(End::Told(format!(
+        Ok(uid) => Err(End::Refused(format!(
             "user {uid} is not served here: only {owner} and root are"
         ))),
         Err(_) => Err(End::Gone),

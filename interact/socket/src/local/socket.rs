@@ -27,12 +27,12 @@ pub enum SocketError {
     /// No socket has so long a path.
     #[error("{}: the path is too long for a socket: with 27 more bytes it has to be under 108", .0.display())]
     PathTooLong(PathBuf),
-    /// The system says no.
+    /// The system refuses.
     #[error("{}: {error}", path.display())]
     System {
         /// Where.
         path: PathBuf,
-        /// What it says.
+        /// The system's error.
         error: io::Error,
     },
 }
@@ -76,7 +76,7 @@ impl Socket {
             _ => Path::new("."),
         };
         super::folder(folder).map_err(system)?;
-        // One process at a time looks whether the place is free, and takes it.
+        // One process at a time checks whether the place is free, and takes it.
         let lock = File::open(folder).map_err(system)?;
         if !lock_soon(&lock).map_err(system)? {
             return Err(SocketError::Locked(path.into()));

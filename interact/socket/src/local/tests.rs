@@ -39,7 +39,7 @@ async fn lines_of(stream: UnixStream) -> (Vec<usize>, Option<String>) {
         match lines.next().await {
             Ok(Some(line)) => taken.push(line.len()),
             Ok(None) | Err(End::Slow | End::Gone) => return (taken, None),
-            Err(End::Told(why)) => return (taken, Some(why)),
+            Err(End::Refused(why)) => return (taken, Some(why)),
         }
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn started(flow: &Flow) -> Option<Value> {
     }))
 }
 
-/// The standard events that a signal tells of; without any, one of our own. `congestion` is the state of
-/// the congestion controller that was told last.
+/// The standard events that a signal stands for; without any, one of our own. `congestion` is the state of
+/// the congestion controller that was written last.
 pub(super) fn map(signal: &Signal, kinds: &[Named], congestion: &mut Option<&'static str>) -> Vec<Mapped> {
     let field = |name: &str| signal.fields.get(name).copied().unwrap_or(0);
     let mut enters = |state| congestion_state(congestion, state);
@@ -78,8 +78,8 @@ pub(super) fn map(signal: &Signal, kinds: &[Named], congestion: &mut Option<&'st
     }
 }
 
-fn congestion_state(told: &mut Option<&'static str>, new: &'static str) -> Option<Mapped> {
-    let old = told.replace(new);
+fn congestion_state(last: &mut Option<&'static str>, new: &'static str) -> Option<Mapped> {
+    let old = last.replace(new);
     if old == Some(new) {
         return None;
     }

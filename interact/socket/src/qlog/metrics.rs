@@ -31,7 +31,7 @@ pub(super) fn any(values: &BTreeMap<String, u64>) -> bool {
     values.keys().any(|name| metric(name).is_some())
 }
 
-/// What was told last.
+/// What was written last.
 #[derive(Debug, Default)]
 pub(super) struct Metrics(BTreeMap<&'static str, u64>);
 

@@ -1,10 +1,10 @@
-//! What was heard, as qlog: the log format of the IETF's QUIC working group, which qvis draws.
+//! A recording as qlog: the log format of the IETF's QUIC working group, which qvis draws.
 //!
 //! Version 0.3 (draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events of 2022 and 2023),
 //! because that is the last one that qvis loads. What those drafts have an event for goes by that name;
 //! all else is in the namespace `hawser:`, with its fields as they are. One trace for each flow, times in
 //! milliseconds of the wall clock: of the drafts' `reference_time` and `protocol_type` qvis's types have
-//! others, so both are left out. `docs/schemas/qlog.json` says what is written, and tests hold it to that.
+//! others, so both are left out. `docs/schemas/qlog.json` has the format, and tests hold what is written to it.
 //!
 //! Two forms: JSON, complete at the end ([`Document`]), and JSON text sequences (RFC 7464), written as
 //! events come ([`Sequence`]).
@@ -22,10 +22,10 @@ use super::record::{Flow, Header, Line, Modification, Named, Sample, Signal, Wha
 use events::Mapped;
 use metrics::Metrics;
 
-/// Flows that are told apart; events of more are counted, not kept.
-const MOST_FLOWS: usize = 4096;
+/// Flows that are kept apart; events of more are counted, not kept.
+const MAX_FLOWS: usize = 4096;
 /// Events of a [`Document`]; more are counted.
-const MOST_EVENTS: usize = 1 << 20;
+const MAX_EVENTS: usize = 1 << 20;
 /// The version that is written.
 const VERSION: &str = "0.3";
 
@@ -46,9 +46,9 @@ pub struct Event {
 #[derive(Debug, Default)]
 struct Known {
     metrics: Metrics,
-    /// The congestion controller's state that was told last.
+    /// The congestion controller's state that was written last.
     congestion: Option<&'static str>,
-    /// That it is there was told: as soon as its addresses are known.
+    /// That it is there was written: as soon as its addresses are known.
     is_started: bool,
 }
 
@@ -61,23 +61,23 @@ pub struct Exporter {
     fields: BTreeMap<String, Vec<Named>>,
     /// By source: its clock when listening began.
     clocks: BTreeMap<String, u64>,
-    /// By flow, variable and writer: when a modification was told last.
+    /// By flow, variable and writer: when a modification was written last.
     modified: BTreeMap<(String, String, String), u64>,
     dropped: u64,
 }
 
 impl Exporter {
-    /// Events of flows beyond those that can be told apart.
+    /// Events of flows beyond those that are kept apart.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The events that a line tells of.
+    /// The events that a line stands for.
     pub fn line(&mut self, line: &Line) -> Vec<Event> {
         match &line.what {
             What::Offers(offers) => {
-                for event in offers.iter().flat_map(|offer| &offer.events).take(MOST_FLOWS) {
+                for event in offers.iter().flat_map(|offer| &offer.events).take(MAX_FLOWS) {
                     self.fields.insert(event.name.clone(), event.fields.clone());
                 }
                 Vec::new()
@@ -85,7 +85,7 @@ impl Exporter {
             What::Flows(flows) => {
                 let known = flows
                     .iter()
-                    .take(MOST_FLOWS)
+                    .take(MAX_FLOWS)
                     .map(|flow| (flow.flow.clone(), flow.clone()));
                 self.addresses = known.collect();
                 Vec::new()
@@ -100,7 +100,7 @@ impl Exporter {
         }
     }
 
-    /// A provider's time, counted from when listening began. The first thing heard of a source tells
+    /// A provider's time, counted from when listening began. The first thing received of a source shows
     /// how its clock stands.
     fn time(&mut self, at: u64, flow: &str, time: u64) -> u64 {
         let source = flow.split(':').next().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Exporter {
             Some(begin) => *begin,
             None => {
                 let begin = time.saturating_sub(at);
-                if self.clocks.len() < MOST_FLOWS {
+                if self.clocks.len() < MAX_FLOWS {
                     self.clocks.insert(source.to_owned(), begin);
                 }
                 begin
@@ -120,7 +120,7 @@ impl Exporter {
     /// The flow; once its addresses are known, the event that it is there.
     fn flow(&mut self, time: u64, flow: &str, out: &mut Vec<Event>) -> Option<&mut Known> {
         if !self.flows.contains_key(flow) {
-            if self.flows.len() >= MOST_FLOWS {
+            if self.flows.len() >= MAX_FLOWS {
                 self.dropped += 1;
                 return None;
             }
@@ -188,10 +188,10 @@ impl Exporter {
             entry.variable.clone(),
             format!("{} {}", entry.who, entry.act),
         );
-        if self.modified.get(&key).is_some_and(|told| *told >= entry.last) {
+        if self.modified.get(&key).is_some_and(|last| *last >= entry.last) {
             return Vec::new();
         }
-        if self.modified.len() < MOST_FLOWS {
+        if self.modified.len() < MAX_FLOWS {
             self.modified.insert(key, entry.last);
         }
         let mut out = Vec::new();
@@ -258,7 +258,7 @@ impl Document {
 
     /// Another event. At the limit it is counted only.
     pub fn push(&mut self, event: Event) {
-        if self.kept >= MOST_EVENTS {
+        if self.kept >= MAX_EVENTS {
             self.dropped += 1;
             return;
         }
@@ -301,7 +301,7 @@ impl Document {
     }
 }
 
-/// Nobody can tell whether the one watched called or was called.
+/// Whether the process that is watched connected or accepted is unknown.
 fn vantage() -> Value {
     json!({ "name": "hawser", "type": "unknown" })
 }

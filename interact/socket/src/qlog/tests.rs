@@ -93,7 +93,7 @@ fn values_are_in_the_drafts_units() {
     assert_eq!(
         data(6),
         json!({ "smoothed_rtt": 41.0 }),
-        "what did not change is not told again"
+        "what did not change is not written again"
     );
     assert_eq!(data(7), json!({ "bytes_in_flight": 200 }));
     assert_eq!(data(8), json!({ "old": "slow_start", "new": "recovery" }));

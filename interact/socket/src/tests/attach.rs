@@ -78,11 +78,11 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
         ("context mine { uint64 n; }".to_owned(), &["E0711", "cap.mtp:1:1"]),
         ("{".repeat(30_000), &["cap.mtp:1:"]),
     ] {
-        let said = refusal(&mut client, &attach("cap", &text));
+        let error = refusal(&mut client, &attach("cap", &text));
         parts
             .iter()
-            .for_each(|part| assert!(said.contains(part), "no {part} in {said}"));
-        judge(&json!({ "error": said }));
+            .for_each(|part| assert!(error.contains(part), "no {part} in {error}"));
+        judge(&json!({ "error": error }));
     }
     assert_eq!(
         refusal(&mut client, &detach("cap")),

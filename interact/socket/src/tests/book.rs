@@ -53,11 +53,14 @@ fn take_place(conversation: &str) {
                     .expect("it reads");
             }
             ("<", written) => {
-                let said = answers.next().expect("an answer").expect("in time");
-                let said: Value = serde_json::from_str(&said).expect("JSON");
-                judge(&said);
+                let answer = answers.next().expect("an answer").expect("in time");
+                let answer: Value = serde_json::from_str(&answer).expect("JSON");
+                judge(&answer);
                 let written: Value = serde_json::from_str(written).expect("JSON");
-                assert!(is_like(&written, &said), "written: {written}\nsaid:    {said}");
+                assert!(
+                    is_like(&written, &answer),
+                    "written:  {written}\nanswered: {answer}"
+                );
             }
             ("!", event) => {
                 let words: Vec<u64> = event.split(' ').filter_map(|word| word.parse().ok()).collect();
@@ -70,8 +73,8 @@ fn take_place(conversation: &str) {
 }
 
 /// The same, where `…` stands for anything.
-fn is_like(written: &Value, said: &Value) -> bool {
-    match (written, said) {
+fn is_like(written: &Value, answer: &Value) -> bool {
+    match (written, answer) {
         (Value::String(any), _) if any == "…" => true,
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_like(a, b))
@@ -79,6 +82,6 @@ fn is_like(written: &Value, said: &Value) -> bool {
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_like(a, b)))
         }
-        _ => written == said,
+        _ => written == answer,
     }
 }

@@ -1,4 +1,4 @@
-//! Subscribers that are too many, gone, silent, or do not read.
+//! Subscribers that are too many, gone, idle, or do not read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -35,10 +35,10 @@ pub(super) fn in_child() -> Option<PathBuf> {
 fn the_65th_is_told_and_the_next_is_served_once_one_has_gone() {
     let place = Place::new();
     let mut all: Vec<Client> = (0..64).map(|n| place.client(&format!("c{n}"), 1)).collect();
-    let mut said = String::new();
+    let mut received = String::new();
     let mut stream = UnixStream::connect(place.socket()).expect("it listens");
-    stream.read_to_string(&mut said).expect("it is closed");
-    assert_eq!(said, "{\"error\":\"64 subscribers are connected already\"}\n");
+    stream.read_to_string(&mut received).expect("it is closed");
+    assert_eq!(received, "{\"error\":\"64 subscribers are connected already\"}\n");
     all.clear();
     soon("there is room again", || {
         Client::connect(&place.socket(), "next", 1).is_ok()
@@ -68,14 +68,14 @@ fn what_a_killed_process_held_is_given_back_and_audited() {
     assert_eq!(place.provider.window(0), 99);
     holder.kill().expect("it is ours");
     holder.wait().expect("it ends");
-    soon("the law has its window", || {
+    soon("the provider has its window", || {
         place.provider.window(0) == WINDOWS[0]
     });
     let want = [
         ("holder".to_owned(), "set", 1),
         ("holder".to_owned(), "holder_gone", 1),
     ];
-    soon("the log says so", || place.acts() == want);
+    soon("it is in the log", || place.acts() == want);
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn a_lease_ends_though_its_holder_is_there() {
     let set =
         json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "30ms" } });
     ask(&mut client, &set);
-    soon("the law has its window", || {
+    soon("the provider has its window", || {
         place.provider.window(0) == WINDOWS[0]
     });
-    soon("the log says so", || {
+    soon("it is in the log", || {
         place.acts().last().is_some_and(|act| act.1 == "expired")
     });
 }
 
-/// It is dropped after some seconds, its losses are counted, and another hears all in the meantime.
+/// It is dropped after some seconds, its losses are counted, and another receives all in the meantime.
 #[test]
 fn who_does_not_read_is_dropped_and_delays_nobody() {
     let place = Place::new();
@@ -114,7 +114,7 @@ fn who_does_not_read_is_dropped_and_delays_nobody() {
         }
         let sent = Instant::now();
         for k in n - 100..n {
-            assert_eq!(hear(&mut other)["fields"]["bytes"], k, "nothing is lost here");
+            assert_eq!(receive(&mut other)["fields"]["bytes"], k, "nothing is lost here");
         }
         worst = worst.max(sent.elapsed());
     }
@@ -123,7 +123,7 @@ fn who_does_not_read_is_dropped_and_delays_nobody() {
 
 /// Signals that find a full queue are counted in the next one.
 #[test]
-fn losses_are_told_with_the_next_signal() {
+fn losses_come_with_the_next_signal() {
     let place = Place::new();
     let mut client = place.client("slow", 1);
     let number = ask(&mut client, &json!({ "subscribe": { "events": ["tcp.acked"] } }))["subscribed"].clone();
@@ -133,9 +133,9 @@ fn losses_are_told_with_the_next_signal() {
     let mut next = 0;
     let mut lost = 0;
     while next < MANY {
-        let signal = match client.hear(Some(Duration::from_millis(300))) {
-            Ok(Heard::Signal(signal)) => signal,
-            // The last ones were lost: another tells.
+        let signal = match client.receive(Some(Duration::from_millis(300))) {
+            Ok(Received::Signal(signal)) => signal,
+            // The last ones were lost: another signal shows it.
             _ => {
                 place.provider.publish(0, ACKED, &[MANY]);
                 continue;
@@ -156,7 +156,7 @@ fn losses_are_told_with_the_next_signal() {
 
 /// Another user, who has got past the mode, is refused by its credentials.
 #[test]
-fn stranger() {
+fn another_process() {
     let Some(socket) = in_child() else { return };
     match UnixStream::connect(socket) {
         Err(error) => println!("\nmet {:?}", error.kind()),
@@ -183,11 +183,12 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     };
     open(&place.folder, 0o755);
     let met = || -> Option<Vec<String>> {
-        let mut command = child("manners::stranger", &place.socket());
+        let mut command = child("manners::another_process", &place.socket());
         let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output().ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         Some(
-            said.lines()
+            printed
+                .lines()
                 .filter_map(|line| Some(line.strip_prefix("met ")?.to_owned()))
                 .collect(),
         )
@@ -241,13 +242,14 @@ fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
     ask(&mut high, &set(70));
     let want = json!({ "flow": "0:0", "variable": "tcp.conn.cc.cwnd", "why": "`high` with priority 5 has taken it" });
     assert_eq!(
-        low.hear(Some(Duration::from_secs(10))).expect("a line"),
-        Heard::Ended(want.clone())
+        low.receive(Some(Duration::from_secs(10))).expect("a line"),
+        Received::Ended(want.clone())
     );
     judge(&json!({ "ended": want }));
     assert_eq!(
-        high.hear(Some(Duration::from_millis(50))).expect("it is there"),
-        Heard::Nothing
+        high.receive(Some(Duration::from_millis(50)))
+            .expect("it is there"),
+        Received::Nothing
     );
     let back = json!({ "release": { "flow": "0:0", "variable": ".conn.cc.cwnd" } });
     assert!(refusal(&mut low, &back).contains("it is not held by this subscriber"));
@@ -255,7 +257,7 @@ fn a_holder_is_notified_when_a_higher_priority_takes_its_variable() {
 
 /// The wall clock of this test, its user, and its process, which is the other end, too.
 #[test]
-fn the_log_says_when_by_the_wall_and_from_where() {
+fn the_log_has_the_time_of_day_and_the_process() {
     let place = Place::new();
     let since_1970 = || {
         std::time::SystemTime::now()

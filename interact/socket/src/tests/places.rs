@@ -7,17 +7,18 @@ use super::manners::{child, in_child};
 use super::*;
 use crate::hostile::ACKED;
 use crate::{
-    Act, Hands, Remote, Rights, Schema, Signal, SourceId, Tware, VariableId, Wish, run_in_thread, run_remote,
+    Act, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId, run_in_thread,
+    run_remote,
 };
 
 /// Caps the window of each flow: half of what came, at most 40.
 struct Cap(Option<VariableId>);
 
 impl Tware for Cap {
-    fn wishes(&self) -> Vec<Wish> {
+    fn subscriptions(&self) -> Vec<Subscription> {
         vec![
-            Wish::new(["tcp.closed"]),
-            Wish::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
+            Subscription::new(["tcp.closed"]),
+            Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
         ]
     }
 
@@ -25,8 +26,8 @@ impl Tware for Cap {
         self.0 = schema.variable("tcp.conn.cc.cwnd");
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        assert_eq!((wish, signal.variables().len()), (1, 1));
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        assert_eq!((subscription, signal.variables().len()), (1, 1));
         if let Some(variable) = self.0 {
             hands.modify(
                 signal.target(),
@@ -86,16 +87,16 @@ fn in_a_thread() {
 struct Fragile(Cap, bool);
 
 impl Tware for Fragile {
-    fn wishes(&self) -> Vec<Wish> {
-        self.0.wishes()
+    fn subscriptions(&self) -> Vec<Subscription> {
+        self.0.subscriptions()
     }
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         self.0.begin(source, schema);
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        self.0.signal(wish, signal, hands);
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        self.0.signal(subscription, signal, hands);
         assert!(!std::mem::replace(&mut self.1, true), "one is enough");
     }
 }
@@ -112,7 +113,7 @@ fn one_that_panics_in_its_thread_holds_nothing() {
     soon("what it held is given back", || place.provider.window(0) == 10);
     assert!(
         place.bus.subscriptions().is_empty(),
-        "nobody hears what it wanted"
+        "nobody receives what it wanted"
     );
     assert_eq!(
         running.statistics(Duration::from_millis(100)),
@@ -151,16 +152,16 @@ fn at_the_other_end_of_a_ring() {
     let place = Place::with(Rules::parse(rules).expect("rules"));
     struct Acked(Cap);
     impl Tware for Acked {
-        fn wishes(&self) -> Vec<Wish> {
-            // Other numbers than the wish that it is in `Cap`.
-            vec![self.0.wishes().swap_remove(1)]
+        fn subscriptions(&self) -> Vec<Subscription> {
+            // Other numbers than the subscription that it is in `Cap`.
+            vec![self.0.subscriptions().swap_remove(1)]
         }
         fn begin(&mut self, source: SourceId, schema: &Schema) {
             assert_eq!((schema.events().len(), schema.variables().len()), (1, 1));
             self.0.begin(source, schema);
         }
-        fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
-            self.0.signal(wish + 1, signal, hands);
+        fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
+            self.0.signal(subscription + 1, signal, hands);
         }
     }
     let client = place.client("cap", 1);

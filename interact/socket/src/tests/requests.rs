@@ -16,15 +16,15 @@ fn each_request_has_its_answer() {
     let flows = ask(&mut client, &json!({ "flows": {} }));
     assert_eq!(flows["flows"][1]["flow"], "0:1");
     assert_eq!(flows["flows"][1]["remote"], "10.0.0.1:80");
-    let wish =
+    let subscription =
         json!({ "subscribe": { "events": ["tcp.acked"], "with": [".conn.cc.cwnd"], "scope": "kind=conn" } });
-    let number = ask(&mut client, &wish)["subscribed"].clone();
+    let number = ask(&mut client, &subscription)["subscribed"].clone();
     assert_eq!(
         ask(&mut client, &json!({ "subscriptions": {} }))["subscriptions"][0]["who"],
         "all"
     );
     place.provider.publish(1, ACKED, &[1448]);
-    let signal = hear(&mut client);
+    let signal = receive(&mut client);
     assert_eq!(signal["event"], "tcp.acked");
     assert_eq!(
         (&signal["flow"], &signal["subscription"]),
@@ -35,7 +35,7 @@ fn each_request_has_its_answer() {
     let change = json!({ "change": { "subscription": number, "frequency": 2 } });
     assert_eq!(ask(&mut client, &change), json!({ "changed": number }));
     (0..2).for_each(|n| place.provider.publish(0, ACKED, &[n]));
-    assert_eq!(hear(&mut client)["fields"]["bytes"], 1);
+    assert_eq!(receive(&mut client)["fields"]["bytes"], 1);
     let statistics = ask(&mut client, &json!({ "statistics": number }));
     assert_eq!(
         statistics["statistics"],
@@ -57,10 +57,10 @@ fn each_request_has_its_answer() {
     assert_eq!(place.provider.window(0), 10);
     let steer = json!({ "steer": { "flow": "0:1", "variable": ".conn.cc.cwnd", "value": 50, "lease": 60_000_000_000u64 } });
     judge(&steer);
-    client.tell(&steer).expect("it is there");
+    client.send(&steer).expect("it is there");
     soon("the window is set", || place.provider.window(1) == 50);
     client
-        .tell(&json!({ "steer": { "flow": "0:1", "variable": ".conn.cc.cwnd" } }))
+        .send(&json!({ "steer": { "flow": "0:1", "variable": ".conn.cc.cwnd" } }))
         .expect("it is there");
     soon("the window is given back", || place.provider.window(1) == 20);
     assert_eq!(
@@ -88,16 +88,16 @@ fn what_one_may_not_read_is_in_no_answer() {
     soon("it is in the log", || {
         ask(&mut steerer, &json!({ "audit": {} }))["audit"][0]["value"] == 99
     });
-    let mut told = |of: &str| {
+    let mut counts = |of: &str| {
         let count = |client: &mut Client| ask(client, &json!({ of: {} }))[of].as_array().map(Vec::len);
         [count(&mut blind), count(&mut state), count(&mut steerer)]
     };
-    assert_eq!(told("audit"), [Some(0), Some(0), Some(1)]);
-    assert_eq!(told("flows"), [Some(0), Some(2), Some(2)]);
+    assert_eq!(counts("audit"), [Some(0), Some(0), Some(1)]);
+    assert_eq!(counts("flows"), [Some(0), Some(2), Some(2)]);
 }
 
 #[test]
-fn each_refusal_says_why_and_what_to_do() {
+fn each_refusal_has_its_reason_and_what_to_do() {
     let rules = "[[rule]]\nname = \"some\"\nobserve = [\"tcp.acked\", \"tcp.conn.cc.*\", \"tcp.conn.state\"]\n\
         modify = [{ variables = \"*.cwnd\", min = 5, max = 50 }]\npriority = 2\n\
         [[rule]]\nname = \"see\"\nobserve = [\"*\"]\npriority = 9";
@@ -107,7 +107,7 @@ fn each_refusal_says_why_and_what_to_do() {
     for (request, why) in [
         (
             json!({ "subscribe": { "events": ["tcp.closed"] } }),
-            "`some` has no right to hear of tcp.closed: an operator's rights file grants it",
+            "`some` has no right to receive tcp.closed: an operator's rights file grants it",
         ),
         (
             json!({ "subscribe": { "events": ["tcp.ackd"] } }),
@@ -165,9 +165,9 @@ fn each_refusal_says_why_and_what_to_do() {
         ),
         (json!({ "dance": {} }), "unknown variant `dance`"),
     ] {
-        let said = refusal(&mut some, &request);
-        assert!(said.contains(why), "{request}: {said}");
-        judge(&json!({ "error": said }));
+        let error = refusal(&mut some, &request);
+        assert!(error.contains(why), "{request}: {error}");
+        judge(&json!({ "error": error }));
     }
     let mut see = place.client("see", 9);
     assert_eq!(
@@ -192,24 +192,24 @@ fn who_holds_with_a_higher_priority_keeps_it() {
 
 /// The answer of the next question is not mistaken for it.
 #[test]
-fn an_error_of_steering_is_told_as_one() {
+fn an_error_of_steering_is_marked_as_one() {
     let place = Place::new();
     let mut client = place.client("steerer", 1);
     for wrong in [
         json!({ "steer": { "flow": "x", "variable": "v", "value": 1, "lease": 1 } }),
         json!({ "steer": { "flow": "0:0", "variable": "tcp.conn.window", "value": 1, "lease": 1 } }),
     ] {
-        client.tell(&wrong).expect("it is there");
+        client.send(&wrong).expect("it is there");
         assert!(ask(&mut client, &json!({ "flows": {} }))["flows"].is_array());
         assert!(matches!(
-            client.hear(Some(Duration::from_millis(1))),
+            client.receive(Some(Duration::from_millis(1))),
             Err(ClientError::Refused(_))
         ));
     }
 }
 
 #[test]
-fn two_subscribers_hear_the_same() {
+fn two_subscribers_receive_the_same() {
     let place = Place::new();
     let mut clients = [place.client("a", 1), place.client("b", 1)];
     for client in &mut clients {
@@ -218,7 +218,7 @@ fn two_subscribers_hear_the_same() {
     (0..100).for_each(|n| place.provider.publish(n % 2, ACKED, &[n]));
     for client in &mut clients {
         for n in 0..100u64 {
-            let signal = hear(client);
+            let signal = receive(client);
             assert_eq!(
                 (&signal["fields"]["bytes"], &signal["flow"]),
                 (&json!(n), &json!(format!("0:{}", n % 2)))

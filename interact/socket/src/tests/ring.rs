@@ -11,10 +11,10 @@ use super::*;
 use crate::hostile::ACKED;
 use crate::shared;
 
-const WISH: &str = r#"{"subscribe":{"events":["tcp.acked"],"ring":true}}"#;
+const SUBSCRIPTION: &str = r#"{"subscribe":{"events":["tcp.acked"],"ring":true}}"#;
 
-fn wish() -> Value {
-    serde_json::from_str(WISH).expect("JSON")
+fn subscription() -> Value {
+    serde_json::from_str(SUBSCRIPTION).expect("JSON")
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
         refusal(&mut client, &json!({ "ring": { "slots": 2 } })),
         "this connection has its ring already"
     );
-    let number = ask(&mut client, &wish())["subscribed"].clone();
+    let number = ask(&mut client, &subscription())["subscribed"].clone();
     let mut next = 0u64;
     for round in 0..20u64 {
         (0..50).for_each(|n| place.provider.publish(0, ACKED, &[round * 50 + n]));
@@ -43,7 +43,10 @@ fn signals_come_through_shared_memory_in_order_and_losses_are_counted() {
         }
     }
     assert!(
-        matches!(client.hear(Some(Duration::from_millis(10))), Ok(Heard::Nothing)),
+        matches!(
+            client.receive(Some(Duration::from_millis(10))),
+            Ok(Received::Nothing)
+        ),
         "no lines"
     );
     (0..100).for_each(|n| place.provider.publish(0, ACKED, &[n]));
@@ -75,7 +78,7 @@ fn vandal() {
     let Some(socket) = in_child() else { return };
     let mut client = Client::connect(&socket, "vandal", 1).expect("it is served");
     let (memory, _bell) = client.ring_memory(64).expect("memory");
-    client.ask(&wish()).expect("it may");
+    client.ask(&subscription()).expect("it may");
     let words = memory.words();
     let mut x = 1u64;
     for n in 0.. {
@@ -97,7 +100,7 @@ fn garbage_in_the_ring_harms_nobody_else() {
     for n in 0..20_000u64 {
         place.provider.publish(0, ACKED, &[n]);
         if n % 100 == 99 {
-            (n - 99..=n).for_each(|k| assert_eq!(hear(&mut other)["fields"]["bytes"], k));
+            (n - 99..=n).for_each(|k| assert_eq!(receive(&mut other)["fields"]["bytes"], k));
         }
     }
     vandal.kill().expect("it is ours");
@@ -111,7 +114,7 @@ fn garbage_in_the_ring_harms_nobody_else() {
     );
 }
 
-/// A ring holds no more than its memory says, whatever the other end claims.
+/// A ring holds no more than its memory has room for, whatever the other end claims.
 #[test]
 fn a_ring_that_lies_is_refused() {
     let offer = shared::offer(16).expect("memory");

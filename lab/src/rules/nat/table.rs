@@ -12,9 +12,9 @@ use hawser_sim::rng::Rng;
 use crate::plan::NatPlan;
 use crate::spec::Dependence;
 
-/// The most mappings at a time; who needs more is not let out.
+/// Mappings at a time, at most; packets that need more are dropped.
 pub(super) const MAPPINGS: usize = 4096;
-/// The most remote endpoints that a mapping remembers; the one longest silent makes room.
+/// Remote endpoints that a mapping remembers, at most; the one idle longest makes room.
 const CONTACTS: usize = 64;
 
 /// Address, port (or the identifier of an ICMP echo), and the IP protocol that it is one of.

@@ -55,7 +55,7 @@ impl Rig {
         apply(&mut *self.inward, now, frame)
     }
 
-    /// Sends a datagram out and says which outside port it got.
+    /// Sends a datagram out and returns which outside port it got.
     fn port(&mut self, now: Nanos, from: u16, to: (Ipv4Addr, u16)) -> Option<u16> {
         let sent = self.out(now, packet(UDP, (INSIDE, from), to, b"x"))?;
         assert_eq!(sent[26..30], OUTSIDE.octets());

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hawser_bus::ring::Ring;
-use hawser_bus::{Act, Bus, Hands, Member, Rights, Schema, Signal, SourceId, Tware, Wish};
+use hawser_bus::{Act, Bus, Hands, Rights, Schema, Signal, SourceId, Subscriber, Subscription, Tware};
 use hawser_net::{Endpoint, Handle};
 
 use crate::stage::{
@@ -182,23 +182,23 @@ fn echo_until(
 /// Attaches and detaches so often, and has T-wares and subscriptions come and go with it. Gives how
 /// much memory the process had after each.
 fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> TestResult<Vec<u64>> {
-    let member = bus.join("changer", Rights::all(), 1)?;
+    let subscriber = bus.join("changer", Rights::all(), 1)?;
     let count = Arc::new(AtomicU64::new(0));
     let (mut memory, mut there, mut fresh) = (Vec::new(), false, 0);
     for n in 0..times {
         if n % FRESH == 0 {
             // A new text takes part as soon as it is there.
             fresh = 30_000 + (n as u64) % 20_000;
-            put(&member, source, &cap(fresh))?;
+            put(&subscriber, source, &cap(fresh))?;
             there = true;
             until("the window is capped", || {
                 (1..=fresh).contains(&window.load(Ordering::Relaxed))
             })?;
         } else if there {
-            member.detach(source, "cap", "")?.wait(TIMEOUT)??;
+            subscriber.detach(source, "cap", "")?.wait(TIMEOUT)??;
             there = false;
         } else {
-            put(&member, source, &cap(fresh))?;
+            put(&subscriber, source, &cap(fresh))?;
             there = true;
         }
         let counter = count.clone();
@@ -206,25 +206,25 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
             Box::new(Counter(counter.clone()))
         })?;
         let (queue, mut signals) = Ring::new(16, None);
-        let id = member.subscribe(Wish::new(["tcp.acked"]), &queue)?;
+        let id = subscriber.subscribe(Subscription::new(["tcp.acked"]), &queue)?;
         if n % FRESH == 0 {
             let (before, mut words) = (count.load(Ordering::Relaxed), [0; hawser_bus::ring::SLOT - 1]);
             until("both hear", || {
                 signals.pop(&mut words) && count.load(Ordering::Relaxed) > before
             })?;
         }
-        member.unsubscribe(id)?;
+        subscriber.unsubscribe(id)?;
         drop(tware);
         memory.push(resident()?);
     }
     if there {
-        member.detach(source, "cap", "")?.wait(TIMEOUT)??;
+        subscriber.detach(source, "cap", "")?.wait(TIMEOUT)??;
     }
     Ok(memory)
 }
 
-fn put(member: &Member, source: SourceId, text: &str) -> TestResult {
-    member.attach(source, "cap", text, &[])?.wait(TIMEOUT)??;
+fn put(subscriber: &Subscriber, source: SourceId, text: &str) -> TestResult {
+    subscriber.attach(source, "cap", text, &[])?.wait(TIMEOUT)??;
     Ok(())
 }
 
@@ -243,8 +243,8 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) -> TestResult {
 struct Counter(Arc<AtomicU64>);
 
 impl Tware for Counter {
-    fn wishes(&self) -> Vec<Wish> {
-        vec![Wish::new(["tcp.acked"])]
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![Subscription::new(["tcp.acked"])]
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::interact::{Bus, Filter, Hands, Nanos, Rights, Schema, Signal, SourceId, Tware, Wish};
+use hawser::interact::{Bus, Filter, Hands, Nanos, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser::sim::{Scenario, Watch, run_steered};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -37,16 +37,20 @@ struct Listener {
 }
 
 impl Tware for Listener {
-    fn wishes(&self) -> Vec<Wish> {
-        let wish = |f: &Filter| Wish::new(["tcp.acked"]).every(f.interval).each_nth(f.frequency);
-        self.filters.iter().map(wish).collect()
+    fn subscriptions(&self) -> Vec<Subscription> {
+        let subscription = |f: &Filter| {
+            Subscription::new(["tcp.acked"])
+                .every(f.interval)
+                .each_nth(f.frequency)
+        };
+        self.filters.iter().map(subscription).collect()
     }
 
     fn begin(&mut self, _: SourceId, _: &Schema) {}
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, _: &mut Hands) {
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, _: &mut Hands) {
         let mut delivered = self.delivered.lock();
-        if let Some(times) = delivered.get_mut(wish) {
+        if let Some(times) = delivered.get_mut(subscription) {
             times.push(signal.time());
         }
     }
@@ -74,7 +78,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
             delivered: shared.clone(),
         })
     };
-    let member = bus.attach("listener", Rights::all(), 1, tware)?;
+    let subscriber = bus.attach("listener", Rights::all(), 1, tware)?;
     let text = scenario_text(
         &SENDER,
         path,
@@ -91,7 +95,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
         told: &mut |_| {},
     };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
-    drop(member);
+    drop(subscriber);
     let delivered = delivered.lock().clone();
     Ok(delivered)
 }

@@ -166,7 +166,7 @@ fn transfer(
     };
     let tware =
         move || -> Box<dyn Tware> { Box::new(Steer::new(SteerOptions::new("tcp"), move || Fast::new(law))) };
-    let (member, params) = match contender.twares {
+    let (subscriber, params) = match contender.twares {
         true => (
             Some(
                 bus.attach("fast", Rights::all(), 1, tware)
@@ -178,7 +178,11 @@ fn transfer(
     };
     let scenario =
         Scenario::parse(&scenario_text(contender, path, times, params)).map_err(|e| e.to_string())?;
-    let steered = if member.is_some() { &["sender"][..] } else { &[] };
+    let steered = if subscriber.is_some() {
+        &["sender"][..]
+    } else {
+        &[]
+    };
     let report =
         run_steered(&scenario, Some(seed), watch, &bus, steered).map_err(|error| error.to_string())?;
     // More is to be sent than there is time for, which is no fault here.

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hawser::interact::kernel::{Options, serve_kernel};
-use hawser::interact::twares::{FastParams, Mode, NamedLaw, SteerOptions};
+use hawser::interact::twares::{FastParams, Mode, NamedController, SteerOptions};
 use hawser::interact::{
-    Bus, Hands, Member, Nanos, Rights, Running, Schema, Signal, SourceId, Tware, Wish, run_in_thread,
+    Bus, Hands, Nanos, Rights, Running, Schema, Signal, SourceId, Subscriber, Subscription, Tware,
+    run_in_thread,
 };
 
 use crate::Error;
@@ -53,7 +54,7 @@ impl Count {
 
 /// Steers until it is dropped.
 pub(super) enum Steered {
-    Loop { _member: Member },
+    Loop { _member: Subscriber },
     Thread { _running: Running },
 }
 
@@ -74,7 +75,7 @@ impl Steering {
                 interval: self.interval,
                 ..SteerOptions::new(provider)
             };
-            let steer = NamedLaw::Fast(FastParams::default()).steers(options);
+            let steer = NamedController::Fast(FastParams::default()).steers(options);
             match self.count {
                 Some(count) => Box::new(Counted { tware: steer, count }),
                 None => steer,
@@ -117,17 +118,17 @@ struct Counted {
 }
 
 impl Tware for Counted {
-    fn wishes(&self) -> Vec<Wish> {
-        self.tware.wishes()
+    fn subscriptions(&self) -> Vec<Subscription> {
+        self.tware.subscriptions()
     }
 
     fn begin(&mut self, source: SourceId, schema: &Schema) {
         self.tware.begin(source, schema);
     }
 
-    fn signal(&mut self, wish: usize, signal: &Signal<'_>, hands: &mut Hands) {
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
         let began = Instant::now();
-        self.tware.signal(wish, signal, hands);
+        self.tware.signal(subscription, signal, hands);
         self.count
             .spent
             .fetch_add(began.elapsed().as_nanos() as u64, Relaxed);

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hawser::interact::twares::{Dial, Progress, RateLaw};
+use hawser::interact::twares::{Dial, Progress, RateController};
 use hawser::sim::Script;
 
 use super::encoder::{FRAMES, INTERVAL, frame};
@@ -44,7 +44,7 @@ pub(super) enum Pilot {
     Transport,
     /// The same law, told what an application sees by itself: what the send buffer took, and that it
     /// was full.
-    Buffer(RateLaw),
+    Buffer(RateController),
 }
 
 /// The sender's end.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hawser::interact::twares::{Adapt, Dial, RateLaw, RateParams};
+use hawser::interact::twares::{Adapt, Dial, RateController, RateParams};
 use hawser::interact::{Bus, Rights, Scope, Tware};
 use hawser::sim::{Scenario, Script, Side, Watch, run_live};
 use serde::Serialize;
@@ -174,7 +174,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
             None
         }
         Sender::Buffer(_) => {
-            pilot.replace(Pilot::Buffer(RateLaw::new(params)));
+            pilot.replace(Pilot::Buffer(RateController::new(params)));
             None
         }
     };

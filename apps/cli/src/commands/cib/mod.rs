@@ -5,7 +5,7 @@ mod show;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hawser::interact::{Client, ClientError, Heard};
+use hawser::interact::{Client, ClientError, Received};
 use hawser::local::LINE;
 use hawser::policy::document::{self, Format, node_json};
 use hawser::policy::{FileError, Names, format_of};
@@ -205,7 +205,7 @@ fn watch(args: &Watch) -> Outcome {
         println!("{answer}");
     }
     loop {
-        let Heard::Event(event) = client.hear(None).map_err(exit)? else {
+        let Received::Event(event) = client.receive(None).map_err(exit)? else {
             continue;
         };
         match args.client.json {

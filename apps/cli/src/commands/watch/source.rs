@@ -6,8 +6,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hawser::interact::record::{self, Header, LONGEST, Line, Modification, SCHEMA, What};
-use hawser::interact::{Client, ClientError, Heard};
+use hawser::interact::record::{self, Header, Line, MAX_LINE, Modification, SCHEMA, What};
+use hawser::interact::{Client, ClientError, Received};
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -113,20 +113,20 @@ impl Live {
         } else {
             rest.min(at_most)
         };
-        match self.client.hear(Some(rest)) {
-            Ok(Heard::Signal(signal)) => {
+        match self.client.receive(Some(rest)) {
+            Ok(Received::Signal(signal)) => {
                 if !self.is_offered(&signal) {
                     // What is attached to a program brings signals of its own.
                     self.looks = 0;
                 }
                 let signal = serde_json::from_value(signal)
-                    .map_err(|error| exit(ClientError::Strange(error.to_string())))?;
+                    .map_err(|error| exit(ClientError::Protocol(error.to_string())))?;
                 Ok(line(Line {
                     at: self.at(),
                     what: What::Signal(signal),
                 }))
             }
-            Ok(Heard::Ended(_) | Heard::Event(_) | Heard::Nothing) => Ok(Next::Nothing),
+            Ok(Received::Ended(_) | Received::Event(_) | Received::Nothing) => Ok(Next::Nothing),
             // That the process watched has ended is no failure of who watched.
             Err(error) if is_gone(&error) => Ok(Next::End),
             Err(error) => Err(exit(error)),
@@ -150,7 +150,7 @@ impl Live {
 
     fn push(&mut self, kind: &str, what: Value) -> Result<(), ClientError> {
         let what = serde_json::from_value(json!({ kind: what }))
-            .map_err(|error| ClientError::Strange(format!("{kind}: {error}")))?;
+            .map_err(|error| ClientError::Protocol(format!("{kind}: {error}")))?;
         let at = self.at();
         self.queue.push_back(Line { at, what });
         Ok(())
@@ -222,7 +222,7 @@ impl Live {
         for (key, state, entry) in fresh {
             self.audit.insert(key, state);
             entries.push(
-                serde_json::from_value(entry).map_err(|error| ClientError::Strange(error.to_string()))?,
+                serde_json::from_value(entry).map_err(|error| ClientError::Protocol(error.to_string()))?,
             );
         }
         let at = self.at();
@@ -277,12 +277,12 @@ impl Replay {
     fn read(&mut self) -> Result<Option<String>, Exit> {
         let mut text = String::new();
         self.number += 1;
-        let mut limited = (&mut self.reader).take(LONGEST as u64);
+        let mut limited = (&mut self.reader).take(MAX_LINE as u64);
         let length = limited
             .read_line(&mut text)
             .map_err(|error| self.wrong(&error.to_string()))?;
-        if length == LONGEST {
-            return Err(self.wrong(&format!("a line of more than {LONGEST} bytes")));
+        if length == MAX_LINE {
+            return Err(self.wrong(&format!("a line of more than {MAX_LINE} bytes")));
         }
         Ok((length > 0).then_some(text))
     }

@@ -1,10 +1,10 @@
-//! What a law is told of a connection, and what it answers.
+//! What a congestion controller is given of a connection, and what it decides.
 
 use crate::arithmetic::mul_div;
 
-/// The largest window that a law gives, bytes: what a window field with the largest scale can say
+/// The largest window that a controller gives, bytes: what a window field with the largest scale can say
 /// (RFC 7323, 2.3).
-pub const MOST_WINDOW: u64 = 1 << 30;
+pub const MAX_WINDOW: u64 = 1 << 30;
 
 /// New data was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub struct Acked {
     pub now: u64,
     /// The round-trip time that this acknowledgement shows, nanoseconds; 0: none.
     pub rtt: u64,
-    /// Bytes newly acknowledged. A subscriber that is not told of each acknowledgement counts those
-    /// since the last it was told of.
+    /// Bytes newly acknowledged. A subscriber that does not receive each acknowledgement counts those
+    /// since the last that it received.
     pub bytes: u64,
     /// Bytes outstanding before it.
     pub flight: u64,
-    /// The connection's window, bytes. If it is not what the law last said, someone else has set it,
-    /// and the law goes on from there.
+    /// The connection's window, bytes. If it is not what the controller last decided, someone else has set it,
+    /// and the controller goes on from there.
     pub window: u64,
     /// Bytes of a full segment.
     pub mss: u64,
@@ -35,9 +35,9 @@ pub struct Decision {
     pub pacing: Option<u64>,
 }
 
-/// A law of congestion control: the T-wares of the paper's Table 2, a method for each event. One
-/// value serves one connection, from [`Law::established`] to [`Law::closed`].
-pub trait Law {
+/// A congestion controller: the T-wares of the paper's Table 2, a method for each event. One
+/// value serves one connection, from [`Controller::established`] to [`Controller::closed`].
+pub trait Controller {
     /// T1, `established` (the paper's TCP_INIT): the handshake is complete. `rtt` is its round-trip
     /// time in nanoseconds, 0 if unknown; `again`: a SYN was lost (RFC 5681, 3.1).
     fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision;
@@ -53,7 +53,7 @@ pub trait Law {
     fn timeout(&mut self, flight: u64, again: bool, mss: u64) -> Decision;
 
     /// T5, `recovery_began` (DACK(3)): a segment is lost, with so much outstanding. Until
-    /// [`Law::recovery_ended`] acknowledgements do not move the window.
+    /// [`Controller::recovery_ended`] acknowledgements do not move the window.
     fn recovery_began(&mut self, flight: u64, mss: u64) -> Decision;
 
     /// `recovery_ended`: everything that was outstanding when it began is acknowledged.
@@ -70,7 +70,7 @@ pub(crate) fn initial_window(mss: u64) -> u64 {
 
 /// Half of what was under way, two segments at least (RFC 5681, 3.1 (4)).
 pub(crate) fn half(flight: u64, mss: u64) -> u64 {
-    (flight / 2).max(2 * mss).min(MOST_WINDOW)
+    (flight / 2).max(2 * mss).min(MAX_WINDOW)
 }
 
 /// `window` in a round trip of `rtt`, sped up by a quarter, so that the window and not the pace

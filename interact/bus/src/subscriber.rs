@@ -15,23 +15,23 @@ use crate::error::{BusError, Refusal};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::Modification;
 use crate::notice::{Notice, Notices};
-use crate::order::{MemberId, Order, Steering};
+use crate::order::{Order, Steering, SubscriberId};
 use crate::pattern::Pattern;
 use crate::rights::Rights;
 use crate::ring::Ring;
 use crate::schema::VariableId;
 use crate::signal::SubscriptionId;
 use crate::source::Statistics;
-use crate::subscription::Wish;
+use crate::subscription::Subscription;
 
 /// Modifications that wait at a source.
 const STEERING: usize = 256;
 
 /// A subscriber: what it has subscribed to and holds ends when it is dropped.
 #[derive(Debug)]
-pub struct Member {
+pub struct Subscriber {
     bus: Bus,
-    id: MemberId,
+    id: SubscriberId,
     name: String,
     pub(crate) origin: Origin,
     notices: Arc<Notices>,
@@ -48,9 +48,15 @@ pub struct Probe {
     pub values: Vec<Option<u64>>,
 }
 
-impl Member {
-    pub(crate) fn new(bus: Bus, id: MemberId, name: &str, origin: Origin, notices: Arc<Notices>) -> Member {
-        Member {
+impl Subscriber {
+    pub(crate) fn new(
+        bus: Bus,
+        id: SubscriberId,
+        name: &str,
+        origin: Origin,
+        notices: Arc<Notices>,
+    ) -> Subscriber {
+        Subscriber {
             bus,
             id,
             name: name.to_owned(),
@@ -60,7 +66,7 @@ impl Member {
         }
     }
 
-    pub(crate) fn id(&self) -> MemberId {
+    pub(crate) fn id(&self) -> SubscriberId {
         self.id
     }
 
@@ -76,7 +82,7 @@ impl Member {
         self.bus.rights(self.id)
     }
 
-    /// The bus that it is a member of.
+    /// The bus that it is a subscriber of.
     #[must_use]
     pub fn bus(&self) -> &Bus {
         &self.bus
@@ -88,7 +94,7 @@ impl Member {
         self.notices.take()
     }
 
-    /// Whether [`Member::next_notice`] has one.
+    /// Whether [`Subscriber::next_notice`] has one.
     #[must_use]
     pub fn is_notified(&self) -> bool {
         !self.notices.is_empty()
@@ -98,16 +104,16 @@ impl Member {
     /// keeps their order.
     ///
     /// # Errors
-    /// What is wrong with the wish.
-    pub fn subscribe(&self, wish: Wish, queue: &Ring) -> Result<SubscriptionId, BusError> {
-        self.bus.subscribe(self.id, wish, to_ring(queue))
+    /// What is wrong with the subscription.
+    pub fn subscribe(&self, subscription: Subscription, queue: &Ring) -> Result<SubscriptionId, BusError> {
+        self.bus.subscribe(self.id, subscription, to_ring(queue))
     }
 
-    /// Changes how much of what it names a subscription hears: scope, filters, priority.
+    /// Changes how much of what it names a subscription receives: scope, filters, priority.
     ///
     /// # Errors
     /// When there is no such subscription, or the change is not allowed.
-    pub fn change(&self, id: SubscriptionId, change: impl FnOnce(&mut Wish)) -> Result<(), BusError> {
+    pub fn change(&self, id: SubscriptionId, change: impl FnOnce(&mut Subscription)) -> Result<(), BusError> {
         self.bus.change(self.id, id, change)
     }
 
@@ -145,7 +151,7 @@ impl Member {
     /// A source's variables by whole name or pattern.
     ///
     /// # Errors
-    /// When none is meant that this member may read.
+    /// When none is meant that this subscriber may read.
     pub fn variables(&self, source: SourceId, pattern: &Pattern) -> Result<Vec<VariableId>, BusError> {
         let schema = self.bus.schema(source)?;
         let rights = self.bus.rights(self.id).ok_or(BusError::NoSource(source.0))?;
@@ -200,7 +206,7 @@ impl Member {
         Ok(Pending(answer))
     }
 
-    /// Sets a variable of a flow for the length of a lease, or gives it back, and is told what came of
+    /// Sets a variable of a flow for the length of a lease, or gives it back, and is answered what came of
     /// it: the value before.
     ///
     /// # Errors
@@ -232,7 +238,7 @@ impl Member {
         Ok(Pending(answer))
     }
 
-    /// The same with the member's own priority and without an answer, for many: what is refused is
+    /// The same with the subscriber's own priority and without an answer, for many: what is refused is
     /// in the log. The source takes it when it is next at work. False when its queue is full: then
     /// nothing comes of it, which is in the log as well.
     pub fn steer(&self, modification: &Modification) -> bool {
@@ -261,7 +267,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         self.bus.leave(self.id);
     }

@@ -1,0 +1,32 @@
+//! Documents of SVG, for everything here that draws.
+
+/// A document of this size in pixels, on white, around elements that are written already.
+#[must_use]
+pub fn document(width: f64, height: f64, font_size: u32, body: &str) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"system-ui, sans-serif\" font-size=\"{font_size}\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{body}</svg>\n"
+    )
+}
+
+/// A text as the content of an element.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped_and_elements_are_not() {
+        assert_eq!(escape("a < b & \"c\" > d"), "a &lt; b &amp; \"c\" &gt; d");
+        let drawing = document(10.0, 2.5, 12, "<g/>");
+        assert!(drawing.starts_with("<svg ") && drawing.ends_with("\n<g/></svg>\n"));
+        assert!(drawing.contains("viewBox=\"0 0 10 2.5\""), "{drawing}");
+    }
+}
