@@ -140,7 +140,7 @@ fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
     assert_eq!(output.status.code(), Some(5), "{output:?}");
     let said = text(&output.stderr);
     assert!(
-        said.contains("no way led there") && said.contains("certificate"),
+        said.contains("no path candidate led to the server") && said.contains("certificate"),
         "{said}"
     );
 }

@@ -34,7 +34,7 @@ pub trait Carrier: Send + Unpin {
     /// What it is.
     fn describe(&self) -> Description;
 
-    /// What its transport tells now.
+    /// Statistics of its transport at this moment.
     fn statistics(&mut self) -> Statistics;
 
     /// 32 bytes that TLS exports under `EXPORTER-hawser-session`, the same on both sides and on no
@@ -60,7 +60,7 @@ pub trait Carrier: Send + Unpin {
     /// Sends what was accepted and still waits in this process.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Says that nothing more is written, after everything before.
+    /// Finishes this direction, after everything before.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
     /// Ends it at once: what is in the transport's buffers is not sent (SO_LINGER 0, a QUIC close).

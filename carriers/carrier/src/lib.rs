@@ -1,9 +1,9 @@
-//! What a session knows of a transport: a connected, ordered byte stream, and what it tells of
-//! itself.
+//! What a session knows of a transport: a connected, ordered byte stream, and its
+//! statistics.
 //!
 //! * [`Carrier`]: the stream; [`Description`]: what it is; [`send`]: all that waits, at once;
 //!   [`named`]: an error with what failed
-//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of silence read;
+//! * [`Statistics`]: figures of one carrier, which schedulers and the detection of lost carriers read;
 //!   [`observables`]: the same from the state variables of a transport program
 //!
 //! Nothing here performs I/O; the crates beside this one do.

@@ -1,4 +1,4 @@
-//! What a transport tells of itself.
+//! Statistics of a carrier.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct Statistics {
     pub retransmitted: u64,
     /// Delivery rate, in bytes per second.
     pub rate: u64,
-    /// Whether the peer's flow-control window is what holds the transport back: silence then says
+    /// Whether the peer's flow-control window is what holds the transport back: missing acknowledgements then mean
     /// nothing about the path.
     pub blocked: bool,
     /// Packets of full size may be too long for the path, and shorter ones may be asked for: one is not
@@ -35,10 +35,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// The longest that this carrier may keep silent with data outstanding before it is suspected:
+    /// Probe timeout: how long data may be outstanding on this carrier without an acknowledgement until it is suspected:
     /// `srtt + max(4·rttvar, 10 ms) + 40 ms`. The last term covers the peer's delayed
     /// acknowledgement (RFC 9293 3.8.6.3 allows 500 ms; Linux takes 40 ms).
-    pub fn silence(&self) -> Duration {
+    pub fn probe_timeout(&self) -> Duration {
         self.srtt + (4 * self.rttvar).max(Duration::from_millis(10)) + Duration::from_millis(40)
     }
 
@@ -62,11 +62,13 @@ impl Statistics {
     /// How much data to hand over at once: about 10 ms at its pace, a full packet at least and
     /// 64 KiB at most, so that what is urgent never waits for long behind what was handed over.
     pub fn segment(&self) -> usize {
-        const LEAST: u64 = 1_200;
-        const MOST: u64 = 65_536;
+        const MIN_SEGMENT: u64 = 1_200;
+        const MAX_SEGMENT: u64 = 65_536;
         match self.pace() {
             0 => 16_384,
-            pace => (pace / 100).clamp((self.mss as u64).clamp(LEAST, MOST), MOST) as usize,
+            pace => {
+                (pace / 100).clamp((self.mss as u64).clamp(MIN_SEGMENT, MAX_SEGMENT), MAX_SEGMENT) as usize
+            }
         }
     }
 
@@ -87,17 +89,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_has_a_floor_below_the_deviation() {
+    fn probe_timeout_has_a_floor_below_the_deviation() {
         let quiet = Statistics {
             srtt: Duration::from_millis(20),
             ..Statistics::default()
         };
-        assert_eq!(quiet.silence(), Duration::from_millis(70));
+        assert_eq!(quiet.probe_timeout(), Duration::from_millis(70));
         let shaky = Statistics {
             rttvar: Duration::from_millis(10),
             ..quiet
         };
-        assert_eq!(shaky.silence(), Duration::from_millis(100));
+        assert_eq!(shaky.probe_timeout(), Duration::from_millis(100));
     }
 
     #[test]

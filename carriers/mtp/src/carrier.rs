@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hawser_carrier::{Carrier, Description, Statistics, observables};
+use hawser_carrier::observables::{self, VARIABLES};
+use hawser_carrier::{Carrier, Description, Statistics};
 use hawser_carrier_tls::MaybeTls;
-use hawser_net::Stream;
+use hawser_net::{Observable, Stream};
 
 use crate::stack::MtpStack;
 
@@ -18,6 +19,7 @@ pub struct MtpCarrier {
     stack: MtpStack,
     peer: SocketAddr,
     local: SocketAddr,
+    variables: [Option<Observable>; VARIABLES.len()],
 }
 
 impl MtpCarrier {
@@ -26,6 +28,7 @@ impl MtpCarrier {
         let none = SocketAddr::from(([0, 0, 0, 0], 0));
         let (peer, local) = (stream.transport().peer(), stream.transport().local());
         Self {
+            variables: stream.transport().observables(VARIABLES),
             stream,
             stack,
             peer: peer.unwrap_or(none),
@@ -48,7 +51,7 @@ impl Carrier for MtpCarrier {
     }
 
     fn statistics(&mut self) -> Statistics {
-        observables::of(self.stream.transport().observe_all(observables::VARIABLES))
+        observables::of(self.stream.transport().observe_all(self.variables))
     }
 
     fn exporter(&self) -> Option<[u8; 32]> {

@@ -146,7 +146,7 @@ impl QuicEndpoint {
         name: &str,
         tls: Arc<rustls::ClientConfig>,
     ) -> io::Result<QuicCarrier> {
-        let connection = self.shake(peer, name, tls, 1).await?;
+        let connection = self.handshake(peer, name, tls, 1).await?;
         let (send, receive) = connection
             .open_bi()
             .await
@@ -170,7 +170,7 @@ impl QuicEndpoint {
         tls: Arc<rustls::ClientConfig>,
         streams: u32,
     ) -> io::Result<QuicConnection> {
-        let connection = self.shake(peer, name, tls, streams).await?;
+        let connection = self.handshake(peer, name, tls, streams).await?;
         Ok(QuicConnection::new(
             connection,
             self.local(),
@@ -179,7 +179,7 @@ impl QuicEndpoint {
         ))
     }
 
-    async fn shake(
+    async fn handshake(
         &self,
         peer: SocketAddr,
         name: &str,
@@ -205,12 +205,12 @@ impl QuicEndpoint {
 
 /// A socket that takes connections.
 #[derive(Clone, Debug)]
-pub struct QuicDoor {
+pub struct QuicListener {
     endpoint: Endpoint,
     options: QuicOptions,
 }
 
-impl QuicDoor {
+impl QuicListener {
     /// Listens on `address`.
     pub fn open(
         address: SocketAddr,
@@ -231,11 +231,11 @@ impl QuicDoor {
         self.endpoint.local_addr()
     }
 
-    /// The next connection, before its handshake. None when the door was closed.
-    pub async fn accept(&self) -> Option<QuicGuest> {
+    /// The next connection, before its handshake. None when the listener is closed.
+    pub async fn accept(&self) -> Option<QuicIncoming> {
         let incoming = self.endpoint.accept().await?;
         let window = VarInt::from_u32(self.options.receive_window);
-        Some(QuicGuest {
+        Some(QuicIncoming {
             incoming,
             local: self.local().ok(),
             interface: self.options.interface.clone(),
@@ -251,7 +251,7 @@ impl QuicDoor {
 
 /// A connection that has not shaken hands.
 #[derive(Debug)]
-pub struct QuicGuest {
+pub struct QuicIncoming {
     incoming: quinn::Incoming,
     local: Option<SocketAddr>,
     interface: Option<String>,
@@ -259,7 +259,7 @@ pub struct QuicGuest {
     window: VarInt,
 }
 
-impl QuicGuest {
+impl QuicIncoming {
     /// Where its packets say that it is.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
@@ -272,7 +272,7 @@ impl QuicGuest {
         self.incoming.remote_address_validated()
     }
 
-    /// Has the peer show it, by a Retry (RFC 9000, 8.1.2); it then comes as another guest. Nothing of it
+    /// Has the peer show it, by a Retry (RFC 9000, 8.1.2); it then comes as another incoming connection. Nothing of it
     /// is kept until then.
     pub fn retry(self) {
         // One that was validated has no need to; it is refused when this is dropped.
@@ -281,7 +281,7 @@ impl QuicGuest {
 
     /// Shakes hands, and waits for the stream that is the carrier, for as long as the connection lives:
     /// whoever calls it bounds that.
-    pub async fn welcome(self) -> io::Result<QuicCarrier> {
+    pub async fn accept(self) -> io::Result<QuicCarrier> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
         let (send, receive) = connection
@@ -301,7 +301,7 @@ impl QuicGuest {
 
     /// Shakes hands, and leaves its streams to be taken: by [`QuicConnection::into_carrier`] if it
     /// belongs to a session, else by [`QuicConnection::admit`].
-    pub async fn shake(self) -> io::Result<QuicConnection> {
+    pub async fn handshake(self) -> io::Result<QuicConnection> {
         let peer = self.incoming.remote_address();
         let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));

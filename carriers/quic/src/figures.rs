@@ -129,10 +129,10 @@ impl Tolerance {
     /// Bytes that may be lost beside, some six packets: of a few a share says nothing.
     const FEW: f64 = 7_200.0;
     /// A round trip that is longer than the shortest by a quarter, and by so much at least, has a queue.
-    const LEAST_QUEUE: Duration = Duration::from_micros(500);
+    const MIN_QUEUE: Duration = Duration::from_micros(500);
 
     fn acknowledged(&mut self, now: Instant, bytes: u64, smoothed: Duration, shortest: Duration) {
-        self.is_queued = smoothed > shortest + (shortest / 4).max(Self::LEAST_QUEUE);
+        self.is_queued = smoothed > shortest + (shortest / 4).max(Self::MIN_QUEUE);
         let began = *self.round_began.get_or_insert(now);
         if now.saturating_duration_since(began) >= smoothed {
             (self.acked, self.lost) = (self.acked * 7.0 / 8.0, self.lost * 7.0 / 8.0);

@@ -1,6 +1,6 @@
 //! Carriers over QUIC: one bidirectional stream of a connection of its own (RFC 9000).
 //!
-//! * [`QuicDoor`], [`QuicEndpoint`]: the two ways to a [`QuicCarrier`]; one endpoint for each
+//! * [`QuicListener`], [`QuicEndpoint`]: the two ways to a [`QuicCarrier`]; one endpoint for each
 //!   interface
 //! * [`QuicConnection`]: a connection whose streams are opened and taken one by one, each a
 //!   [`QuicStream`]; for peers that speak no session
@@ -19,5 +19,5 @@ mod figures;
 mod streams;
 
 pub use carrier::QuicCarrier;
-pub use endpoint::{Congestion, QuicDoor, QuicEndpoint, QuicGuest, QuicOptions};
+pub use endpoint::{Congestion, QuicEndpoint, QuicIncoming, QuicListener, QuicOptions};
 pub use streams::{QuicConnection, QuicStream};

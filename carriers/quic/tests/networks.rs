@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_carrier::{Carrier, send};
-use hawser_carrier_quic::{Congestion, QuicDoor, QuicEndpoint, QuicOptions};
+use hawser_carrier_quic::{Congestion, QuicEndpoint, QuicListener, QuicOptions};
 use hawser_lab::{Direction, HostHandle, Lab, Spec};
 use hawser_testing::{Test, TestResult, in_user_namespace, is_long, tests};
 use socket2::SockRef;
@@ -122,8 +122,8 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| {
             within(&server, async {
-                let door = QuicDoor::open(([0, 0, 0, 0], 4433).into(), options(), tls.clone())?;
-                let mut carrier = door.accept().await.ok_or("no guest")?.welcome().await?;
+                let listener = QuicListener::open(([0, 0, 0, 0], 4433).into(), options(), tls.clone())?;
+                let mut carrier = listener.accept().await.ok_or("no connection")?.accept().await?;
                 carrier.admit();
                 let chunk = Bytes::from(vec![7; 65_536]);
                 let mut queue = VecDeque::new();

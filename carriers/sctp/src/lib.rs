@@ -1,7 +1,7 @@
 //! Carriers over SCTP (RFC 9260) that use several paths at once: usrsctp with concurrent multipath
 //! transfer, in UDP (RFC 6951), without privilege.
 //!
-//! * [`Stack`]: the process's one stack; [`Stack::connect`], [`Stack::listen`] and [`SctpDoor`]: the two
+//! * [`Stack`]: the process's one stack; [`Stack::connect`], [`Stack::listen`] and [`SctpListener`]: the two
 //!   ways to an [`SctpCarrier`]
 //! * [`SctpOptions`]: what an association is asked for; [`SctpError`]: why there is none
 //! * [`PathStatistics`], [`PathEvent`]: the paths of an association
@@ -23,19 +23,19 @@ mod address;
 mod bell;
 mod carrier;
 mod connect;
-mod door;
 mod error;
 mod figures;
 mod library;
+mod listener;
 mod notice;
 mod options;
 mod reaper;
 mod stack;
 
 pub use carrier::SctpCarrier;
-pub use door::SctpDoor;
 pub use error::SctpError;
 pub use figures::PathStatistics;
+pub use listener::SctpListener;
 pub use notice::{PathEvent, PathState};
 pub use options::{ENCAPSULATION_PORT, SctpOptions};
 pub use stack::Stack;

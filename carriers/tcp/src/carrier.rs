@@ -11,7 +11,7 @@ use bytes::Bytes;
 use hawser_carrier::{Carrier, Description, Statistics, named};
 use hawser_carrier_tls::{MaybeTls, TlsClient, TlsServer};
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::options::{SMALL_SEGMENT, TcpOptions};
 use crate::socket::{open, reset_on_close, tune};
@@ -96,16 +96,16 @@ async fn dial(peer: SocketAddr, local: Option<SocketAddr>, options: &TcpOptions)
 }
 
 /// A listening socket.
-pub struct Door {
-    listener: TcpListener,
+pub struct TcpListener {
+    listener: tokio::net::TcpListener,
     options: TcpOptions,
     tls: Option<TlsServer>,
 }
 
-impl Door {
+impl TcpListener {
     /// Listens on `address`.
     pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> io::Result<Self> {
-        let listener = TcpListener::from_std(socket::listen(address, &options)?.into())?;
+        let listener = tokio::net::TcpListener::from_std(socket::listen(address, &options)?.into())?;
         Ok(Self {
             listener,
             options,
@@ -119,9 +119,9 @@ impl Door {
     }
 
     /// The next connection, before its TLS handshake, so that a slow one holds up no other.
-    pub async fn accept(&self) -> io::Result<Guest> {
+    pub async fn accept(&self) -> io::Result<TcpIncoming> {
         let (stream, peer) = self.listener.accept().await?;
-        Ok(Guest {
+        Ok(TcpIncoming {
             stream,
             peer,
             options: self.options.clone(),
@@ -131,21 +131,21 @@ impl Door {
 }
 
 /// A connection that was accepted and has not shaken hands.
-pub struct Guest {
+pub struct TcpIncoming {
     stream: TcpStream,
     peer: SocketAddr,
     options: TcpOptions,
     tls: Option<TlsServer>,
 }
 
-impl Guest {
+impl TcpIncoming {
     /// Where it comes from.
     pub fn peer(&self) -> SocketAddr {
         self.peer
     }
 
     /// Shakes hands, in 10 s at most.
-    pub async fn welcome(self) -> io::Result<TcpCarrier> {
+    pub async fn accept(self) -> io::Result<TcpCarrier> {
         tune(&SockRef::from(&self.stream), &self.options)?;
         let stream = MaybeTls::accept(self.stream, self.tls.as_ref(), self.peer).await?;
         Ok(TcpCarrier::new(stream, self.options))

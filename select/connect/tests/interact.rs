@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use hawser_connect::{Destination, Racer, Request};
 use hawser_session_driver::{
-    AcceptorConfig, Candidate, ClientConfig, Config, PathStatus, Security, Server, ServerConfig, TcpOptions,
-    Way, connect, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, PathStatus, Security, Server,
+    ServerConfig, TcpOptions, connect, scheduler,
 };
 use hawser_socket::ring::{Consumer, Ring};
 use hawser_socket::{
@@ -108,7 +108,7 @@ async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
     let (watcher, mut ear) = subscriber(&bus);
     let (server, address) = server();
-    let way = || Way::Tcp {
+    let way = || PathCandidate::Tcp {
         peer: address,
         local: None,
         options: TcpOptions::default(),
@@ -120,7 +120,7 @@ async fn a_session_is_seen_and_steered() {
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        ways: vec![(way(), Candidate::new(0)), (way(), Candidate::new(1))],
+        candidates: vec![(way(), Candidate::new(0)), (way(), Candidate::new(1))],
         tls: None,
     })
     .unwrap();

@@ -9,8 +9,8 @@ use hawser_connect::{Racer, Request, kinds};
 use hawser_knowledge::{Event, Knowledge, Known, Origin, Settings};
 use hawser_lab::{Lab, Spec};
 use hawser_session_driver::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, TcpOptions, Way,
-    connect, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig,
+    TcpOptions, connect, scheduler,
 };
 use tokio::io::AsyncWriteExt;
 
@@ -181,7 +181,7 @@ fn sessions_measure_their_paths() -> TestResult {
     let port = is_ready.recv_timeout(Duration::from_secs(5))?.port();
     inside(&lab, "client", async || {
         let knowledge = Knowledge::open(Settings::default()).await?;
-        let way = Way::Tcp {
+        let way = PathCandidate::Tcp {
             peer: (server, port).into(),
             local: None,
             options: TcpOptions::default(),
@@ -193,7 +193,7 @@ fn sessions_measure_their_paths() -> TestResult {
             },
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("it comes with Hawser")?,
-            ways: vec![(way, Candidate::new(0))],
+            candidates: vec![(way, Candidate::new(0))],
             tls: None,
         })?;
         knowledge.follow(&session);

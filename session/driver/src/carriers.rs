@@ -27,7 +27,12 @@ pub(super) struct Strand {
     queue: VecDeque<Bytes>,
     queued: usize,
     /// The transport took all that was given.
-    hungry: bool,
+    is_writable: bool,
+    /// Bytes went either way, or the transport takes more or less than before: its statistics, and how much it
+    /// takes now, are worth asking for.
+    has_moved: bool,
+    /// Why nothing more can be written.
+    failure: Option<io::Error>,
     flushed: bool,
     /// Nothing more is written to it, and its transport knows.
     finished: bool,
@@ -52,7 +57,9 @@ impl Strand {
             carrier,
             queue: VecDeque::new(),
             queued: 0,
-            hungry: true,
+            is_writable: true,
+            has_moved: true,
+            failure: None,
             flushed: true,
             finished: false,
             ending: None,
@@ -73,7 +80,7 @@ impl Strand {
 
     /// Bytes of data that it takes now.
     pub(super) fn room(&self) -> usize {
-        if self.hungry {
+        if self.is_writable {
             QUEUE.saturating_sub(self.queued)
         } else {
             0
@@ -89,40 +96,63 @@ impl Strand {
         self.ending.is_some()
     }
 
-    /// Writes what waits, as far as the transport takes it.
-    pub(super) fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    /// Whether it has moved since it was asked last.
+    pub(super) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
+    }
+
+    /// Writes what waits, as far as the transport takes it. A failure is reported by [`Strand::read`].
+    pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        let before = self.is_writable;
+        self.failure = self.write_all(cx).err();
+        self.has_moved |= self.is_writable != before;
+    }
+
+    fn write_all(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while !self.queue.is_empty() {
             match self.carrier.poll_write(cx, &mut self.queue) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.queued -= written;
+                    self.has_moved = true;
                     self.flushed = false;
                 }
                 Poll::Ready(Err(error)) => return Err(error),
                 Poll::Pending => {
-                    self.hungry = false;
+                    self.is_writable = false;
                     return Ok(());
                 }
             }
         }
-        self.hungry = true;
+        self.is_writable = true;
         if !self.flushed {
             if let Poll::Ready(result) = self.carrier.poll_flush(cx) {
                 result?;
                 self.flushed = true;
             } else {
-                self.hungry = false;
+                self.is_writable = false;
             }
         }
         Ok(())
     }
 
     /// Reads what there is and hands it over.
-    pub(super) fn read(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Bytes)) -> Turn {
+    pub(super) fn read(&mut self, cx: &mut Context<'_>, take: impl FnMut(Bytes)) -> Turn {
+        let turn = self.read_all(cx, take);
+        match self.failure.take() {
+            Some(error) => Turn::Over(error.to_string()),
+            None => turn,
+        }
+    }
+
+    fn read_all(&mut self, cx: &mut Context<'_>, mut take: impl FnMut(Bytes)) -> Turn {
         for _ in 0..READS {
             match self.carrier.poll_read(cx) {
                 Poll::Ready(Ok(bytes)) if bytes.is_empty() => return Turn::Over("end of file".into()),
-                Poll::Ready(Ok(bytes)) => take(bytes),
+                Poll::Ready(Ok(bytes)) => {
+                    self.has_moved = true;
+                    take(bytes);
+                }
                 Poll::Ready(Err(error)) => return Turn::Over(error.to_string()),
                 Poll::Pending => return Turn::Idle,
             }
@@ -133,7 +163,7 @@ impl Strand {
     /// Goes on ending; true when it is over. What the peer still sends is read and dropped: a socket that
     /// is closed before answers it with a reset, which takes what is under way with it (RFC 9112, 9.6).
     pub(super) fn end(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.write(cx).is_err() {
+        if self.write_all(cx).is_err() {
             return true;
         }
         if !self.finished && self.queue.is_empty() {
@@ -161,7 +191,7 @@ impl Strand {
 mod tests {
     use std::future::poll_fn;
 
-    use hawser_carrier_tcp::{Door, TcpOptions};
+    use hawser_carrier_tcp::{TcpListener, TcpOptions};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpSocket;
 
@@ -170,12 +200,13 @@ mod tests {
     #[tokio::test]
     async fn a_carrier_that_ends_while_its_peer_sends_delivers_everything() {
         const LENGTH: usize = 200_000;
-        let door = Door::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), None).unwrap();
+        let listener =
+            TcpListener::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), None).unwrap();
         let socket = TcpSocket::new_v4().unwrap();
         // Most of it waits in the sender's kernel when the carrier ends.
         socket.set_recv_buffer_size(8 << 10).unwrap();
-        let mut peer = socket.connect(door.local().unwrap()).await.unwrap();
-        let carrier = door.accept().await.unwrap().welcome().await.unwrap();
+        let mut peer = socket.connect(listener.local().unwrap()).await.unwrap();
+        let carrier = listener.accept().await.unwrap().accept().await.unwrap();
         let mut strand = Strand::new(CarrierId(0), Box::new(carrier));
         strand.push(vec![7; LENGTH].into());
         peer.write_all(b"what crosses the end").await.unwrap();

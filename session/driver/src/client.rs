@@ -18,12 +18,13 @@ use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
 
 use super::driver::{Connector, Driver, Wanted};
+use super::error::ConnectError;
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
 
 /// A way to reach the server: a transport, an address, an interface.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum PathCandidate {
     /// TCP, with TLS unless the session is insecure; MPTCP if its options say so.
     Tcp {
         /// The server.
@@ -70,7 +71,7 @@ pub struct ClientConfig {
     /// Which carrier takes the next segment.
     pub scheduler: Box<dyn Scheduler>,
     /// Ways to the server, best first, each with how it is used.
-    pub ways: Vec<(Way, Candidate)>,
+    pub candidates: Vec<(PathCandidate, Candidate)>,
     /// TLS, and the name that the server's certificate must have.
     pub tls: Option<(Arc<rustls::ClientConfig>, String)>,
 }
@@ -79,51 +80,50 @@ pub struct ClientConfig {
 ///
 /// # Errors
 /// No way was given, or a secure session has no TLS configuration.
-pub fn connect(config: ClientConfig) -> io::Result<Session> {
+pub fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     begin(config, Fallback::Refused, false)
 }
 
 /// Begins a session, or what `fallback` allows instead. `awaits`: more ways may be found.
-pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> io::Result<Session> {
+pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> Result<Session, ConnectError> {
     let ClientConfig {
         mut session,
         name,
         scheduler,
-        ways,
+        candidates: ways,
         tls,
     } = config;
-    let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
     if ways.is_empty() {
-        return Err(invalid("a session needs at least one way to its server"));
+        return Err(ConnectError::NoCandidate);
     }
     if session.security == Security::Tls && tls.is_none() {
-        return Err(invalid("a secure session needs a TLS configuration"));
+        return Err(ConnectError::NoTls);
     }
     let tls = match tls {
         Some((config, name)) => {
-            let server = ServerName::try_from(name.clone())
-                .map_err(|_| invalid(&format!("{name:?} is no name of a server")))?;
+            let server =
+                ServerName::try_from(name.clone()).map_err(|_| ConnectError::ServerName(name.clone()))?;
             Some((TlsClient { config, name: server }, name))
         }
         None => None,
     };
-    let (ways, candidates): (Vec<Way>, Vec<Candidate>) = ways.into_iter().unzip();
+    let (ways, candidates): (Vec<PathCandidate>, Vec<Candidate>) = ways.into_iter().unzip();
     session.candidates = candidates;
     let epoch = Instant::now();
     let name = match name {
         Some(name) => name,
         None => {
             let mut random = [0; 16];
-            getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+            getrandom::fill(&mut random).map_err(ConnectError::Random)?;
             random
         }
     };
     let machine = hawser_session::Session::client(session, scheduler, name, epoch.elapsed());
     let shared = Shared::new(machine, epoch);
-    shared.await_ways(awaits);
+    shared.await_candidates(awaits);
     {
         let mut inner = shared.lock();
-        inner.ways = ways;
+        inner.candidates = ways;
         inner.fallback = fallback;
         inner.offers = tls
             .as_ref()
@@ -152,22 +152,22 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
                     tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
                 }
                 match &mut way {
-                    Way::Tcp { options, .. } if small => {
+                    PathCandidate::Tcp { options, .. } if small => {
                         options.max_segment.get_or_insert(SMALL_SEGMENT);
                     }
-                    Way::Mtp { options, .. } if small => {
+                    PathCandidate::Mtp { options, .. } if small => {
                         options.max_segment.get_or_insert(SMALL_SEGMENT as u16);
                     }
                     _ => {}
                 }
                 let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
-                opened.map_err(|error| by_way(&way, &error))
+                opened.map_err(|error| with_candidate(&way, &error))
             })
         },
     )
 }
 
-impl Way {
+impl PathCandidate {
     /// The same to another address of the server.
     fn led_to(self, to: SocketAddr) -> Self {
         let fits = |local: &SocketAddr| local.is_ipv4() == to.is_ipv4();
@@ -200,25 +200,20 @@ fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClie
     if name.is_empty() {
         return Ok((tls, usual));
     }
-    let server = ServerName::try_from(name.clone()).map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("{name:?} is no name of a server"),
-        )
-    })?;
+    let server = ServerName::try_from(name.clone()).map_err(|_| ConnectError::ServerName(name.clone()))?;
     Ok((TlsClient { name: server, ..tls }, name))
 }
 
 /// The carriers' errors name the peer already.
-fn by_way(way: &Way, error: &io::Error) -> io::Error {
+fn with_candidate(way: &PathCandidate, error: &io::Error) -> io::Error {
     let (transport, interface) = match way {
-        Way::Tcp { options, .. } => (
+        PathCandidate::Tcp { options, .. } => (
             if options.mptcp { "mptcp" } else { "tcp" },
             options.interface.as_deref(),
         ),
-        Way::Quic { options, .. } => ("quic", options.interface.as_deref()),
-        Way::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
-        Way::Sctp { .. } => ("sctp", None),
+        PathCandidate::Quic { options, .. } => ("quic", options.interface.as_deref()),
+        PathCandidate::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
+        PathCandidate::Sctp { .. } => ("sctp", None),
     };
     let over = interface.map_or_else(String::new, |interface| format!(" over {interface}"));
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
@@ -245,17 +240,17 @@ impl Endpoints {
 }
 
 async fn open_by(
-    way: &Way,
+    way: &PathCandidate,
     index: usize,
     tls: Option<&(TlsClient, String)>,
     endpoints: &Endpoints,
 ) -> io::Result<Box<dyn Carrier>> {
     let carrier: Box<dyn Carrier> = match way {
-        Way::Tcp { peer, local, options } => {
+        PathCandidate::Tcp { peer, local, options } => {
             let tls = tls.map(|(tls, _)| tls);
             Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)
         }
-        Way::Quic { peer, local, options } => {
+        PathCandidate::Quic { peer, local, options } => {
             let Some((tls, name)) = tls else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
             };
@@ -268,10 +263,10 @@ async fn open_by(
             endpoints.put_back(key, endpoint);
             Box::new(carrier)
         }
-        Way::Mtp { peer, stack, options } => {
+        PathCandidate::Mtp { peer, stack, options } => {
             Box::new(stack.connect(*peer, options, tls.map(|(tls, _)| tls)).await?)
         }
-        Way::Sctp { peers, options } => {
+        PathCandidate::Sctp { peers, options } => {
             if tls.is_some() {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,

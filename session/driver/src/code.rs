@@ -16,12 +16,14 @@ use std::io;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hawser_session::SessionEnd;
 use hmac::{Hmac, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
 use spake2::{Ed25519Group, Identity, Password, Spake2};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::error::SessionError;
 use super::handle::Session;
 use super::stream::SessionStream;
 use super::words::WORDS;
@@ -107,7 +109,7 @@ impl Code {
         match stream.read_exact(&mut message).await {
             Ok(_) => Ok(message),
             Err(error) => Err(match session.shared.lock().closed {
-                Some((code, true)) => CodeError::by_close(code).unwrap_or(CodeError::Io(error)),
+                Some(end) if end.is_by_peer() => CodeError::of_end(end).unwrap_or(CodeError::Io(error)),
                 _ if error.kind() == io::ErrorKind::UnexpectedEof => CodeError::Protocol,
                 _ => CodeError::Io(error),
             }),
@@ -178,6 +180,15 @@ pub enum CodeError {
     Io(#[from] io::Error),
 }
 
+impl From<SessionError> for CodeError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Code(error) => error,
+            error => Self::Io(error.into()),
+        }
+    }
+}
+
 impl CodeError {
     /// The code of CLOSE with which a server tells it (`docs/session-protocol.md`, "CLOSE").
     fn close(&self) -> u64 {
@@ -188,12 +199,12 @@ impl CodeError {
         }
     }
 
-    /// What a server told by the code of CLOSE.
-    pub(super) fn by_close(code: u64) -> Option<CodeError> {
-        match code {
-            7 => Some(Self::Wrong),
-            8 => Some(Self::Missing),
-            9 => Some(Self::Exhausted),
+    /// What a server reports by the code of CLOSE.
+    pub(super) fn of_end(end: SessionEnd) -> Option<CodeError> {
+        match end {
+            SessionEnd::ByPeer(7) => Some(Self::Wrong),
+            SessionEnd::ByPeer(8) => Some(Self::Missing),
+            SessionEnd::ByPeer(9) => Some(Self::Exhausted),
             _ => None,
         }
     }

@@ -13,14 +13,15 @@ use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, FlowInfo, Schema, Source};
 use hawser_carrier::{Carrier, Description};
 use hawser_session::interact::{View, publish};
-use hawser_session::{CarrierId, Instruction, Loss};
+use hawser_session::{CarrierId, Instruction, Loss, SessionEnd};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
-use super::client::Way;
-use super::patience::Patience;
+use super::client::PathCandidate;
+use super::log;
 use super::plain::protocol;
+use super::progress::ProgressTimeout;
 use super::shared::{Fallback, Inner, PathInfo, Shared};
 use super::trust::ALPN;
 use hawser_socket::process_bus;
@@ -33,7 +34,7 @@ pub(super) struct Wanted {
     /// The candidate's number.
     pub(super) candidate: usize,
     /// How it is reached.
-    pub(super) way: Way,
+    pub(super) way: PathCandidate,
     /// By that, but elsewhere.
     pub(super) elsewhere: Option<Elsewhere>,
     /// With packets that every path takes.
@@ -73,9 +74,9 @@ pub(super) struct Driver {
     sleep: Pin<Box<Sleep>>,
     wakes_at: Option<Duration>,
     /// With a session that nobody holds, whose peer has yet to take what was written.
-    orphan: Patience,
+    abandoned: ProgressTimeout,
     /// With a server's session that has lost the carrier on which it began, and no other came.
-    bereft: Patience,
+    unanswered: ProgressTimeout,
     /// Something came after the server's answer had left.
     was_answered: bool,
     /// Where the session is seen and steered from outside.
@@ -83,10 +84,10 @@ pub(super) struct Driver {
 }
 
 /// How long a session without handles waits for its peer's next acknowledgement.
-const ORPHAN: Duration = Duration::from_secs(30);
+const ABANDONED: Duration = Duration::from_secs(30);
 /// How long a server keeps a session whose client has never answered and is gone. The client tries
 /// again within 10 s, if it lives.
-const BEREFT: Duration = Duration::from_secs(15);
+const UNANSWERED: Duration = Duration::from_secs(15);
 
 impl Driver {
     pub(super) fn new(
@@ -104,8 +105,8 @@ impl Driver {
             arrivals,
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             wakes_at: None,
-            orphan: Patience::new(ORPHAN),
-            bereft: Patience::new(BEREFT),
+            abandoned: ProgressTimeout::new(ABANDONED),
+            unanswered: ProgressTimeout::new(UNANSWERED),
             was_answered: false,
         }
     }
@@ -125,6 +126,7 @@ impl Driver {
                 Ok(carrier) => match judge(&mut inner, &carrier.describe()) {
                     Verdict::Hawser => {
                         inner.infos.insert(id, PathInfo::new(carrier.describe()));
+                        log::connected(inner.session.id(), id, &carrier.describe());
                         let exporter = carrier.exporter();
                         if carrier.is_kept_small() {
                             inner.session.keep_small(id, now);
@@ -157,6 +159,7 @@ impl Driver {
                 continue;
             }
             let description = strand.carrier.describe();
+            log::connected(inner.session.id(), id, &description);
             // A client that says HELLO anew has given the carrier of the same number up.
             self.strands.retain(|strand| strand.id != id);
             strand.push(answer);
@@ -171,56 +174,72 @@ impl Driver {
     }
 
     /// Moves bytes in and out of every carrier. Whether there may be more at once.
+    ///
+    /// All that waits is written before anything else is asked of any carrier: no system call comes before the
+    /// first byte of what an application has just written.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
+        for strand in self.strands.iter_mut().filter(|strand| !strand.is_finishing()) {
+            strand.write(cx);
+        }
         let mut busy = false;
         let mut index = 0;
         while index < self.strands.len() {
             let strand = &mut self.strands[index];
-            let id = strand.id;
-            if strand.is_finishing() {
-                if strand.end(cx) {
-                    self.strands.swap_remove(index);
-                } else {
-                    index += 1;
+            let is_over = if strand.is_finishing() {
+                strand.end(cx)
+            } else {
+                match strand.read(cx, |bytes| self.pieces.push(bytes)) {
+                    Turn::Idle => self.report(index, None),
+                    Turn::Busy => {
+                        busy = true;
+                        self.report(index, None)
+                    }
+                    Turn::Over(why) => self.report(index, Some(why)),
                 }
-                continue;
-            }
-            let mut over = strand.write(cx).err().map(|error| error.to_string());
-            let pieces = &mut self.pieces;
-            match strand.read(cx, |bytes| pieces.push(bytes)) {
-                Turn::Idle => {}
-                Turn::Busy => busy = true,
-                Turn::Over(why) => over = Some(why),
-            }
-            self.was_answered |= !pieces.is_empty() && strand.has_written();
-            let statistics = strand.carrier.statistics();
-            let room = strand.room();
-            let mut inner = self.shared.lock();
-            let now = self.shared.now();
-            for bytes in pieces.drain(..) {
-                inner.session.received(id, bytes, now);
-            }
-            inner.enforce_budget(now);
-            inner.session.statistics(id, statistics, now);
-            if let Some(why) = over {
-                inner.session.lost(id, Loss::Transport(why), now);
-                drop(inner);
+            };
+            if is_over {
                 self.strands.swap_remove(index);
-                continue;
+            } else {
+                index += 1;
             }
-            inner.session.room(id, room, now);
-            index += 1;
         }
         busy
     }
 
-    /// Does what the session asks for. Whether there was something.
-    fn obey(&mut self) -> bool {
+    /// Hands what a carrier brought to the session and, if it has moved, its statistics and how much it takes.
+    /// Whether it is over, for the reason given.
+    fn report(&mut self, index: usize, over: Option<String>) -> bool {
+        let strand = &mut self.strands[index];
+        let id = strand.id;
+        if !strand.take_moved() && over.is_none() {
+            return false;
+        }
+        self.was_answered |= !self.pieces.is_empty() && strand.has_written();
+        let (statistics, room) = (strand.carrier.statistics(), strand.room());
+        let mut inner = self.shared.lock();
+        let now = self.shared.now();
+        for bytes in self.pieces.drain(..) {
+            inner.session.received(id, bytes, now);
+        }
+        inner.enforce_budget(now);
+        inner.session.statistics(id, statistics, now);
+        match over {
+            Some(why) => {
+                inner.session.lost(id, Loss::Transport(why), now);
+                true
+            }
+            None => {
+                inner.session.room(id, room, now);
+                false
+            }
+        }
+    }
+
+    /// Does what the session asks for.
+    fn obey(&mut self) {
         let shared = self.shared.clone();
         let mut inner = shared.lock();
-        let mut any = false;
         while let Some(instruction) = inner.session.poll() {
-            any = true;
             match instruction {
                 Instruction::Connect {
                     carrier,
@@ -232,7 +251,7 @@ impl Driver {
                         address,
                         name: name.to_owned(),
                     });
-                    if let (Some(connector), Some(way)) = (&self.connector, inner.ways.get(candidate)) {
+                    if let (Some(connector), Some(way)) = (&self.connector, inner.candidates.get(candidate)) {
                         let wanted = Wanted {
                             candidate,
                             way: way.clone(),
@@ -278,7 +297,6 @@ impl Driver {
                 }
             }
         }
-        any
     }
 
     /// Takes orders of the interactive layer. Whether there were any.
@@ -373,9 +391,6 @@ fn describe(info: &PathInfo) -> FlowInfo {
     }
 }
 
-/// The code of a session that nobody waits for any more; never on the wire.
-const GIVEN_UP: u64 = 6;
-
 /// Turns before other tasks have theirs.
 const TURNS: usize = 8;
 
@@ -386,14 +401,18 @@ impl Future for Driver {
         let driver = &mut *self;
         driver.shared.lock().driver = Some(cx.waker().clone());
         for _ in 0..TURNS {
+            // Carriers that it opens are polled for the first time right after it.
+            driver.obey();
             driver.take_new(cx);
             let busy = driver.carry(cx);
             let fired = driver.tick(cx) | driver.interact();
-            let obeyed = driver.obey();
+            if driver.shared.lock().session.has_instructions() {
+                continue;
+            }
             if driver.is_over() || driver.gives_up(cx) {
                 return Poll::Ready(());
             }
-            if !(busy || fired || obeyed) {
+            if !(busy || fired) {
                 return Poll::Pending;
             }
         }
@@ -454,12 +473,12 @@ impl Driver {
     fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
         let mut inner = self.shared.lock();
         let was_answered = self.was_answered || inner.session.is_confirmed();
-        let is_bereft = self.arrivals.is_some() && self.strands.is_empty() && !was_answered;
-        let is_late = match (inner.is_abandoned, is_bereft) {
-            (true, _) => self.orphan.is_over(inner.session.held().unacknowledged, cx),
-            (false, true) => self.bereft.is_over(0, cx),
+        let is_unanswered = self.arrivals.is_some() && self.strands.is_empty() && !was_answered;
+        let is_late = match (inner.is_abandoned, is_unanswered) {
+            (true, _) => self.abandoned.is_over(inner.session.held().unacknowledged, cx),
+            (false, true) => self.unanswered.is_over(0, cx),
             (false, false) => {
-                self.bereft.reset();
+                self.unanswered.reset();
                 false
             }
         };
@@ -467,7 +486,7 @@ impl Driver {
             self.strands
                 .drain(..)
                 .for_each(|mut strand| strand.carrier.abort());
-            inner.closed.get_or_insert((GIVEN_UP, false));
+            inner.closed.get_or_insert(SessionEnd::Abandoned);
             inner.wake_all();
         }
         is_late
@@ -489,18 +508,18 @@ mod tests {
 
     use super::super::handle::Session;
     use super::super::shared::Handle;
-    use super::super::testing::{Mute, served};
+    use super::super::testing::{Calls, Mute, served};
     use super::*;
 
     const SHORT: Duration = Duration::from_millis(100);
 
-    /// A driver with little patience, its handle, and a way to give it carriers.
+    /// A driver with short timeouts, its handle, and a way to give it carriers.
     fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
         let (machine, answer) = served(carriers);
         let shared = Shared::new(machine, std::time::Instant::now());
         let (sender, arrivals) = mpsc::unbounded_channel();
         let mut driver = Driver::new(shared.clone(), None, Some(arrivals));
-        (driver.orphan, driver.bereft) = (Patience::new(SHORT), Patience::new(SHORT));
+        (driver.abandoned, driver.unanswered) = (ProgressTimeout::new(SHORT), ProgressTimeout::new(SHORT));
         (
             driver,
             Session {
@@ -551,6 +570,44 @@ mod tests {
         drop(carriers);
     }
 
+    async fn turn(driver: &mut Driver) {
+        std::future::poll_fn(|cx| {
+            let _ = Pin::new(&mut *driver).poll(cx);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_write_with_two_carriers_reaches_one_before_anything_else_is_asked_of_either() {
+        let (mut driver, session, carriers, answer) = driver(8);
+        let calls = Calls::default();
+        for id in 0..2 {
+            let (mut carrier, _) = Mute::new(1 << 20);
+            carrier.calls = calls.clone();
+            carriers.send(arrival(id, carrier, answer.clone())).ok().unwrap();
+        }
+        let mut stream = session.open().unwrap();
+        turn(&mut driver).await;
+        calls.lock().unwrap().clear();
+        turn(&mut driver).await;
+        assert_eq!(
+            *calls.lock().unwrap(),
+            ["read", "read"],
+            "no statistics of a carrier at rest"
+        );
+        calls.lock().unwrap().clear();
+        stream
+            .write_bytes(Bytes::from_static(b"a request"))
+            .await
+            .unwrap();
+        turn(&mut driver).await;
+        let calls = calls.lock().unwrap();
+        assert_eq!(calls[0], "write");
+        let statistics = calls.iter().filter(|call| **call == "statistics").count();
+        assert_eq!(statistics, 1, "of the carrier that has moved: {calls:?}");
+    }
+
     #[tokio::test]
     async fn a_carrier_too_many_leaves_nothing_behind() {
         let (mut driver, session, carriers, answer) = driver(1);
@@ -560,11 +617,7 @@ mod tests {
             let (carrier, _) = Mute::new(1_000);
             carriers.send(arrival(id, carrier, Bytes::new())).ok().unwrap();
         }
-        let turn = std::future::poll_fn(|cx| {
-            let _ = Pin::new(&mut driver).poll(cx);
-            Poll::Ready(())
-        });
-        turn.await;
+        turn(&mut driver).await;
         assert_eq!(session.paths().len(), 1);
         assert_eq!(driver.strands.len(), 1);
     }

@@ -1,13 +1,13 @@
 //! What applications hold.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use hawser_session::{CarrierId, Counters, Notice, PathStatus, SessionId, StreamError};
+use hawser_session::{CarrierId, Counters, Notice, PathStatus, SessionId};
 
+use super::error::SessionError;
 use super::plain::PlainStream;
 use super::shared::{Handle, Inner, PathInfo, Shared};
 use super::stream::SessionStream;
@@ -51,13 +51,13 @@ impl Session {
     ///
     /// # Errors
     /// The session ended before.
-    pub async fn opened(&self) -> io::Result<SessionId> {
+    pub async fn opened(&self) -> Result<SessionId, SessionError> {
         self.wait(|inner| inner.opened.then(|| inner.session.id())).await
     }
 
     /// Waits for what the first carrier decides: nothing, that the peer speaks Hawser; a stream, that
     /// it does not.
-    pub(super) async fn decided(&self) -> io::Result<Option<PlainStream>> {
+    pub(super) async fn decided(&self) -> Result<Option<PlainStream>, SessionError> {
         self.wait(Inner::decided).await
     }
 
@@ -65,9 +65,9 @@ impl Session {
     ///
     /// # Errors
     /// The session has ended, or the peer allows no more streams at once.
-    pub fn open(&self) -> io::Result<SessionStream> {
+    pub fn open(&self) -> Result<SessionStream, SessionError> {
         let mut inner = self.shared.lock();
-        let id = inner.session.open().map_err(into_io)?;
+        let id = inner.session.open()?;
         inner.held.insert(id);
         Ok(SessionStream::new(self.shared.clone(), id))
     }
@@ -76,7 +76,7 @@ impl Session {
     ///
     /// # Errors
     /// The session has ended.
-    pub async fn accept(&self) -> io::Result<SessionStream> {
+    pub async fn accept(&self) -> Result<SessionStream, SessionError> {
         let id = self.wait(|inner| inner.new_streams.pop_front()).await?;
         self.shared.lock().held.insert(id);
         Ok(SessionStream::new(self.shared.clone(), id))
@@ -138,15 +138,15 @@ impl Session {
     ///
     /// # Errors
     /// The session ended otherwise.
-    pub async fn close(&self, code: u64) -> io::Result<()> {
+    pub async fn close(&self, code: u64) -> Result<(), SessionError> {
         {
             let now = self.shared.now();
             let mut inner = self.shared.lock();
             inner.session.close(code, now);
             inner.kick();
         }
-        let ended = self.ask(|inner| inner.closed).await.0;
-        if ended == 0 {
+        let end = self.ask(|inner| inner.closed).await;
+        if end.code() == 0 {
             // A process that exits before its last bytes are there leaves its peer in doubt about the end.
             let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
         }
@@ -155,10 +155,10 @@ impl Session {
             // Accounts that cannot be written now may be read wrongly later; the session is over.
             let _ = tokio::time::timeout(SETTLING, settled.changed()).await;
         }
-        if ended == code {
+        if end.code() == code {
             Ok(())
         } else {
-            Err(self.shared.lock().ended(ended))
+            Err(self.shared.lock().ended(end))
         }
     }
 
@@ -171,7 +171,7 @@ impl Session {
 
     /// Whether it has ended otherwise than in order.
     pub(super) fn has_failed(&self) -> bool {
-        self.shared.lock().closed.is_some_and(|(code, _)| code != 0)
+        self.shared.lock().closed.is_some_and(|end| end.code() != 0)
     }
 
     /// Ends it at once: the application has not accepted it in time, or others need its place.
@@ -183,10 +183,10 @@ impl Session {
     }
 
     /// Waits until `ask` has an answer, or the session has ended.
-    async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> io::Result<T> {
+    async fn wait<T>(&self, mut ask: impl FnMut(&mut Inner) -> Option<T>) -> Result<T, SessionError> {
         self.ask(|inner| match (ask(inner), inner.closed) {
             (Some(answer), _) => Some(Ok(answer)),
-            (None, Some((code, _))) => Some(Err(inner.ended(code))),
+            (None, Some(end)) => Some(Err(inner.ended(end))),
             (None, None) => None,
         })
         .await
@@ -204,13 +204,4 @@ impl Session {
         })
         .await
     }
-}
-
-pub(super) fn into_io(error: StreamError) -> io::Error {
-    let kind = match error {
-        StreamError::Unknown(_) | StreamError::Finished(_) => io::ErrorKind::BrokenPipe,
-        StreamError::Limit(_) => io::ErrorKind::QuotaExceeded,
-        StreamError::Closed => io::ErrorKind::NotConnected,
-    };
-    io::Error::new(kind, error)
 }

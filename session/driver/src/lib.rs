@@ -19,7 +19,7 @@
 //! * [`places`]: places of unauthenticated peers, with a share for each network
 //! * [`surroundings`]: which network this is, and the order of addresses from here
 //! * `driver`: the task; `carriers`: one carrier as the task sees it; `shared`: what the task and the
-//!   handles share; `waiters`, `patience`: who waits for something, and for how long
+//!   handles share; `waiters`, `progress`: who waits for something, and for how long
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -29,15 +29,17 @@ mod client;
 mod code;
 pub mod document;
 mod driver;
+mod error;
 mod handle;
 mod ledger;
+mod log;
 mod manager;
 mod names;
 mod network;
 mod open;
-mod patience;
 pub mod places;
 mod plain;
+mod progress;
 mod server;
 mod shared;
 mod state;
@@ -50,18 +52,19 @@ mod unaccepted;
 mod waiters;
 mod words;
 
-pub use client::{ClientConfig, Way, connect};
+pub use client::{ClientConfig, PathCandidate, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
+pub use error::{ConnectError, ListenError, SessionError};
 pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_mtp::{MtpOptions, MtpStack};
 pub use hawser_carrier_quic::{Congestion, QuicOptions};
-pub use hawser_carrier_sctp::SctpOptions;
+pub use hawser_carrier_sctp::{SctpError, SctpOptions};
 pub use hawser_carrier_tcp::TcpOptions;
 pub use hawser_session::scheduler;
 pub use hawser_session::{
     AcceptorConfig, Candidate, CarrierId, Config, Counters, Loss, Notice, Opening, PathCounts, PathReport,
-    PathState, PathStatus, Priority, Security, SessionId,
+    PathState, PathStatus, Priority, Security, SessionEnd, SessionId, StreamError,
 };
 pub use network::{Attachment, Change, Network, speaks_mptcp};
 pub use open::{open, open_any};

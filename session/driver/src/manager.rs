@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Weak;
 
 use hawser_session::CarrierId;
+use tracing::debug;
 
 use super::network::{Change, Network};
 use super::shared::{End, Shared};
@@ -22,6 +23,7 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
         let (Some(change), Some(session)) = (change, session.upgrade()) else {
             return;
         };
+        debug!(?change, "the network changed");
         match change {
             Change::Up(name) => {
                 set(&session, &network, |interface, _| interface == name, true);

@@ -112,13 +112,13 @@ impl Names {
             };
             let Some(session) = session.upgrade() else { return };
             let Some(addresses) = addresses else {
-                return session.await_ways(false);
+                return session.await_candidates(false);
             };
             // Of these alone: the others have their ways.
             self.machine.addresses = addresses;
             if let Ok(mut plan) = self.document.plan(&self.machine) {
                 plan.limit(&limits);
-                session.add_ways(plan.ways);
+                session.add_candidates(plan.candidates);
             }
         }
     }

@@ -33,7 +33,7 @@ pub enum Change {
 pub struct Attachment {
     /// Which.
     pub interface: Interface,
-    /// The largest packet that it takes, in bytes; none: it was not told.
+    /// The largest packet that it takes, in bytes; none: not reported.
     pub mtu: Option<u32>,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
@@ -46,7 +46,7 @@ pub struct Network {
     datagram: Vec<u8>,
 }
 
-/// Links by index, and what became of them that was not told yet.
+/// Links by index, and what became of them that was not reported yet.
 #[derive(Default)]
 struct Links {
     known: BTreeMap<u32, Link>,
@@ -159,7 +159,7 @@ impl Network {
             .collect()
     }
 
-    /// What happens next. Pending for as long as nothing does; none when the kernel tells no more.
+    /// What happens next. Pending for as long as nothing does; none when the kernel reports no more.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
             if let Some(change) = self.links.changes.pop_front() {

@@ -135,7 +135,7 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         .as_mut()
         .map_or_else(Quotas::new, |ledger| ledger.limits(&mut warnings));
     plan.limit(&limits);
-    let ways = plan.ways;
+    let ways = plan.candidates;
     if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
         let spent: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let message = format!("the quota of every path is spent: {}", spent.join("; "));
@@ -153,7 +153,7 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         session,
         name: document.session_id,
         scheduler,
-        ways,
+        candidates: ways,
         tls,
     };
     let fallback = if offered.is_empty() {

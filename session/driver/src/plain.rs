@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::handle::Session;
 
 /// Bytes that are taken before the transport has taken what came before.
-const MOST: usize = 65_536;
+const MAX_QUEUED: usize = 65_536;
 
 /// What there is with a peer: a session, or less if that was asked for.
 pub enum Connection {
@@ -66,7 +66,7 @@ impl PlainStream {
         &self.description
     }
 
-    /// What the transport tells now.
+    /// Statistics of the transport at this moment.
     pub fn statistics(&mut self) -> Statistics {
         self.carrier.statistics()
     }
@@ -124,7 +124,7 @@ impl AsyncRead for PlainStream {
 impl AsyncWrite for PlainStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.drain(cx))?;
-        let length = buf.len().min(MOST);
+        let length = buf.len().min(MAX_QUEUED);
         if length > 0 {
             self.queue.push_back(Bytes::copy_from_slice(&buf[..length]));
             if let Poll::Ready(Err(error)) = self.drain(cx) {

@@ -9,16 +9,18 @@ use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description, send};
 use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
-use hawser_carrier_quic::{QuicDoor, QuicGuest, QuicOptions};
-use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
-use hawser_carrier_tcp::{Door, TcpOptions};
+use hawser_carrier_quic::{QuicIncoming, QuicListener, QuicOptions};
+use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
+use hawser_carrier_tcp::{TcpListener, TcpOptions};
 use hawser_carrier_tls::TlsServer;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
+use tracing::{debug, info, warn};
 
 use super::driver::{Arrival, Driver};
+use super::error::ListenError;
 use super::handle::Session;
 use super::plain::{Connection, PlainStream};
 use super::shared::{Handle, Shared};
@@ -31,7 +33,7 @@ pub type SchedulerMaker = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
 
 /// What a server offers.
 pub struct ServerConfig {
-    /// The door, and the sessions behind it.
+    /// The listener, and the sessions behind it.
     pub acceptor: AcceptorConfig,
     /// Makes a scheduler for each new session.
     pub scheduler: SchedulerMaker,
@@ -46,7 +48,7 @@ pub struct ServerConfig {
 /// A server: takes sessions, and carriers for them. With it go the sessions that nobody has taken;
 /// those that were taken go on, without new carriers.
 pub struct Server {
-    house: Arc<House>,
+    state: Arc<State>,
     addresses: Vec<(&'static str, SocketAddr)>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     is_insecure: bool,
@@ -54,15 +56,15 @@ pub struct Server {
 }
 
 /// What the tasks of a server share.
-struct House {
-    door: Mutex<DoorState>,
+struct State {
+    admission: Mutex<Admission>,
     scheduler: SchedulerMaker,
     /// What the application has not accepted yet.
     new: Arc<Unaccepted>,
     epoch: Instant,
     gates: Gates,
     /// How long a handshake may take, and how long a proof after it.
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// Places for carriers that have not proved anything, from before their handshakes on: those of each
@@ -99,7 +101,7 @@ impl Gates {
     }
 }
 
-struct DoorState {
+struct Admission {
     acceptor: Acceptor<u64>,
     next: u64,
     sessions: HashMap<SessionId, (mpsc::UnboundedSender<Arrival>, Weak<Shared>)>,
@@ -113,51 +115,54 @@ impl Server {
     ///
     /// # Errors
     /// An address cannot be listened on; QUIC was asked for without a certificate.
-    pub fn open(config: ServerConfig) -> io::Result<Self> {
-        let gates = Gates::new(Shares::new(config.acceptor.strangers));
+    pub fn open(config: ServerConfig) -> Result<Self, ListenError> {
+        let gates = Gates::new(Shares::new(config.acceptor.unauthenticated));
         let new = Arc::new(Unaccepted::new(&config.acceptor));
-        let patience = config.acceptor.patience;
+        let timeout = config.acceptor.timeout;
         let is_insecure = config.acceptor.insecure && config.tls.is_none();
-        let strangers = config.acceptor.strangers.saturating_mul(TRANSPORTS);
+        let unauthenticated = config.acceptor.unauthenticated.saturating_mul(TRANSPORTS);
         let acceptor = Acceptor::new(AcceptorConfig {
-            strangers,
+            unauthenticated,
             ..config.acceptor
         });
-        let door = DoorState {
+        let admission = Admission {
             acceptor,
             next: 0,
             sessions: HashMap::new(),
         };
-        let house = Arc::new(House {
-            door: Mutex::new(door),
+        let state = Arc::new(State {
+            admission: Mutex::new(admission),
             scheduler: config.scheduler,
             new,
             epoch: Instant::now(),
             gates,
-            patience,
+            timeout,
         });
         let (addresses, tasks) = (Vec::new(), Vec::new());
         let tls = config.tls.clone().map(|config| TlsServer { config });
         let mut server = Self {
-            house,
+            state,
             addresses,
             tasks,
             is_insecure,
             tls,
         };
         for (address, options) in config.tcp {
-            let door = Door::open(address, options, server.tls.clone())?;
-            server.addresses.push(("tcp", door.local()?));
+            let listener = TcpListener::open(address, options, server.tls.clone())?;
+            server.addresses.push(("tcp", listener.local()?));
             server
                 .tasks
-                .push(tokio::spawn(take_tcp(server.house.clone(), door)));
+                .push(tokio::spawn(accept_tcp(server.state.clone(), listener)));
         }
         for (address, options) in config.quic {
-            server.listen_quic(address, options, |house, peer, guest| {
-                house.receive("quic", peer, guest.welcome());
+            server.listen_quic(address, options, |state, peer, incoming| {
+                state.receive("quic", peer, incoming.accept());
             })?;
         }
-        server.tasks.push(tokio::spawn(sweep(server.house.clone())));
+        for (transport, address) in &server.addresses {
+            info!(transport, %address, "listening for sessions");
+        }
+        server.tasks.push(tokio::spawn(sweep(server.state.clone())));
         Ok(server)
     }
 
@@ -166,24 +171,27 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be listened on; there is no certificate.
-    pub fn listen_quic_streams(&mut self, address: SocketAddr, options: QuicOptions) -> io::Result<()> {
-        self.listen_quic(address, options, House::receive_streams)
+    pub fn listen_quic_streams(
+        &mut self,
+        address: SocketAddr,
+        options: QuicOptions,
+    ) -> Result<(), ListenError> {
+        self.listen_quic(address, options, State::receive_streams)
     }
 
     fn listen_quic(
         &mut self,
         address: SocketAddr,
         options: QuicOptions,
-        receive: fn(&Arc<House>, IpAddr, QuicGuest),
-    ) -> io::Result<()> {
+        receive: fn(&Arc<State>, IpAddr, QuicIncoming),
+    ) -> Result<(), ListenError> {
         let Some(TlsServer { config }) = self.tls.clone() else {
-            let message = "QUIC needs a certificate";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            return Err(ListenError::NoCertificate);
         };
-        let door = QuicDoor::open(address, options, config)?;
-        self.addresses.push(("quic", door.local()?));
+        let listener = QuicListener::open(address, options, config)?;
+        self.addresses.push(("quic", listener.local()?));
         self.tasks
-            .push(tokio::spawn(take_quic(self.house.clone(), door, receive)));
+            .push(tokio::spawn(accept_quic(self.state.clone(), listener, receive)));
         Ok(())
     }
 
@@ -193,16 +201,21 @@ impl Server {
     /// # Errors
     /// The server takes secure sessions, which SCTP cannot carry; the library is not installed; an address
     /// or the port cannot be had.
-    pub fn listen_sctp(&mut self, addresses: &[IpAddr], port: u16, options: SctpOptions) -> io::Result<()> {
+    pub fn listen_sctp(
+        &mut self,
+        addresses: &[IpAddr],
+        port: u16,
+        options: SctpOptions,
+    ) -> Result<(), ListenError> {
         if !self.is_insecure {
-            let message = "SCTP has no security: it is for insecure sessions alone";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            return Err(ListenError::Insecure);
         }
         let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
-        let door = stack.listen(addresses, port, options)?;
+        let listener = stack.listen(addresses, port, options)?;
         self.addresses
-            .extend(door.local().into_iter().map(|address| ("sctp", address)));
-        self.tasks.push(tokio::spawn(take_sctp(self.house.clone(), door)));
+            .extend(listener.local().into_iter().map(|address| ("sctp", address)));
+        self.tasks
+            .push(tokio::spawn(accept_sctp(self.state.clone(), listener)));
         Ok(())
     }
 
@@ -215,11 +228,11 @@ impl Server {
         stack: &MtpStack,
         address: SocketAddr,
         options: MtpOptions,
-    ) -> io::Result<()> {
+    ) -> Result<(), ListenError> {
         let listener = stack.listen(address, options, self.tls.clone())?;
         self.addresses.push((stack.transport(), address));
         self.tasks.push(tokio::spawn(accept_mtp(
-            self.house.clone(),
+            self.state.clone(),
             stack.transport(),
             listener,
         )));
@@ -232,7 +245,7 @@ impl Server {
     }
 
     /// The next session. Peers that do not speak Hawser, if the certificate is offered to any
-    /// ([`Identity::server`](super::Identity::server)), are sent away; [`Server::accept_any`] takes
+    /// ([`Identity::server`](super::Identity::server)), are refused; [`Server::accept_any`] accepts
     /// them too.
     ///
     /// # Errors
@@ -250,28 +263,31 @@ impl Server {
     /// # Errors
     /// The server was closed.
     pub async fn accept_any(&self) -> io::Result<Connection> {
-        Ok(self.house.new.next().await)
+        Ok(self.state.new.next().await)
     }
 
     /// Carriers and connections that were refused or had to make room for others, and sessions that there
     /// are.
     pub fn counts(&self) -> (u64, usize) {
-        let evicted = self.house.gates.evicted() + self.house.new.evicted();
-        let door = self.house.door();
-        (door.acceptor.refused() + evicted, door.acceptor.sessions())
+        let evicted = self.state.gates.evicted() + self.state.new.evicted();
+        let admission = self.state.admission();
+        (
+            admission.acceptor.refused() + evicted,
+            admission.acceptor.sessions(),
+        )
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        self.house.new.close();
+        self.state.new.close();
     }
 }
 
-impl House {
-    fn door(&self) -> MutexGuard<'_, DoorState> {
-        self.door.lock()
+impl State {
+    fn admission(&self) -> MutexGuard<'_, Admission> {
+        self.admission.lock()
     }
 
     fn now(&self) -> Duration {
@@ -282,64 +298,80 @@ impl House {
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
-async fn take_tcp(house: Arc<House>, door: Door) {
+async fn accept_tcp(state: Arc<State>, listener: TcpListener) {
     loop {
-        match door.accept().await {
-            Ok(guest) => house.receive("tcp", guest.peer().ip(), guest.welcome()),
-            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+        match listener.accept().await {
+            Ok(incoming) => state.receive("tcp", incoming.peer().ip(), incoming.accept()),
+            Err(error) => {
+                warn!(%error, transport = "tcp", "a connection could not be accepted");
+                tokio::time::sleep(AFTER_ERROR).await;
+            }
         }
     }
 }
 
-async fn accept_mtp(house: Arc<House>, transport: &'static str, listener: MtpListener) {
+async fn accept_mtp(state: Arc<State>, transport: &'static str, listener: MtpListener) {
     // One that fails has no device any more.
-    while let Ok(incoming) = listener.accept().await {
-        house.receive(transport, incoming.peer().ip(), incoming.accept());
-    }
-}
-
-async fn take_quic(house: Arc<House>, door: QuicDoor, receive: fn(&Arc<House>, IpAddr, QuicGuest)) {
-    while let Some(guest) = door.accept().await {
-        // Forged addresses must not take the places of those who are there.
-        let peer = guest.peer().ip();
-        if house.gates.quic.is_crowded(peer) && !guest.is_validated() {
-            guest.retry();
-        } else {
-            receive(&house, peer, guest);
+    loop {
+        match listener.accept().await {
+            Ok(incoming) => state.receive(transport, incoming.peer().ip(), incoming.accept()),
+            Err(error) => return warn!(%error, transport, "the listener has failed"),
         }
     }
 }
 
-impl House {
+async fn accept_quic(
+    state: Arc<State>,
+    listener: QuicListener,
+    receive: fn(&Arc<State>, IpAddr, QuicIncoming),
+) {
+    while let Some(incoming) = listener.accept().await {
+        // Forged addresses must not take the places of those who are there.
+        let peer = incoming.peer().ip();
+        if state.gates.quic.is_crowded(peer) && !incoming.is_validated() {
+            debug!(%peer, "a Retry was sent: too many unauthenticated peers");
+            incoming.retry();
+        } else {
+            receive(&state, peer, incoming);
+        }
+    }
+}
+
+impl State {
     /// Receives an unauthenticated peer: from its handshakes to its proof, all that it may do is bounded in
     /// number and in time. The connection is closed if it has to make room for another one.
     fn receive<C: Carrier + 'static>(
         self: &Arc<Self>,
         transport: &str,
         peer: IpAddr,
-        welcome: impl Future<Output = io::Result<C>> + Send + 'static,
+        accept: impl Future<Output = io::Result<C>> + Send + 'static,
     ) {
         let mut place = self.gates.of(transport).enter(peer);
-        let house = self.clone();
+        let (state, transport) = (self.clone(), transport.to_owned());
         tokio::spawn(async move {
-            let met = async { meet(&house, Box::new(welcome.await.ok()?)).await };
+            let authenticated = async {
+                let carrier = accept.await;
+                let carrier =
+                    carrier.inspect_err(|error| debug!(%peer, transport, ?error, "a handshake failed"));
+                authenticate(&state, Box::new(carrier.ok()?)).await
+            };
             // Whoever is late is closed with the future.
-            let met = tokio::time::timeout(2 * house.patience, place.hold(met)).await;
-            if let Ok(Some(Some((carrier, verdict)))) = met {
-                let_in(&house, carrier, verdict, place).await;
+            let authenticated = tokio::time::timeout(2 * state.timeout, place.hold(authenticated)).await;
+            if let Ok(Some(Some((carrier, verdict)))) = authenticated {
+                admit(&state, carrier, verdict, place).await;
             }
         });
     }
 
     /// The same for one that may open several streams, if it does not speak Hawser.
-    fn receive_streams(self: &Arc<Self>, peer: IpAddr, guest: QuicGuest) {
-        let house = self.clone();
+    fn receive_streams(self: &Arc<Self>, peer: IpAddr, incoming: QuicIncoming) {
+        let state = self.clone();
         self.receive("quic", peer, async move {
-            let connection = guest.shake().await?;
+            let connection = incoming.handshake().await?;
             if connection.describe().alpn.is_none_or(|name| name == ALPN) {
                 return connection.into_carrier().await;
             }
-            house.new.push(Connection::Streams(connection), peer);
+            state.new.push(Connection::Streams(connection), peer);
             // It is no carrier of a session, and there is nothing more to wait for.
             Err(io::ErrorKind::Unsupported.into())
         });
@@ -352,49 +384,53 @@ impl House {
     }
 }
 
-async fn take_sctp(house: Arc<House>, door: SctpDoor) {
+async fn accept_sctp(state: Arc<State>, listener: SctpListener) {
     loop {
-        match door.accept().await {
-            Ok(carrier) => house.receive_connected(carrier),
+        match listener.accept().await {
+            Ok(carrier) => state.receive_connected(carrier),
             // It was lost again, or there is no memory.
-            Err(_) => tokio::time::sleep(AFTER_ERROR).await,
+            Err(error) => {
+                debug!(%error, transport = "sctp", "an association could not be accepted");
+                tokio::time::sleep(AFTER_ERROR).await;
+            }
         }
     }
 }
 
-/// A carrier at the door; forgotten there however its meeting ends.
-struct AtTheDoor<'a> {
-    house: &'a House,
+/// A carrier that the acceptor knows; forgotten there however its authentication ends.
+struct Unauthenticated<'a> {
+    state: &'a State,
     key: u64,
 }
 
-impl Drop for AtTheDoor<'_> {
+impl Drop for Unauthenticated<'_> {
     fn drop(&mut self) {
-        self.house.door().acceptor.left(self.key);
+        self.state.admission().acceptor.left(self.key);
     }
 }
 
-/// Reads a stranger's first segment, and asks the door what to do. None: nothing is left to do.
-async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
+/// Reads the first segment of an unauthenticated peer, and asks the acceptor what follows. None: nothing does.
+async fn authenticate(state: &State, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn Carrier>, Verdict)> {
     if carrier.describe().alpn.is_some_and(|name| name != ALPN) {
         // Whoever serves such peers has nothing more to wait for.
         carrier.admit();
         let peer = carrier.describe().peer.ip();
-        house.new.push(Connection::Plain(PlainStream::new(carrier)), peer);
+        state.new.push(Connection::Plain(PlainStream::new(carrier)), peer);
         return None;
     }
     let mut random = [0; 28];
     getrandom::fill(&mut random).ok()?;
     let (place, first) = {
-        let mut door = house.door();
-        door.next += 1;
-        let key = door.next;
-        match door
+        let mut admission = state.admission();
+        admission.next += 1;
+        let key = admission.next;
+        match admission
             .acceptor
-            .accepted(key, carrier.exporter(), random, house.now())
+            .accepted(key, carrier.exporter(), random, state.now())
         {
-            Ok(first) => (AtTheDoor { house, key }, first),
+            Ok(first) => (Unauthenticated { state, key }, first),
             Err(_) => {
+                debug!("a carrier was refused: too many unauthenticated peers");
                 carrier.abort();
                 return None;
             }
@@ -407,20 +443,21 @@ async fn meet(house: &House, mut carrier: Box<dyn Carrier>) -> Option<(Box<dyn C
         if bytes.is_empty() {
             return None;
         }
-        let now = house.now();
-        let make = || (house.scheduler)();
-        let verdict = house.door().acceptor.received(place.key, bytes, make, now);
+        let now = state.now();
+        let make = || (state.scheduler)();
+        let verdict = state.admission().acceptor.received(place.key, bytes, make, now);
         if !matches!(verdict, Verdict::More) {
             return Some((carrier, verdict));
         }
     }
 }
 
-/// Does what the door says. `place`: the stranger's, which it keeps until it is none any more.
-async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verdict, mut place: Place) {
+/// Does what the acceptor decided. `place`: the peer's, which it keeps until it is authenticated.
+async fn admit(state: &Arc<State>, mut carrier: Box<dyn Carrier>, verdict: Verdict, mut place: Place) {
     match verdict {
         Verdict::More => {}
-        Verdict::Refuse { answer, .. } => {
+        Verdict::Refuse { answer, refusal } => {
+            debug!(peer = %carrier.describe().peer, %refusal, "a carrier was refused");
             let mut queue = VecDeque::from([answer]);
             let goodbye = async {
                 send(&mut *carrier, &mut queue).await?;
@@ -440,8 +477,9 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
             drop(place);
             carrier.admit();
             let peer = carrier.describe().peer.ip();
+            debug!(session = %session.id(), %peer, "a session begins");
             let session = begin(
-                house,
+                state,
                 *session,
                 Arrival {
                     id,
@@ -451,7 +489,7 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
                     rest,
                 },
             );
-            house.new.push(Connection::Session(session), peer);
+            state.new.push(Connection::Session(session), peer);
         }
         Verdict::Join {
             session,
@@ -461,10 +499,11 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
             rest,
         } => {
             carrier.admit();
-            let door = house.door();
-            if let Some((arrivals, shared)) = door.sessions.get(&session) {
+            debug!(%session, carrier = %id, peer = %carrier.describe().peer, "a carrier joins a session");
+            let admission = state.admission();
+            if let Some((arrivals, shared)) = admission.sessions.get(&session) {
                 if let Some(shared) = shared.upgrade() {
-                    door.acceptor.share_secret(&mut shared.lock().session);
+                    admission.acceptor.share_secret(&mut shared.lock().session);
                 }
                 let _ = arrivals.send(Arrival {
                     id,
@@ -479,45 +518,50 @@ async fn let_in(house: &Arc<House>, mut carrier: Box<dyn Carrier>, verdict: Verd
 }
 
 /// Begins a session, and has its place given up as soon as it has ended.
-fn begin(house: &Arc<House>, session: hawser_session::Session, first: Arrival) -> Session {
+fn begin(state: &Arc<State>, session: hawser_session::Session, first: Arrival) -> Session {
     let name = session.id();
-    let shared = Shared::new(session, house.epoch);
-    shared.lock().unaccepted = Some(house.new.share());
+    let shared = Shared::new(session, state.epoch);
+    shared.lock().unaccepted = Some(state.new.share());
     let (sender, arrivals) = mpsc::unbounded_channel();
     let _ = sender.send(first);
-    house
-        .door()
+    state
+        .admission()
         .sessions
         .insert(name, (sender, Arc::downgrade(&shared)));
     let mut end = shared.lock().end();
     tokio::spawn(Driver::new(shared.clone(), None, Some(arrivals)));
-    let house = house.clone();
+    let state = state.clone();
     tokio::spawn(async move {
         end.come().await;
-        let now = house.now();
-        let mut door = house.door();
-        door.sessions.remove(&name);
-        door.acceptor.ended(name, now);
+        let now = state.now();
+        let mut admission = state.admission();
+        admission.sessions.remove(&name);
+        admission.acceptor.ended(name, now);
     });
     Session {
         shared: Handle::new(shared),
     }
 }
 
-/// Forgets ended sessions and late strangers, once a second.
-async fn sweep(house: Arc<House>) {
+/// Forgets ended sessions and unauthenticated peers that are late, once a second.
+async fn sweep(state: Arc<State>) {
     let mut every = tokio::time::interval(Duration::from_secs(1));
     loop {
         every.tick().await;
-        let now = house.now();
-        let mut door = house.door();
+        let now = state.now();
+        let mut admission = state.admission();
         let is_confirmed = |id: &SessionId| {
-            let session = door.sessions.get(id).and_then(|(_, session)| session.upgrade());
+            let session = admission
+                .sessions
+                .get(id)
+                .and_then(|(_, session)| session.upgrade());
             session.is_some_and(|session| session.lock().session.is_confirmed())
         };
-        let confirmed: Vec<SessionId> = door.acceptor.unconfirmed().filter(is_confirmed).collect();
-        confirmed.into_iter().for_each(|id| door.acceptor.confirmed(id));
-        door.acceptor.sweep(now);
+        let confirmed: Vec<SessionId> = admission.acceptor.unconfirmed().filter(is_confirmed).collect();
+        confirmed
+            .into_iter()
+            .for_each(|id| admission.acceptor.confirmed(id));
+        admission.acceptor.sweep(now);
     }
 }
 

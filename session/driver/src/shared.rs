@@ -5,7 +5,6 @@
 //! path manager, the accounts of quotas, a server's door) holds no handle, and waits for an [`End`].
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +12,14 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
-use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport};
+use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
-use super::client::Way;
+use super::client::PathCandidate;
 use super::code::CodeError;
+use super::error::SessionError;
+use super::log;
 use super::plain::PlainStream;
 use super::unaccepted::Share;
 use super::waiters::Waiters;
@@ -69,7 +70,7 @@ pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
     /// The ways to the server, by the numbers of the session's candidates (client).
-    pub(super) ways: Vec<Way>,
+    pub(super) candidates: Vec<PathCandidate>,
     pub(super) driver: Option<Waker>,
     pub(super) readers: HashMap<u32, Waker>,
     pub(super) writers: HashMap<u32, Waker>,
@@ -79,7 +80,7 @@ pub(super) struct Inner {
     pub(super) held: HashSet<u32>,
     pub(super) waiting: Waiters,
     pub(super) events: VecDeque<Notice>,
-    pub(super) closed: Option<(u64, bool)>,
+    pub(super) closed: Option<SessionEnd>,
     /// Its carriers have ended, too: nothing drives it any more.
     pub(super) is_over: bool,
     /// The last handle is gone.
@@ -175,7 +176,7 @@ impl Shared {
         let inner = Inner {
             session,
             infos: HashMap::new(),
-            ways: Vec::new(),
+            candidates: Vec::new(),
             driver: None,
             readers: HashMap::new(),
             writers: HashMap::new(),
@@ -227,18 +228,18 @@ impl Shared {
     }
 
     /// There are more ways to the server.
-    pub(super) fn add_ways(&self, ways: Vec<(Way, Candidate)>) {
+    pub(super) fn add_candidates(&self, ways: Vec<(PathCandidate, Candidate)>) {
         let now = self.now();
         let mut inner = self.lock();
         for (way, candidate) in ways {
-            inner.ways.push(way);
+            inner.candidates.push(way);
             inner.session.add_candidate(candidate, now);
         }
         inner.kick();
     }
 
     /// Whether more ways to the server may be found.
-    pub(super) fn await_ways(&self, awaits: bool) {
+    pub(super) fn await_candidates(&self, awaits: bool) {
         let now = self.now();
         let mut inner = self.lock();
         inner.session.await_candidates(awaits, now);
@@ -276,6 +277,7 @@ impl Inner {
     }
 
     pub(super) fn take_notice(&mut self, notice: Notice) {
+        log::notice(self.session.id(), &notice);
         match &notice {
             Notice::Readable(stream) => {
                 if let Some(waker) = self.readers.remove(stream) {
@@ -300,8 +302,8 @@ impl Inner {
                 reason,
                 counts,
             } => self.remember(*carrier, reason, *counts),
-            Notice::Closed { code, by_peer } => {
-                self.closed = Some((*code, *by_peer));
+            Notice::Closed(end) => {
+                self.closed = Some(*end);
                 self.end_life();
                 self.readers
                     .drain()
@@ -401,27 +403,14 @@ impl Drop for Inner {
 
 impl Inner {
     /// The error of a session that has ended.
-    pub(super) fn ended(&self, code: u64) -> io::Error {
-        match (self.opened, self.failures.is_empty()) {
-            (false, false) => {
-                let reasons = self.failures.join("; ");
-                let hint = self
-                    .hint
-                    .as_ref()
-                    .map_or_else(String::new, |hint| format!(" ({hint})"));
-                io::Error::new(
-                    io::ErrorKind::ConnectionRefused,
-                    format!("no way led there: {reasons}{hint}"),
-                )
-            }
-            _ => match (CodeError::by_close(code), self.closed) {
-                (Some(error), Some((_, true))) => io::Error::new(io::ErrorKind::PermissionDenied, error),
-                _ => io::Error::new(
-                    io::ErrorKind::ConnectionAborted,
-                    format!("the session ended with code {code}"),
-                ),
-            },
+    pub(super) fn ended(&self, end: SessionEnd) -> SessionError {
+        if !self.opened && !self.failures.is_empty() {
+            return SessionError::Unreachable {
+                reasons: self.failures.clone(),
+                hint: self.hint.clone(),
+            };
         }
+        CodeError::of_end(end).map_or(SessionError::Ended(end), SessionError::Code)
     }
 
     /// Ends a session that has not been accepted and holds too much.

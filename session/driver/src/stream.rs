@@ -3,12 +3,13 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
-use hawser_session::{Priority, ReadError, StreamError};
+use bytes::{Buf, Bytes};
+use hawser_session::{Priority, ReadError, Session as Machine, SessionEnd, StreamError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::handle::into_io;
+use super::error::SessionError;
 use super::shared::Handle;
 
 /// One of a session's streams: both halves. A handle of the session: it lasts as long as one of its
@@ -32,13 +33,10 @@ impl SessionStream {
     ///
     /// # Errors
     /// It is over.
-    pub fn prioritize(&self, priority: Priority) -> io::Result<()> {
+    pub fn prioritize(&self, priority: Priority) -> Result<(), SessionError> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
-        inner
-            .session
-            .prioritize(self.id, priority, now)
-            .map_err(into_io)?;
+        inner.session.prioritize(self.id, priority, now)?;
         inner.kick();
         Ok(())
     }
@@ -47,10 +45,10 @@ impl SessionStream {
     ///
     /// # Errors
     /// It is over.
-    pub fn reset(&self, code: u64) -> io::Result<()> {
+    pub fn reset(&self, code: u64) -> Result<(), SessionError> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
-        inner.session.reset(self.id, code, now).map_err(into_io)?;
+        inner.session.reset(self.id, code, now)?;
         inner.kick();
         Ok(())
     }
@@ -92,32 +90,41 @@ impl SessionStream {
                 Poll::Pending
             }
             Err(ReadError::Unknown(_)) => Poll::Ready(Ok(Bytes::new())),
-            Err(ReadError::Reset(code)) => Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::ConnectionReset,
-                format!("the peer gave the stream up with code {code}"),
-            ))),
+            Err(ReadError::Reset(code)) => Poll::Ready(Err(SessionError::Reset(code).into())),
             Err(ReadError::Closed) => {
-                let (code, _) = inner.closed.unwrap_or_default();
-                Poll::Ready(Err(inner.ended(code)))
+                let end = inner.closed.unwrap_or(SessionEnd::Closed(0));
+                Poll::Ready(Err(inner.ended(end).into()))
             }
         }
     }
 
     /// Takes bytes off the front of `bytes`, as many as there is room for.
     pub fn poll_write_bytes(&mut self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<io::Result<usize>> {
+        let write = |session: &mut Machine, id, now| session.write(id, bytes.clone(), now);
+        let taken = std::task::ready!(self.poll_write_with(cx, bytes.len(), write))?;
+        bytes.advance(taken);
+        Poll::Ready(Ok(taken))
+    }
+
+    /// Has `write` write some of `length` bytes, and wakes the task that sends them.
+    fn poll_write_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        length: usize,
+        write: impl FnOnce(&mut Machine, u32, Duration) -> Result<usize, StreamError>,
+    ) -> Poll<io::Result<usize>> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
-        match inner.session.write(self.id, bytes.clone(), now) {
-            Ok(0) if !bytes.is_empty() => {
+        match write(&mut inner.session, self.id, now) {
+            Ok(0) if length > 0 => {
                 inner.writers.insert(self.id, cx.waker().clone());
                 Poll::Pending
             }
             Ok(taken) => {
-                let _ = bytes.split_to(taken);
                 inner.kick();
                 Poll::Ready(Ok(taken))
             }
-            Err(error) => Poll::Ready(Err(into_io(error))),
+            Err(error) => Poll::Ready(Err(SessionError::Stream(error).into())),
         }
     }
 }
@@ -140,10 +147,9 @@ impl AsyncRead for SessionStream {
 
 impl AsyncWrite for SessionStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        const MOST: usize = 65_536;
-        let room = self.shared.lock().session.capacity(self.id).clamp(1, MOST);
-        let mut bytes = Bytes::copy_from_slice(&buf[..buf.len().min(room)]);
-        self.poll_write_bytes(cx, &mut bytes)
+        self.poll_write_with(cx, buf.len(), |session, id, now| {
+            session.write_slice(id, buf, now)
+        })
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -158,7 +164,7 @@ impl AsyncWrite for SessionStream {
         match result {
             // A stream that is over was finished before.
             Ok(()) | Err(StreamError::Unknown(_)) => Poll::Ready(Ok(())),
-            Err(error) => Poll::Ready(Err(into_io(error))),
+            Err(error) => Poll::Ready(Err(SessionError::Stream(error).into())),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,17 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
 pub(super) struct Mute {
     pub(super) room: usize,
     pub(super) aborted: Arc<AtomicBool>,
+    /// What was asked of it and of others that share the list.
+    pub(super) calls: Calls,
+}
+
+/// Calls of carriers that a transport may need system calls for, by what was called, in their order.
+pub(super) type Calls = Arc<Mutex<Vec<&'static str>>>;
+
+impl Mute {
+    fn call(&self, what: &'static str) {
+        self.calls.lock().expect("no test panicked").push(what);
+    }
 }
 
 impl Mute {
@@ -69,6 +80,7 @@ impl Mute {
             Box::new(Self {
                 room,
                 aborted: aborted.clone(),
+                calls: Calls::default(),
             }),
             aborted,
         )
@@ -90,6 +102,7 @@ impl Carrier for Mute {
     }
 
     fn statistics(&mut self) -> Statistics {
+        self.call("statistics");
         Statistics::default()
     }
 
@@ -98,10 +111,12 @@ impl Carrier for Mute {
     }
 
     fn poll_read(&mut self, _: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
+        self.call("read");
         Poll::Pending
     }
 
     fn poll_write(&mut self, _: &mut Context<'_>, queue: &mut VecDeque<Bytes>) -> Poll<io::Result<usize>> {
+        self.call("write");
         let Some(mut first) = queue.pop_front() else {
             return Poll::Ready(Ok(0));
         };

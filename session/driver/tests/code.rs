@@ -7,8 +7,8 @@ use std::time::Duration;
 use hawser_carrier_tcp::TcpOptions;
 use hawser_session::AcceptorConfig;
 use hawser_session_driver::{
-    Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES, Server,
-    ServerConfig, Session, Trust, Way, connect, scheduler,
+    Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES,
+    PathCandidate, Server, ServerConfig, Session, Trust, connect, scheduler,
 };
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -52,7 +52,7 @@ impl Place {
     /// A session: the client's end, and the server's.
     async fn session(&self) -> (Session, Session) {
         let peer = self.server.addresses()[0].1;
-        let way = Way::Tcp {
+        let way = PathCandidate::Tcp {
             peer,
             local: None,
             options: TcpOptions::default(),
@@ -61,7 +61,7 @@ impl Place {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").expect("it comes with Hawser"),
-            ways: vec![(way, Candidate::new(0))],
+            candidates: vec![(way, Candidate::new(0))],
             tls: Some((
                 self.trust.client(&[]).expect("a configuration"),
                 "localhost".into(),

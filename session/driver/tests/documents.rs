@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use hawser_session_driver::Way;
+use hawser_session_driver::PathCandidate;
 use hawser_session_driver::document::{Document, Format, Interface, Kind, Machine};
 
 fn files() -> Vec<PathBuf> {
@@ -71,13 +71,15 @@ fn describe(document: &Document) -> String {
     );
     let _ = writeln!(text, "quic idle {:?}", document.quic.idle_timeout);
     let _ = writeln!(text, "certificate {:?}", document.tls.certificate);
-    for (way, candidate) in &plan.ways {
+    for (way, candidate) in &plan.candidates {
         let (transport, peer, interface) = match way {
-            Way::Tcp { peer, options, .. } if options.mptcp => ("mptcp", peer, options.interface.as_deref()),
-            Way::Tcp { peer, options, .. } => ("tcp", peer, options.interface.as_deref()),
-            Way::Quic { peer, options, .. } => ("quic", peer, options.interface.as_deref()),
-            Way::Mtp { peer, stack, .. } => (stack.transport(), peer, Some(stack.interface())),
-            Way::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), None),
+            PathCandidate::Tcp { peer, options, .. } if options.mptcp => {
+                ("mptcp", peer, options.interface.as_deref())
+            }
+            PathCandidate::Tcp { peer, options, .. } => ("tcp", peer, options.interface.as_deref()),
+            PathCandidate::Quic { peer, options, .. } => ("quic", peer, options.interface.as_deref()),
+            PathCandidate::Mtp { peer, stack, .. } => (stack.transport(), peer, Some(stack.interface())),
+            PathCandidate::Sctp { peers, .. } => ("sctp", peers.first().expect("a peer"), None),
         };
         let interface = interface.unwrap_or("any interface");
         let _ = write!(

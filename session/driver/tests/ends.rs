@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use hawser_session_driver::document::{Document, StatePlace};
 use hawser_session_driver::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
-    Way, connect, open, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig, Session,
+    TcpOptions, connect, open, scheduler,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -30,7 +30,7 @@ fn house() -> (Server, SocketAddr) {
 }
 
 fn call(address: SocketAddr) -> Session {
-    let way = Way::Tcp {
+    let way = PathCandidate::Tcp {
         peer: address,
         local: None,
         options: TcpOptions::default(),
@@ -42,7 +42,7 @@ fn call(address: SocketAddr) -> Session {
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        ways: vec![(way, Candidate::new(0))],
+        candidates: vec![(way, Candidate::new(0))],
         tls: None,
     })
     .unwrap()

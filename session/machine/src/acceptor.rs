@@ -1,4 +1,4 @@
-//! A server's door: tells carriers that begin a session from those that join one, and keeps out
+//! A server's acceptor: distinguishes carriers that begin a session from those that join one, and refuses
 //! those that may do neither.
 //!
 //! A machine like the session: it is handed a new carrier's first bytes, and says what to do with
@@ -29,10 +29,10 @@ const TOMBSTONE: Duration = Duration::from_secs(60);
 /// How many are: beyond them the oldest are forgotten.
 const TOMBSTONES: usize = 16_384;
 
-/// What a door allows.
+/// Limits of a server, and what its sessions are.
 #[derive(Clone, Debug)]
 pub struct AcceptorConfig {
-    /// What the sessions behind it are. Whatever its credits are, a client may send at most 128 KiB
+    /// What the sessions are. Whatever its credits are, a client may send at most 128 KiB
     /// before the application reads; the largest of them is what that grows to.
     pub session: Config,
     /// Sessions at once.
@@ -45,10 +45,10 @@ pub struct AcceptorConfig {
     /// How long a session may wait until the application accepts it.
     pub accept_within: Duration,
     /// Carriers at once that have not proved anything, of each transport.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// How long a carrier may take to prove that it belongs somewhere.
-    pub patience: Duration,
-    /// Whether sessions without TLS are let in.
+    pub timeout: Duration,
+    /// Whether sessions without TLS are accepted.
     pub insecure: bool,
     /// This server's number among those behind a balancer: 24 bits.
     pub server: u32,
@@ -66,8 +66,8 @@ impl Default for AcceptorConfig {
             unaccepted: 256,
             unaccepted_bytes: 16 << 20,
             accept_within: Duration::from_secs(10),
-            strangers: 512,
-            patience: Duration::from_secs(5),
+            unauthenticated: 512,
+            timeout: Duration::from_secs(5),
             insecure: false,
             server: 0,
             addresses: Vec::new(),
@@ -78,7 +78,7 @@ impl Default for AcceptorConfig {
 
 /// A carrier that has not proved anything.
 #[derive(Debug)]
-struct Stranger {
+struct Unauthenticated {
     exporter: Option<Exporter>,
     challenge: [u8; 16],
     /// Random bits for the name of a session that it may begin.
@@ -87,7 +87,7 @@ struct Stranger {
     until: Duration,
 }
 
-/// What the door knows of a session.
+/// What the acceptor knows of a session.
 #[derive(Debug)]
 struct Known {
     secret: Secret,
@@ -138,11 +138,11 @@ pub enum Verdict {
     },
 }
 
-/// A server's door. `K` names a carrier for whoever runs it.
+/// Decides which carriers may do what. `K` names a carrier for whoever runs it.
 #[derive(Debug)]
 pub struct Acceptor<K: Ord + Copy> {
     config: AcceptorConfig,
-    strangers: BTreeMap<K, Stranger>,
+    unauthenticated: BTreeMap<K, Unauthenticated>,
     known: BTreeMap<SessionId, Known>,
     /// Those of them that have not ended.
     going_on: usize,
@@ -154,11 +154,11 @@ pub struct Acceptor<K: Ord + Copy> {
 }
 
 impl<K: Ord + Copy> Acceptor<K> {
-    /// A door with nothing behind it.
+    /// An acceptor without sessions.
     pub fn new(config: AcceptorConfig) -> Self {
         Self {
             config,
-            strangers: BTreeMap::new(),
+            unauthenticated: BTreeMap::new(),
             known: BTreeMap::new(),
             going_on: 0,
             tombstones: VecDeque::new(),
@@ -176,7 +176,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         random: [u8; 28],
         now: Duration,
     ) -> Result<Option<Bytes>, Refusal> {
-        if self.strangers.len() >= self.config.strangers {
+        if self.unauthenticated.len() >= self.config.unauthenticated {
             self.refused += 1;
             return Err(Refusal::Limit);
         }
@@ -186,10 +186,10 @@ impl<K: Ord + Copy> Acceptor<K> {
         let first =
             (exporter.is_none() && self.config.insecure).then(|| encode(&Segment::Challenge(challenge)));
         let so_far = BytesMut::new();
-        let until = now + self.config.patience;
-        self.strangers.insert(
+        let until = now + self.config.timeout;
+        self.unauthenticated.insert(
             key,
-            Stranger {
+            Unauthenticated {
                 exporter,
                 challenge,
                 random: name,
@@ -202,7 +202,7 @@ impl<K: Ord + Copy> Acceptor<K> {
 
     /// The carrier has gone before it proved anything.
     pub fn left(&mut self, key: K) {
-        self.strangers.remove(&key);
+        self.unauthenticated.remove(&key);
     }
 
     /// Bytes of a carrier that has not proved anything. `scheduler` makes one for a new session.
@@ -213,16 +213,16 @@ impl<K: Ord + Copy> Acceptor<K> {
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
         now: Duration,
     ) -> Verdict {
-        let Some(stranger) = self.strangers.get_mut(&key) else {
+        let Some(peer) = self.unauthenticated.get_mut(&key) else {
             return self.refuse(Refusal::Protocol);
         };
         // What a transport hands over at once may be more than is kept: only the first segment
         // counts for the limit, and it must be whole within it.
-        let whole = if stranger.so_far.is_empty() {
+        let whole = if peer.so_far.is_empty() {
             bytes
         } else {
-            stranger.so_far.extend_from_slice(&bytes);
-            stranger.so_far.split().freeze()
+            peer.so_far.extend_from_slice(&bytes);
+            peer.so_far.split().freeze()
         };
         let mut decoder = Decoder::new();
         decoder.feed(whole.clone());
@@ -236,12 +236,12 @@ impl<K: Ord + Copy> Acceptor<K> {
                 self.join(key, &join, rest)
             }
             Ok(None) if whole.len() < BEFORE_PROOF => {
-                stranger.so_far.extend_from_slice(&whole);
+                peer.so_far.extend_from_slice(&whole);
                 return Verdict::More;
             }
             Ok(_) | Err(_) => self.refuse(Refusal::Protocol),
         };
-        self.strangers.remove(&key);
+        self.unauthenticated.remove(&key);
         verdict
     }
 
@@ -254,10 +254,10 @@ impl<K: Ord + Copy> Acceptor<K> {
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
         now: Duration,
     ) -> Verdict {
-        let Some(stranger) = self.strangers.get(&key) else {
+        let Some(peer) = self.unauthenticated.get(&key) else {
             return self.refuse(Refusal::Protocol);
         };
-        let secured = stranger.exporter.is_some();
+        let secured = peer.exporter.is_some();
         if hello.lowest > VERSION {
             return self.refuse(Refusal::Version);
         }
@@ -279,7 +279,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         if before.is_some_and(|(_, attempt)| attempt >= hello.attempt) {
             return self.refuse(Refusal::Unknown);
         }
-        let id = again.unwrap_or_else(|| self.name(&stranger.random));
+        let id = again.unwrap_or_else(|| self.name(&peer.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
         config.most_credit = config
@@ -292,7 +292,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         accept.addresses = self.config.addresses.clone();
         accept.name = self.config.name.clone();
         let answer = encode(&Segment::Accept(accept));
-        let secret = match (&stranger.exporter, hello.security) {
+        let secret = match (&peer.exporter, hello.security) {
             (Some(exporter), Security::Tls) => Secret::secured(exporter, text, &answer),
             _ => Secret::insecure(id),
         };
@@ -337,7 +337,7 @@ impl<K: Ord + Copy> Acceptor<K> {
     }
 
     fn join(&mut self, key: K, join: &Join, rest: Bytes) -> Verdict {
-        let Some(stranger) = self.strangers.get(&key) else {
+        let Some(peer) = self.unauthenticated.get(&key) else {
             return self.refuse(Refusal::Protocol);
         };
         if self.belongs_elsewhere(join.session) {
@@ -347,9 +347,9 @@ impl<K: Ord + Copy> Acceptor<K> {
         let nobody = Secret::insecure(join.session);
         let known = self.known.get(&join.session);
         let secret = known.map_or(&nobody, |known| &known.secret);
-        let binding: &[u8] = match (&stranger.exporter, known.map(|known| known.security)) {
+        let binding: &[u8] = match (&peer.exporter, known.map(|known| known.security)) {
             (Some(exporter), Some(Security::Tls) | None) => exporter,
-            (_, Some(Security::None) | None) => &stranger.challenge,
+            (_, Some(Security::None) | None) => &peer.challenge,
             (None, Some(Security::Tls)) => &[],
         };
         let right = secret.join(binding, join.session, join.backup, join.number);
@@ -390,12 +390,12 @@ impl<K: Ord + Copy> Acceptor<K> {
         }
     }
 
-    /// Sessions whose client has not answered ACCEPT, as far as the door was told.
+    /// Sessions whose client has not answered ACCEPT, as far as is known.
     pub fn unconfirmed(&self) -> impl Iterator<Item = SessionId> + '_ {
         self.hellos.values().copied()
     }
 
-    /// The session's client has answered ACCEPT: it will not say HELLO again.
+    /// The session's client has answered ACCEPT: it will not send HELLO again.
     pub fn confirmed(&mut self, session: SessionId) {
         if let Some((hello, _)) = self.known.get_mut(&session).and_then(|known| known.hello.take()) {
             self.hellos.remove(&hello);
@@ -437,13 +437,13 @@ impl<K: Ord + Copy> Acceptor<K> {
             self.bury();
         }
         let late: Vec<K> = self
-            .strangers
+            .unauthenticated
             .iter()
-            .filter(|(_, stranger)| stranger.until <= now)
+            .filter(|(_, peer)| peer.until <= now)
             .map(|(&key, _)| key)
             .collect();
         for key in &late {
-            self.strangers.remove(key);
+            self.unauthenticated.remove(key);
             self.refused += 1;
         }
         late
@@ -542,11 +542,12 @@ mod tests {
         random
     }
 
-    fn begin(door: &mut Acceptor<u32>, number: u32) -> Option<SessionId> {
-        door.accepted(number, None, random(number), Duration::ZERO)
+    fn begin(acceptor: &mut Acceptor<u32>, number: u32) -> Option<SessionId> {
+        acceptor
+            .accepted(number, None, random(number), Duration::ZERO)
             .expect("a place");
         let make = || crate::scheduler::by_name("ecf").expect("it comes with Hawser");
-        match door.received(number, hello(number), make, Duration::ZERO) {
+        match acceptor.received(number, hello(number), make, Duration::ZERO) {
             Verdict::Begin { session, .. } => Some(session.id()),
             _ => None,
         }
@@ -559,18 +560,18 @@ mod tests {
             sessions: 2,
             ..AcceptorConfig::default()
         };
-        let mut door: Acceptor<u32> = Acceptor::new(config);
-        let first = begin(&mut door, 1).expect("a place");
-        let second = begin(&mut door, 2).expect("a place");
-        assert!(begin(&mut door, 3).is_none(), "both places are taken");
-        assert!(!door.is_confirmed(second));
-        door.confirmed(second);
-        assert!(door.is_confirmed(second));
-        door.ended(first, Duration::ZERO);
-        door.ended(first, Duration::ZERO);
-        assert_eq!(door.sessions(), 1);
-        begin(&mut door, 4).expect("a place is free again, and one");
-        assert!(begin(&mut door, 5).is_none());
+        let mut acceptor: Acceptor<u32> = Acceptor::new(config);
+        let first = begin(&mut acceptor, 1).expect("a place");
+        let second = begin(&mut acceptor, 2).expect("a place");
+        assert!(begin(&mut acceptor, 3).is_none(), "both places are taken");
+        assert!(!acceptor.is_confirmed(second));
+        acceptor.confirmed(second);
+        assert!(acceptor.is_confirmed(second));
+        acceptor.ended(first, Duration::ZERO);
+        acceptor.ended(first, Duration::ZERO);
+        assert_eq!(acceptor.sessions(), 1);
+        begin(&mut acceptor, 4).expect("a place is free again, and one");
+        assert!(begin(&mut acceptor, 5).is_none());
     }
 
     #[test]
@@ -579,19 +580,27 @@ mod tests {
             insecure: true,
             ..AcceptorConfig::default()
         };
-        let mut door: Acceptor<u32> = Acceptor::new(config);
+        let mut acceptor: Acceptor<u32> = Acceptor::new(config);
         let more = TOMBSTONES as u32 + 100;
         for number in 0..more {
-            let session = begin(&mut door, number).expect("a place");
-            door.ended(session, Duration::ZERO);
+            let session = begin(&mut acceptor, number).expect("a place");
+            acceptor.ended(session, Duration::ZERO);
         }
         assert_eq!(
-            (door.known.len(), door.tombstones.len(), door.sessions()),
+            (
+                acceptor.known.len(),
+                acceptor.tombstones.len(),
+                acceptor.sessions()
+            ),
             (TOMBSTONES, TOMBSTONES, 0)
         );
-        assert_eq!(door.sweep(TOMBSTONE), []);
+        assert_eq!(acceptor.sweep(TOMBSTONE), []);
         assert_eq!(
-            (door.known.len(), door.tombstones.len(), door.hellos.len()),
+            (
+                acceptor.known.len(),
+                acceptor.tombstones.len(),
+                acceptor.hellos.len()
+            ),
             (0, 0, 0)
         );
     }

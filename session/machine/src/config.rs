@@ -30,7 +30,7 @@ pub struct Config {
     pub resume: Duration,
     /// How long a server that cannot be reached is tried for before the session ends; zero: every
     /// way once (client).
-    pub patience: Duration,
+    pub open_timeout: Duration,
     /// After how long without a segment the session is closed; zero: never.
     pub idle: Duration,
     /// After how long without a segment a carrier is asked for a sign of life; zero: never.
@@ -58,7 +58,7 @@ impl Default for Config {
             send_buffer: 8 << 20,
             send_memory: 64 << 20,
             resume: Duration::from_secs(300),
-            patience: Duration::ZERO,
+            open_timeout: Duration::ZERO,
             idle: Duration::ZERO,
             keep_alive: Duration::from_secs(15),
             opening: Opening::default(),

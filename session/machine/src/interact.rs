@@ -205,7 +205,7 @@ const REASONS: [&str; 7] = [
 fn reason(loss: &Loss) -> u64 {
     match loss {
         Loss::Transport(_) => 0,
-        Loss::Silent => 1,
+        Loss::TimedOut => 1,
         Loss::Refused(_) => 2,
         Loss::Malformed(_) => 3,
         Loss::Proof => 4,
@@ -237,7 +237,7 @@ fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
         Notice::QuotaSpent(way) => (7, TOTAL, vec![u64::from(*way)]),
         Notice::Stalled => (8, TOTAL, vec![]),
         Notice::Resumed => (9, TOTAL, vec![]),
-        Notice::Closed { code, by_peer } => (10, TOTAL, vec![*code, u64::from(*by_peer)]),
+        Notice::Closed(end) => (10, TOTAL, vec![end.code(), u64::from(end.is_by_peer())]),
         Notice::Readable(_) | Notice::Writable(_) => return None,
     })
 }
@@ -336,6 +336,7 @@ pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SessionEnd;
 
     #[test]
     fn the_tables_are_a_schema() {
@@ -352,7 +353,7 @@ mod tests {
         let carrier = CarrierId(4);
         let lost = Notice::PathLost {
             carrier,
-            reason: Loss::Silent,
+            reason: Loss::TimedOut,
             counts: Default::default(),
         };
         let (number, flow, fields) = event_of(&lost).expect("an event");
@@ -360,11 +361,7 @@ mod tests {
             (EVENTS[usize::from(number)].0, flow, fields),
             ("session.path.lost", FlowId(5), vec![1, 0, 0])
         );
-        let closed = event_of(&Notice::Closed {
-            code: 3,
-            by_peer: true,
-        })
-        .expect("an event");
+        let closed = event_of(&Notice::Closed(SessionEnd::ByPeer(3))).expect("an event");
         assert_eq!(
             (EVENTS[usize::from(closed.0)].0, closed.2),
             ("session.closed", vec![3, 1])

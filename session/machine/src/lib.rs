@@ -45,6 +45,7 @@ mod segment;
 mod send;
 mod session;
 mod stream;
+mod streams;
 mod window;
 
 pub use acceptor::{Acceptor, AcceptorConfig, Verdict};
@@ -54,7 +55,8 @@ pub use path::PathCounts;
 pub use secret::Exporter;
 pub use segment::{Malformed, PathStatus, Refusal, Security, SessionId, VERSION};
 pub use session::{
-    Counters, Held, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, StreamError,
+    Counters, Held, Instruction, Loss, Notice, PathReport, PathState, ReadError, Session, SessionEnd,
+    StreamError,
 };
 pub use stream::Priority;
 

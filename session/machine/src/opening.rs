@@ -19,7 +19,7 @@ use crate::CarrierId;
 /// How long an attempt may take before it counts as failed. On a path that has been open before, four
 /// times what it took then is enough at first: what was lost is sent again by a new attempt sooner than by
 /// the transport, whose own timeouts double (TCP's SYN goes again after 1, 3 and 7 seconds).
-const PATIENCE: Duration = Duration::from_secs(10);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
 /// a second (RFC 6298 2.1).
 const STALE: Duration = Duration::from_secs(1);
@@ -240,8 +240,8 @@ impl Opener {
         };
         path.state = State::Trying;
         // Doubled with each failure, as the pause is.
-        let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(PATIENCE);
-        let give_up_at = now + path.took.map_or(PATIENCE, usual);
+        let usual = |took| REPEATED.max(4 * took).max(4 * path.pause).min(ATTEMPT_TIMEOUT);
+        let give_up_at = now + path.took.map_or(ATTEMPT_TIMEOUT, usual);
         let small = now < path.small_until;
         path.attempts.push(Attempt {
             carrier,
@@ -503,7 +503,7 @@ mod tests {
         assert_eq!(opener.step(ms(300), 8), open(2, 2), "a failure does not wait");
         assert_eq!(
             opener.next_timeout(ms(300), 8),
-            Some(PATIENCE),
+            Some(ATTEMPT_TIMEOUT),
             "no candidate is left"
         );
         assert_eq!(opener.trying(), 2);
@@ -522,10 +522,10 @@ mod tests {
     fn alternatives_in_sequence_wait_for_failure() {
         let mut opener = opener(Opening::Sequential);
         assert_eq!(opener.step(ms(0), 8), open(0, 0));
-        assert_eq!(opener.next_timeout(ms(0), 8), Some(PATIENCE));
+        assert_eq!(opener.next_timeout(ms(0), 8), Some(ATTEMPT_TIMEOUT));
         assert_eq!(opener.step(ms(9_999), 8), None);
         assert_eq!(
-            opener.step(PATIENCE, 8),
+            opener.step(ATTEMPT_TIMEOUT, 8),
             Some(Step::GiveUp {
                 carrier: CarrierId(0)
             })
@@ -536,7 +536,7 @@ mod tests {
             small: true,
         };
         assert_eq!(
-            opener.step(PATIENCE, 8),
+            opener.step(ATTEMPT_TIMEOUT, 8),
             Some(second),
             "the first may have sent too long packets"
         );
@@ -666,6 +666,6 @@ mod tests {
     fn a_path_that_was_never_open_has_ten_seconds() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         assert!(opener.step(Duration::ZERO, 1).is_some());
-        assert_eq!(opener.next_timeout(Duration::ZERO, 1), Some(PATIENCE));
+        assert_eq!(opener.next_timeout(Duration::ZERO, 1), Some(ATTEMPT_TIMEOUT));
     }
 }

@@ -11,7 +11,7 @@ use crate::segment::{Decoder, PathStatus};
 /// How far a carrier has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Connected; nothing may be said yet: the session has not been accepted, or the server's
+    /// Connected; nothing may be sent yet: the session has not been accepted, or the server's
     /// challenge has not come.
     Waiting,
     /// HELLO was sent.
@@ -24,10 +24,10 @@ pub(crate) enum State {
 
 /// Why no data goes on a carrier that lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum Suspicion {
     /// Its transport had data outstanding for a whole PTO, and nothing came back; since when.
-    Silent(Duration),
-    /// One side said that its link is down.
+    Unacknowledged(Duration),
+    /// One side reports that its link is down.
     Failing,
 }
 
@@ -42,10 +42,10 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 pub(crate) struct Path {
     pub(crate) id: CarrierId,
     pub(crate) state: State,
-    pub(crate) doubt: Option<Doubt>,
-    /// What it carried when it came into doubt was sent again elsewhere.
-    pub(crate) rescued: bool,
-    /// What this side and the peer want of it, and the numbers of the last word on it.
+    pub(crate) suspicion: Option<Suspicion>,
+    /// What it carried when it was suspected was sent again elsewhere.
+    pub(crate) resent: bool,
+    /// What this side and the peer want of it, and the numbers of the last PATH_STATUS on it.
     pub(crate) ours: (PathStatus, u64),
     pub(crate) theirs: (PathStatus, u64),
     pub(crate) exporter: Option<Exporter>,
@@ -70,8 +70,8 @@ pub(crate) struct Path {
     /// Since when this side wants it closed.
     pub(crate) closing_since: Option<Duration>,
     /// When a segment came last, and when one was sent.
-    pub(crate) heard_at: Duration,
-    pub(crate) said_at: Duration,
+    pub(crate) received_at: Duration,
+    pub(crate) sent_at: Duration,
     /// A PING that was not answered: its token, and when it left.
     pub(crate) ping: Option<(u64, Duration)>,
     /// When the last answer to a PING came.
@@ -103,8 +103,8 @@ impl Path {
         Self {
             id,
             state,
-            doubt: None,
-            rescued: false,
+            suspicion: None,
+            resent: false,
             ours: (PathStatus::Active, 0),
             theirs: (PathStatus::Active, 0),
             exporter,
@@ -120,8 +120,8 @@ impl Path {
             way: 0,
             quota: None,
             closing_since: None,
-            heard_at: now,
-            said_at: now,
+            received_at: now,
+            sent_at: now,
             ping: None,
             answered_at: Duration::ZERO,
             counts: PathCounts::default(),
@@ -138,15 +138,15 @@ impl Path {
     }
 
     /// Control segments may go on it, and are likely to arrive.
-    pub(crate) fn is_sound(&self) -> bool {
-        self.state == State::Live && self.doubt.is_none()
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.state == State::Live && self.suspicion.is_none()
     }
 
     /// Whether its transport has taken so much without room that nothing more is handed over: a
-    /// peer that asks and never listens would fill memory.
+    /// peer that asks and never reads would fill memory.
     pub(crate) fn is_choked(&self) -> bool {
-        const MOST: usize = 65_536;
-        self.overdraft > MOST
+        const MAX_OVERDRAFT: usize = 65_536;
+        self.overdraft > MAX_OVERDRAFT
     }
 
     /// Data may go on it, if `backups` may be used.
@@ -154,7 +154,7 @@ impl Path {
         let status = self.status();
         let joined = matches!(self.state, State::Live | State::Joining | State::Greeting);
         joined
-            && self.doubt.is_none()
+            && self.suspicion.is_none()
             && (status == PathStatus::Active || (backups && status == PathStatus::Backup))
             && self.quota.is_none_or(|left| left > 0)
     }
@@ -170,7 +170,7 @@ impl Path {
         self.overdraft += length.saturating_sub(self.room);
         self.room = self.room.saturating_sub(length);
         self.counts.sent += bytes;
-        self.said_at = now;
+        self.sent_at = now;
         self.charge(bytes);
     }
 
@@ -195,19 +195,19 @@ impl Path {
     /// sends does not get through.
     pub(crate) fn unanswered_since(&self) -> Option<Duration> {
         let (_, asked_at) = self.ping?;
-        (asked_at >= self.heard_at && self.statistics.outstanding() == 0).then_some(asked_at)
+        (asked_at >= self.received_at && self.statistics.outstanding() == 0).then_some(asked_at)
     }
 
-    /// When it becomes suspect if its transport, or the peer, goes on being silent.
+    /// When it becomes suspect if nothing is received.
     pub(crate) fn suspect_at(&self) -> Option<Duration> {
         if let Some(asked_at) = self.unanswered_since() {
             return self
-                .doubt
+                .suspicion
                 .is_none()
-                .then(|| asked_at + self.statistics.silence().max(ANSWER));
+                .then(|| asked_at + self.statistics.probe_timeout().max(ANSWER));
         }
         let outstanding = self.statistics.outstanding() > 0 && !self.statistics.blocked;
-        (outstanding && self.doubt.is_none()).then(|| self.alive_at() + self.statistics.silence())
+        (outstanding && self.suspicion.is_none()).then(|| self.alive_at() + self.statistics.probe_timeout())
     }
 
     /// Its last sign of life.
@@ -217,10 +217,10 @@ impl Path {
     /// little, measured a round trip. But where long packets may be lost, what comes does not show for ever
     /// that ours arrive.
     pub(crate) fn alive_at(&self) -> Duration {
-        let heard_at = match self.statistics.oversized {
-            true => self.heard_at.min(self.acked_at + UNACKNOWLEDGED),
-            false => self.heard_at,
+        let received_at = match self.statistics.oversized {
+            true => self.received_at.min(self.acked_at + UNACKNOWLEDGED),
+            false => self.received_at,
         };
-        self.progress_at.max(heard_at)
+        self.progress_at.max(received_at)
     }
 }

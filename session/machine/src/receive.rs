@@ -15,7 +15,7 @@ const COPIED_BELOW: usize = 16_384;
 /// How much is gathered before it is closed.
 const GATHERED: usize = 65_536;
 
-/// Where a stream ends was said twice, differently, or data lies beyond it.
+/// Where a stream ends was given twice, differently, or data lies beyond it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrongEnd;
 

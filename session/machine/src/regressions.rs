@@ -31,20 +31,20 @@ fn config(paths: u32) -> Config {
     }
 }
 
-/// By carrier: what was said; other instructions apart.
+/// By carrier: what was sent; other instructions apart.
 fn drain(session: &mut Session) -> (BTreeMap<CarrierId, Vec<u8>>, Vec<Instruction>) {
-    let (mut said, mut rest) = (BTreeMap::<CarrierId, Vec<u8>>::new(), Vec::new());
+    let (mut sent, mut rest) = (BTreeMap::<CarrierId, Vec<u8>>::new(), Vec::new());
     while let Some(instruction) = session.poll() {
         match instruction {
             Instruction::Send { carrier, head, body } => {
-                let all = said.entry(carrier).or_default();
+                let all = sent.entry(carrier).or_default();
                 all.extend_from_slice(&head);
                 all.extend_from_slice(&body);
             }
             other => rest.push(other),
         }
     }
-    (said, rest)
+    (sent, rest)
 }
 
 fn exporter(number: u32) -> Exporter {
@@ -60,17 +60,19 @@ struct Pair {
 fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Scheduler>) -> Pair {
     let mut client = Session::client(client, scheduler, [3; 16], NOW);
     drain(&mut client);
-    let mut door = Acceptor::new(AcceptorConfig {
+    let mut acceptor = Acceptor::new(AcceptorConfig {
         session: server,
         ..AcceptorConfig::default()
     });
     let mut server: Option<Session> = None;
     for n in 0..paths {
         client.connected(CarrierId(n), Some(exporter(n)), NOW);
-        let (mut said, _) = drain(&mut client);
-        let bytes: Bytes = said.remove(&CarrierId(n)).expect("a first word").into();
-        door.accepted(n, Some(exporter(n)), [n as u8; 28], NOW).unwrap();
-        match door.received(n, bytes, ecf, NOW) {
+        let (mut sent, _) = drain(&mut client);
+        let bytes: Bytes = sent.remove(&CarrierId(n)).expect("a first segment").into();
+        acceptor
+            .accepted(n, Some(exporter(n)), [n as u8; 28], NOW)
+            .unwrap();
+        match acceptor.received(n, bytes, ecf, NOW) {
             Verdict::Begin {
                 mut session,
                 carrier,
@@ -128,12 +130,12 @@ fn close_may_overtake_data() {
     let id = pair.client.open().unwrap();
     pair.client.write(id, Bytes::from_static(b"hello"), NOW).unwrap();
     pair.client.close(0, NOW);
-    let (said, _) = drain(&mut pair.client);
-    let data_on = *said.iter().max_by_key(|(_, b)| b.len()).unwrap().0;
-    let other = *said.keys().find(|k| **k != data_on).expect("CLOSE went on both");
-    pair.server.received(other, said[&other].clone().into(), after(1));
+    let (sent, _) = drain(&mut pair.client);
+    let data_on = *sent.iter().max_by_key(|(_, b)| b.len()).unwrap().0;
+    let other = *sent.keys().find(|k| **k != data_on).expect("CLOSE went on both");
+    pair.server.received(other, sent[&other].clone().into(), after(1));
     pair.server
-        .received(data_on, said[&data_on].clone().into(), after(2));
+        .received(data_on, sent[&data_on].clone().into(), after(2));
     let read = pair.server.read(id, 100, after(3));
     assert_eq!(
         read,
@@ -277,17 +279,17 @@ fn early_streams_do_not_kill() {
         streams: 4,
         ..Config::default()
     };
-    let mut door = Acceptor::new(AcceptorConfig {
+    let mut acceptor = Acceptor::new(AcceptorConfig {
         session: server,
         ..AcceptorConfig::default()
     });
-    door.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
+    acceptor.accepted(0, Some(exporter(0)), [1; 28], NOW).unwrap();
     let Verdict::Begin {
         mut session,
         carrier,
         rest,
         ..
-    } = door.received(0, bytes, ecf, NOW)
+    } = acceptor.received(0, bytes, ecf, NOW)
     else {
         panic!()
     };
@@ -301,20 +303,20 @@ fn early_streams_do_not_kill() {
 fn a_late_hello_does_not_replace_the_secret() {
     let mut client = Session::client(config(2), ecf(), [3; 16], NOW);
     drain(&mut client);
-    let mut door = Acceptor::new(AcceptorConfig::default());
+    let mut acceptor = Acceptor::new(AcceptorConfig::default());
     client.connected(CarrierId(0), Some(exporter(0)), NOW);
     let late: Bytes = drain(&mut client).0.remove(&CarrierId(0)).unwrap().into();
     client.lost(CarrierId(0), Loss::Transport("reset".into()), after(1));
     client.connected(CarrierId(1), Some(exporter(1)), after(1));
     let good: Bytes = drain(&mut client).0.remove(&CarrierId(1)).unwrap().into();
-    door.accepted(1, Some(exporter(1)), [1; 28], NOW).unwrap();
-    let Verdict::Begin { answer, .. } = door.received(1, good, ecf, NOW) else {
+    acceptor.accepted(1, Some(exporter(1)), [1; 28], NOW).unwrap();
+    let Verdict::Begin { answer, .. } = acceptor.received(1, good, ecf, NOW) else {
         panic!()
     };
     client.received(CarrierId(1), answer, after(2));
     // The old one comes only now.
-    door.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
-    let verdict = door.received(0, late, ecf, NOW);
+    acceptor.accepted(0, Some(exporter(0)), [2; 28], NOW).unwrap();
+    let verdict = acceptor.received(0, late, ecf, NOW);
     assert!(matches!(verdict, Verdict::Refuse { .. }), "{verdict:?}");
     // The client joins with another carrier.
     client.timeout(after(300));
@@ -328,8 +330,8 @@ fn a_late_hello_does_not_replace_the_secret() {
     };
     client.connected(carrier, Some(exporter(2)), after(300));
     let join: Bytes = drain(&mut client).0.remove(&carrier).unwrap().into();
-    door.accepted(2, Some(exporter(2)), [3; 28], NOW).unwrap();
-    let verdict = door.received(2, join, ecf, NOW);
+    acceptor.accepted(2, Some(exporter(2)), [3; 28], NOW).unwrap();
+    let verdict = acceptor.received(2, join, ecf, NOW);
     assert!(matches!(verdict, Verdict::Join { .. }), "{verdict:?}");
 }
 

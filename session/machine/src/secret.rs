@@ -22,7 +22,7 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// From the exporter of the first carrier, and all that was said on it to begin.
+    /// From the exporter of the first carrier, and all that was sent on it to begin.
     pub(crate) fn secured(exporter: &Exporter, hello: &[u8], accept: &[u8]) -> Self {
         let salt = Sha256::new().chain_update(hello).chain_update(accept).finalize();
         let mut secret = [0; 32];

@@ -18,7 +18,7 @@ const GATHERED: usize = 65_536;
 /// A set of carriers of one session: bit n is slot n.
 pub(crate) type Slots = u64;
 
-/// A run of bytes that were sent on the same carriers.
+/// A range of bytes that were sent on the same carriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Flight {
     end: u64,
@@ -83,20 +83,23 @@ impl Send {
     /// Takes what the application wrote.
     pub(crate) fn write(&mut self, bytes: Bytes) {
         debug_assert!(self.end == End::Open, "nothing is written after the end");
-        let length = bytes.len();
-        if length == 0 {
-            return;
+        if bytes.len() < GATHERED_BELOW {
+            return self.write_slice(&bytes);
         }
-        if length >= GATHERED_BELOW {
+        let length = bytes.len() as u64;
+        self.close_tail();
+        self.chunks.push_back((self.written, bytes));
+        self.written += length;
+    }
+
+    /// The same with a copy, the only one on the way to a carrier.
+    pub(crate) fn write_slice(&mut self, bytes: &[u8]) {
+        debug_assert!(self.end == End::Open, "nothing is written after the end");
+        if self.tail.len() + bytes.len() > GATHERED {
             self.close_tail();
-            self.chunks.push_back((self.written, bytes));
-        } else {
-            if self.tail.len() + length > GATHERED {
-                self.close_tail();
-            }
-            self.tail.extend_from_slice(&bytes);
         }
-        self.written += length as u64;
+        self.tail.extend_from_slice(bytes);
+        self.written += bytes.len() as u64;
     }
 
     /// What was gathered becomes a chunk.
@@ -213,7 +216,7 @@ impl Send {
             return;
         }
         self.land(range.clone());
-        // Neighbours that went the same way are one run.
+        // Neighbours that went the same way are one range.
         let mut start = range.start;
         if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back()
             && flight.end == range.start
@@ -265,9 +268,9 @@ impl Send {
                 self.got(range.start.max(self.base)..range.end);
             }
         }
-        while let Some(run) = self.acked.first().filter(|run| run.start <= self.base) {
-            self.base = self.base.max(run.end);
-            self.acked.remove(run);
+        while let Some(range) = self.acked.first().filter(|range| range.start <= self.base) {
+            self.base = self.base.max(range.end);
+            self.acked.remove(range);
         }
         while self
             .chunks
@@ -361,7 +364,7 @@ impl Send {
         self.written
     }
 
-    /// Whether the application has said that it will write no more.
+    /// Whether the application has finished it.
     pub(crate) fn is_finished(&self) -> bool {
         self.end != End::Open
     }

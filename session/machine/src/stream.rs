@@ -1,4 +1,4 @@
-//! A stream: a sending and a receiving half, and what is owed to the peer about them.
+//! A stream: a sending and a receiving half, and what is pending to the peer about them.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) type Rank = (u8, u64, u32);
 
 /// A control segment that must arrive: sent again when its carriers are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owed {
+pub(crate) struct PendingControl {
     pub(crate) code: u64,
     /// On which carriers it went; 0: it is still to be sent.
     pub(crate) on: Slots,
@@ -66,13 +66,13 @@ pub(crate) struct Stream {
     pub(crate) queued: Option<Rank>,
     pub(crate) ack: AckState,
     /// We gave the sending half up; with the final offset in `send`.
-    pub(crate) reset: Option<Owed>,
+    pub(crate) reset: Option<PendingControl>,
     /// We ask the peer to give its half up.
-    pub(crate) stop: Option<Owed>,
+    pub(crate) stop: Option<PendingControl>,
     /// The peer gave its half up, with this code.
     pub(crate) was_reset: Option<u64>,
     /// The application was told that there is something to read, and has not read it all.
-    pub(crate) told_readable: bool,
+    pub(crate) readable_notified: bool,
     /// Writing had to wait: the application is told when there is room.
     pub(crate) wants_room: bool,
     /// The application has read to the end, or was told of the reset.
@@ -96,7 +96,7 @@ impl Stream {
             reset: None,
             stop: None,
             was_reset: None,
-            told_readable: false,
+            readable_notified: false,
             wants_room: false,
             read_out: false,
             released: false,
@@ -129,12 +129,12 @@ impl Stream {
         (self.receive.complete() || self.was_reset.is_some()) && sent
     }
 
-    /// Slot `slot` is gone or doubtful: what only it carried is owed again. Whether an
+    /// Slot `slot` is gone or doubtful: what only it carried is pending again. Whether an
     /// acknowledgement is among that.
     pub(crate) fn lost(&mut self, slot: u32) -> bool {
         self.send.lost(slot);
-        for owed in [&mut self.reset, &mut self.stop].into_iter().flatten() {
-            owed.on &= !(1 << slot);
+        for pending in [&mut self.reset, &mut self.stop].into_iter().flatten() {
+            pending.on &= !(1 << slot);
         }
         let again = self.ack.on == Some(slot);
         if again {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hawser_session::scheduler::by_name;
-use hawser_session::{Candidate, CarrierId, Config, Instruction, Loss, Notice, Session};
+use hawser_session::{Candidate, CarrierId, Config, Instruction, Loss, Notice, Session, SessionEnd};
 
-fn client(patience: Duration) -> Session {
+fn client(open_timeout: Duration) -> Session {
     let config = Config {
         candidates: vec![Candidate::new(0), Candidate::new(1)],
-        patience,
+        open_timeout,
         ..Config::default()
     };
     Session::client(
@@ -35,10 +35,7 @@ fn fail_all(session: &mut Session, now: Duration) -> Vec<Notice> {
 }
 
 fn ends(told: &[Notice]) -> bool {
-    told.contains(&Notice::Closed {
-        code: 6,
-        by_peer: false,
-    })
+    told.contains(&Notice::Closed(SessionEnd::Unreachable))
 }
 
 #[test]
@@ -81,10 +78,7 @@ fn it_goes_on_while_a_way_is_being_tried() {
         "{told:?}"
     );
     assert!(
-        !told.contains(&Instruction::Notify(Notice::Closed {
-            code: 6,
-            by_peer: false
-        })),
+        !told.contains(&Instruction::Notify(Notice::Closed(SessionEnd::Unreachable))),
         "{told:?}"
     );
 }

@@ -160,7 +160,7 @@ impl Gateway {
     pub async fn close(&self) -> io::Result<()> {
         let session = self.near.session.lock().await.take();
         match session {
-            Some(session) => session.close(0).await,
+            Some(session) => Ok(session.close(0).await?),
             None => Ok(()),
         }
     }
@@ -209,7 +209,9 @@ async fn greet(session: &Session, token: &Token) -> io::Result<u8> {
 }
 
 async fn request(session: &Session, destination: &Destination) -> Result<GatewayStream, ClientError> {
-    let mut stream = session.open().map_err(ClientError::Broken)?;
+    let mut stream = session
+        .open()
+        .map_err(|error| ClientError::Broken(error.into()))?;
     let request = Request {
         destination: destination.clone(),
     };

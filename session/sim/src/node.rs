@@ -314,11 +314,11 @@ impl Host {
                 at,
                 link,
                 carrier: id,
-                patience: [Duration::ZERO; 2],
+                probe_timeout: [Duration::ZERO; 2],
             });
             cuts.len() - 1
         });
-        cuts[place].patience[self.side as usize] = statistics.silence();
+        cuts[place].probe_timeout[self.side as usize] = statistics.probe_timeout();
     }
 
     /// Lets the applications write and read; the client closes the session when all is done.

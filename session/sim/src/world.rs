@@ -134,7 +134,7 @@ pub struct Cut {
     pub carrier: CarrierId,
     /// For how long the carrier's transport may be silent at that moment before it is suspected: the
     /// client's, and the server's.
-    pub patience: [Duration; 2],
+    pub probe_timeout: [Duration; 2],
 }
 
 /// Two hosts, links, a session.

@@ -71,14 +71,14 @@ fn lose_one(seed: u64, fault: Fault) -> Option<Run> {
         .run("ecf");
     assert!(report.done, "{what}: {:?}", report.faults);
     let cut = report.cuts.iter().find(|cut| cut.at == at)?;
-    let patience = if fault == Fault::Down {
+    let allowance = if fault == Fault::Down {
         Duration::ZERO
     } else {
-        2 * cut.patience[from as usize]
+        2 * cut.probe_timeout[from as usize]
     };
     Some(Run {
         wait: wait(&report, at),
-        bound: recovery + SLACK + patience,
+        bound: recovery + SLACK + allowance,
         recovery,
         what,
     })

@@ -75,7 +75,7 @@ fn a_session_is_not_kept_for_ever() {
         report
             .notices
             .iter()
-            .any(|(_, of, notice)| *of == side && matches!(notice, Notice::Closed { .. }))
+            .any(|(_, of, notice)| *of == side && matches!(notice, Notice::Closed(_)))
     };
     assert!(
         closed(Side::Client) && closed(Side::Server),

@@ -17,7 +17,7 @@ use std::time::Duration;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
-use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Observable, Stack, StackConfig};
 use hawser_load::{Attachments, Installed, Next};
 
 use crate::attach::{APPLICATION, OnBus};
@@ -377,6 +377,18 @@ impl Endpoint {
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
         self.stack.observe(handle, field)
+    }
+
+    /// Resolves the name of such a variable, for [`Endpoint::read_observable`].
+    #[must_use]
+    pub fn observable(&self, handle: Handle, field: &str) -> Option<Observable> {
+        self.stack.observable(handle, field)
+    }
+
+    /// The value of such a variable.
+    #[must_use]
+    pub fn read_observable(&self, handle: Handle, observable: Observable) -> Option<u64> {
+        self.stack.read_observable(handle, observable)
     }
 
     /// Everything that was dropped or refused, by cause.

@@ -27,6 +27,6 @@ pub use attach::OnBus;
 pub use device::Device;
 pub use endpoint::Endpoint;
 pub use error::OpenError;
-pub use hawser_engine::Handle;
+pub use hawser_engine::{Handle, Observable};
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
-use hawser_engine::Handle;
+use hawser_engine::{Handle, Observable};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -357,11 +357,18 @@ impl Stream {
         self.shared.lock().endpoint.observe(self.handle, field)
     }
 
+    /// Resolves the names of state variables, for [`Stream::observe_all`].
+    #[must_use]
+    pub fn observables<const N: usize>(&self, fields: [&str; N]) -> [Option<Observable>; N] {
+        let inner = self.shared.lock();
+        fields.map(|field| inner.endpoint.observable(self.handle, field))
+    }
+
     /// Several state variables at one moment.
     #[must_use]
-    pub fn observe_all<const N: usize>(&self, fields: [&str; N]) -> [Option<u64>; N] {
+    pub fn observe_all<const N: usize>(&self, variables: [Option<Observable>; N]) -> [Option<u64>; N] {
         let inner = self.shared.lock();
-        fields.map(|field| inner.endpoint.observe(self.handle, field))
+        variables.map(|variable| inner.endpoint.read_observable(self.handle, variable?))
     }
 
     /// Watches the connection's state variables while something else owns the stream.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hawser::session::{Identity, QuicOptions, TcpOptions, Trust};
 use hawser_carrier::{Carrier, send};
-use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
-use hawser_carrier_tcp::Door;
+use hawser_carrier_quic::{QuicEndpoint, QuicListener};
+use hawser_carrier_tcp::TcpListener;
 use hawser_carrier_tls::{TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
 
@@ -116,8 +116,8 @@ impl Bare {
 
 /// Where one carrier is taken.
 enum Doorway {
-    Tcp(Door),
-    Quic(QuicDoor),
+    Tcp(TcpListener),
+    Quic(QuicListener),
 }
 
 impl Doorway {
@@ -125,19 +125,20 @@ impl Doorway {
         let tls = identity.server(&[])?;
         let any = SocketAddr::from(([0, 0, 0, 0], port));
         Ok(match quic {
-            true => Self::Quic(QuicDoor::open(any, QuicOptions::default(), tls)?),
-            false => Self::Tcp(Door::open(any, tcp, Some(TlsServer { config: tls }))?),
+            true => Self::Quic(QuicListener::open(any, QuicOptions::default(), tls)?),
+            false => Self::Tcp(TcpListener::open(any, tcp, Some(TlsServer { config: tls }))?),
         })
     }
 
     async fn accept(self) -> Result<Box<dyn Carrier>, Error> {
         Ok(match self {
-            Self::Tcp(door) => Box::new(door.accept().await?.welcome().await?),
-            Self::Quic(door) => Box::new(
-                door.accept()
+            Self::Tcp(listener) => Box::new(listener.accept().await?.accept().await?),
+            Self::Quic(listener) => Box::new(
+                listener
+                    .accept()
                     .await
-                    .ok_or("the door was closed")?
-                    .welcome()
+                    .ok_or("the listener was closed")?
+                    .accept()
                     .await?,
             ),
         })

@@ -370,7 +370,7 @@ async fn listen(session: Session, record: Arc<Mutex<Record>>) {
             Notice::QuotaSpent(path) => format!("quota of path {path} spent"),
             Notice::Stalled => "stalled".to_owned(),
             Notice::Resumed => "resumed".to_owned(),
-            Notice::Closed { code, .. } => format!("closed with {code}"),
+            Notice::Closed(end) => format!("closed with {}", end.code()),
             _ => continue,
         };
         let mut record = record.lock();

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use hawser::session::{
     AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
-    Way, connect, scheduler,
+    PathCandidate, connect, scheduler,
 };
 use indicatif::ProgressBar;
 use libfuzzer_sys::fuzz_target;
@@ -58,12 +58,12 @@ async fn meet() -> (Session, Session, Server) {
         tls: None,
     })
     .expect("a server");
-    let way = Way::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
+    let way = PathCandidate::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
     let caller = connect(ClientConfig {
         session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: ecf(),
-        ways: vec![(way, Candidate::new(0))],
+        candidates: vec![(way, Candidate::new(0))],
         tls: None,
     })
     .expect("a session");

@@ -291,8 +291,8 @@ mod tests {
     use std::sync::Arc;
 
     use hawser::session::{
-        AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
-        Way, connect, scheduler,
+        AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig,
+        Session, TcpOptions, connect, scheduler,
     };
 
     use super::*;
@@ -312,7 +312,7 @@ mod tests {
             tls: None,
         })
         .expect("a server");
-        let way = Way::Tcp {
+        let way = PathCandidate::Tcp {
             peer: server.addresses()[0].1,
             local: None,
             options: TcpOptions::default(),
@@ -324,7 +324,7 @@ mod tests {
             },
             name: None,
             scheduler: ecf(),
-            ways: vec![(way, Candidate::new(0))],
+            candidates: vec![(way, Candidate::new(0))],
             tls: None,
         })
         .expect("a session");

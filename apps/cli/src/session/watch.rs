@@ -151,11 +151,11 @@ fn describe(session: &Session, notice: &Notice) -> Option<String> {
         Notice::QuotaSpent(path) => format!("the quota of path {path} is spent"),
         Notice::Stalled => "no path is left; waiting for one".to_owned(),
         Notice::Resumed => "going on".to_owned(),
-        Notice::Closed { code, by_peer: true } if *code != 0 => {
-            format!("the other side ended with code {code}")
+        Notice::Closed(end) if end.is_by_peer() && end.code() != 0 => {
+            format!("the other side ended with code {}", end.code())
         }
         Notice::Opened(_)
-        | Notice::Closed { .. }
+        | Notice::Closed(_)
         | Notice::StreamOpened(_)
         | Notice::Readable(_)
         | Notice::Writable(_)
@@ -173,7 +173,7 @@ fn suspicion(session: &Session, carrier: CarrierId) -> String {
     match report {
         Some(report) if report.state == PathState::Failing => "has no link".to_owned(),
         Some(report) => {
-            let waited = report.statistics.silence().as_millis();
+            let waited = report.statistics.probe_timeout().as_millis();
             format!("has received nothing for {waited} ms; its data goes elsewhere")
         }
         None => "is suspect".to_owned(),
@@ -192,7 +192,9 @@ fn as_json(notice: &Notice) -> Option<Value> {
         Notice::QuotaSpent(path) => json!({ "event": "quota spent", "path": path }),
         Notice::Stalled => json!({ "event": "stalled" }),
         Notice::Resumed => json!({ "event": "resumed" }),
-        Notice::Closed { code, by_peer } => json!({ "event": "closed", "code": code, "by_peer": by_peer }),
+        Notice::Closed(end) => {
+            json!({ "event": "closed", "code": end.code(), "by_peer": end.is_by_peer() })
+        }
         Notice::StreamOpened(_) | Notice::Readable(_) | Notice::Writable(_) | Notice::Stopped { .. } => {
             return None;
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser::gateway::wire::Greeting;
 use hawser::gateway::{ClientError, Destination, Gateway, Reply};
-use hawser::session::open;
+use hawser::session::{SessionError, StreamError, open};
 use hawser_gateway::Limits;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -124,7 +124,10 @@ pub(crate) fn a_million_streams() -> TestResult {
             match session.open() {
                 Ok(stream) => streams.push(stream),
                 Err(error) => {
-                    assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded);
+                    assert!(
+                        matches!(error, SessionError::Stream(StreamError::Limit(_))),
+                        "{error}"
+                    );
                     break;
                 }
             }

@@ -17,8 +17,8 @@ use crate::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams,
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{
-    Candidate, ClientConfig, Config, Notice, Priority, Session as Handle, SessionStream, Trust, Way, connect,
-    scheduler,
+    Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionStream,
+    Trust, connect, scheduler,
 };
 
 use super::tls::{secured, security_of};
@@ -103,7 +103,7 @@ impl Session {
     }
 
     /// Over each interface, TCP and, should that lead nowhere, QUIC.
-    fn ways(&self, peer: SocketAddr) -> Vec<(Way, Candidate)> {
+    fn ways(&self, peer: SocketAddr) -> Vec<(PathCandidate, Candidate)> {
         let interfaces: Vec<Option<String>> = match self.interfaces.is_empty() {
             true => vec![self.interface.clone()],
             false => self.interfaces.iter().cloned().map(Some).collect(),
@@ -123,7 +123,7 @@ impl Session {
                 ..QuicOptions::default()
             };
             ways.push((
-                Way::Tcp {
+                PathCandidate::Tcp {
                     peer,
                     local: None,
                     options: tcp,
@@ -131,7 +131,7 @@ impl Session {
                 candidate.clone(),
             ));
             ways.push((
-                Way::Quic {
+                PathCandidate::Quic {
                     peer,
                     local: None,
                     options: quic,
@@ -146,7 +146,7 @@ impl Session {
                 ..Candidate::new(path as u32)
             };
             ways.push((
-                Way::Mtp {
+                PathCandidate::Mtp {
                     peer,
                     stack: stack.clone(),
                     options: MtpOptions::default(),
@@ -163,11 +163,12 @@ impl Session {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or_else(none)?,
-            ways: self.ways(peer),
+            candidates: self.ways(peer),
             tls: Some((Arc::clone(&self.tls), self.name.to_string())),
-        })?;
-        session.opened().await.map_err(secured)?;
-        let stream = session.open()?;
+        })
+        .map_err(io::Error::from)?;
+        session.opened().await.map_err(|error| secured(error.into()))?;
+        let stream = session.open().map_err(io::Error::from)?;
         Ok(SessionDuplex { stream, session })
     }
 }

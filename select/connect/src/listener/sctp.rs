@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpDoor, SctpOptions, Stack};
+use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -19,17 +19,17 @@ pub(super) fn open(
     port: u16,
     incoming: mpsc::Sender<Incoming>,
 ) -> io::Result<(SocketAddr, JoinSet<()>)> {
-    let door = Stack::open(Some(ENCAPSULATION_PORT))?.listen(addresses, port, SctpOptions::default())?;
-    let address = door.local().into_iter().next();
+    let listener = Stack::open(Some(ENCAPSULATION_PORT))?.listen(addresses, port, SctpOptions::default())?;
+    let address = listener.local().into_iter().next();
     let address = address.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
     let mut tasks = JoinSet::new();
-    tasks.spawn(accept(door, incoming));
+    tasks.spawn(accept(listener, incoming));
     Ok((address, tasks))
 }
 
-async fn accept(door: SctpDoor, incoming: mpsc::Sender<Incoming>) {
+async fn accept(listener: SctpListener, incoming: mpsc::Sender<Incoming>) {
     loop {
-        match door.accept().await {
+        match listener.accept().await {
             Ok(carrier) => {
                 let stream = Box::new(PlainStream::new(Box::new(carrier)));
                 if incoming.send(Incoming { stream }).await.is_err() {

@@ -65,7 +65,7 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
             Err(error) => last = Some(error),
         }
     }
-    Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
+    Err(last.map_or_else(|| io::ErrorKind::AddrInUse.into(), io::Error::from))
 }
 
 /// Accepts for as long as the application takes: what it does not take waits in the server, which bounds

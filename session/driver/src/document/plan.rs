@@ -7,7 +7,7 @@ use hawser_carrier_mtp::MtpStack;
 use hawser_session::Candidate;
 
 use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
-use crate::client::Way;
+use crate::client::PathCandidate;
 
 /// A wish that is not fulfilled, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +38,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Each with how it is used.
-    pub ways: Vec<(Way, Candidate)>,
+    pub candidates: Vec<(PathCandidate, Candidate)>,
     /// What is not so.
     pub warnings: Vec<Warning>,
     /// Paths that have a quota.
@@ -48,7 +48,7 @@ pub struct Plan {
 impl Plan {
     /// Has its paths use no more than this of their quotas.
     pub(crate) fn limit(&mut self, limits: &BTreeMap<u32, u64>) {
-        for (_, candidate) in &mut self.ways {
+        for (_, candidate) in &mut self.candidates {
             candidate.quota = limits.get(&candidate.path).copied().or(candidate.quota);
         }
     }
@@ -78,7 +78,7 @@ impl Document {
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
         let warnings = self.unfulfilled.clone();
         let mut plan = Plan {
-            ways: Vec::new(),
+            candidates: Vec::new(),
             warnings,
             meters: Vec::new(),
         };
@@ -165,14 +165,14 @@ impl Document {
                     } else {
                         interface.clone()
                     };
-                    plan.ways.extend(
+                    plan.candidates.extend(
                         self.way(connection, peers, bound, machine)
                             .map(|way| (way, candidate)),
                     );
                 }
             }
         }
-        if plan.ways.is_empty() {
+        if plan.candidates.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
             let message = format!("no way to {} is left: {}", self.host, why.join("; "));
             return Err(DocumentError {
@@ -247,10 +247,10 @@ impl Document {
         peers: &[SocketAddr],
         interface: Option<String>,
         machine: &Machine,
-    ) -> Option<Way> {
+    ) -> Option<PathCandidate> {
         let peer = peers[0];
         Some(match &connection.transport {
-            Transport::Sctp => Way::Sctp {
+            Transport::Sctp => PathCandidate::Sctp {
                 peers: peers.into(),
                 options: self.sctp.clone(),
             },
@@ -259,7 +259,7 @@ impl Document {
                     interface,
                     ..self.quic.clone()
                 };
-                Way::Quic {
+                PathCandidate::Quic {
                     peer,
                     local: None,
                     options,
@@ -270,7 +270,7 @@ impl Document {
                     runs(stack, program) && Some(stack.interface()) == interface.as_deref()
                 };
                 let stack = machine.stacks.iter().find(fits)?.clone();
-                Way::Mtp {
+                PathCandidate::Mtp {
                     peer,
                     stack,
                     options: self.mtp.clone(),
@@ -283,7 +283,7 @@ impl Document {
                     mptcp,
                     ..self.tcp.clone()
                 };
-                Way::Tcp {
+                PathCandidate::Tcp {
                     peer,
                     local: None,
                     options,

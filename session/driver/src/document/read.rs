@@ -254,7 +254,7 @@ fn fill_session(document: &mut Document, multi: &Value) {
     let session = &mut document.session;
     session.keep_alive = time(&multi["keep_alive"]).unwrap_or(session.keep_alive);
     session.idle = time(&multi["idle_timeout"]).unwrap_or(session.idle);
-    session.patience = time(&multi["patience"]).unwrap_or(session.patience);
+    session.open_timeout = time(&multi["patience"]).unwrap_or(session.open_timeout);
     session.resume = time(&multi["resume"]).unwrap_or(session.resume);
     session.reinject = multi["reinject"].as_bool().unwrap_or(session.reinject);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_session_driver::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Identity, Opening, PathState, QuicOptions, TcpOptions,
-    Trust, Way, connect, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, Identity, Opening, PathCandidate, PathState,
+    QuicOptions, TcpOptions, Trust, connect, scheduler,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -65,12 +65,12 @@ async fn joins_led_astray_reach_the_right_server() {
     let first = serve(one, tls.clone(), door(1, one));
     let second = serve(two, tls, door(2, two));
     balance(balancer, [one, two]).await;
-    let tcp = || Way::Tcp {
+    let tcp = || PathCandidate::Tcp {
         peer: balancer,
         local: None,
         options: TcpOptions::default(),
     };
-    let quic = Way::Quic {
+    let quic = PathCandidate::Quic {
         peer: balancer,
         local: None,
         options: QuicOptions::default(),
@@ -82,7 +82,7 @@ async fn joins_led_astray_reach_the_right_server() {
         },
         name: None,
         scheduler: scheduler::by_name("rr").unwrap(),
-        ways: vec![
+        candidates: vec![
             (tcp(), Candidate::new(0)),
             (tcp(), Candidate::new(1)),
             (quic, Candidate::new(2)),

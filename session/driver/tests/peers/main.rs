@@ -4,8 +4,8 @@
 mod balancer;
 mod plain;
 mod quota;
-mod strangers;
 mod trust;
+mod unauthenticated;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carrier::Carrier;
-use hawser_carrier_tcp::Door;
+use hawser_carrier_tcp::TcpListener;
 use hawser_carrier_tls::{TlsClient, TlsServer};
 use hawser_session_driver::document::{Connection as Wish, Transport};
 use hawser_session_driver::{
@@ -256,8 +256,8 @@ async fn a_plain_client_begins_no_session() {
         session: hawser_session_driver::Config::default(),
         name: None,
         scheduler: hawser_session_driver::scheduler::by_name("ecf").unwrap(),
-        ways: vec![(
-            hawser_session_driver::Way::Tcp {
+        candidates: vec![(
+            hawser_session_driver::PathCandidate::Tcp {
                 peer: address,
                 local: None,
                 options: Default::default(),
@@ -282,13 +282,14 @@ async fn a_peer_that_closes_without_ending_tls_is_reported_as_that() {
     let tls = TlsServer {
         config: Identity::read(&cert, &key).unwrap().server(&[]).unwrap(),
     };
-    let door = Door::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), Some(tls)).unwrap();
-    let address = door.local().unwrap();
+    let listener =
+        TcpListener::open("127.0.0.1:0".parse().unwrap(), TcpOptions::default(), Some(tls)).unwrap();
+    let address = listener.local().unwrap();
     let tls = TlsClient {
         config: Trust::File(cert).client(&[]).unwrap(),
         name: "localhost".try_into().unwrap(),
     };
-    let serving = async { door.accept().await.unwrap().welcome().await.map(drop) };
+    let serving = async { listener.accept().await.unwrap().accept().await.map(drop) };
     let options = TcpOptions::default();
     let (served, client) = tokio::join!(
         serving,

@@ -1,6 +1,6 @@
 //! Whom a client trusts: a file's certificates and whoever they vouch for, or the one that is pinned.
 
-use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_carrier_quic::{QuicEndpoint, QuicListener};
 use hawser_session_driver::document::Document;
 use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Trust, open};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
@@ -70,9 +70,9 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
 async fn a_wrong_certificate_over_quic_is_told_as_one() {
     let folder = Folder::new().expect("a folder");
     let tls = self_made(&folder, "own").server(&[]).unwrap();
-    let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
-    let address = door.local().unwrap();
-    let serving = tokio::spawn(async move { door.accept().await.unwrap().welcome().await.map(drop) });
+    let listener = QuicListener::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
+    let address = listener.local().unwrap();
+    let serving = tokio::spawn(async move { listener.accept().await.unwrap().accept().await.map(drop) });
     let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
     let other = Trust::Pin([0; 32]).client(&[]).unwrap();
     let refused = endpoint

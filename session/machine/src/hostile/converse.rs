@@ -9,13 +9,13 @@ use hawser_carrier::Statistics;
 use super::joined;
 use super::script::Script;
 use crate::scheduler::{Scheduler, by_name};
-use crate::segment::LONGEST;
+use crate::segment::MAX_SEGMENT;
 use crate::{
     Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Priority, Session, Verdict,
 };
 
 /// What is given to a carrier beyond the room that it told: words of control, and one segment.
-const OVERDRAFT: usize = 65_536 + 16_384 + LONGEST;
+const OVERDRAFT: usize = 65_536 + 16_384 + MAX_SEGMENT;
 /// Timeouts at one moment after which a session runs in circles.
 const CIRCLES: usize = 100;
 
@@ -45,10 +45,10 @@ fn config() -> Config {
     }
 }
 
-/// A session with what it last said on each carrier.
+/// A session with what it last sent on each carrier.
 struct Side {
     session: Session,
-    said: BTreeMap<CarrierId, Vec<Bytes>>,
+    sent: BTreeMap<CarrierId, Vec<Bytes>>,
     /// Bytes given to each carrier beyond what it had room for.
     beyond: BTreeMap<CarrierId, (usize, usize)>,
     asked: Vec<CarrierId>,
@@ -59,7 +59,7 @@ impl Side {
     fn new(session: Session) -> Self {
         Self {
             session,
-            said: BTreeMap::new(),
+            sent: BTreeMap::new(),
             beyond: BTreeMap::new(),
             asked: Vec::new(),
             statistics: Statistics::default(),
@@ -80,10 +80,10 @@ impl Side {
                         *beyond <= OVERDRAFT,
                         "{beyond} bytes for a carrier that takes none"
                     );
-                    let said = self.said.entry(carrier).or_default();
-                    said.push(joined(&head, &body));
-                    if said.len() > 16 {
-                        said.clear();
+                    let sent = self.sent.entry(carrier).or_default();
+                    sent.push(joined(&head, &body));
+                    if sent.len() > 16 {
+                        sent.clear();
                     }
                 }
                 Instruction::Close { carrier, .. } => {
@@ -147,7 +147,7 @@ impl Talk {
             ..AcceptorConfig::default()
         });
         door.accepted(0, exporter, [1; 28], now).ok()?;
-        let hello = client.said.remove(&CarrierId(0))?.concat().into();
+        let hello = client.sent.remove(&CarrierId(0))?.concat().into();
         let verdict = door.received(0, hello, || scheduler(how >> 2), now);
         let Verdict::Begin {
             mut session,
@@ -223,10 +223,10 @@ impl Talk {
         }
     }
 
-    /// What one side said on a carrier reaches the other.
+    /// What one side sent on a carrier reaches the other.
     fn pass(&mut self, side: usize, carrier: CarrierId) {
-        let said = self.sides[side].said.remove(&carrier).unwrap_or_default();
-        for bytes in said {
+        let sent = self.sides[side].sent.remove(&carrier).unwrap_or_default();
+        for bytes in sent {
             self.sides[1 - side].session.received(carrier, bytes, self.now);
         }
     }

@@ -1,7 +1,7 @@
 //! Cost and quota: the cheapest carriers that together carry what is asked for.
 //!
 //! Carriers are taken in the order of their cost of a byte. A dearer one is used only while the
-//! cheaper ones cannot keep up: as long as what waits would take them longer than a stated patience.
+//! cheaper ones cannot keep up: as long as what waits would take them longer than a stated time.
 //! Quotas are the session's business: a carrier whose quota is spent is never shown.
 
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 /// The cheapest carriers that keep up.
 #[derive(Clone, Copy, Debug)]
 pub struct Cheapest {
-    patience: Duration,
+    limit: Duration,
 }
 
 impl Cheapest {
-    /// Uses dearer carriers when what waits would take the cheaper ones longer than `patience`.
-    pub fn new(patience: Duration) -> Self {
-        Self { patience }
+    /// Uses dearer carriers when what waits would take the cheaper ones longer than `limit`.
+    pub fn new(limit: Duration) -> Self {
+        Self { limit }
     }
 }
 
@@ -40,7 +40,7 @@ impl Scheduler for Cheapest {
             let path = &paths[index];
             let costs_more = dearest.is_some_and(|cost| path.cost > cost);
             let time = Duration::from_secs_f64(pending.waiting as f64 / pace.max(1) as f64);
-            if costs_more && pace > 0 && time <= self.patience {
+            if costs_more && pace > 0 && time <= self.limit {
                 break;
             }
             if path.room > 0 {

@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::encode::cut;
 use super::{
-    Ack, COMMON, Close, Hello, Join, LONGEST, MAX_ADDRESSES, MAX_FINALS, MAX_RANGES, MAX_TEXT, Malformed,
+    Ack, COMMON, Close, Hello, Join, MAX_ADDRESSES, MAX_FINALS, MAX_RANGES, MAX_SEGMENT, MAX_TEXT, Malformed,
     PathStatus, Refusal, Security, Segment, SessionId, kind, option,
 };
 
@@ -49,13 +49,13 @@ enum Rest {
 pub(crate) struct Decoder {
     /// What came and has not been understood.
     waiting: Bytes,
-    /// A header or a control segment whose rest has not come: at most [`LONGEST_CONTROL`].
+    /// A header or a control segment whose rest has not come: at most [`MAX_CONTROL`].
     partial: BytesMut,
     rest: Rest,
 }
 
 /// The longest control segment: a CLOSE.
-const LONGEST_CONTROL: usize = 24 + 12 * MAX_FINALS + 255;
+const MAX_CONTROL: usize = 24 + 12 * MAX_FINALS + 255;
 
 impl Decoder {
     pub(crate) fn new() -> Self {
@@ -234,9 +234,9 @@ impl Common {
             });
         }
         let limit = if matches!(kind, kind::DATA | 0x40..=0x7f) {
-            LONGEST
+            MAX_SEGMENT
         } else {
-            LONGEST_CONTROL
+            MAX_CONTROL
         };
         if length as usize > limit {
             return Err(Malformed::SegmentLength(length));

@@ -16,7 +16,7 @@ pub const VERSION: u8 = 1;
 /// Bytes that every segment begins with.
 pub(crate) const COMMON: usize = 8;
 /// The longest segment: 64 KiB of payload and the longest header.
-pub(crate) const LONGEST: usize = 65_536 + 255;
+pub(crate) const MAX_SEGMENT: usize = 65_536 + 255;
 /// The most ranges in an acknowledgement.
 pub(crate) const MAX_RANGES: usize = 32;
 /// The most final offsets in a CLOSE.
@@ -86,12 +86,12 @@ pub(crate) struct Hello {
     pub(crate) streams: u32,
     pub(crate) session: SessionId,
     pub(crate) credit: u64,
-    /// The number of the carrier that this is said on.
+    /// The number of the carrier that this is sent on.
     pub(crate) number: u32,
     pub(crate) stream_credit: u64,
     pub(crate) resume: Duration,
     pub(crate) idle: Duration,
-    /// How many HELLOs for the session the client said before this one.
+    /// How many HELLOs for the session the client sent before this one.
     pub(crate) attempt: u32,
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     pub(crate) name: String,
@@ -190,7 +190,7 @@ pub(crate) struct Ack {
     pub(crate) session_credit: u64,
     /// The stream's end is here too, and all before it.
     pub(crate) end: bool,
-    /// The stream is complete here and forgotten: the offsets say nothing.
+    /// The stream is complete here and forgotten: the offsets mean nothing.
     pub(crate) gone: bool,
     pub(crate) ranges: Vec<Range<u64>>,
 }

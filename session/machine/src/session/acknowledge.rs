@@ -1,4 +1,4 @@
-//! What the peer is told of what came: acknowledgements with credit, and other words that must
+//! Acknowledgements with credit, and other control segments that must
 //! arrive.
 
 use std::time::Duration;
@@ -13,8 +13,8 @@ const SHARE: u64 = 4;
 
 impl Session {
     /// `bytes` came on a stream and are to be acknowledged, at once if `now_please`.
-    pub(super) fn owe_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id) else {
+    pub(super) fn schedule_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Duration) {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         let ack = &mut stream.ack;
@@ -35,14 +35,14 @@ impl Session {
         self.due.insert((at, id));
     }
 
-    /// The application has read: more credit, said when it is worth a segment.
+    /// The application has read: more credit, sent when it is worth a segment.
     pub(super) fn give_credit(&mut self, id: u32, now: Duration) {
         let round_trips = self.live().map(|(_, path)| path.statistics.srtt);
         let longest = round_trips.max().unwrap_or_default();
         self.window.read(self.read, longest, now);
         let window = self.window.size();
         let session_grows = self.read + window - self.given >= window / SHARE;
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         stream.window.read(stream.receive.read_to(), longest, now);
@@ -51,7 +51,7 @@ impl Session {
         let stream_grows =
             stream.receive.end().is_none() && wanted.saturating_sub(stream.receive_credit) >= window / SHARE;
         if session_grows || stream_grows {
-            self.owe_ack(id, 0, true, now);
+            self.schedule_ack(id, 0, true, now);
         }
     }
 
@@ -63,14 +63,14 @@ impl Session {
             }
             let Some(slot) = self.quickest() else { return };
             self.due.pop_first();
-            self.say_ack(slot, id, now);
+            self.send_ack(slot, id, now);
             self.forget_if_over(id);
         }
     }
 
-    fn say_ack(&mut self, slot: usize, id: u32, now: Duration) {
+    fn send_ack(&mut self, slot: usize, id: u32, now: Duration) {
         self.given = self.given.max(self.read + self.window.size());
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         let wanted = stream.receive.read_to() + stream.window.size();
@@ -89,7 +89,7 @@ impl Session {
         stream.ack.bytes = 0;
         stream.ack.on = Some(slot as u32);
         self.counters.acks += 1;
-        self.say(slot, &Segment::Ack(ack), now);
+        self.send_control(slot, &Segment::Ack(ack), now);
     }
 
     /// Data came for a stream that was complete and has been forgotten.
@@ -106,10 +106,10 @@ impl Session {
             ranges: Vec::new(),
         };
         self.counters.acks += 1;
-        self.say(slot, &Segment::Ack(ack), now);
+        self.send_control(slot, &Segment::Ack(ack), now);
     }
 
-    /// Words that were lost with a carrier, or never said because there was none, are said again.
+    /// Control segments that were lost with a carrier, or never sent because there was none, are sent again.
     pub(super) fn repeat_all(&mut self, now: Duration) {
         let Some(slot) = self.quickest() else { return };
         let statuses: Vec<_> = self
@@ -118,7 +118,7 @@ impl Session {
             .map(|(_, path)| (path.id.0, path.ours.0, path.ours.1))
             .collect();
         for (number, status, sequence) in statuses {
-            self.say(
+            self.send_control(
                 slot,
                 &Segment::PathStatus {
                     number,
@@ -128,31 +128,33 @@ impl Session {
                 now,
             );
         }
-        self.say_owed(now);
+        self.send_pending_controls(now);
     }
 
-    /// Says what is owed: RESET and STOP that no living carrier has taken.
-    pub(super) fn say_owed(&mut self, now: Duration) {
+    /// Sends what is pending: RESET and STOP that no living carrier has taken.
+    pub(super) fn send_pending_controls(&mut self, now: Duration) {
         let Some(slot) = self.quickest() else { return };
-        let mut words = Vec::new();
-        for (&stream, state) in &mut self.streams {
-            if let Some(owed) = state.reset.as_mut().filter(|owed| owed.on == 0) {
-                owed.on = 1 << slot;
-                words.push(Segment::Reset {
+        let mut segments = Vec::new();
+        for (stream, state) in self.streams.iter_mut() {
+            if let Some(pending) = state.reset.as_mut().filter(|pending| pending.on == 0) {
+                pending.on = 1 << slot;
+                segments.push(Segment::Reset {
                     stream,
-                    code: owed.code,
+                    code: pending.code,
                     end: state.send.fresh(),
                 });
             }
-            if let Some(owed) = state.stop.as_mut().filter(|owed| owed.on == 0) {
-                owed.on = 1 << slot;
-                words.push(Segment::Stop {
+            if let Some(pending) = state.stop.as_mut().filter(|pending| pending.on == 0) {
+                pending.on = 1 << slot;
+                segments.push(Segment::Stop {
                     stream,
-                    code: owed.code,
+                    code: pending.code,
                 });
             }
         }
-        words.iter().for_each(|word| self.say(slot, word, now));
+        segments
+            .iter()
+            .for_each(|segment| self.send_control(slot, segment, now));
     }
 
     /// The next moment at which an acknowledgement is due.

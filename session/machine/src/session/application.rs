@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Notice, Phase, Session};
+use crate::send::Send;
 use crate::stream::{Priority, Stream};
 use crate::window::Window;
 
@@ -60,7 +61,11 @@ impl Session {
             return Err(StreamError::Closed);
         }
         let id = self.next_ours;
-        let open = self.streams.keys().filter(|stream| *stream % 2 == id % 2).count();
+        let open = self
+            .streams
+            .iter()
+            .filter(|(stream, _)| stream % 2 == id % 2)
+            .count();
         if open as u64 >= u64::from(self.peer_streams) || id >> 31 != 0 {
             return Err(StreamError::Limit(self.peer_streams));
         }
@@ -72,17 +77,41 @@ impl Session {
 
     /// A stream of either side's, as the terms are now.
     pub(super) fn new_stream(&self) -> Stream {
-        let window = Window::new(self.config.stream_credit, self.config.most_credit, self.heard_at);
+        let window = Window::new(
+            self.config.stream_credit,
+            self.config.most_credit,
+            self.received_at,
+        );
         Stream::new(self.peer_stream_credit, window, self.turn)
     }
 
     /// Writes to a stream; how many bytes were taken. Fewer than given: `Notice::Writable` follows
     /// when there is room. `bytes` of 16 KiB and more are kept as they are, smaller ones copied.
     pub fn write(&mut self, id: u32, mut bytes: Bytes, now: Duration) -> Result<usize, StreamError> {
+        self.write_with(id, bytes.len(), now, |send, taken| {
+            send.write(bytes.split_to(taken))
+        })
+    }
+
+    /// As [`Session::write`], with bytes that are copied.
+    pub fn write_slice(&mut self, id: u32, bytes: &[u8], now: Duration) -> Result<usize, StreamError> {
+        self.write_with(id, bytes.len(), now, |send, taken| {
+            send.write_slice(&bytes[..taken])
+        })
+    }
+
+    /// Has `write` put as many of `length` bytes into a stream as there is room for.
+    fn write_with(
+        &mut self,
+        id: u32,
+        length: usize,
+        now: Duration,
+        write: impl FnOnce(&mut Send, usize),
+    ) -> Result<usize, StreamError> {
         if !matches!(self.phase, Phase::Opening | Phase::Open) {
             return Err(StreamError::Closed);
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
         if stream.send.is_finished() {
@@ -90,10 +119,12 @@ impl Session {
         }
         let of_all = self.config.send_memory.saturating_sub(self.kept);
         let room = stream.room(self.config.send_buffer).min(of_all);
-        let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        stream.wants_room = taken < bytes.len();
-        self.starved |= stream.wants_room && room == of_all;
-        stream.send.write(bytes.split_to(taken));
+        let taken = length.min(usize::try_from(room).unwrap_or(usize::MAX));
+        stream.wants_room = taken < length;
+        if stream.wants_room && room == of_all {
+            self.blocked_on_memory.insert(id);
+        }
+        write(&mut stream.send, taken);
         self.unsent += taken as u64;
         self.kept += taken as u64;
         self.queue(id);
@@ -105,7 +136,7 @@ impl Session {
     pub fn capacity(&self, id: u32) -> usize {
         let room = self
             .streams
-            .get(&id)
+            .get(id)
             .map_or(0, |stream| stream.room(self.config.send_buffer));
         let of_all = self.config.send_memory.saturating_sub(self.kept);
         usize::try_from(room.min(of_all)).unwrap_or(usize::MAX)
@@ -113,24 +144,22 @@ impl Session {
 
     /// There is memory for sending again, a sixteenth of it at least: streams that waited for it are
     /// notified.
-    pub(super) fn feed_starved(&mut self) {
+    pub(super) fn notify_blocked_on_memory(&mut self) {
         let free = self.config.send_memory.saturating_sub(self.kept);
-        if !self.starved || free < self.config.send_memory / 16 {
+        if free < self.config.send_memory / 16 {
             return;
         }
-        self.starved = false;
-        let mut fed = Vec::new();
-        for (&id, stream) in &mut self.streams {
-            if std::mem::take(&mut stream.wants_room) {
-                fed.push(id);
+        for id in std::mem::take(&mut self.blocked_on_memory) {
+            let stream = self.streams.get_mut(id);
+            if stream.is_some_and(|stream| std::mem::take(&mut stream.wants_room)) {
+                self.notify(Notice::Writable(id));
             }
         }
-        fed.into_iter().for_each(|id| self.notify(Notice::Writable(id)));
     }
 
     /// Says that nothing more is written to a stream.
     pub fn finish(&mut self, id: u32, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
         stream.send.finish();
@@ -142,35 +171,35 @@ impl Session {
 
     /// Gives a stream's sending half up: what the peer has not had, it need not get.
     pub fn reset(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
         if stream.reset.is_none() && !stream.send.is_acked() {
             self.unsent -= stream.send.unsent();
             self.kept -= stream.send.kept();
             stream.send.abandon();
-            stream.reset = Some(Self::owed(code));
-            self.feed_starved();
+            stream.reset = Some(Self::pending_control(code));
+            self.notify_blocked_on_memory();
         }
-        self.say_owed(now);
+        self.send_pending_controls(now);
         Ok(())
     }
 
     /// Asks the peer to give its half of a stream up.
     pub fn stop(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
         if !stream.receive.complete() && stream.was_reset.is_none() {
-            stream.stop = Some(Self::owed(code));
+            stream.stop = Some(Self::pending_control(code));
         }
-        self.say_owed(now);
+        self.send_pending_controls(now);
         Ok(())
     }
 
     /// Reads at most `most` bytes of a stream, in order. An empty answer is the stream's end, once.
     pub fn read(&mut self, id: u32, most: usize, now: Duration) -> Result<Bytes, ReadError> {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return Err(ReadError::Unknown(id));
         };
         if let Some(code) = stream.was_reset {
@@ -192,7 +221,7 @@ impl Session {
             self.forget_if_over(id);
             return Ok(Bytes::new());
         }
-        stream.told_readable = false;
+        stream.readable_notified = false;
         Err(if self.phase == Phase::Closed {
             ReadError::Closed
         } else {
@@ -202,7 +231,7 @@ impl Session {
 
     /// How urgent a stream is on this side; the peer is asked to send its half likewise.
     pub fn prioritize(&mut self, id: u32, priority: Priority, now: Duration) -> Result<(), StreamError> {
-        if !self.streams.contains_key(&id) {
+        if !self.streams.contains(id) {
             return Err(StreamError::Unknown(id));
         }
         self.set_priority(id, priority);
@@ -213,13 +242,13 @@ impl Session {
                 level: level.min(7),
                 incremental,
             };
-            self.say(slot, &word, now);
+            self.send_control(slot, &word, now);
         }
         Ok(())
     }
 
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.streams.get_mut(id) {
             stream.priority = Priority {
                 level: priority.level.min(7),
                 ..priority
@@ -232,30 +261,30 @@ impl Session {
 
     /// Bytes that were written and that the peer's session has not acknowledged.
     pub fn unacknowledged(&self, id: u32) -> u64 {
-        self.streams.get(&id).map_or(0, |stream| stream.send.kept())
+        self.streams.get(id).map_or(0, |stream| stream.send.kept())
     }
 
     /// The application holds the stream no longer: what was written is delivered, what comes is
     /// dropped.
     pub fn release(&mut self, id: u32, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         stream.send.finish();
         if !stream.read_out && !stream.receive.complete() && stream.was_reset.is_none() {
-            stream.stop = Some(Self::owed(0));
+            stream.stop = Some(Self::pending_control(0));
         }
         stream.released = true;
         self.drain_released(id, now);
         self.queue(id);
         self.pump(now);
-        self.say_owed(now);
+        self.send_pending_controls(now);
         self.forget_if_over(id);
     }
 
     /// Reads what nobody else will, so that its credit returns.
     pub(super) fn drain_released(&mut self, id: u32, now: Duration) {
-        let Some(stream) = self.streams.get_mut(&id).filter(|stream| stream.released) else {
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.released) else {
             return;
         };
         while let Some(bytes) = stream.receive.read(usize::MAX) {
@@ -274,13 +303,13 @@ impl Session {
 
     /// Forgets a stream of which nothing is left to do.
     pub(super) fn forget_if_over(&mut self, id: u32) {
-        if let Some(stream) = self.streams.get(&id).filter(|stream| stream.is_over()) {
+        if let Some(stream) = self.streams.get(id).filter(|stream| stream.is_over()) {
             if let Some(rank) = stream.queued {
                 self.sendable.remove(&rank);
                 self.held_up.remove(&rank);
             }
             self.under_way.remove(&id);
-            self.streams.remove(&id);
+            self.streams.remove(id);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::secret::{Exporter, Secret, same};
 use crate::segment::{Hello, Join, PathStatus, Security, Segment, SessionId, VERSION, encode};
 
 impl Config {
-    /// What HELLO and ACCEPT say of this side.
+    /// The terms of this side in HELLO and ACCEPT.
     pub(crate) fn hello(&self, session: SessionId, carrier: CarrierId, attempt: u32) -> Hello {
         Hello {
             version: VERSION,
@@ -76,10 +76,10 @@ impl Session {
         if carriers < self.paths.len() && self.paths[carriers..].iter().all(Option::is_none) {
             self.paths.truncate(carriers);
         }
-        for stream in self.streams.values_mut() {
+        for (_, stream) in self.streams.iter_mut() {
             stream.send_credit = stream.send_credit.max(terms.stream_credit);
         }
-        let all: Vec<u32> = self.streams.keys().copied().collect();
+        let all: Vec<u32> = self.streams.iter().map(|(id, _)| id).collect();
         all.into_iter().for_each(|stream| self.queue(stream));
     }
 
@@ -102,7 +102,7 @@ impl Session {
                     });
                 }
                 Some(Step::GiveUp { carrier }) => match self.slot_of(carrier) {
-                    Some(slot) => self.drop_path(slot, Loss::Silent, true, now),
+                    Some(slot) => self.drop_path(slot, Loss::TimedOut, true, now),
                     None => {
                         self.out.push_back(Instruction::Close { carrier, abort: true });
                         let (reason, counts) = (Loss::Unanswered, PathCounts::default());
@@ -173,8 +173,8 @@ impl Session {
 
     /// Says the first word on a connected carrier, if its time has come.
     pub(super) fn introduce(&mut self, slot: usize, now: Duration) {
-        let sound = |path: &Path| path.state == State::Greeting && path.doubt.is_none();
-        let greeting = self.live().any(|(_, path)| sound(path));
+        let healthy = |path: &Path| path.state == State::Greeting && path.suspicion.is_none();
+        let greeting = self.live().any(|(_, path)| healthy(path));
         let Some(path) = self.paths[slot]
             .as_mut()
             .filter(|path| path.state == State::Waiting)
@@ -217,7 +217,7 @@ impl Session {
             .find(|(_, path)| path.state == State::Greeting)
             .map(|(slot, _)| slot);
         if let Some(slot) = before {
-            self.drop_path(slot, Loss::Silent, true, now);
+            self.drop_path(slot, Loss::TimedOut, true, now);
         }
     }
 
@@ -239,7 +239,7 @@ impl Session {
             nonce,
             proof,
         };
-        self.say(slot, &Segment::Join(join), now);
+        self.send_control(slot, &Segment::Join(join), now);
     }
 
     /// The server's random bytes, on a carrier without TLS.
@@ -287,12 +287,12 @@ impl Session {
         self.notify(Notice::Opened(self.id));
         self.arrived(slot, now);
         self.overtaken(others, now);
-        self.tell_status(slot, now);
+        self.send_status(slot, now);
         (0..self.paths.len()).for_each(|other| self.introduce(other, now));
     }
 
     /// HELLO has no room for what this side wants of the carrier.
-    fn tell_status(&mut self, slot: usize, now: Duration) {
+    fn send_status(&mut self, slot: usize, now: Duration) {
         let Some(path) = self.paths[slot]
             .as_mut()
             .filter(|path| path.ours.0 != PathStatus::Active)
@@ -301,7 +301,7 @@ impl Session {
         };
         path.ours.1 += 1;
         let (number, (status, sequence)) = (path.id.0, path.ours);
-        self.say(
+        self.send_control(
             slot,
             &Segment::PathStatus {
                 number,
@@ -369,15 +369,15 @@ impl Session {
         self.settle(now);
     }
 
-    /// When every place is taken, a carrier in doubt gives way to a new one.
+    /// When every place is taken, a suspected carrier gives way to a new one.
     fn make_place(&mut self, now: Duration) {
         if self.paths.iter().all(Option::is_some) {
             let doubtful = self
                 .live()
-                .find(|(_, path)| path.doubt.is_some())
+                .find(|(_, path)| path.suspicion.is_some())
                 .map(|(slot, _)| slot);
             if let Some(slot) = doubtful {
-                self.drop_path(slot, Loss::Silent, true, now);
+                self.drop_path(slot, Loss::TimedOut, true, now);
             }
         }
     }
@@ -388,7 +388,7 @@ impl Session {
         let carrier = path.id;
         self.notify(Notice::PathUp(carrier));
         self.check_stalled(now);
-        self.rescue_all(now);
+        self.resend_all_suspected(now);
         self.repeat_all(now);
     }
 }

@@ -3,16 +3,65 @@
 use std::time::Duration;
 
 use super::{Instruction, Loss, Notice, Phase, Session, code};
-use crate::segment::{Close, MAX_FINALS, Segment};
+use crate::segment::{Close, MAX_FINALS, Refusal, Segment};
 
 /// How long an unanswered CLOSE is repeated.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SessionEnd {
+    /// This side closed it with this code; 0: everything was delivered.
+    #[error("this side closed the session with code {0}")]
+    Closed(u64),
+    /// The peer closed it with this code: `docs/session-protocol.md`, "CLOSE".
+    #[error("the peer closed the session with code {0}")]
+    ByPeer(u64),
+    /// The server refuses every carrier of the session (client).
+    #[error("the server refuses the session: {0}")]
+    Refused(Refusal),
+    /// The peer broke a rule of the protocol, for which it received this code.
+    #[error("the peer broke the protocol: code {0}")]
+    Violation(u64),
+    /// The application did not accept it in time, or it held too much memory before (server).
+    #[error("the session was not accepted")]
+    Rejected,
+    /// There was no carrier, or nothing was received, for longer than the configuration allows.
+    #[error("the session was idle for too long")]
+    Idle,
+    /// No carrier could be opened (client).
+    #[error("no carrier could be opened")]
+    Unreachable,
+    /// No handle of it is left, and the peer does not acknowledge what was written.
+    #[error("the session was abandoned")]
+    Abandoned,
+}
+
+impl SessionEnd {
+    /// The code of CLOSE. 5 and 6 are never on the wire.
+    #[must_use]
+    pub fn code(self) -> u64 {
+        match self {
+            Self::Closed(code) | Self::ByPeer(code) | Self::Violation(code) => code,
+            Self::Rejected => code::LIMIT,
+            Self::Refused(_) => code::PROTOCOL,
+            Self::Idle => 5,
+            Self::Unreachable | Self::Abandoned => 6,
+        }
+    }
+
+    /// Whether the peer ended it.
+    #[must_use]
+    pub fn is_by_peer(self) -> bool {
+        matches!(self, Self::ByPeer(_) | Self::Refused(_))
+    }
+}
 
 /// CLOSE was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Closing {
     code: u64,
-    /// When it is said again.
+    /// When it is sent again.
     again_at: Duration,
     /// When no answer is waited for any more, once everything has been sent.
     give_up_at: Option<Duration>,
@@ -37,12 +86,12 @@ impl Session {
             Phase::Closing(closing) if closing.delivers() && code != code::DONE => {}
             Phase::Closing(_) | Phase::Closed => return,
         }
-        for stream in self.streams.values_mut() {
+        for (_, stream) in self.streams.iter_mut() {
             stream.send.finish();
         }
         self.queue_all();
         self.pump(now);
-        let give_up_at = (code != code::DONE).then_some(now + PATIENCE);
+        let give_up_at = (code != code::DONE).then_some(now + CLOSE_TIMEOUT);
         self.phase = Phase::Closing(Closing {
             code,
             again_at: now,
@@ -57,8 +106,8 @@ impl Session {
     /// peer learns that a limit was reached.
     pub fn reject(&mut self, now: Duration) {
         if self.phase != Phase::Closed {
-            self.say_close(code::LIMIT, now);
-            self.end(code::LIMIT, false);
+            self.send_close(code::LIMIT, now);
+            self.end(SessionEnd::Rejected);
             self.streams.clear();
             self.pieces = 0;
             self.received = self.read;
@@ -66,16 +115,16 @@ impl Session {
         }
     }
 
-    /// The peer broke a rule: the session ends at once, and the peer is told why.
+    /// The peer broke a rule: the session ends at once, and the peer receives the reason.
     pub(super) fn fail(&mut self, code: u64, now: Duration) {
         self.counters.violations += 1;
-        self.say_close(code, now);
-        self.end(code, false);
+        self.send_close(code, now);
+        self.end(SessionEnd::Violation(code));
     }
 
-    /// Says CLOSE on every carrier that lives.
-    fn say_close(&mut self, code: u64, now: Duration) {
-        let unfinished = |(&id, stream): (&u32, &crate::stream::Stream)| {
+    /// Sends CLOSE on every carrier that lives.
+    fn send_close(&mut self, code: u64, now: Duration) {
+        let unfinished = |(id, stream): (u32, &crate::stream::Stream)| {
             (stream.send.is_finished() && !stream.send.is_acked()).then_some((id, stream.send.written()))
         };
         let finals: Vec<_> = match code {
@@ -92,7 +141,9 @@ impl Session {
             .filter(|(_, path)| path.state == crate::path::State::Live && !path.is_choked())
             .map(|(slot, _)| slot)
             .collect();
-        joined.into_iter().for_each(|slot| self.say(slot, &close, now));
+        joined
+            .into_iter()
+            .for_each(|slot| self.send_control(slot, &close, now));
     }
 
     /// Repeats CLOSE when its time has come.
@@ -102,13 +153,13 @@ impl Session {
         };
         let (code, again_at, give_up_at) = (closing.code, closing.again_at, closing.give_up_at);
         if give_up_at.is_some_and(|at| at <= now) {
-            return self.end(code, false);
+            return self.end(SessionEnd::Closed(code));
         }
         if again_at > now {
             return;
         }
-        self.say_close(code, now);
-        let pause = self.live().map(|(_, path)| path.statistics.silence()).max();
+        self.send_close(code, now);
+        let pause = self.live().map(|(_, path)| path.statistics.probe_timeout()).max();
         if let Phase::Closing(closing) = &mut self.phase {
             closing.again_at = now
                 + pause
@@ -133,14 +184,14 @@ impl Session {
     pub(super) fn take_close(&mut self, close: Close, now: Duration) {
         if close.code != code::DONE {
             self.answer_close(now);
-            return self.end(close.code, true);
+            return self.end(SessionEnd::ByPeer(close.code));
         }
         for (id, end) in close.finals {
             // CLOSE may overtake the first data of a stream.
             if !self.ensure(id, now) {
                 return;
             }
-            let stream = self.streams.get_mut(&id);
+            let stream = self.streams.get_mut(id);
             if stream.is_some_and(|stream| stream.receive.end_at(end).is_err()) {
                 return self.fail(code::FINAL_SIZE, now);
             }
@@ -158,7 +209,7 @@ impl Session {
         self.answer_close(now);
         match &self.phase {
             Phase::Closing(closing) if closing.delivers() => self.check_closed(now),
-            _ => self.end(code, true),
+            _ => self.end(SessionEnd::ByPeer(code)),
         }
     }
 
@@ -167,24 +218,24 @@ impl Session {
         let incomplete = |stream: &crate::stream::Stream| {
             stream.receive.end().is_some() && !stream.receive.complete() && stream.was_reset.is_none()
         };
-        self.peer_close.is_none() || !self.streams.values().any(incomplete)
+        self.peer_close.is_none() || !self.streams.iter().any(|(_, stream)| incomplete(stream))
     }
 
     /// Whether the peer has everything that was written.
     pub(super) fn is_delivered(&self) -> bool {
-        self.streams.values().all(|stream| stream.send.is_acked())
+        self.streams.iter().all(|(_, stream)| stream.send.is_acked())
     }
 
     /// A side that closes, too, says so before it answers: whoever has the answer knows what is
     /// still to come.
     fn answer_close(&mut self, now: Duration) {
         if let Phase::Closing(closing) = &self.phase {
-            self.say_close(closing.code, now);
+            self.send_close(closing.code, now);
         }
         let joined: Vec<usize> = self.live().map(|(slot, _)| slot).collect();
         joined
             .into_iter()
-            .for_each(|slot| self.say(slot, &Segment::Closed, now));
+            .for_each(|slot| self.send_control(slot, &Segment::Closed, now));
     }
 
     /// The peer has everything, and knows that this is the end.
@@ -196,7 +247,7 @@ impl Session {
     }
 
     /// Nothing is left of the session but what the application has not read.
-    pub(super) fn end(&mut self, code: u64, by_peer: bool) {
+    pub(super) fn end(&mut self, end: SessionEnd) {
         if self.phase == Phase::Closed {
             return;
         }
@@ -219,7 +270,7 @@ impl Session {
         self.sendable.clear();
         self.held_up.clear();
         self.due.clear();
-        self.notify(Notice::Closed { code, by_peer });
+        self.notify(Notice::Closed(end));
     }
 
     /// Ends a session that closes: when the peer has answered, or has everything and closes, too;
@@ -232,20 +283,23 @@ impl Session {
         let (code, answered, waits) = (closing.code, closing.answered, closing.give_up_at.is_none());
         if code != code::DONE {
             if answered {
-                self.end(code, false);
+                self.end(SessionEnd::Closed(code));
             }
+            return;
+        }
+        if !answered && self.kept > 0 {
             return;
         }
         let (complete, delivered) = (self.is_complete(), self.is_delivered());
         if complete && (answered || (delivered && self.peer_close.is_some())) {
-            return self.end(code, false);
+            return self.end(SessionEnd::Closed(code));
         }
         if complete
             && delivered
             && waits
             && let Phase::Closing(closing) = &mut self.phase
         {
-            closing.give_up_at = Some(now + PATIENCE);
+            closing.give_up_at = Some(now + CLOSE_TIMEOUT);
         }
     }
 

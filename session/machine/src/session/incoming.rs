@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Counters, Loss, MOST_PIECES, Notice, PIECES_BEFORE_ACCEPT, Phase, Session, code};
+use super::{Counters, Loss, MAX_PIECES, Notice, PIECES_BEFORE_ACCEPT, Phase, Session, code};
 use crate::CarrierId;
-use crate::path::{Doubt, State};
+use crate::path::{State, Suspicion};
 use crate::segment::{Ack, Incoming, PathStatus, Segment};
-use crate::stream::{Owed, Priority};
+use crate::stream::{PendingControl, Priority};
 
 /// How many times more streams are kept than may be open: those that may be over for the peer.
 const LINGERING: u64 = 4;
@@ -22,8 +22,8 @@ impl Session {
         };
         path.counts.received += bytes.len() as u64;
         path.charge(bytes.len() as u64);
-        path.heard_at = now;
-        self.heard_at = now;
+        path.received_at = now;
+        self.received_at = now;
         path.decoder.feed(bytes);
         // A segment may end the carrier, or the session, with more behind it.
         while let Some(path) = self.paths[slot].as_mut().filter(|path| path.id == carrier) {
@@ -84,12 +84,12 @@ impl Session {
             }
             Segment::Reset { stream, code, end } => self.take_reset(stream, code, end, now),
             Segment::Stop { stream, code } => {
-                if self.ensure(stream, now) && self.streams.contains_key(&stream) {
+                if self.ensure(stream, now) && self.streams.contains(stream) {
                     self.notify(Notice::Stopped { stream, code });
                 }
             }
             Segment::Ping { token } if self.path(slot).is_some_and(|path| !path.is_choked()) => {
-                self.say(
+                self.send_control(
                     slot,
                     &Segment::Pong {
                         token,
@@ -123,7 +123,7 @@ impl Session {
             return;
         }
         let length = bytes.len() as u64;
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             self.counters.duplicate += length;
             return self.acknowledge_gone(id, now);
         };
@@ -138,11 +138,11 @@ impl Session {
         self.pieces = self.pieces + stream.receive.pieces() - before;
         self.received += gain.higher;
         let complete = stream.receive.complete();
-        let readable = gain.readable && !stream.told_readable && stream.was_reset.is_none();
-        stream.told_readable |= readable;
+        let readable = gain.readable && !stream.readable_notified && stream.was_reset.is_none();
+        stream.readable_notified |= readable;
         if self.pieces
             > if self.accepted {
-                MOST_PIECES
+                MAX_PIECES
             } else {
                 PIECES_BEFORE_ACCEPT
             }
@@ -158,7 +158,7 @@ impl Session {
         if readable {
             self.notify(Notice::Readable(id));
         }
-        self.owe_ack(id, length, gain.again > 0 || complete, now);
+        self.schedule_ack(id, length, gain.again > 0 || complete, now);
         self.drain_released(id, now);
         self.check_peer_close(now);
     }
@@ -180,7 +180,7 @@ impl Session {
         // A stream counts while something is missing of it. That the peer has our end, or that the
         // application has read to the peer's, the peer may know before us: such a stream is over for
         // it. How many of those are kept has an end, too.
-        let theirs = self.streams.iter().filter(|(stream, _)| **stream % 2 == id % 2);
+        let theirs = self.streams.iter().filter(|(stream, _)| stream % 2 == id % 2);
         let (mut kept, mut open) = (0, 0);
         for (_, stream) in theirs {
             kept += 1;
@@ -204,7 +204,7 @@ impl Session {
         // Streams that waited for the session's credit are found where they wait: an acknowledgement
         // costs the same, however many streams there are.
         self.credit = self.credit.max(ack.session_credit);
-        let Some(stream) = self.streams.get_mut(&ack.stream) else {
+        let Some(stream) = self.streams.get_mut(ack.stream) else {
             return;
         };
         stream.send_credit = stream.send_credit.max(ack.stream_credit);
@@ -218,7 +218,7 @@ impl Session {
         let Some(freed) = freed else {
             return self.fail(code::PROTOCOL, now);
         };
-        if stream.send.pieces() > MOST_PIECES {
+        if stream.send.pieces() > MAX_PIECES {
             return self.fail(code::LIMIT, now);
         }
         self.counters.acknowledged += freed;
@@ -234,7 +234,7 @@ impl Session {
         self.queue(ack.stream);
         self.forget_if_over(ack.stream);
         if freed > 0 {
-            self.feed_starved();
+            self.notify_blocked_on_memory();
         }
     }
 
@@ -242,7 +242,7 @@ impl Session {
         if !self.ensure(id, now) {
             return;
         }
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return self.acknowledge_gone(id, now);
         };
         if end > stream.receive_credit || stream.receive.end_at(end).is_err() {
@@ -254,11 +254,11 @@ impl Session {
             self.received += end - stream.receive.highest();
             self.read += end - stream.receive.read_to();
             stream.receive.give_up(end);
-            stream.told_readable = true;
+            stream.readable_notified = true;
             stream.stop = None;
             self.notify(Notice::Readable(id));
         }
-        self.owe_ack(id, 0, true, now);
+        self.schedule_ack(id, 0, true, now);
         self.check_peer_close(now);
     }
 
@@ -272,9 +272,9 @@ impl Session {
         }
         path.theirs = (status, sequence);
         if status == PathStatus::Failing {
-            self.doubt(slot, Doubt::Failing, now);
-        } else if path.doubt == Some(Doubt::Failing) && path.ours.0 != PathStatus::Failing {
-            self.trust(slot, now);
+            self.suspect(slot, Suspicion::Failing, now);
+        } else if path.suspicion == Some(Suspicion::Failing) && path.ours.0 != PathStatus::Failing {
+            self.restore(slot, now);
         }
     }
 
@@ -283,9 +283,9 @@ impl Session {
         &self.counters
     }
 
-    /// The owed control segment with this code, not sent yet.
-    pub(super) fn owed(code: u64) -> Owed {
-        Owed { code, on: 0 }
+    /// The pending control segment with this code, not sent yet.
+    pub(super) fn pending_control(code: u64) -> PendingControl {
+        PendingControl { code, on: 0 }
     }
 
     /// Whether data may be sent at all.

@@ -1,8 +1,8 @@
 //! The session: what both sides share.
 //!
 //! The files beside this one hold a concern each: `begin` (HELLO, ACCEPT, JOIN), `incoming` (what
-//! came), `acknowledge` (what the peer is told), `outgoing` (which bytes go where), `silence` (dead
-//! and suspect carriers, keep-alive, the session's own clock), `end` (CLOSE), `application` (what
+//! came), `acknowledge` (acknowledgements, credit and other control segments), `outgoing` (which bytes go where), `liveness` (dead
+//! and suspected carriers, keep-alive, the session's own clock), `end` (CLOSE), `application` (what
 //! applications call), `report`.
 
 mod acknowledge;
@@ -10,10 +10,10 @@ mod application;
 mod begin;
 mod end;
 mod incoming;
+mod liveness;
 mod outgoing;
 mod quota;
 mod report;
-mod silence;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -23,6 +23,7 @@ use bytes::Bytes;
 use hawser_carrier::Statistics;
 
 pub use application::{ReadError, StreamError};
+pub use end::SessionEnd;
 pub use report::{Counters, Held, PathReport, PathState};
 
 use crate::CarrierId;
@@ -33,7 +34,8 @@ use crate::scheduler::{PathView, Scheduler};
 use crate::secret::{Exporter, Secret};
 use crate::segment::{Malformed, Refusal, Segment, SessionId, encode};
 use crate::send::Slots;
-use crate::stream::{Rank, Stream};
+use crate::stream::Rank;
+use crate::streams::Streams;
 use crate::window::Window;
 
 /// The most carriers that a session can have: the bits of [`Slots`].
@@ -45,7 +47,7 @@ const EARLY_CREDIT: u64 = 64 << 10;
 /// The streams that a client may open before ACCEPT, and the least that a session allows.
 const EARLY_STREAMS: u32 = 128;
 /// The most pieces out of order that a session keeps.
-const MOST_PIECES: usize = 65_536;
+const MAX_PIECES: usize = 65_536;
 /// The same before the application has accepted the session: more than the full packets that its first
 /// credit holds.
 const PIECES_BEFORE_ACCEPT: usize = 1_024;
@@ -57,9 +59,6 @@ pub(crate) mod code {
     pub(crate) const FINAL_SIZE: u64 = 2;
     pub(crate) const LIMIT: u64 = 3;
     pub(crate) const PROTOCOL: u64 = 4;
-    pub(crate) const IDLE: u64 = 5;
-    /// Never on the wire: no carrier could be opened.
-    pub(crate) const UNREACHABLE: u64 = 6;
 }
 
 /// What the machine wants done.
@@ -90,18 +89,18 @@ pub enum Instruction {
         /// Do not wait for what is in the transport's buffers (SO_LINGER 0).
         abort: bool,
     },
-    /// Tell the application.
+    /// Notify the application.
     Notify(Notice),
 }
 
-/// What an application is told.
+/// What an application is notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The server has accepted the session: on both sides the first thing there is. Its name from now on.
     Opened(SessionId),
     /// The peer opened a stream.
     StreamOpened(u32),
-    /// There is something to read, or the end, or a reset. Told once, until everything was read.
+    /// There is something to read, or the end, or a reset. Notified once, until everything was read.
     Readable(u32),
     /// There is room again for writing that had to wait.
     Writable(u32),
@@ -129,33 +128,28 @@ pub enum Notice {
     },
     /// A path's quota is spent: its carrier finishes what was begun, and no other is opened on it.
     QuotaSpent(u32),
-    /// There is no carrier left that is not in doubt; the session waits.
+    /// There is no carrier left that is not suspected; the session waits.
     Stalled,
     /// There is one again.
     Resumed,
     /// The session has ended.
-    Closed {
-        /// 0: done. Others: `docs/session-protocol.md`, "CLOSE".
-        code: u64,
-        /// Whether the peer said so.
-        by_peer: bool,
-    },
+    Closed(SessionEnd),
 }
 
 /// Why a carrier is gone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// It could not be opened, or its transport ended; what the transport said.
+    /// It could not be opened, or its transport ended; the error of the transport.
     #[error("{0}")]
     Transport(String),
-    /// Data was outstanding, and its transport acknowledged nothing for too long.
+    /// Data was outstanding, and its transport received no acknowledgement for too long.
     #[error("no acknowledgement came for too long")]
-    Silent,
+    TimedOut,
     /// It was not connected in time.
     #[error("no answer to the connection attempt")]
     Unanswered,
-    /// The server turned it down.
-    #[error("turned down: {0}")]
+    /// The server refused it.
+    #[error("refused: {0}")]
     Refused(Refusal),
     /// Its bytes were not the protocol's.
     #[error("{0}")]
@@ -195,7 +189,7 @@ pub struct Session {
     secret: Option<Secret>,
     /// The client's HELLO, as sent: it enters the secret.
     hello: Bytes,
-    /// How many of them were said (client).
+    /// How many of them were sent (client).
     attempts: u32,
     /// Something came that only a client says who has ACCEPT (server).
     confirmed: bool,
@@ -211,7 +205,7 @@ pub struct Session {
     /// A scheduler asked to wait until then.
     wait_until: Option<Duration>,
     views: Vec<PathView>,
-    streams: BTreeMap<u32, Stream>,
+    streams: Streams,
     /// The next stream of ours, and the lowest of the peer's that was not opened.
     next_ours: u32,
     next_theirs: u32,
@@ -232,10 +226,10 @@ pub struct Session {
     credit: u64,
     /// Bytes written that were never sent, over all streams.
     unsent: u64,
-    /// Bytes written that were not acknowledged, over all streams; whether some stream waits for
+    /// Bytes written that were not acknowledged, over all streams, and the streams whose writer waits for
     /// them to become fewer.
     kept: u64,
-    starved: bool,
+    blocked_on_memory: BTreeSet<u32>,
     /// Bytes left of paths that have a quota and no carrier now.
     quotas: BTreeMap<u32, u64>,
     /// Receiving: the sum of highest offsets, of what was read, and up to where we let it go.
@@ -247,12 +241,12 @@ pub struct Session {
     pieces: usize,
     /// The peer's CLOSE, until everything it promised is here.
     peer_close: Option<u64>,
-    /// Since when there is no carrier, or each is in doubt.
+    /// Since when there is no carrier, or each is suspected.
     stalled_since: Option<Duration>,
     /// How long the peer keeps a session without carriers.
     peer_resume: Duration,
     began_at: Duration,
-    heard_at: Duration,
+    received_at: Duration,
     tokens: u64,
     counters: Counters,
     out: VecDeque<Instruction>,
@@ -293,7 +287,7 @@ impl Session {
             scheduler,
             wait_until: None,
             views: Vec::with_capacity(carriers),
-            streams: BTreeMap::new(),
+            streams: Streams::default(),
             next_ours: u32::from(role == Role::Server),
             next_theirs: u32::from(role == Role::Client),
             peer_streams: EARLY_STREAMS,
@@ -307,7 +301,7 @@ impl Session {
             credit: EARLY_CREDIT,
             unsent: 0,
             kept: 0,
-            starved: false,
+            blocked_on_memory: BTreeSet::new(),
             received: 0,
             read: 0,
             given: config.session_credit,
@@ -317,7 +311,7 @@ impl Session {
             stalled_since: None,
             peer_resume: config.resume,
             began_at: now,
-            heard_at: now,
+            received_at: now,
             tokens: 0,
             counters: Counters::default(),
             out: VecDeque::new(),
@@ -354,7 +348,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// The carrier's transport tells its newest figures.
+    /// The newest statistics of the carrier's transport.
     pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Duration) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
@@ -409,18 +403,18 @@ impl Session {
         }
     }
 
-    /// The carrier over which a control segment should arrive first. Carriers in doubt are used
+    /// The carrier over which a control segment should arrive first. Suspected carriers are used
     /// only when there is no other.
     fn quickest(&self) -> Option<usize> {
         let joined = |path: &Path| path.state == crate::path::State::Live && !path.is_choked();
         self.live()
             .filter(|(_, path)| joined(path))
-            .min_by_key(|(slot, path)| (!path.is_sound(), path.statistics.arrival(), *slot))
+            .min_by_key(|(slot, path)| (!path.is_healthy(), path.statistics.arrival(), *slot))
             .map(|(slot, _)| slot)
     }
 
     /// Sends a control segment on the carrier in `slot`.
-    fn say(&mut self, slot: usize, segment: &Segment, now: Duration) {
+    fn send_control(&mut self, slot: usize, segment: &Segment, now: Duration) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };

@@ -12,7 +12,7 @@ use crate::send::{Next, Slots};
 /// A header's bytes.
 const HEADER: u64 = 20;
 /// The longest segment's payload.
-const MOST: usize = 65_536;
+const MAX_PAYLOAD: usize = 65_536;
 /// Streams that are looked at for something worth a second copy: an acknowledgement must not cost more
 /// because there are many.
 const LOOKED_AT: usize = 16;
@@ -35,7 +35,7 @@ impl Session {
         while let Some((id, next)) = self.next_pending() {
             let pending = Pending {
                 stream: id,
-                length: next.length.min(MOST),
+                length: next.length.min(MAX_PAYLOAD),
                 waiting: self.unsent,
                 credit: self.credit.saturating_sub(self.sent),
                 window: self.credit.saturating_sub(self.counters.acknowledged),
@@ -86,7 +86,7 @@ impl Session {
             let held_up = self.held_up.first().filter(|_| budget > 0);
             let &rank = self.sendable.first().into_iter().chain(held_up).min()?;
             let id = rank.2;
-            if let Some(stream) = self.streams.get_mut(&id) {
+            if let Some(stream) = self.streams.get_mut(id) {
                 let limit = stream.send_credit.min(stream.send.fresh() + budget);
                 if let Some(next) = stream.send.next(limit) {
                     return Some((id, next));
@@ -106,7 +106,7 @@ impl Session {
     fn send_next(&mut self, index: usize, id: u32, next: Next, now: Duration) {
         let view = &mut self.views[index];
         let (slot, most) = (view.slot, view.segment.min(next.length));
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         let fresh_before = stream.send.fresh();
@@ -142,7 +142,7 @@ impl Session {
         let turn = self.turn;
         if let Some(stream) = self
             .streams
-            .get_mut(&id)
+            .get_mut(id)
             .filter(|stream| stream.priority.incremental)
         {
             stream.turn = turn;
@@ -169,7 +169,7 @@ impl Session {
             let copy = self
                 .streams
                 .iter()
-                .filter_map(|(&id, stream)| Some((stream.rank(id), id, stream.send.copy_for(slot)?)))
+                .filter_map(|(id, stream)| Some((stream.rank(id), id, stream.send.copy_for(slot)?)))
                 .min_by_key(|(rank, ..)| *rank)
                 .map(|(_, id, next)| (id, next));
             let choice = match (fresh, copy) {
@@ -204,7 +204,7 @@ impl Session {
             let Some((id, copy)) = self.lowest_under_way(slot) else {
                 return;
             };
-            let Some(stream) = self.streams.get(&id) else {
+            let Some(stream) = self.streams.get(id) else {
                 return;
             };
             let on = stream.send.carriers_of(copy.offset);
@@ -237,7 +237,7 @@ impl Session {
         for _ in 0..LOOKED_AT {
             let id = *self.under_way.range(from..).next()?;
             from = id + 1;
-            match self.streams.get(&id).filter(|stream| stream.send.is_under_way()) {
+            match self.streams.get(id).filter(|stream| stream.send.is_under_way()) {
                 Some(stream) => {
                     if let Some(copy) = stream.send.copy_for(slot) {
                         return Some((id, copy));
@@ -251,7 +251,7 @@ impl Session {
 
     /// Puts a stream among those that have something to send, at its place.
     pub(super) fn queue(&mut self, id: u32) {
-        let Some(stream) = self.streams.get_mut(&id) else {
+        let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         let rank = stream.rank(id);
@@ -267,7 +267,7 @@ impl Session {
     /// Loss changed what may be sent: every stream with something to send is asked again.
     pub(super) fn queue_all(&mut self) {
         self.held_up.clear();
-        for (&id, stream) in &mut self.streams {
+        for (id, stream) in self.streams.iter_mut() {
             if stream.send.next(stream.send_credit).is_some() {
                 let rank = stream.rank(id);
                 self.sendable.insert(*stream.queued.get_or_insert(rank));

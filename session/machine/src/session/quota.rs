@@ -11,7 +11,7 @@ use crate::path::Path;
 use crate::segment::{PathStatus, Segment};
 
 /// How long a peer may take to finish what it began on a carrier that is closing.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Bytes left of each metered path's quota, by path.
@@ -59,7 +59,7 @@ impl Session {
         path.closing_since = Some(now);
         let (number, sequence) = (path.id.0, path.ours.1);
         if let Some(way) = self.quickest() {
-            self.say(
+            self.send_control(
                 way,
                 &Segment::PathStatus {
                     number,
@@ -85,7 +85,12 @@ impl Session {
     /// When a closing carrier on which nothing is under way may be closed, if nothing comes before.
     pub(super) fn drained_at(&self, slot: usize) -> Option<Duration> {
         let at = self.drains_at(slot)?;
-        let busy = self.streams.values().any(|stream| stream.send.is_on(slot as u32));
+        let is_on = |id: &u32| {
+            self.streams
+                .get(*id)
+                .is_some_and(|stream| stream.send.is_on(slot as u32))
+        };
+        let busy = self.under_way.iter().any(is_on);
         (!busy).then_some(at)
     }
 
@@ -93,8 +98,8 @@ impl Session {
     fn drains_at(&self, slot: usize) -> Option<Duration> {
         let path = self.path(slot)?;
         if path.theirs.0 == PathStatus::Closing {
-            return Some(path.heard_at + path.statistics.silence());
+            return Some(path.received_at + path.statistics.probe_timeout());
         }
-        Some(path.closing_since? + PATIENCE)
+        Some(path.closing_since? + CLOSE_TIMEOUT)
     }
 }

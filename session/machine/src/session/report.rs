@@ -1,10 +1,10 @@
-//! What a session tells of itself.
+//! What a session reports of itself.
 
 use hawser_carrier::Statistics;
 
 use super::Session;
 use crate::CarrierId;
-use crate::path::{Doubt, PathCounts, State};
+use crate::path::{PathCounts, State, Suspicion};
 use crate::segment::PathStatus;
 
 /// Counts of a session. They only grow.
@@ -40,9 +40,9 @@ pub enum PathState {
     Joining,
     /// It lives.
     Live,
-    /// Its transport is silent.
+    /// Its transport receives no acknowledgements.
     Suspect,
-    /// One side said that its link is down.
+    /// One side reports that its link is down.
     Failing,
 }
 
@@ -55,7 +55,7 @@ pub struct PathReport {
     pub state: PathState,
     /// What both sides want of it.
     pub status: PathStatus,
-    /// What its transport tells.
+    /// The statistics of its transport.
     pub statistics: Statistics,
     /// What went over it.
     pub counts: PathCounts,
@@ -94,10 +94,15 @@ impl Session {
         unread + PIECE * pieces as u64 + STREAM * streams as u64 + CARRIER * self.live().count() as u64
     }
 
-    /// Whether the client has answered ACCEPT (server): it will not say HELLO again, and its door is
-    /// to be told ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
+    /// Whether the client has answered ACCEPT (server): it will not send HELLO again, and its acceptor is
+    /// to be notified ([`Acceptor::confirmed`](crate::Acceptor::confirmed)).
     pub fn is_confirmed(&self) -> bool {
         self.confirmed
+    }
+
+    #[cfg(test)]
+    pub(crate) fn streams_visited(&self) -> u64 {
+        self.streams.visited()
     }
 
     /// What it keeps.
@@ -114,10 +119,10 @@ impl Session {
     pub fn paths(&self) -> impl Iterator<Item = PathReport> + '_ {
         self.live().map(|(_, path)| PathReport {
             carrier: path.id,
-            state: match (path.state, path.doubt) {
+            state: match (path.state, path.suspicion) {
                 (State::Live, None) => PathState::Live,
-                (State::Live, Some(Doubt::Silent(_))) => PathState::Suspect,
-                (State::Live, Some(Doubt::Failing)) => PathState::Failing,
+                (State::Live, Some(Suspicion::Unacknowledged(_))) => PathState::Suspect,
+                (State::Live, Some(Suspicion::Failing)) => PathState::Failing,
                 (State::Waiting | State::Greeting | State::Joining, _) => PathState::Joining,
             },
             status: path.status(),

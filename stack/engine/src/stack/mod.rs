@@ -24,6 +24,7 @@ use hawser_ir::abi::Id;
 use hawser_ir::buf::{EventBuf, Input};
 
 pub use error::RequestError;
+pub use observe::Observable;
 pub use params::AnotherProgram;
 pub use swap::{Step, Swap, SwapError};
 

@@ -1,10 +1,18 @@
 //! Reads what a program declared `observable`, by name.
 
-use hawser_ir::{Module, StructId, Ty};
+use hawser_ir::{ContextId, Module, StructId, Ty};
 
 use super::Stack;
 use crate::scalar;
 use crate::state::Handle;
+
+/// Where an observable scalar is in the contexts of one kind: a name that was resolved once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observable {
+    kind: ContextId,
+    offset: usize,
+    len: usize,
+}
 
 impl Stack {
     /// The value of an observable scalar of a handle's context, its path through parts joined by
@@ -12,12 +20,27 @@ impl Stack {
     /// field, or it was not declared.
     #[must_use]
     pub fn observe(&self, handle: Handle, field: &str) -> Option<u64> {
+        self.read_observable(handle, self.observable(handle, field)?)
+    }
+
+    /// Resolves the name of an observable scalar of a handle's context, for [`Stack::read_observable`].
+    #[must_use]
+    pub fn observable(&self, handle: Handle, field: &str) -> Option<Observable> {
         let slot = self.context_of(handle).ok()?;
         let module = self.module();
+        let kind = self.chains.state.contexts.entry(slot).kind;
+        let (offset, len) = find(module, module.contexts[kind.0 as usize].body, field)?;
+        Some(Observable { kind, offset, len })
+    }
+
+    /// The value of an observable scalar. Nothing when the context is gone, or is of another kind.
+    #[must_use]
+    pub fn read_observable(&self, handle: Handle, observable: Observable) -> Option<u64> {
+        let Observable { kind, offset, len } = observable;
+        let slot = self.context_of(handle).ok()?;
         let contexts = &self.chains.state.contexts;
-        let context = &module.contexts[contexts.entry(slot).kind.0 as usize];
-        let (offset, len) = find(module, context.body, field)?;
-        Some(scalar::load(&contexts.bytes(slot)[offset..offset + len]))
+        let is_of_kind = contexts.entry(slot).kind == kind;
+        is_of_kind.then(|| scalar::load(&contexts.bytes(slot)[offset..offset + len]))
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser::session::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Identity, QuicOptions, Server, ServerConfig, Session,
-    TcpOptions, Trust, Way, connect, scheduler,
+    AcceptorConfig, Candidate, ClientConfig, Config, Identity, PathCandidate, QuicOptions, Server,
+    ServerConfig, Session, TcpOptions, Trust, connect, scheduler,
 };
 use hawser_carrier::{Carrier, send};
-use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
-use hawser_carrier_tcp::Door;
+use hawser_carrier_quic::{QuicEndpoint, QuicListener};
+use hawser_carrier_tcp::TcpListener;
 use hawser_carrier_tls::{TlsClient, TlsServer};
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncWriteExt;
@@ -129,14 +129,14 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
     let identity = Identity::generate(vec!["localhost".into()])?;
     let (tls, trust) = (identity.server(&[])?, Trust::Pin(identity.digest()).client(&[])?);
     let (mut near, mut far): (Box<dyn Carrier>, Box<dyn Carrier>) = if quic {
-        let door = QuicDoor::open(LOOPBACK, QuicOptions::default(), tls)?;
-        let endpoint = QuicEndpoint::open(door.local()?, None, QuicOptions::default())?;
+        let listener = QuicListener::open(LOOPBACK, QuicOptions::default(), tls)?;
+        let endpoint = QuicEndpoint::open(listener.local()?, None, QuicOptions::default())?;
         let accepting = async {
-            let guest = door.accept().await.ok_or("the door was closed")?;
-            Ok::<_, Failure>(guest.welcome().await?)
+            let incoming = listener.accept().await.ok_or("the listener was closed")?;
+            Ok::<_, Failure>(incoming.accept().await?)
         };
         let connecting = async {
-            let mut carrier = endpoint.connect(door.local()?, "localhost", trust).await?;
+            let mut carrier = endpoint.connect(listener.local()?, "localhost", trust).await?;
             // Its first byte opens the stream.
             send(&mut carrier, &mut [Bytes::from_static(b"?")].into()).await?;
             Ok::<_, Failure>(carrier)
@@ -144,14 +144,14 @@ async fn bare(quic: bool, bytes: u64) -> Result<(), Failure> {
         let (near, far) = tokio::try_join!(connecting, accepting)?;
         (Box::new(near), Box::new(far))
     } else {
-        let door = Door::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
+        let listener = TcpListener::open(LOOPBACK, TcpOptions::default(), Some(TlsServer { config: tls }))?;
         let client = TlsClient {
             config: trust,
             name: ServerName::try_from("localhost")?,
         };
         let options = TcpOptions::default();
-        let connecting = hawser_carrier_tcp::connect(door.local()?, None, &options, Some(&client));
-        let accepting = async { door.accept().await?.welcome().await };
+        let connecting = hawser_carrier_tcp::connect(listener.local()?, None, &options, Some(&client));
+        let accepting = async { listener.accept().await?.accept().await };
         let (near, far) = tokio::try_join!(connecting, accepting)?;
         (Box::new(near), Box::new(far))
     };
@@ -204,18 +204,18 @@ impl Endpoints {
                 .find(|(transport, _)| *transport == name);
             found
                 .map(|(_, address)| *address)
-                .ok_or("the server has no such door")
+                .ok_or("the server has no such listener")
         };
         let mut ways = Vec::new();
         for (path, transport) in transports.iter().enumerate() {
             let peer = address(transport)?;
             let way = match *transport {
-                "quic" => Way::Quic {
+                "quic" => PathCandidate::Quic {
                     peer,
                     local: None,
                     options: QuicOptions::default(),
                 },
-                _ => Way::Tcp {
+                _ => PathCandidate::Tcp {
                     peer,
                     local: None,
                     options: TcpOptions::default(),
@@ -227,7 +227,7 @@ impl Endpoints {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("a scheduler is missing")?,
-            ways,
+            candidates: ways,
             tls: Some((self.tls.clone(), "localhost".into())),
         })?)
     }

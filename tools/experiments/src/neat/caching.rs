@@ -21,7 +21,7 @@ use hawser::select::kinds::{Tcp, Tls};
 use hawser::select::{Destination, Kind, Profile, Racer, Request};
 use hawser::session::{Identity, TcpOptions, Trust};
 use hawser_carrier::{Carrier, send};
-use hawser_carrier_tcp::{Door, Guest};
+use hawser_carrier_tcp::{TcpIncoming, TcpListener};
 use hawser_carrier_tls::TlsServer;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -216,22 +216,22 @@ async fn serve(
     is_over: Arc<AtomicBool>,
     ready: std::sync::mpsc::Sender<()>,
 ) -> Result<f64, Error> {
-    let door = Door::open((Ipv4Addr::UNSPECIFIED, PORT).into(), TcpOptions::default(), tls)?;
+    let listener = TcpListener::open((Ipv4Addr::UNSPECIFIED, PORT).into(), TcpOptions::default(), tls)?;
     ready.send(())?;
     let before = cpu();
     while !is_over.load(Ordering::Relaxed) {
-        let accepted = tokio::time::timeout(Duration::from_millis(50), door.accept()).await;
+        let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
         let Ok(accepted) = accepted else { continue };
         // Who lost the race asks nothing, and may be gone.
-        if let Ok(guest) = accepted {
-            tokio::spawn(answer(guest));
+        if let Ok(incoming) = accepted {
+            tokio::spawn(answer(incoming));
         }
     }
     Ok(cpu() - before)
 }
 
-async fn answer(guest: Guest) -> std::io::Result<()> {
-    let mut carrier = guest.welcome().await?;
+async fn answer(incoming: TcpIncoming) -> std::io::Result<()> {
+    let mut carrier = incoming.accept().await?;
     let mut asked = 0;
     while asked < QUESTION {
         let bytes = poll_fn(|cx| carrier.poll_read(cx)).await?;

@@ -1,4 +1,4 @@
-//! Peers that come to a server's door and prove nothing: what they may cost.
+//! Peers that come to a server's listener and prove nothing: what they may cost.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carrier::Carrier;
-use hawser_carrier_quic::{QuicDoor, QuicEndpoint};
+use hawser_carrier_quic::{QuicEndpoint, QuicListener};
 use hawser_session_driver::document::{Connection as Wish, Transport};
 use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use quinn::crypto::rustls::QuicClientConfig;
@@ -42,11 +42,11 @@ async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::C
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_opens_no_stream_is_sent_away() {
     let folder = Folder::new().expect("a folder");
-    let patience = Duration::from_millis(200);
+    let timeout = Duration::from_millis(200);
     let (_server, address, tls) = server(
         &folder,
         AcceptorConfig {
-            patience,
+            timeout,
             ..AcceptorConfig::default()
         },
     );
@@ -67,7 +67,7 @@ async fn the_oldest_unauthenticated_peer_makes_room_from_before_its_handshake() 
     let (server, address, tls) = server(
         &folder,
         AcceptorConfig {
-            strangers: 8,
+            unauthenticated: 8,
             ..AcceptorConfig::default()
         },
     );
@@ -103,7 +103,7 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
         document.connections = vec![Wish::new(transport.clone())];
         let opened = async {
             let (session, _) = open(&document).await?;
-            session.opened().await.map(drop)
+            Ok::<_, std::io::Error>(session.opened().await?)
         };
         let opened = tokio::time::timeout(Duration::from_secs(5), opened).await;
         opened
@@ -122,7 +122,7 @@ async fn when_it_is_crowded_a_client_has_to_show_its_address_first() {
     let (_server, address, tls) = server(
         &folder,
         AcceptorConfig {
-            strangers: 16,
+            unauthenticated: 16,
             ..AcceptorConfig::default()
         },
     );
@@ -156,8 +156,8 @@ async fn a_stranger_may_send_little_ahead() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();
-    let door = QuicDoor::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
-    let address = door.local().unwrap();
+    let listener = QuicListener::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
+    let address = listener.local().unwrap();
     let endpoint = QuicEndpoint::open(address, None, QuicOptions::default()).unwrap();
     let tls = Trust::File(cert).client(&[]).unwrap();
     // The stream is there for the server when something is written to it.
@@ -166,8 +166,8 @@ async fn a_stranger_may_send_little_ahead() {
         let taken = fill(&mut client).await;
         (client, taken)
     };
-    let welcome = async { door.accept().await.unwrap().welcome().await };
-    let (server, (mut client, taken)) = tokio::join!(welcome, work);
+    let accepting = async { listener.accept().await.unwrap().accept().await };
+    let (server, (mut client, taken)) = tokio::join!(accepting, work);
     let mut server = server.unwrap();
     assert!((1..=64 << 10).contains(&taken), "{taken} bytes, and nobody reads");
     server.admit();

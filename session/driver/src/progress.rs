@@ -1,4 +1,4 @@
-//! Waiting for progress, and not for ever.
+//! A timeout that restarts with every progress.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-/// Patience that ends when a figure stands still for too long.
-pub(super) struct Patience {
+/// Ends when a figure stands still for too long.
+pub(super) struct ProgressTimeout {
     limit: Duration,
-    /// The figure as it was last, and when patience ends.
+    /// The figure as it was last, and when the timeout ends.
     waiting: Option<(u64, Pin<Box<Sleep>>)>,
 }
 
-impl Patience {
+impl ProgressTimeout {
     pub(super) fn new(limit: Duration) -> Self {
         Self { limit, waiting: None }
     }

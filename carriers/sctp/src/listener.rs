@@ -20,7 +20,7 @@ use crate::stack::{Stack, prepare};
 const NOTICE: Duration = Duration::from_secs(1);
 
 /// A listening socket, at several addresses at once.
-pub struct SctpDoor {
+pub struct SctpListener {
     socket: Option<(Socket, Rope)>,
     stack: Stack,
     options: SctpOptions,
@@ -37,7 +37,7 @@ impl Stack {
         addresses: &[IpAddr],
         port: u16,
         options: SctpOptions,
-    ) -> Result<SctpDoor, SctpError> {
+    ) -> Result<SctpListener, SctpError> {
         if addresses.is_empty() {
             return Err(SctpError::Addresses("no address to listen at is given"));
         }
@@ -45,7 +45,7 @@ impl Stack {
         let socket = self.socket(addresses.iter().any(IpAddr::is_ipv6), &rope, &options)?;
         bind(&socket, addresses, port)?;
         socket.listen(options.backlog)?;
-        Ok(SctpDoor {
+        Ok(SctpListener {
             socket: Some((socket, rope)),
             stack: *self,
             options,
@@ -53,7 +53,7 @@ impl Stack {
     }
 }
 
-impl SctpDoor {
+impl SctpListener {
     /// Where it listens.
     #[must_use]
     pub fn local(&self) -> Vec<SocketAddr> {
@@ -66,7 +66,7 @@ impl SctpDoor {
     /// The next association, after its handshake.
     ///
     /// # Errors
-    /// The association was lost again, or the library has no memory; the door stays open.
+    /// The association was lost again, or the library has no memory; the listener stays open.
     pub async fn accept(&self) -> io::Result<SctpCarrier> {
         let mut carrier = poll_fn(|cx| self.poll_accept(cx)).await?;
         let up = tokio::time::timeout(NOTICE, poll_fn(|cx| carrier.poll_up(cx))).await;
@@ -92,7 +92,7 @@ impl SctpDoor {
     }
 }
 
-impl Drop for SctpDoor {
+impl Drop for SctpListener {
     fn drop(&mut self) {
         if let Some((socket, rope)) = self.socket.take() {
             self.stack.end(Ending {

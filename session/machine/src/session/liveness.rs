@@ -1,20 +1,20 @@
-//! Carriers that are dead, suspect or quiet, and the session's own clock.
+//! Carriers that are lost, suspected or idle, and the session's own clock.
 //!
 //! A carrier that lives sends nothing twice. When one is lost, whatever it alone carried goes again
-//! on others; when it is only in doubt, the same as soon as there is another to take it.
+//! on others; when it is only suspected, the same as soon as there is another to take it.
 
 use std::time::Duration;
 
-use super::{Instruction, Loss, Notice, Phase, Role, Session, code};
+use super::{Instruction, Loss, Notice, Phase, Role, Session, SessionEnd};
 use crate::CarrierId;
-use crate::path::{Doubt, PathCounts, State};
+use crate::path::{PathCounts, State, Suspicion};
 use crate::segment::{PathStatus, Refusal, Segment};
 
-/// After how long without a segment a client asks whether its server is still to be heard.
+/// After how long without a segment a client sends a PING.
 const QUIET: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// The carrier failed to open, or its transport has ended, whatever the peer's transport said.
+    /// The carrier failed to open, or its transport has ended, whatever the peer's transport reports.
     pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
         match self.slot_of(carrier) {
             Some(slot) => self.drop_path(slot, reason, false, now),
@@ -35,16 +35,16 @@ impl Session {
         }
     }
 
-    /// A session that no way to the server has led to ends, once its patience does.
+    /// A session that no way to the server has led to ends, once `open_timeout` is over.
     pub(super) fn give_up_opening(&mut self, now: Duration) {
-        let is_over = now >= self.began_at + self.config.patience;
+        let is_over = now >= self.began_at + self.config.open_timeout;
         let is_refused = self.secret.is_none() && self.opener.is_exhausted() && !self.awaits_candidates;
         if self.role == Role::Client && is_over && is_refused {
-            self.end(code::UNREACHABLE, false);
+            self.end(SessionEnd::Unreachable);
         }
     }
 
-    /// The link of a carrier went down, or came up again: known before any silence tells.
+    /// The link of a carrier went down, or came up again: known before any timeout.
     pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Duration) {
         let status = if is_up {
             PathStatus::Active
@@ -54,7 +54,7 @@ impl Session {
         self.set_status(carrier, status, now);
     }
 
-    /// What this side wants of a carrier from now on; the peer is told.
+    /// What this side wants of a carrier from now on; the peer is notified.
     pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Duration) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
@@ -66,15 +66,15 @@ impl Session {
         path.ours = (status, path.ours.1 + 1);
         let sequence = path.ours.1;
         if status == PathStatus::Failing {
-            self.doubt(slot, Doubt::Failing, now);
+            self.suspect(slot, Suspicion::Failing, now);
         } else if self
             .path(slot)
-            .is_some_and(|path| path.doubt == Some(Doubt::Failing))
+            .is_some_and(|path| path.suspicion == Some(Suspicion::Failing))
         {
-            self.trust(slot, now);
+            self.restore(slot, now);
         }
         if let Some(way) = self.quickest() {
-            self.say(
+            self.send_control(
                 way,
                 &Segment::PathStatus {
                     number: carrier.0,
@@ -124,7 +124,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// The server turned a carrier down.
+    /// The server refused a carrier.
     pub(super) fn take_refused(&mut self, slot: usize, refusal: Refusal, now: Duration) {
         let hopeless = match refusal {
             Refusal::Version | Refusal::Security => self.phase == Phase::Opening,
@@ -139,7 +139,7 @@ impl Session {
         }
         self.drop_path(slot, Loss::Refused(refusal), false, now);
         if hopeless {
-            self.end(code::PROTOCOL, true);
+            self.end(SessionEnd::Refused(refusal));
         }
     }
 
@@ -157,7 +157,7 @@ impl Session {
         if let Some(left) = path.quota {
             self.quotas.insert(path.way, left);
         }
-        if path.statistics.oversized && matches!(reason, Loss::Transport(_) | Loss::Silent) {
+        if path.statistics.oversized && matches!(reason, Loss::Transport(_) | Loss::TimedOut) {
             self.opener.keep_small(path.id, now);
         }
         self.opener.failed(path.id, now);
@@ -167,20 +167,20 @@ impl Session {
             reason,
             counts: path.counts,
         });
-        self.rescue(slot, now);
-        if path.state == State::Greeting && path.doubt.is_none() {
+        self.resend(slot, now);
+        if path.state == State::Greeting && path.suspicion.is_none() {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
         self.check_stalled(now);
     }
 
-    /// Whether a carrier is left that is not in doubt; applications are told when that changes.
+    /// Whether a carrier is left that is not suspected; applications are notified when that changes.
     pub(super) fn check_stalled(&mut self, now: Duration) {
         if self.phase == Phase::Closed {
             return;
         }
-        let sound = self.live().any(|(_, path)| path.doubt.is_none());
-        match (sound, self.stalled_since) {
+        let is_healthy = self.live().any(|(_, path)| path.suspicion.is_none());
+        match (is_healthy, self.stalled_since) {
             (true, Some(_)) => {
                 self.stalled_since = None;
                 self.notify(Notice::Resumed);
@@ -194,15 +194,15 @@ impl Session {
     }
 
     /// The carrier in `slot` may be dead.
-    pub(super) fn doubt(&mut self, slot: usize, doubt: Doubt, now: Duration) {
+    pub(super) fn suspect(&mut self, slot: usize, suspicion: Suspicion, now: Duration) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
-        if path.doubt == Some(doubt) || path.doubt == Some(Doubt::Failing) {
+        if path.suspicion == Some(suspicion) || path.suspicion == Some(Suspicion::Failing) {
             return;
         }
-        let first = path.doubt.replace(doubt).is_none();
-        path.rescued = false;
+        let first = path.suspicion.replace(suspicion).is_none();
+        path.resent = false;
         let carrier = path.id;
         let greeting = path.state == State::Greeting;
         if first {
@@ -212,24 +212,24 @@ impl Session {
         if greeting {
             (0..self.paths.len()).for_each(|other| self.introduce(other, now));
         }
-        self.rescue_all(now);
+        self.resend_all_suspected(now);
         self.check_stalled(now);
     }
 
     /// The carrier in `slot` lives after all.
-    pub(super) fn trust(&mut self, slot: usize, now: Duration) {
+    pub(super) fn restore(&mut self, slot: usize, now: Duration) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
-        path.doubt = None;
+        path.suspicion = None;
         path.progress_at = now;
         let carrier = path.id;
         self.notify(Notice::PathLive(carrier));
         self.check_stalled(now);
     }
 
-    /// Data of doubtful carriers goes elsewhere, once there is an elsewhere.
-    pub(super) fn rescue_all(&mut self, now: Duration) {
+    /// Data of suspected carriers goes elsewhere, once there is an elsewhere.
+    pub(super) fn resend_all_suspected(&mut self, now: Duration) {
         if self.usable() == 0 {
             return;
         }
@@ -237,83 +237,84 @@ impl Session {
             let Some(path) = self.paths[slot].as_mut() else {
                 continue;
             };
-            if path.doubt.is_some() && !path.rescued {
-                path.rescued = true;
-                self.rescue(slot, now);
+            if path.suspicion.is_some() && !path.resent {
+                path.resent = true;
+                self.resend(slot, now);
             }
         }
     }
 
     /// What only the carrier in `slot` took is to be sent again.
-    fn rescue(&mut self, slot: usize, now: Duration) {
+    fn resend(&mut self, slot: usize, now: Duration) {
         let mut acks = Vec::new();
-        for (&id, stream) in &mut self.streams {
+        for (id, stream) in self.streams.iter_mut() {
             if stream.lost(slot as u32) {
                 acks.push(id);
             }
         }
-        acks.into_iter().for_each(|id| self.owe_ack(id, 0, true, now));
+        acks.into_iter()
+            .for_each(|id| self.schedule_ack(id, 0, true, now));
         self.queue_all();
         self.repeat_all(now);
     }
 
-    /// Looks at a carrier after its transport told its figures.
+    /// Looks at a carrier after its transport reported its statistics.
     pub(super) fn look_at(&mut self, slot: usize, now: Duration) {
         let Some(path) = self.path(slot) else { return };
-        match path.doubt {
+        match path.suspicion {
             None if path.suspect_at().is_some_and(|at| at <= now) => {
-                self.doubt(slot, Doubt::Silent(now), now);
+                self.suspect(slot, Suspicion::Unacknowledged(now), now);
                 self.settle(now);
             }
-            Some(Doubt::Silent(since))
+            Some(Suspicion::Unacknowledged(since))
                 if path.alive_at() > since
                     || path.statistics.outstanding() == 0 && path.unanswered_since().is_none() =>
             {
-                self.trust(slot, now);
+                self.restore(slot, now);
                 self.settle(now);
             }
             _ => {}
         }
     }
 
-    /// The moment that [`Session::next_timeout`] named has come. The carriers' newest figures must
-    /// have been told before.
+    /// The moment that [`Session::next_timeout`] named has come. The carriers' newest statistics must
+    /// have been reported before.
     pub fn timeout(&mut self, now: Duration) {
         for slot in 0..self.paths.len() {
             self.look_at(slot, now);
-            self.tire_of(slot, now);
+            self.drop_if_unresponsive(slot, now);
             self.keep_alive(slot, now);
         }
         self.close_again(now);
-        if self.is_forsaken(now) {
-            self.end(code::IDLE, false);
+        if self.is_idle_too_long(now) {
+            self.end(SessionEnd::Idle);
         }
         self.settle(now);
     }
 
-    /// A suspect that stays silent is closed, if another carrier lives or can be opened.
-    fn tire_of(&mut self, slot: usize, now: Duration) {
-        if self.tires_at(slot).is_some_and(|at| at <= now) {
-            self.drop_path(slot, Loss::Silent, true, now);
+    /// A suspected carrier that stays unresponsive is closed, if another carrier lives or can be opened.
+    fn drop_if_unresponsive(&mut self, slot: usize, now: Duration) {
+        if self.drops_at(slot).is_some_and(|at| at <= now) {
+            self.drop_path(slot, Loss::TimedOut, true, now);
         }
     }
 
-    fn tires_at(&self, slot: usize) -> Option<Duration> {
+    fn drops_at(&self, slot: usize) -> Option<Duration> {
         let path = self.path(slot)?;
-        let since = match path.doubt? {
-            Doubt::Silent(since) => since,
-            Doubt::Failing => path.progress_at,
+        let since = match path.suspicion? {
+            Suspicion::Unacknowledged(since) => since,
+            Suspicion::Failing => path.progress_at,
         };
-        let patience = (3 * path.statistics.silence()).max(Duration::from_secs(1));
+        let timeout = (3 * path.statistics.probe_timeout()).max(Duration::from_secs(1));
         match (self.usable() != 0, self.role) {
-            (true, _) => Some(since + patience),
+            (true, _) => Some(since + timeout),
             // The transport's own timeouts double, ours do not: opening anew ends an outage sooner.
-            (false, Role::Client) => Some(since + 2 * patience),
+            (false, Role::Client) => Some(since + 2 * timeout),
             (false, Role::Server) => None,
         }
     }
 
-    /// Asks a quiet carrier for a sign of life.
+    /// Sends a PING on an idle carrier.
     fn keep_alive(&mut self, slot: usize, now: Duration) {
         if self.wants_ping_at(slot).is_some_and(|at| at <= now) {
             self.tokens += 1;
@@ -321,32 +322,32 @@ impl Session {
             if let Some(path) = &mut self.paths[slot] {
                 path.ping = Some((token, now));
             }
-            self.say(slot, &Segment::Ping { token }, now);
+            self.send_control(slot, &Segment::Ping { token }, now);
         }
     }
 
     fn wants_ping_at(&self, slot: usize) -> Option<Duration> {
-        let path = self.path(slot).filter(|path| path.is_sound())?;
+        let path = self.path(slot).filter(|path| path.is_healthy())?;
         let every = self.config.keep_alive;
         let asked_at = path.ping.map_or(Duration::ZERO, |(_, at)| at);
         // Of what a server sends and its network swallows, a client that only listens sees nothing: it asks
         // once when a carrier has fallen quiet, and then as seldom as on any other.
-        let has_fallen_quiet = path.heard_at > path.answered_at.max(asked_at);
+        let has_fallen_quiet = path.received_at > path.answered_at.max(asked_at);
         let asks = self.role == Role::Client && has_fallen_quiet;
         let after = if asks {
-            every.min(path.statistics.silence().max(QUIET))
+            every.min(path.statistics.probe_timeout().max(QUIET))
         } else {
             every
         };
-        (!every.is_zero()).then(|| path.heard_at.max(asked_at) + after)
+        (!every.is_zero()).then(|| path.received_at.max(asked_at) + after)
     }
 
-    /// Whether the session has been without carriers, or silent, for as long as it may be.
-    fn is_forsaken(&self, now: Duration) -> bool {
-        self.forsaken_at().is_some_and(|at| at <= now)
+    /// Whether the session has been without carriers, or idle, for as long as it may be.
+    fn is_idle_too_long(&self, now: Duration) -> bool {
+        self.idle_until().is_some_and(|at| at <= now)
     }
 
-    fn forsaken_at(&self) -> Option<Duration> {
+    fn idle_until(&self) -> Option<Duration> {
         let keep = match self.role {
             Role::Client => self.peer_resume,
             Role::Server => self.config.resume,
@@ -358,7 +359,7 @@ impl Session {
             Duration::ZERO
         };
         let stalled = self.stalled_since.map(|since| since + keep);
-        let idle = (!self.config.idle.is_zero()).then(|| self.heard_at + self.config.idle);
+        let idle = (!self.config.idle.is_zero()).then(|| self.received_at + self.config.idle);
         [stalled, idle]
             .into_iter()
             .flatten()
@@ -376,15 +377,15 @@ impl Session {
             // Figures age: a carrier with data outstanding is looked at four times in a PTO.
             let look = path
                 .suspect_at()
-                .map(|at| at.min(now + path.statistics.silence() / 4));
-            let doubt =
-                matches!(path.doubt, Some(Doubt::Silent(_))).then(|| now + path.statistics.silence() / 4);
+                .map(|at| at.min(now + path.statistics.probe_timeout() / 4));
+            let suspected = matches!(path.suspicion, Some(Suspicion::Unacknowledged(_)))
+                .then(|| now + path.statistics.probe_timeout() / 4);
             let drained = self.drained_at(slot);
             [
                 look,
-                doubt,
+                suspected,
                 drained,
-                self.tires_at(slot),
+                self.drops_at(slot),
                 self.wants_ping_at(slot),
             ]
             .into_iter()
@@ -400,7 +401,7 @@ impl Session {
             opener,
             self.next_ack(),
             self.wait_until,
-            self.forsaken_at(),
+            self.idle_until(),
             self.closes_again_at(),
         ]
         .into_iter()

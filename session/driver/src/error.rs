@@ -1,0 +1,110 @@
+//! Why operations fail: an enum for each, so that callers match on cases and not on texts.
+//!
+//! Where an interface asks for an [`io::Error`], each becomes one of the kind that suits it.
+
+use std::io;
+
+use hawser_carrier_sctp::SctpError;
+use hawser_session::{SessionEnd, StreamError};
+
+use super::code::CodeError;
+
+/// Why a session, or one of its streams, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// No path candidate led to the server: why not, of up to four; and what may be behind that.
+    #[error("no path candidate led to the server: {}{}", reasons.join("; "), hint_of(hint.as_deref()))]
+    Unreachable {
+        /// The reasons of the candidates.
+        reasons: Vec<String>,
+        /// What may be behind them.
+        hint: Option<String>,
+    },
+    /// The peer ended the session over its one-time code.
+    #[error(transparent)]
+    Code(CodeError),
+    /// The session has ended.
+    #[error(transparent)]
+    Ended(SessionEnd),
+    /// The stream cannot be opened or written to.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The peer reset the stream with this code.
+    #[error("the peer reset the stream with code {0}")]
+    Reset(u64),
+}
+
+fn hint_of(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!(" ({hint})"))
+}
+
+impl From<SessionError> for io::Error {
+    fn from(error: SessionError) -> Self {
+        let kind = match &error {
+            SessionError::Unreachable { .. } => io::ErrorKind::ConnectionRefused,
+            SessionError::Code(_) => io::ErrorKind::PermissionDenied,
+            SessionError::Ended(_) => io::ErrorKind::ConnectionAborted,
+            SessionError::Stream(StreamError::Unknown(_) | StreamError::Finished(_)) => {
+                io::ErrorKind::BrokenPipe
+            }
+            SessionError::Stream(StreamError::Limit(_)) => io::ErrorKind::QuotaExceeded,
+            SessionError::Stream(StreamError::Closed) => io::ErrorKind::NotConnected,
+            SessionError::Reset(_) => io::ErrorKind::ConnectionReset,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No path candidate was given.
+    #[error("a session needs at least one path candidate")]
+    NoCandidate,
+    /// A secure session was asked for without a TLS configuration.
+    #[error("a secure session needs a TLS configuration")]
+    NoTls,
+    /// The server's certificate cannot have this name.
+    #[error("{0:?} is no name of a server")]
+    ServerName(String),
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> Self {
+        let kind = match &error {
+            ConnectError::Random(_) => io::ErrorKind::Other,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// QUIC was asked for without a certificate.
+    #[error("QUIC needs a certificate")]
+    NoCertificate,
+    /// SCTP, which has no security, was asked for by a server of secure sessions.
+    #[error("SCTP has no security: it is for insecure sessions alone")]
+    Insecure,
+    /// The SCTP library refused.
+    #[error(transparent)]
+    Sctp(#[from] SctpError),
+    /// The system refused.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<ListenError> for io::Error {
+    fn from(error: ListenError) -> Self {
+        match error {
+            ListenError::System(error) => error,
+            ListenError::Sctp(error) => error.into(),
+            error => Self::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}

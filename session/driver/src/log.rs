@@ -1,0 +1,106 @@
+//! What a session does, for operators (`info`, `warn`) and for those who look for a fault (`debug`).
+//!
+//! The machine emits notices; they are logged here. Text that a peer may have chosen is logged by its `Debug`
+//! form, which escapes it.
+
+use hawser_carrier::Description;
+use hawser_session::{CarrierId, Notice, SessionId};
+use tracing::{debug, info, warn};
+
+/// Logs what happened to a session.
+pub(super) fn notice(session: SessionId, notice: &Notice) {
+    match notice {
+        Notice::Opened(_) => debug!(%session, "session open"),
+        Notice::StreamOpened(stream) => debug!(%session, stream, "peer opened a stream"),
+        Notice::Stopped { stream, code } => debug!(%session, stream, code, "peer stops reading a stream"),
+        Notice::PathUp(carrier) => debug!(%session, %carrier, "carrier joined"),
+        Notice::PathSuspect(carrier) => debug!(%session, %carrier, "carrier suspected"),
+        Notice::PathLive(carrier) => debug!(%session, %carrier, "carrier live again"),
+        Notice::PathLost { carrier, reason, .. } => {
+            let reason = reason.to_string();
+            debug!(%session, %carrier, ?reason, "carrier lost");
+        }
+        Notice::QuotaSpent(path) => warn!(%session, path, "quota of a path spent"),
+        Notice::Stalled => warn!(%session, "no live carrier is left"),
+        Notice::Resumed => info!(%session, "a carrier is live again"),
+        Notice::Closed(end) => debug!(%session, code = end.code(), %end, "session ended"),
+        Notice::Readable(_) | Notice::Writable(_) => {}
+    }
+}
+
+/// Logs a carrier whose transport is connected.
+pub(super) fn connected(session: SessionId, carrier: CarrierId, description: &Description) {
+    let Description {
+        transport,
+        local,
+        peer,
+        interface,
+        fallback,
+        ..
+    } = description;
+    debug!(%session, %carrier, transport, %local, %peer, ?interface, ?fallback, "carrier connected");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::sync::Arc;
+
+    use hawser_session::Loss;
+    use parking_lot::Mutex;
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    use super::*;
+
+    /// Keeps the fields of every event.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<String>>);
+
+    impl Visit for Lines {
+        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+            let _ = write!(self.0.lock(), "{field}={value:?} ");
+        }
+    }
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let _ = write!(self.0.lock(), "{} ", event.metadata().level());
+            event.record(&mut self.clone());
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn control_characters_in_the_reason_of_a_loss_are_escaped() {
+        let lines = Lines::default();
+        let lost = Notice::PathLost {
+            carrier: CarrierId(3),
+            reason: Loss::Transport("closed: \u{1b}[2Jforged\nline".into()),
+            counts: Default::default(),
+        };
+        tracing::subscriber::with_default(lines.clone(), || notice(SessionId([7; 16]), &lost));
+        let text = lines.0.lock().clone();
+        assert!(
+            text.starts_with("DEBUG ") && text.contains(r"forged\nline"),
+            "{text}"
+        );
+        assert!(!text.contains(['\n', '\u{1b}']), "{text:?}");
+    }
+}
