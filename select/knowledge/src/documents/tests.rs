@@ -298,6 +298,9 @@ fn mutated_documents_are_taken_or_refused_within_the_limits() {
         }
         let mut document = DOCUMENTS[rng.usize(..DOCUMENTS.len())].as_bytes().to_vec();
         for _ in 0..rng.usize(..4) {
+            if document.is_empty() {
+                break;
+            }
             let at = rng.usize(..document.len());
             match rng.u8(..4) {
                 0 => drop(document.remove(at)),
