@@ -290,9 +290,8 @@ impl Signals {
         // SAFETY: `set` is readable during the call.
         let fd = check(unsafe { libc::signalfd(-1, &set, flags) })?;
         // SAFETY: the descriptor is new and nobody else's.
-        Ok(Signals {
-            file: unsafe { OwnedFd::from_raw_fd(fd) }.into(),
-        })
+        let file = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Signals { file: file.into() })
     }
 
     /// Lets the signals that ask to end wait; gives their set.

@@ -109,8 +109,8 @@ impl Emitter<'_> {
                 flow,
                 args,
             } => {
-                let (about, flow) = (id.as_ref(), flow.as_deref());
-                self.notify(s, *on, *code, error.as_ref(), about, flow, args);
+                let about = (id.as_ref(), flow.as_deref());
+                self.notify(s, *on, *code, error.as_ref(), about, args);
             }
             Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
             Instr::Signal { signal, from } => self.signal(s, signal.0, from),
@@ -371,14 +371,14 @@ impl Emitter<'_> {
         self.context(s, kind, Base::Keyed, Some(id));
     }
 
+    /// `id` and `flow`: what it names besides its context, if anything.
     fn notify(
         &mut self,
         s: &mut Scope,
         on: Base,
         code: u32,
         error: Option<&Expr>,
-        id: Option<&Place>,
-        flow: Option<&FlowOf>,
+        (id, flow): (Option<&Place>, Option<&FlowOf>),
         args: &[Expr],
     ) {
         let args = &args[..args.len().min(4)];

@@ -1,10 +1,6 @@
 //! Both declarations of what generated code and an engine exchange agree: the header's sizes and
 //! offsets, as the C compiler has them, and Rust's.
 
-// The machine itself starts no process and reads no file; its tests do both.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
-#[allow(dead_code)] // Each test uses its part.
 use crate::common;
 
 use std::path::Path;

@@ -1,10 +1,6 @@
 //! The C does what the interpreter does: outcome, records and all memory, byte for byte, for every
 //! chain of every program in `lang/tests` and of the built-in ones, on memory full of anything.
 
-// The machine itself starts no process and reads no file; its tests do both.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
-#[allow(dead_code)] // Each test uses its part.
 use crate::common;
 
 use std::sync::Arc;

@@ -3,10 +3,6 @@
 //!
 //! Only the functions are kept, without the runtime, the types and the packet side.
 
-// The machine itself starts no process and reads no file; its tests do both.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
-#[allow(dead_code)] // Each test uses its part.
 use crate::common;
 
 use std::path::Path;

@@ -2,10 +2,6 @@
 //! nearly right, headers of images full of anything, segmentation and coalescing rules; for every
 //! program in `lang/tests` and the built-in ones.
 
-// The machine itself starts no process and reads no file; its tests do both.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
-#[allow(dead_code)] // Each test uses its part.
 use crate::common;
 
 use std::collections::BTreeSet;

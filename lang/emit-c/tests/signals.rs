@@ -1,9 +1,5 @@
 //! Signals that nobody asked for: no record, no other difference, and next to no cost.
 
-// The machine itself starts no process and reads no file; its tests do both.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-
-#[allow(dead_code)] // Each test uses its part.
 use crate::common;
 
 use std::fmt::Write as _;

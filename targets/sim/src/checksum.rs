@@ -20,15 +20,15 @@ pub(crate) fn field_offset(protocol: u8) -> Option<usize> {
 pub(crate) fn pseudo_header(packet: &[u8], headers: &Headers, transport_len: usize) -> Sum {
     let addresses = if headers.is_v4 { 12..20 } else { 8..40 };
     Sum::default()
-        .add(&packet[headers.network..][addresses])
-        .add(&(transport_len as u32).to_be_bytes())
-        .add(&u16::from(headers.protocol).to_be_bytes())
+        .with(&packet[headers.network..][addresses])
+        .with(&(transport_len as u32).to_be_bytes())
+        .with(&u16::from(headers.protocol).to_be_bytes())
 }
 
 /// Writes the header checksum of an IPv4 header.
 pub(crate) fn fill_ipv4(header: &mut [u8]) {
     header[10..12].fill(0);
-    let checksum = Sum::default().add(header).complement();
+    let checksum = Sum::default().with(header).complement();
     header[10..12].copy_from_slice(&checksum);
 }
 

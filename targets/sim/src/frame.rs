@@ -137,7 +137,7 @@ impl Frame {
         if start > self.head.len() || field + 2 > self.head.len() {
             return;
         }
-        let sum = self.add_payload(Sum::default().add(&self.head[start..]));
+        let sum = self.with_payload(Sum::default().with(&self.head[start..]));
         let protocol = self.headers().map_or(0, |h| h.protocol);
         checksum::write_field(&mut self.head[field..field + 2], sum, protocol);
     }
@@ -155,12 +155,14 @@ impl Frame {
         self.head[field..field + 2].fill(0);
         let transport_len = self.len() - headers.transport;
         let sum = checksum::pseudo_header(&self.head, &headers, transport_len);
-        let sum = self.add_payload(sum.add(&self.head[headers.transport..]));
+        let sum = self.with_payload(sum.with(&self.head[headers.transport..]));
         checksum::write_field(&mut self.head[field..field + 2], sum, headers.protocol);
     }
 
-    fn add_payload(&self, sum: Sum) -> Sum {
-        self.payload.iter().fold(sum, |sum, piece| sum.add(piece.bytes()))
+    fn with_payload(&self, sum: Sum) -> Sum {
+        self.payload
+            .iter()
+            .fold(sum, |sum, piece| sum.with(piece.bytes()))
     }
 
     /// Where its headers are; nothing when it is not IP, or cut off.
@@ -337,7 +339,7 @@ mod tests {
         let headers = frame.headers().unwrap();
         let sum = checksum::pseudo_header(&frame.head, &headers, frame.len() - headers.transport);
         frame
-            .add_payload(sum.add(&frame.head[headers.transport..]))
+            .with_payload(sum.with(&frame.head[headers.transport..]))
             .is_valid()
     }
 

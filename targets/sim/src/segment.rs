@@ -129,12 +129,12 @@ mod tests {
             "flags"
         );
         for packet in packets {
-            assert!(Sum::default().add(&packet.head[..20]).is_valid());
+            assert!(Sum::default().with(&packet.head[..20]).is_valid());
             let mut done = packet;
             done.complete();
             let headers = done.headers().expect("headers");
             let sum = checksum::pseudo_header(&done.head, &headers, done.len() - 20);
-            let sum = sum.add(&done.head[20..]).add(done.payload[0].bytes());
+            let sum = sum.with(&done.head[20..]).with(done.payload[0].bytes());
             assert!(sum.is_valid());
         }
     }

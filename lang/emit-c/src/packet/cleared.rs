@@ -100,7 +100,7 @@ impl Visitor<'_> for Reads<'_> {
         let is_whole = place.steps.is_empty();
         self.found |= match access {
             Access::Write => !is_whole,
-            Access::Read | Access::Update => !is_whole || !(is_set && place.ty.is_scalar()),
+            Access::Read | Access::Update => !(is_whole && is_set && place.ty.is_scalar()),
             Access::Reference => true,
         };
     }

@@ -133,9 +133,10 @@ impl Compiled {
         let mut out = vec![0xaa_aa_aa_aa_aa_aa_aa_aau64; room.div_ceil(8)];
         let start: *mut u8 = out.as_mut_ptr().cast();
         // SAFETY: `out` has `room` bytes.
+        let end = unsafe { start.add(room) };
         let mut records = Records {
             at: start,
-            end: unsafe { start.add(room) },
+            end,
             wanted,
         };
         let event = world.event.as_mut_ptr().cast();

@@ -25,8 +25,8 @@ pub(super) fn lay_out(pieces: &[Piece<'_>]) -> String {
         top: Body::at(0),
         lines: Vec::new(),
     };
-    for at in 1..pieces.len() {
-        if pieces[at].newlines > 0 && layout.breaks_before(at) {
+    for (at, piece) in pieces.iter().enumerate().skip(1) {
+        if piece.newlines > 0 && layout.breaks_before(at) {
             layout.ends_before(at);
         }
     }

@@ -15,10 +15,10 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// Adds the next bytes.
+    /// With the next bytes.
     #[must_use]
     #[inline]
-    pub fn add(mut self, bytes: &[u8]) -> Sum {
+    pub fn with(mut self, bytes: &[u8]) -> Sum {
         let mut bytes = bytes;
         if self.odd
             && let [first, rest @ ..] = bytes
@@ -45,14 +45,14 @@ impl Sum {
         self
     }
 
-    /// Adds the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
-    pub(super) fn add_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
+    /// With the pseudo-header of transports and of ICMPv6 (RFC 9293, 3.1; RFC 8200, 8.1).
+    pub(super) fn with_pseudo(self, src: &Ip, dst: &Ip, protocol: u8, len: u32) -> Sum {
         let addresses = if is_ipv4(dst) {
-            self.add(&octets(src)).add(&octets(dst))
+            self.with(&octets(src)).with(&octets(dst))
         } else {
-            self.add(src).add(dst)
+            self.with(src).with(dst)
         };
-        addresses.add(&len.to_be_bytes()).add(&[0, 0, 0, protocol])
+        addresses.with(&len.to_be_bytes()).with(&[0, 0, 0, protocol])
     }
 
     /// The sum folded to 16 bits, in network order; all ones when a stored checksum was right.
@@ -97,7 +97,9 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
     let sum = frame
         .payload
         .iter()
-        .fold(Sum::default().add(&frame.head[start..]), |s, p| s.add(p.bytes()));
+        .fold(Sum::default().with(&frame.head[start..]), |s, p| {
+            s.with(p.bytes())
+        });
     // Where the field is UDP's, zero means "none", and its other form the same sum (RFC 768). Elsewhere a
     // sum is never all ones but over zeros (RFC 1624, 3), and analysers call it wrong.
     let checksum = match sum.complement() {
@@ -118,8 +120,8 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1071() {
-        assert_eq!(Sum::default().add(&RFC_1071).folded(), [0xdd, 0xf2]);
-        assert_eq!(Sum::default().add(&RFC_1071).complement(), [0x22, 0x0d]);
+        assert_eq!(Sum::default().with(&RFC_1071).folded(), [0xdd, 0xf2]);
+        assert_eq!(Sum::default().with(&RFC_1071).complement(), [0x22, 0x0d]);
     }
 
     #[test]
@@ -136,9 +138,9 @@ mod tests {
         for cut in 0..40 {
             for second in cut..60 {
                 let sum = Sum::default()
-                    .add(&bytes[..cut])
-                    .add(&bytes[cut..second])
-                    .add(&bytes[second..]);
+                    .with(&bytes[..cut])
+                    .with(&bytes[cut..second])
+                    .with(&bytes[second..]);
                 assert_eq!(
                     u32::from(u16::from_be_bytes(sum.folded())),
                     plain,

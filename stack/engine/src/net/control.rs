@@ -70,7 +70,7 @@ impl Interface {
     ) -> Result<Ingress<'a>, DropReason> {
         let message = packet.transport();
         let header = icmp::read(message).ok_or(DropReason::Truncated)?;
-        if frame.csum == Csum::Unverified && !Sum::default().add(message).add(packet.tail).is_valid() {
+        if frame.csum == Csum::Unverified && !Sum::default().with(message).with(packet.tail).is_valid() {
             return Err(DropReason::Checksum);
         }
         if header.kind == icmp::v4::ECHO_REQUEST && header.code == 0 {
@@ -408,9 +408,9 @@ fn is_intact_v6(packet: &Packet<'_>) -> bool {
     let net = &packet.net;
     let len = net.tot_len - u32::from(net.hdr_len);
     Sum::default()
-        .add_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len)
-        .add(packet.transport())
-        .add(packet.tail)
+        .with_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len)
+        .with(packet.transport())
+        .with(packet.tail)
         .is_valid()
 }
 
@@ -420,10 +420,10 @@ fn icmp_head(net: &Net, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8
     write(&mut head);
     let len = (head.len() - room) as u32;
     let sum = match net.protocol {
-        icmp::PROTOCOL_V6 => Sum::default().add_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len),
+        icmp::PROTOCOL_V6 => Sum::default().with_pseudo(&net.src_ip, &net.dst_ip, icmp::PROTOCOL_V6, len),
         _ => Sum::default(),
     };
-    let checksum = sum.add(&head[room..]).complement();
+    let checksum = sum.with(&head[room..]).complement();
     head[room + 2..room + 4].copy_from_slice(&checksum);
     head
 }

@@ -64,7 +64,7 @@ pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
     match packet.first_chunk() {
         Some(fixed) if usize::from(header.net.hdr_len) == HEADER => sum(fixed).is_valid(),
         _ => Sum::default()
-            .add(&packet[..usize::from(header.net.hdr_len)])
+            .with(&packet[..usize::from(header.net.hdr_len)])
             .is_valid(),
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn is_intact(packet: &[u8], header: &Header) -> bool {
 /// The sum of a header without options: nearly all are, and a known length takes no loop.
 #[inline]
 fn sum(header: &[u8; HEADER]) -> Sum {
-    Sum::default().add(header)
+    Sum::default().with(header)
 }
 
 /// Writes a header into the first [`HEADER`] bytes of `out`, for a packet of `total_len` bytes.

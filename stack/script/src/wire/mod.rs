@@ -59,7 +59,7 @@ pub(crate) fn pattern(seq: u32) -> u8 {
 
 /// The Internet checksum (RFC 1071) over several pieces.
 pub(crate) fn checksum(pieces: &[&[u8]]) -> u16 {
-    let sum = pieces.iter().fold(Sum::default(), |sum, piece| sum.add(piece));
+    let sum = pieces.iter().fold(Sum::default(), |sum, piece| sum.with(piece));
     u16::from_be_bytes(sum.complement())
 }
 

@@ -251,7 +251,7 @@ mod tests {
             checksum::fill_ipv4(&mut frame.head[..20]);
             rule.apply(0, &mut frame, &mut rng);
             assert!(
-                Sum::default().add(&frame.head[..20]).is_valid(),
+                Sum::default().with(&frame.head[..20]).is_valid(),
                 "the header checksum stays true"
             );
             frame.head[1] & 3

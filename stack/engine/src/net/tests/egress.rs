@@ -280,7 +280,7 @@ fn super_segments_are_counted() {
         ];
         let len = (bytes.len() + transport.len() + tail) as u16;
         bytes[2..4].copy_from_slice(&len.to_be_bytes());
-        let sum = crate::net::checksum::Sum::default().add(&bytes).complement();
+        let sum = crate::net::checksum::Sum::default().with(&bytes).complement();
         bytes[10..12].copy_from_slice(&sum);
         bytes.extend(transport);
         let tail = vec![0; tail];
