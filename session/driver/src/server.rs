@@ -11,7 +11,7 @@ use hawser_carrier::{Carrier, Description, send};
 use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
 use hawser_carrier_quic::{QuicIncoming, QuicListener, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
-use hawser_carrier_tcp::{TcpListener, TcpOptions};
+use hawser_carrier_tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carrier_tls::TlsServer;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
@@ -148,15 +148,13 @@ impl Server {
             tls,
         };
         for (address, options) in config.tcp {
-            let listener = TcpListener::open(address, options, server.tls.clone())?;
-            server.addresses.push(("tcp", listener.local()?));
-            server
-                .tasks
-                .push(tokio::spawn(accept_tcp(server.state.clone(), listener)));
+            server.listen_tcp(address, options, |state, peer, incoming| {
+                state.receive("tcp", peer, async move { incoming.accept().await.map(Some) });
+            })?;
         }
         for (address, options) in config.quic {
             server.listen_quic(address, options, |state, peer, incoming| {
-                state.receive("quic", peer, incoming.accept());
+                state.receive("quic", peer, async move { incoming.accept().await.map(Some) });
             })?;
         }
         for (transport, address) in &server.addresses {
@@ -164,6 +162,28 @@ impl Server {
         }
         server.tasks.push(tokio::spawn(sweep(server.state.clone())));
         Ok(server)
+    }
+
+    /// Accepts TCP as well, from peers that speak Hawser only if they have agreed on that: under TLS those
+    /// that agree on nothing come as [`Connection::Plain`].
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub fn listen_tcp_any(&mut self, address: SocketAddr, options: TcpOptions) -> Result<(), ListenError> {
+        self.listen_tcp(address, options, State::receive_any)
+    }
+
+    fn listen_tcp(
+        &mut self,
+        address: SocketAddr,
+        options: TcpOptions,
+        receive: fn(&Arc<State>, IpAddr, TcpIncoming),
+    ) -> Result<(), ListenError> {
+        let listener = TcpListener::open(address, options, self.tls.clone())?;
+        self.addresses.push(("tcp", listener.local()?));
+        self.tasks
+            .push(tokio::spawn(accept_tcp(self.state.clone(), listener, receive)));
+        Ok(())
     }
 
     /// Accepts QUIC as well, from peers that may open several streams if they do not speak Hawser: they
@@ -298,10 +318,10 @@ impl State {
 /// A pause after an error of a listening socket (no file descriptors left, as a rule).
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 
-async fn accept_tcp(state: Arc<State>, listener: TcpListener) {
+async fn accept_tcp(state: Arc<State>, listener: TcpListener, receive: fn(&Arc<State>, IpAddr, TcpIncoming)) {
     loop {
         match listener.accept().await {
-            Ok(incoming) => state.receive("tcp", incoming.peer().ip(), incoming.accept()),
+            Ok(incoming) => receive(&state, incoming.peer().ip(), incoming),
             Err(error) => {
                 warn!(%error, transport = "tcp", "a connection could not be accepted");
                 tokio::time::sleep(AFTER_ERROR).await;
@@ -314,7 +334,10 @@ async fn accept_mtp(state: Arc<State>, transport: &'static str, listener: MtpLis
     // One that fails has no device any more.
     loop {
         match listener.accept().await {
-            Ok(incoming) => state.receive(transport, incoming.peer().ip(), incoming.accept()),
+            Ok(incoming) => {
+                let peer = incoming.peer().ip();
+                state.receive(transport, peer, async move { incoming.accept().await.map(Some) });
+            }
             Err(error) => return warn!(%error, transport, "the listener has failed"),
         }
     }
@@ -339,12 +362,13 @@ async fn accept_quic(
 
 impl State {
     /// Receives an unauthenticated peer: from its handshakes to its proof, all that it may do is bounded in
-    /// number and in time. The connection is closed if it has to make room for another one.
+    /// number and in time. The connection is closed if it has to make room for another one. One that
+    /// `accept` has no carrier of is taken care of.
     fn receive<C: Carrier + 'static>(
         self: &Arc<Self>,
         transport: &str,
         peer: IpAddr,
-        accept: impl Future<Output = io::Result<C>> + Send + 'static,
+        accept: impl Future<Output = io::Result<Option<C>>> + Send + 'static,
     ) {
         let mut place = self.gates.of(transport).enter(peer);
         let (state, transport) = (self.clone(), transport.to_owned());
@@ -353,7 +377,7 @@ impl State {
                 let carrier = accept.await;
                 let carrier =
                     carrier.inspect_err(|error| debug!(%peer, transport, ?error, "a handshake failed"));
-                authenticate(&state, Box::new(carrier.ok()?)).await
+                authenticate(&state, Box::new(carrier.ok()??)).await
             };
             // Whoever is late is closed with the future.
             let authenticated = tokio::time::timeout(2 * state.timeout, place.hold(authenticated)).await;
@@ -369,18 +393,32 @@ impl State {
         self.receive("quic", peer, async move {
             let connection = incoming.handshake().await?;
             if connection.describe().alpn.is_none_or(|name| name == ALPN) {
-                return connection.into_carrier().await;
+                return connection.into_carrier().await.map(Some);
             }
             state.new.push(Connection::Streams(connection), peer);
-            // It is no carrier of a session, and there is nothing more to wait for.
-            Err(io::ErrorKind::Unsupported.into())
+            Ok(None)
+        });
+    }
+
+    /// The same for one that speaks Hawser only if it has agreed on that (RFC 7301).
+    fn receive_any(self: &Arc<Self>, peer: IpAddr, incoming: TcpIncoming) {
+        let state = self.clone();
+        self.receive("tcp", peer, async move {
+            let mut carrier = incoming.accept().await?;
+            if carrier.describe().alpn.as_deref() == Some(ALPN) {
+                return Ok(Some(carrier));
+            }
+            carrier.admit();
+            let stream = PlainStream::new(Box::new(carrier));
+            state.new.push(Connection::Plain(stream), peer);
+            Ok(None)
         });
     }
 
     /// The same for one that has shaken hands.
     fn receive_connected(self: &Arc<Self>, carrier: impl Carrier + 'static) {
         let Description { transport, peer, .. } = carrier.describe();
-        self.receive(transport, peer.ip(), std::future::ready(Ok(carrier)));
+        self.receive(transport, peer.ip(), std::future::ready(Ok(Some(carrier))));
     }
 }
 

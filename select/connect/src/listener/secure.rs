@@ -52,10 +52,11 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
         let mut server = Server::open(ServerConfig {
             acceptor: AcceptorConfig::default(),
             scheduler: Arc::new(move || scheduler::by_name("ecf").expect(none)),
-            tcp: vec![(options.address, tcp)],
+            tcp: Vec::new(),
             quic: Vec::new(),
             tls: Some(Arc::clone(tls)),
         })?;
+        server.listen_tcp_any(options.address, tcp)?;
         let quic = QuicOptions {
             interface: options.interface.clone(),
             ..QuicOptions::default()
