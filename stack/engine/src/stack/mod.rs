@@ -317,7 +317,7 @@ impl Stack {
     }
 
     /// Bytes held for applications: accepted for sending and not retired, and memory of received
-    /// data. See [`Limits::tx_total`] and [`Limits::rx_total`].
+    /// data. See [`Limits::tx_total`](crate::Limits::tx_total) and [`Limits::rx_total`](crate::Limits::rx_total).
     #[must_use]
     pub fn held_bytes(&self) -> (u64, u64) {
         (self.chains.state.tx_held, self.chains.state.rx_held)
