@@ -214,7 +214,7 @@ class Bus:
         self._subscriptions.clear()
         for one in subscriptions:
             one._over = False
-            await self._ask({"subscribe": one._wish}, one)
+            await self._ask({"subscribe": one._request}, one)
 
     async def _connect(self) -> None:
         path = self._path if self._path is not None else usual_socket()
