@@ -325,7 +325,7 @@ impl Effects<'_> {
         let inherited = self.keyed.map(|listener| self.state.contexts.entry(listener));
         let (send_buffer, not_sent) = inherited.map_or((0, 0), |entry| (entry.send_buffer, entry.not_sent));
         let entry = self.state.contexts.entry_mut(slot);
-        entry.flow = self.cause.flow;
+        entry.flow = self.cause.ends();
         (entry.send_buffer, entry.not_sent) = (send_buffer, not_sent);
         if self.cause.application
             && let Some(handle) = self.cause.handle

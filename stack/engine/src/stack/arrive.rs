@@ -98,6 +98,7 @@ impl Stack {
         for arrival in arrivals.iter().take(packets).flatten() {
             let cause = Cause {
                 buffer: arrival.buffer,
+                net: Some(&arrival.net),
                 ..Cause::default()
             };
             let Work { ahead, guesses, .. } = &mut self.work;

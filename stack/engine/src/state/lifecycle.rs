@@ -127,7 +127,7 @@ impl State {
         };
         let entry = self.contexts.entry_mut(child);
         entry.handle = Some(handle);
-        entry.flow = Flow::stated(flow);
+        entry.flow = Flow::stated(flow).or(entry.flow);
         if let Some(bound) = self.handles.get_mut(handle) {
             bound.context = Some(child);
         }
