@@ -28,9 +28,6 @@ pub(super) struct Strand {
     queued: usize,
     /// The transport took all that was given.
     is_writable: bool,
-    /// Bytes went either way, or the transport takes more or less than before: its statistics, and how much it
-    /// takes now, are worth asking for.
-    has_moved: bool,
     /// Why nothing more can be written.
     failure: Option<io::Error>,
     flushed: bool,
@@ -58,7 +55,6 @@ impl Strand {
             queue: VecDeque::new(),
             queued: 0,
             is_writable: true,
-            has_moved: true,
             failure: None,
             flushed: true,
             finished: false,
@@ -96,16 +92,9 @@ impl Strand {
         self.ending.is_some()
     }
 
-    /// Whether it has moved since it was asked last.
-    pub(super) fn take_moved(&mut self) -> bool {
-        std::mem::take(&mut self.has_moved)
-    }
-
     /// Writes what waits, as far as the transport takes it. A failure is reported by [`Strand::read`].
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
-        let before = self.is_writable;
         self.failure = self.write_all(cx).err();
-        self.has_moved |= self.is_writable != before;
     }
 
     fn write_all(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
@@ -114,7 +103,6 @@ impl Strand {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.queued -= written;
-                    self.has_moved = true;
                     self.flushed = false;
                 }
                 Poll::Ready(Err(error)) => return Err(error),
@@ -150,7 +138,6 @@ impl Strand {
             match self.carrier.poll_read(cx) {
                 Poll::Ready(Ok(bytes)) if bytes.is_empty() => return Turn::Over("end of file".into()),
                 Poll::Ready(Ok(bytes)) => {
-                    self.has_moved = true;
                     take(bytes);
                 }
                 Poll::Ready(Err(error)) => return Turn::Over(error.to_string()),
