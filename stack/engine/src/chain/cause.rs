@@ -86,7 +86,7 @@ impl<'a> Cause<'a> {
     }
 
     /// The ends of a context that is made now. For a packet's they are what an observer sees until the program
-    /// states them with `notify(ACCEPTED, …)`: the ports are where TCP, UDP, SCTP and DCCP have them.
+    /// states them with `notify(ACCEPTED, …)`: the ports are where the IETF's transports have them, in front.
     pub(crate) fn ends(&self) -> Option<Flow> {
         let Some(net) = self.net else { return self.flow };
         let [from, to] = match self.buffer.head {
