@@ -95,7 +95,7 @@ impl Driver {
         connector: Option<Connector>,
         arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     ) -> Self {
-        let mut driver = Self {
+        Self {
             source: process_bus().map(|bus| join(&bus, &shared)),
             shared,
             strands: Vec::new(),
@@ -108,10 +108,7 @@ impl Driver {
             abandoned: ProgressTimeout::new(ABANDONED),
             unanswered: ProgressTimeout::new(UNANSWERED),
             was_answered: false,
-        };
-        // Who has subscribed already is notified of the session's beginning, too.
-        driver.interact();
-        driver
+        }
     }
 
     /// Carriers that a client has connected, or that came to a server.
