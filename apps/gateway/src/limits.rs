@@ -65,7 +65,7 @@ impl Limits {
             streams: STREAMS,
             session_credit: FIRST_CREDIT,
             stream_credit: FIRST_CREDIT,
-            most_credit: MAX_CREDIT,
+            max_credit: MAX_CREDIT,
             send_buffer: 2 << 20,
             send_memory: 16 << 20,
             ..Config::default()

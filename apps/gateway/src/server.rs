@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use hawser::gateway::Destination;
-use hawser::gateway::wire::{Greeting, REFUSED, RESET, Reply, Request, TOO_MANY, UNAUTHENTICATED, WELCOME};
+use hawser::gateway::wire::{ACCEPTED, Greeting, REFUSED, RESET, Reply, Request, TOO_MANY, UNAUTHENTICATED};
 
 use crate::clients::Clients;
 use crate::destination::AllowList;
@@ -278,7 +278,7 @@ async fn greet(
         let place = place.ok_or_else(|| format!("{client} has too many sessions"))?;
         Ok((client, place))
     });
-    let answer = if known.is_ok() { WELCOME } else { REFUSED };
+    let answer = if known.is_ok() { ACCEPTED } else { REFUSED };
     let told = async {
         first.write_all(&[answer]).await?;
         first.shutdown().await

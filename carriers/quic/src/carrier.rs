@@ -20,7 +20,7 @@ use crate::figures::{Figures, Observed};
 const MARGIN: u64 = 65_536;
 /// STREAM frames that are read at once.
 const FRAMES: usize = 32;
-/// What a QUIC packet adds to its payload: short header, frame header, AEAD tag, at the most.
+/// What a QUIC packet adds to its payload: short header, frame header, AEAD tag, at most.
 const OVERHEAD: u16 = 45;
 
 type Stopped = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;

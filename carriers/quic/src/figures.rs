@@ -126,7 +126,7 @@ struct Tolerance {
 impl Tolerance {
     /// The share of losses beyond which they are always congestion. More than lines have that people use.
     const MAX_SHARE: f64 = 0.03;
-    /// Bytes that may be lost beside, some six packets: of a few a share says nothing.
+    /// Bytes that may be lost beside, some six packets: the share of a few means nothing.
     const FEW: f64 = 7_200.0;
     /// A round trip that is longer than the shortest by a quarter, and by so much at least, has a queue.
     const MIN_QUEUE: Duration = Duration::from_micros(500);

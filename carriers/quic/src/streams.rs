@@ -151,7 +151,7 @@ impl QuicStream {
 
     /// Gives both directions up.
     pub fn reset(mut self) {
-        // What is over is not there to be given up.
+        // A stream that has ended cannot be given up.
         let _ = self.send.reset(VarInt::from_u32(0));
         let _ = self.receive.stop(VarInt::from_u32(0));
     }

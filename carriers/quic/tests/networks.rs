@@ -183,10 +183,10 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
             over.store(true, Ordering::Relaxed);
             came
         });
-        let (mut waiting, mut looks) = (0.0, 0.0);
+        let (mut waiting, mut samples) = (0.0, 0.0);
         while !loading.is_finished() {
             let queued = lab.link("line")?.statistics(Direction::Backward)?.queued_bytes;
-            (waiting, looks) = (waiting + queued as f64 * 8.0 / RATE, looks + 1.0);
+            (waiting, samples) = (waiting + queued as f64 * 8.0 / RATE, samples + 1.0);
             std::thread::sleep(Duration::from_millis(20));
         }
         let quic = loading.join().map_err(|_| "the client panicked")??;
@@ -195,7 +195,7 @@ fn measure(line: &Line, congestion: Congestion, beside: bool, lasts: Duration) -
         Ok(Rates {
             quic,
             tcp,
-            queue: waiting / f64::max(looks, 1.0),
+            queue: waiting / f64::max(samples, 1.0),
         })
     })
 }
@@ -256,7 +256,7 @@ fn losses_do_not_stop_it() -> TestResult {
     carries(&FAR, 0.3)
 }
 
-/// TCP beside it keeps half of an equal share at least, which BBR does not leave it; and it is not starved.
+/// TCP beside it keeps half of an equal share at least, which BBR does not leave it; and neither of them stops.
 /// What QUIC gets of a queue that TCP fills from the beginning varies: 3 to 6 Mbit/s, with plain CUBIC as well.
 fn a_queue_is_shared() -> TestResult {
     let rates = measure(&CLEAN, Congestion::default(), true, Duration::from_secs(6))?;

@@ -39,7 +39,7 @@ pub(crate) const SEND_ABORT: u16 = 0x0200;
 pub(crate) const CMT_MPTCP: u32 = 4;
 /// `SCTP_ACTIVE`: the path is reachable.
 pub(crate) const PATH_ACTIVE: i32 = 1;
-/// `SCTP_UNCONFIRMED`: the path has not been heard from.
+/// `SCTP_UNCONFIRMED`: nothing was received over the path yet.
 pub(crate) const PATH_UNCONFIRMED: i32 = 0x200;
 /// `SPP_HB_ENABLE`: send heartbeats.
 pub(crate) const HEARTBEATS: u32 = 1;

@@ -220,7 +220,7 @@ impl SctpCarrier {
 
     fn end_with(&mut self, kind: io::ErrorKind) -> io::Error {
         let kind = match kind {
-            // The library aborts by itself when the peer was silent for too long.
+            // The library aborts by itself when nothing came from the peer for too long.
             io::ErrorKind::ConnectionAborted if !self.aborted => io::ErrorKind::TimedOut,
             kind => kind,
         };
@@ -268,7 +268,7 @@ impl SctpCarrier {
     }
 }
 
-/// How long a message of the stream is at the most.
+/// How long a message of the stream is at most.
 pub(crate) fn message_length(status: &Status) -> usize {
     (status.fragmentation_point as usize).clamp(512, 9_000) * PACKETS
 }

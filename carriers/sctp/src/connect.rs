@@ -23,7 +23,7 @@ use crate::stack::Stack;
 /// first path beside its COOKIE ECHO. If that comes first, the peer knows no association for it and
 /// answers with ABORT (RFC 9260 8.4), which ends the one that is being set up.
 const ATTEMPTS: usize = 4;
-/// Addresses that one association has at each end, at the most.
+/// Addresses of one association at each end, at most.
 const ADDRESSES: usize = 8;
 
 impl Stack {
@@ -169,7 +169,7 @@ async fn first(
 
 /// Resolves when the network has said of every address of the peer that nothing is there.
 ///
-/// The library does not hear ICMP's answers to its packets. A socket of our own does: it sends each
+/// The library does not receive ICMP's answers to its packets. A socket of our own does: it sends each
 /// address a datagram that is too short to be SCTP, which a peer that is there throws away.
 async fn unanswered(peers: &[SocketAddr], port: u16) -> io::Error {
     let mut probes = JoinSet::new();

@@ -66,7 +66,7 @@ pub enum SctpError {
         /// What said so.
         what: &'static str,
     },
-    /// The network says that there is no way.
+    /// The network reports that there is no route.
     #[error("{} cannot be reached: {error}", list(peers))]
     Unreachable {
         /// Where.

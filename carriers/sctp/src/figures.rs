@@ -89,7 +89,7 @@ impl Meter {
     /// ones are sent, above the truth otherwise.
     ///
     /// The round-trip time is the longest of the active paths, since any byte may take any of them.
-    /// Slow start and what was retransmitted are not told.
+    /// Slow start and what was retransmitted are not reported.
     pub(crate) fn read(&mut self, now: Instant, status: &Status, paths: &[PathStatistics]) -> Statistics {
         let mss = status.fragmentation_point as usize;
         let message = crate::carrier::message_length(status);

@@ -10,7 +10,7 @@ use crate::address;
 pub(crate) enum Notice {
     /// The association is up.
     Up,
-    /// It was lost: ABORT, or the peer is silent.
+    /// It was lost: ABORT, or nothing came from the peer.
     Lost,
     /// It ended in order.
     Ended,

@@ -12,7 +12,7 @@ pub struct SctpOptions {
     pub peer_udp_port: u16,
     /// How long connecting may take.
     pub handshake_timeout: Duration,
-    /// Close when the peer's transport is silent for about so long, with data outstanding or without
+    /// Close when nothing came from the peer's transport for about so long, with data outstanding or without
     /// (heartbeats, RFC 9260 8). At least 2 s.
     pub idle_timeout: Duration,
     /// Bytes that are kept for the application until it reads them. The peer sends no more than that.

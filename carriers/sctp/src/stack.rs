@@ -65,7 +65,7 @@ impl Stack {
     /// machine has then.
     ///
     /// # Errors
-    /// The library is not there, the port is taken, or the stack runs over another one.
+    /// The library is absent, the port is taken, or the stack runs over another one.
     pub fn open(udp_port: Option<u16>) -> Result<Self, SctpError> {
         let udp_port = udp_port.filter(|port| *port != 0);
         let mut stack = STACK.lock();
@@ -97,7 +97,7 @@ impl Stack {
             return Err(SctpError::Start("it failed before in this process".into()));
         }
         library.begin(udp_port);
-        // The library says nothing when it could not open its port.
+        // The library reports no error when it could not open its port.
         if UdpSocket::bind((Ipv4Addr::UNSPECIFIED, udp_port)).is_ok() {
             return Err(SctpError::Start(format!(
                 "the library did not open UDP port {udp_port}"
@@ -120,7 +120,7 @@ impl Stack {
     }
 
     /// Waits until every association that was dropped has ended, for `limit` at most. To be called
-    /// before the process ends, so that peers are told.
+    /// before the process ends, so that peers are notified.
     pub async fn settle(&self, limit: Duration) {
         // What has not ended by then ends with the process.
         let _ = tokio::time::timeout(limit, self.reaper.idle()).await;
@@ -167,14 +167,16 @@ pub(crate) fn prepare(socket: &Socket, options: &SctpOptions) -> io::Result<()> 
             },
         )?;
     }
-    set_patience(socket, options.idle_timeout)
+    set_idle_timeout(socket, options.idle_timeout)
 }
 
-/// Bounds how long the peer may be silent: eight tries, each waited for an eighth of the time at most,
+/// Bounds for how long nothing may come from the peer: eight tries, each waited for an eighth of the time at most,
 /// and a heartbeat on each path in a quarter of it.
-fn set_patience(socket: &Socket, silence: Duration) -> io::Result<()> {
-    let silence = u32::try_from(silence.as_millis()).unwrap_or(u32::MAX).max(2_000);
-    let max = (silence / u32::from(RETRANSMISSIONS)).clamp(RTO_MIN, 60_000);
+fn set_idle_timeout(socket: &Socket, idle_timeout: Duration) -> io::Result<()> {
+    let idle_timeout = u32::try_from(idle_timeout.as_millis())
+        .unwrap_or(u32::MAX)
+        .max(2_000);
+    let max = (idle_timeout / u32::from(RETRANSMISSIONS)).clamp(RTO_MIN, 60_000);
     let rto = RtoInfo {
         initial: RTO_INITIAL.min(max),
         max,
@@ -190,7 +192,7 @@ fn set_patience(socket: &Socket, silence: Duration) -> io::Result<()> {
     let path = PeerAddressParameters {
         // All addresses: the library takes no structure without a family.
         address: address::store((Ipv4Addr::UNSPECIFIED, 0).into()),
-        heartbeat_interval: silence / 4,
+        heartbeat_interval: idle_timeout / 4,
         flags: abi::HEARTBEATS,
         max_retransmissions: RETRANSMISSIONS / 2,
         ..PeerAddressParameters::default()

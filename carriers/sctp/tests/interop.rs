@@ -23,7 +23,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const PORT: u16 = 5_000;
 const BYTES: usize = 300_000;
 const MESSAGE: usize = 10_000;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The other implementation, on a socket.
 struct Other {
@@ -70,7 +70,7 @@ impl Other {
 
     /// Until the association is over.
     fn run(&mut self) -> Outcome {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while !self.over {
             if Instant::now() > end {
                 return Err("the other implementation waits for ever".into());
@@ -167,7 +167,7 @@ async fn read(carrier: &mut SctpCarrier, into: &mut Vec<u8>) -> Outcome<bool> {
 
 /// It connects, sends, and gets everything back.
 async fn called(stack: Stack) -> Outcome {
-    let door = stack.listen(&[HERE], PORT, SctpOptions::default())?;
+    let listener = stack.listen(&[HERE], PORT, SctpOptions::default())?;
     let to = SocketAddr::new(HERE, stack.udp_port());
     let other = tokio::task::spawn_blocking(move || -> Outcome<Other> {
         let mut other = Other::new(true)?;
@@ -175,10 +175,10 @@ async fn called(stack: Stack) -> Outcome {
         other.run()?;
         Ok(other)
     });
-    let mut carrier = door.accept().await?;
+    let mut carrier = listener.accept().await?;
     assert!(
         !carrier.half_closes(),
-        "a stranger does not know how we end a direction"
+        "another implementation does not know how we end a direction"
     );
     let mut received = Vec::new();
     while received.len() < BYTES {
@@ -243,10 +243,10 @@ fn another_implementation_is_understood() -> Outcome {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, called(stack))
+        tokio::time::timeout(TIMEOUT, called(stack))
             .await
             .map_err(|_| "called: too late")??;
-        tokio::time::timeout(PATIENCE, calling(stack))
+        tokio::time::timeout(TIMEOUT, calling(stack))
             .await
             .map_err(|_| "calling: too late")??;
         Ok(())

@@ -11,7 +11,7 @@ pub const SMALL_SEGMENT: u32 = 1_220;
 pub struct TcpOptions {
     /// Wait for full packets (RFC 896). Off by default: segments are cut by the session.
     pub nagle: bool,
-    /// Close when the peer's transport is silent for so long, with data outstanding
+    /// Close when nothing came from the peer's transport for so long, with data outstanding
     /// (TCP_USER_TIMEOUT, RFC 5482) or without (keepalive, RFC 9293 3.8.4).
     pub idle_timeout: Option<Duration>,
     /// The congestion control by name; the system's own if none.

@@ -22,7 +22,7 @@ use super::error::ConnectError;
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
 
-/// A way to reach the server: a transport, an address, an interface.
+/// How to reach the server: a transport, an address, an interface.
 #[derive(Clone, Debug)]
 pub enum PathCandidate {
     /// TCP, with TLS unless the session is insecure; MPTCP if its options say so.
@@ -64,13 +64,13 @@ pub enum PathCandidate {
 /// What a session of a client is.
 #[derive(Debug)]
 pub struct ClientConfig {
-    /// The session; its candidates are taken from `ways`.
+    /// The session; its candidates are taken from `candidates`.
     pub session: Config,
     /// The client's own name of it until the server has named it; 128 random bits if none is given.
     pub name: Option<[u8; 16]>,
     /// Which carrier takes the next segment.
     pub scheduler: Box<dyn Scheduler>,
-    /// Ways to the server, best first, each with how it is used.
+    /// Path candidates, best first, each with how it is used.
     pub candidates: Vec<(PathCandidate, Candidate)>,
     /// TLS, and the name that the server's certificate must have.
     pub tls: Option<(Arc<rustls::ClientConfig>, String)>,
@@ -79,21 +79,21 @@ pub struct ClientConfig {
 /// Begins a session. It is usable at once: what is written leaves when the first carrier is up.
 ///
 /// # Errors
-/// No way was given, or a secure session has no TLS configuration.
+/// No candidate was given, or a secure session has no TLS configuration.
 pub fn connect(config: ClientConfig) -> Result<Session, ConnectError> {
     begin(config, Fallback::Refused, false)
 }
 
-/// Begins a session, or what `fallback` allows instead. `awaits`: more ways may be found.
+/// Begins a session, or what `fallback` allows instead. `awaits`: more candidates may be found.
 pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> Result<Session, ConnectError> {
     let ClientConfig {
         mut session,
         name,
         scheduler,
-        candidates: ways,
+        candidates,
         tls,
     } = config;
-    if ways.is_empty() {
+    if candidates.is_empty() {
         return Err(ConnectError::NoCandidate);
     }
     if session.security == Security::Tls && tls.is_none() {
@@ -107,7 +107,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
         }
         None => None,
     };
-    let (ways, candidates): (Vec<PathCandidate>, Vec<Candidate>) = ways.into_iter().unzip();
+    let (path_candidates, candidates): (Vec<PathCandidate>, Vec<Candidate>) = candidates.into_iter().unzip();
     session.candidates = candidates;
     let epoch = Instant::now();
     let name = match name {
@@ -123,7 +123,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
     shared.await_candidates(awaits);
     {
         let mut inner = shared.lock();
-        inner.candidates = ways;
+        inner.candidates = path_candidates;
         inner.fallback = fallback;
         inner.offers = tls
             .as_ref()
@@ -135,23 +135,23 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
     })
 }
 
-/// Opens carriers. QUIC connections of one way share a socket.
+/// Opens carriers. QUIC connections of one candidate share a socket.
 fn connector(tls: Option<(TlsClient, String)>) -> Connector {
     let endpoints: Arc<Endpoints> = Arc::default();
     Box::new(
         move |Wanted {
                   candidate,
-                  mut way,
+                  mut path_candidate,
                   elsewhere,
                   small,
               }| {
             let (mut tls, endpoints) = (tls.clone(), endpoints.clone());
             Box::pin(async move {
                 if let Some(elsewhere) = elsewhere {
-                    way = way.led_to(elsewhere.address);
+                    path_candidate = path_candidate.led_to(elsewhere.address);
                     tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
                 }
-                match &mut way {
+                match &mut path_candidate {
                     PathCandidate::Tcp { options, .. } if small => {
                         options.max_segment.get_or_insert(SMALL_SEGMENT);
                     }
@@ -160,8 +160,8 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
                     }
                     _ => {}
                 }
-                let opened = open_by(&way, candidate, tls.as_ref(), &endpoints).await;
-                opened.map_err(|error| with_candidate(&way, &error))
+                let opened = open_by(&path_candidate, candidate, tls.as_ref(), &endpoints).await;
+                opened.map_err(|error| with_candidate(&path_candidate, &error))
             })
         },
     )
@@ -205,8 +205,8 @@ fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClie
 }
 
 /// The carriers' errors name the peer already.
-fn with_candidate(way: &PathCandidate, error: &io::Error) -> io::Error {
-    let (transport, interface) = match way {
+fn with_candidate(path_candidate: &PathCandidate, error: &io::Error) -> io::Error {
+    let (transport, interface) = match path_candidate {
         PathCandidate::Tcp { options, .. } => (
             if options.mptcp { "mptcp" } else { "tcp" },
             options.interface.as_deref(),
@@ -219,7 +219,7 @@ fn with_candidate(way: &PathCandidate, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
 }
 
-/// Sockets of QUIC by way and by whether they are IPv4.
+/// Sockets of QUIC by candidate and by whether they are IPv4.
 #[derive(Default)]
 struct Endpoints(Mutex<HashMap<(usize, bool), QuicEndpoint>>);
 
@@ -228,7 +228,7 @@ impl Endpoints {
         self.0.lock()
     }
 
-    /// Takes the socket of a way for an attempt. One that did not lead there is not put back, nor one
+    /// Takes the socket of a candidate for an attempt. One that did not lead there is not put back, nor one
     /// whose interface has gone: the next attempt has another one. Connections keep theirs.
     fn take(&self, key: (usize, bool)) -> Option<QuicEndpoint> {
         self.lock().remove(&key).filter(|endpoint| !endpoint.is_stale())
@@ -240,12 +240,12 @@ impl Endpoints {
 }
 
 async fn open_by(
-    way: &PathCandidate,
+    path_candidate: &PathCandidate,
     index: usize,
     tls: Option<&(TlsClient, String)>,
     endpoints: &Endpoints,
 ) -> io::Result<Box<dyn Carrier>> {
-    let carrier: Box<dyn Carrier> = match way {
+    let carrier: Box<dyn Carrier> = match path_candidate {
         PathCandidate::Tcp { peer, local, options } => {
             let tls = tls.map(|(tls, _)| tls);
             Box::new(hawser_carrier_tcp::connect(*peer, *local, options, tls).await?)

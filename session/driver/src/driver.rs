@@ -34,7 +34,7 @@ pub(super) struct Wanted {
     /// The candidate's number.
     pub(super) candidate: usize,
     /// How it is reached.
-    pub(super) way: PathCandidate,
+    pub(super) path_candidate: PathCandidate,
     /// By that, but elsewhere.
     pub(super) elsewhere: Option<Elsewhere>,
     /// With packets that every path takes.
@@ -165,7 +165,7 @@ impl Driver {
             strand.push(answer);
             self.strands.push(strand);
             inner.session.admitted(id, backup, now);
-            // One that is too many is told to close, and never heard of again.
+            // One that is too many is asked to close, and nothing more is received from it.
             if inner.session.paths().any(|path| path.carrier == id) {
                 inner.infos.insert(id, PathInfo::new(description));
             }
@@ -248,10 +248,12 @@ impl Driver {
                         address,
                         name: name.to_owned(),
                     });
-                    if let (Some(connector), Some(way)) = (&self.connector, inner.candidates.get(candidate)) {
+                    if let (Some(connector), Some(path_candidate)) =
+                        (&self.connector, inner.candidates.get(candidate))
+                    {
                         let wanted = Wanted {
                             candidate,
-                            way: way.clone(),
+                            path_candidate: path_candidate.clone(),
                             elsewhere,
                             small,
                         };
@@ -468,7 +470,7 @@ impl Driver {
     }
 
     /// Whether what is left of the session is not worth waiting for: nobody holds it and its peer takes
-    /// nothing more, or its client was never heard of again.
+    /// nothing more, or nothing was received from its client again.
     fn gives_up(&mut self, cx: &mut Context<'_>) -> bool {
         let mut inner = self.shared.lock();
         let was_answered = self.was_answered || inner.session.is_confirmed();
@@ -558,7 +560,7 @@ mod tests {
         assert!(aborted.load(Ordering::Relaxed), "its carrier is cut");
         tokio::time::timeout(SHORT, end.come())
             .await
-            .expect("whoever waits for its end is told");
+            .expect("whoever waits for its end is notified");
     }
 
     #[tokio::test]

@@ -82,7 +82,7 @@ impl Session {
         Ok(SessionStream::new(self.shared.clone(), id))
     }
 
-    /// The next thing that happened to the session or its carriers. None after its end was told.
+    /// The next thing that happened to the session or its carriers. None after its end was reported.
     pub async fn next_event(&self) -> Option<Notice> {
         self.wait(|inner| inner.events.pop_front()).await.ok()
     }
@@ -147,7 +147,7 @@ impl Session {
         }
         let end = self.ask(|inner| inner.closed).await;
         if end.code() == 0 {
-            // A process that exits before its last bytes are there leaves its peer in doubt about the end.
+            // A process that exits before its last bytes are there leaves its peer without knowledge of the end.
             let _ = tokio::time::timeout(SETTLING, self.ask(|inner| inner.is_over.then_some(()))).await;
         }
         let settled = self.shared.lock().settled.clone();

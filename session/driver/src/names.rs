@@ -1,7 +1,7 @@
 //! Addresses of the names in a document: a session begins with the first that lead somewhere, and is given
 //! those that come later.
 //!
-//! Both families of each name are asked for at once. A session begins when there is a way to its server and
+//! Both families of each name are asked for at once. A session begins when there is a candidate and
 //! IPv6 addresses are known, or a while after that if they are not (RFC 8305, 3). Invariant: every name's
 //! questions are asked once.
 

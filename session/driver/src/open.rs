@@ -20,10 +20,10 @@ use super::trust::Trust;
 use crate::surroundings;
 
 /// Begins the session that the document asks for, and nothing less. It is usable at once; what this
-/// machine cannot honour is told.
+/// machine cannot provide is reported.
 ///
 /// # Errors
-/// The server's name has no address, no way to it is left, its certificates cannot be read, or the
+/// The server's name has no address, no candidate is left, its certificates cannot be read, or the
 /// state file is damaged.
 pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
     let mut begun = begin_by(document, &[]).await?;

@@ -2,7 +2,7 @@
 //!
 //! Handles are counted: with the last one the session ends as by [`close(0)`](super::Session::close),
 //! and the task gives up what the peer does not take. Whoever serves the session from beside it (the
-//! path manager, the accounts of quotas, a server's door) holds no handle, and waits for an [`End`].
+//! path manager, the accounts of quotas, a server's acceptor) holds no handle, and waits for an [`End`].
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Deref;
@@ -214,7 +214,7 @@ impl Shared {
         self.epoch.elapsed()
     }
 
-    /// The task that drives it is to look.
+    /// Wakes the task that drives it.
     pub(super) fn wake_driver(&self) {
         self.lock().kick();
     }
@@ -227,18 +227,18 @@ impl Shared {
         inner.kick();
     }
 
-    /// There are more ways to the server.
-    pub(super) fn add_candidates(&self, ways: Vec<(PathCandidate, Candidate)>) {
+    /// There are more candidates.
+    pub(super) fn add_candidates(&self, candidates: Vec<(PathCandidate, Candidate)>) {
         let now = self.now();
         let mut inner = self.lock();
-        for (way, candidate) in ways {
-            inner.candidates.push(way);
+        for (path_candidate, candidate) in candidates {
+            inner.candidates.push(path_candidate);
             inner.session.add_candidate(candidate, now);
         }
         inner.kick();
     }
 
-    /// Whether more ways to the server may be found.
+    /// Whether more candidates may be found.
     pub(super) fn await_candidates(&self, awaits: bool) {
         let now = self.now();
         let mut inner = self.lock();
@@ -352,7 +352,7 @@ impl Inner {
         ))
     }
 
-    /// The session has ended: whoever serves it from beside it is told.
+    /// The session has ended: whoever serves it from beside it is notified.
     pub(super) fn end_life(&mut self) {
         if let Some(life) = self.life.take() {
             life.send_replace(self.session.quotas());

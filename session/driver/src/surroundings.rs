@@ -12,7 +12,7 @@ use hawser_race::rfc6724::{self, Destination, Source};
 pub const UNKNOWN: &str = "unknown";
 
 /// A name for the network that this host is attached to, from the addresses that it has there. Two
-/// networks that give the same address are taken for one; what they change is told by
+/// networks that give the same address are taken for one; what they change is notified by
 /// [`Change`], upon which what was learnt of failures is forgotten.
 pub fn name(network: &Network) -> Arc<str> {
     let mut parts: Vec<String> = network.addresses().into_iter().filter_map(part).collect();

@@ -36,7 +36,7 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
         carriers,
         ..Config::default()
     };
-    let mut door: Acceptor<u32> = Acceptor::new(AcceptorConfig {
+    let mut acceptor: Acceptor<u32> = Acceptor::new(AcceptorConfig {
         insecure: true,
         session,
         ..AcceptorConfig::default()
@@ -48,9 +48,11 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
     hello.extend_from_slice(&[0; 8]);
     hello.extend_from_slice(&(1u64 << 30).to_be_bytes());
     hello.extend_from_slice(&0u32.to_be_bytes());
-    door.accepted(0, None, [1; 28], Duration::ZERO).expect("a place");
+    acceptor
+        .accepted(0, None, [1; 28], Duration::ZERO)
+        .expect("a place");
     let make = || by_name("ecf").expect("it comes with Hawser");
-    match door.received(0, hello.into(), make, Duration::ZERO) {
+    match acceptor.received(0, hello.into(), make, Duration::ZERO) {
         Verdict::Begin { session, answer, .. } => (*session, answer),
         other => panic!("{other:?}"),
     }

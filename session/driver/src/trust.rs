@@ -34,7 +34,7 @@ fn invalid(path: &Path, why: &impl std::fmt::Display) -> io::Error {
 }
 
 impl Identity {
-    /// A new one, good for `names` and signed by itself: whoever connects must be told its
+    /// A new one, good for `names` and signed by itself: whoever connects must be given its
     /// [fingerprint](Identity::fingerprint).
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl Place {
     /// A session: the client's end, and the server's.
     async fn session(&self) -> (Session, Session) {
         let peer = self.server.addresses()[0].1;
-        let way = PathCandidate::Tcp {
+        let candidate = PathCandidate::Tcp {
             peer,
             local: None,
             options: TcpOptions::default(),
@@ -61,7 +61,7 @@ impl Place {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").expect("it comes with Hawser"),
-            candidates: vec![(way, Candidate::new(0))],
+            candidates: vec![(candidate, Candidate::new(0))],
             tls: Some((
                 self.trust.client(&[]).expect("a configuration"),
                 "localhost".into(),
@@ -99,15 +99,15 @@ async fn the_right_code_is_admitted_and_the_session_goes_on() {
     let mut stream = client.open().expect("a stream");
     stream.write_all(b"hello").await.expect("room");
     stream.shutdown().await.expect("it is open");
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     server
         .accept()
         .await
         .expect("a stream")
-        .read_to_end(&mut heard)
+        .read_to_end(&mut received)
         .await
         .expect("all of it");
-    assert_eq!(heard, b"hello");
+    assert_eq!(received, b"hello");
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn the_exchange_is_the_one_of_the_documents() {
     let gate = Gate::new(code(RIGHT));
     for (password, proof_of, is_right) in [
         (RIGHT, "hawser code client", true),
-        // A proof of the other side's is none, and a wrong code is told nothing that could be tried.
+        // A proof of the other side's is none, and a wrong code is answered with nothing that could be tried.
         (RIGHT, "hawser code server", false),
         (WRONG, "hawser code client", false),
     ] {

@@ -71,8 +71,8 @@ fn describe(document: &Document) -> String {
     );
     let _ = writeln!(text, "quic idle {:?}", document.quic.idle_timeout);
     let _ = writeln!(text, "certificate {:?}", document.tls.certificate);
-    for (way, candidate) in &plan.candidates {
-        let (transport, peer, interface) = match way {
+    for (path_candidate, candidate) in &plan.candidates {
+        let (transport, peer, interface) = match path_candidate {
             PathCandidate::Tcp { peer, options, .. } if options.mptcp => {
                 ("mptcp", peer, options.interface.as_deref())
             }

@@ -12,7 +12,7 @@ use hawser_session_driver::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn house() -> (Server, SocketAddr) {
+fn server() -> (Server, SocketAddr) {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
         acceptor: AcceptorConfig {
@@ -30,7 +30,7 @@ fn house() -> (Server, SocketAddr) {
 }
 
 fn call(address: SocketAddr) -> Session {
-    let way = PathCandidate::Tcp {
+    let candidate = PathCandidate::Tcp {
         peer: address,
         local: None,
         options: TcpOptions::default(),
@@ -42,7 +42,7 @@ fn call(address: SocketAddr) -> Session {
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: vec![(way, Candidate::new(0))],
+        candidates: vec![(candidate, Candidate::new(0))],
         tls: None,
     })
     .unwrap()
@@ -75,10 +75,10 @@ async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_ends_with_its_last_handle() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let client = call(address);
     client.opened().await.unwrap();
-    let server = house.accept().await.unwrap();
+    let server = listener.accept().await.unwrap();
     let stream = client.open().unwrap();
     drop((client.clone(), client));
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -86,30 +86,30 @@ async fn a_session_ends_with_its_last_handle() {
     drop(stream);
     becomes("the server's session has ended", 5, || server.is_closed()).await;
     server.accept().await.expect("the stream is there still");
-    assert!(server.accept().await.is_err(), "whoever waits is told");
+    assert!(server.accept().await.is_err(), "whoever waits is notified");
     drop(server);
-    becomes("no session is left", 5, || house.counts().1 == 0).await;
+    becomes("no session is left", 5, || listener.counts().1 == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_drops_a_session_ends_it() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let client = call(address);
     client.opened().await.unwrap();
-    drop(house.accept().await.unwrap());
-    assert!(soon("the client is told", client.accept()).await.is_err());
-    becomes("its place is free", 5, || house.counts().1 == 0).await;
+    drop(listener.accept().await.unwrap());
+    assert!(soon("the client is notified", client.accept()).await.is_err());
+    becomes("its place is free", 5, || listener.counts().1 == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_written_before_the_last_handle_went_arrives() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let client = call(address);
     let mut stream = client.open().unwrap();
     // Nothing is up yet, and the peer does not read yet.
     stream.write_all(&vec![7; 3_000_000]).await.unwrap();
     drop((stream, client));
-    let server = house.accept().await.unwrap();
+    let server = listener.accept().await.unwrap();
     let mut stream = soon("the stream", server.accept()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut all = Vec::new();
@@ -119,19 +119,19 @@ async fn what_was_written_before_the_last_handle_went_arrives() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_nobody_takes_end_with_the_server() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let client = call(address);
     client.opened().await.unwrap();
-    drop(house);
-    assert!(soon("the client is told", client.accept()).await.is_err());
+    drop(listener);
+    assert!(soon("the client is notified", client.accept()).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let mut peer = std::net::TcpStream::connect(address).unwrap();
     peer.write_all(&hello(9)).unwrap();
-    let server = house.accept().await.unwrap();
+    let server = listener.accept().await.unwrap();
     let mut stream = server.open().unwrap();
     let data = vec![1; 72 << 20];
     let stuck = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&data)).await;
@@ -139,7 +139,7 @@ async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
     drop(stream);
     let _ = soon("closing with a code", server.close(300)).await;
     becomes("its place is free as soon as it has ended", 1, || {
-        house.counts().1 == 0
+        listener.counts().1 == 0
     })
     .await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
@@ -152,7 +152,7 @@ async fn a_peer_that_does_not_read_cannot_hold_an_ended_session() {
 /// A netlink socket and its tasks for each session of a document.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_documents_session_leaves_nothing_behind() {
-    let (house, address) = house();
+    let (listener, address) = server();
     let mut document = Document::new(&address.to_string()).unwrap();
     document.without_tls().unwrap();
     document.state = StatePlace::Nowhere;
@@ -160,7 +160,7 @@ async fn a_documents_session_leaves_nothing_behind() {
     let before = alive();
     for _ in 0..3 {
         let (client, _) = open(&document).await.unwrap();
-        let server = house.accept().await.unwrap();
+        let server = listener.accept().await.unwrap();
         client.close(0).await.unwrap();
         drop((client, server));
     }

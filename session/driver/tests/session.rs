@@ -62,22 +62,22 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
             .unwrap()
             .1
     };
-    let mut ways = Vec::new();
+    let mut candidates = Vec::new();
     for _ in 0..tcp {
-        let way = PathCandidate::Tcp {
+        let candidate = PathCandidate::Tcp {
             peer: address("tcp"),
             local: None,
             options: TcpOptions::default(),
         };
-        ways.push((way, Candidate::new(ways.len() as u32)));
+        candidates.push((candidate, Candidate::new(candidates.len() as u32)));
     }
     for _ in 0..quic {
-        let way = PathCandidate::Quic {
+        let candidate = PathCandidate::Quic {
             peer: address("quic"),
             local: None,
             options: QuicOptions::default(),
         };
-        ways.push((way, Candidate::new(ways.len() as u32)));
+        candidates.push((candidate, Candidate::new(candidates.len() as u32)));
     }
     let client = connect(ClientConfig {
         session: Config {
@@ -86,7 +86,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: ways,
+        candidates: candidates,
         tls: secure.then(|| (client_tls, "localhost".into())),
     })
     .unwrap();
@@ -116,7 +116,7 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
         result => result.unwrap(),
     }
     let peers = server.addresses().iter().map(|(_, address)| *address).collect();
-    let way = PathCandidate::Sctp {
+    let candidate = PathCandidate::Sctp {
         peers,
         options: SctpOptions::default(),
     };
@@ -127,7 +127,7 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: vec![(way, Candidate::new(0))],
+        candidates: vec![(candidate, Candidate::new(0))],
         tls: None,
     })
     .unwrap();
@@ -145,7 +145,7 @@ async fn both_ways(tcp: usize, quic: usize, security: Security, length: usize) {
     echo_over(pair(tcp, quic, security).await, length).await;
 }
 
-async fn echo_over((client, server, _house): (Session, Session, Server), length: usize) {
+async fn echo_over((client, server, _server): (Session, Session, Server), length: usize) {
     let data = content(length);
     let began = Instant::now();
     let mut up = client.open().unwrap();
@@ -247,7 +247,7 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
     let udp = std::net::UdpSocket::bind(any).unwrap();
     let tcp = std::net::TcpListener::bind(any).unwrap();
     let path = Candidate::new(0);
-    let way = |peer| PathCandidate::Tcp {
+    let candidate = |peer| PathCandidate::Tcp {
         peer,
         local: None,
         options: TcpOptions::default(),
@@ -257,17 +257,17 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
         local: None,
         options: QuicOptions::default(),
     };
-    let ways = vec![
+    let candidates = vec![
         (dropped, path.clone()),
-        (way(tcp.local_addr().unwrap()), path.clone()),
-        (way(server.addresses()[0].1), path),
+        (candidate(tcp.local_addr().unwrap()), path.clone()),
+        (candidate(server.addresses()[0].1), path),
     ];
     let began = Instant::now();
     let client = connect(ClientConfig {
         session: Config::default(),
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: ways,
+        candidates: candidates,
         tls: Some((client_tls, "localhost".into())),
     })
     .unwrap();

@@ -20,7 +20,7 @@ use crate::segment::{
 use crate::session::Session;
 
 /// Bytes that a client may send, over all streams, before the application reads any of them. The window
-/// grows from there as fast as it is read ([`Config::most_credit`]).
+/// grows from there as fast as it is read ([`Config::max_credit`]).
 const FIRST_CREDIT: u64 = 128 << 10;
 /// Bytes of a carrier that are kept before it has proved anything.
 const BEFORE_PROOF: usize = 1_024;
@@ -282,8 +282,8 @@ impl<K: Ord + Copy> Acceptor<K> {
         let id = again.unwrap_or_else(|| self.name(&peer.random));
         let mut config = self.config.session.clone();
         config.security = hello.security;
-        config.most_credit = config
-            .most_credit
+        config.max_credit = config
+            .max_credit
             .max(config.session_credit)
             .max(config.stream_credit);
         config.session_credit = config.session_credit.min(FIRST_CREDIT);
@@ -409,7 +409,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             .is_some_and(|known| known.hello.is_none())
     }
 
-    /// The session has ended. Late joins are told so for 60 s, unless thousands end after it.
+    /// The session has ended. Late joins are answered so for 60 s, unless thousands end after it.
     pub fn ended(&mut self, session: SessionId, now: Duration) {
         self.confirmed(session);
         let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else {

@@ -20,7 +20,7 @@ pub struct Config {
     pub stream_credit: u64,
     /// To what either may grow while the application reads as fast as it is filled: the most that a
     /// session keeps of what was not read. No less than they are.
-    pub most_credit: u64,
+    pub max_credit: u64,
     /// Bytes that a stream keeps for sending, acknowledged or not, before writing has to wait; more
     /// where the peer gave credit for more.
     pub send_buffer: u64,
@@ -29,7 +29,7 @@ pub struct Config {
     /// How long a session without carriers is kept.
     pub resume: Duration,
     /// How long a server that cannot be reached is tried for before the session ends; zero: every
-    /// way once (client).
+    /// candidate once (client).
     pub open_timeout: Duration,
     /// After how long without a segment the session is closed; zero: never.
     pub idle: Duration,
@@ -54,7 +54,7 @@ impl Default for Config {
             streams: 1_024,
             session_credit: 16 << 20,
             stream_credit: 8 << 20,
-            most_credit: 32 << 20,
+            max_credit: 32 << 20,
             send_buffer: 8 << 20,
             send_memory: 64 << 20,
             resume: Duration::from_secs(300),

@@ -2,7 +2,7 @@
 //! variables. Its flows are the session itself, of the kind `total`, and its carriers, of the kind
 //! `path`.
 //!
-//! What is set goes the way that an application's or the peer's wish goes: a path that somebody
+//! What is set is handled as an application's or the peer's request is: a path that somebody
 //! makes a backup is one for the peer, too, and its data goes elsewhere.
 
 use std::time::Duration;
@@ -142,7 +142,7 @@ pub fn schema() -> Schema {
         .described(about)
 }
 
-/// What a person is told of events, fields and variables.
+/// What a person reads of events, fields and variables.
 const ABOUT: [(&str, &str); 46] = [
     ("opened", "the session is open"),
     ("stream_opened", "a stream was opened"),
@@ -234,7 +234,7 @@ fn event_of(notice: &Notice) -> Option<(u16, FlowId, Vec<u64>)> {
             reason: why,
             counts,
         } => (6, path(*carrier), vec![reason(why), counts.sent, counts.received]),
-        Notice::QuotaSpent(way) => (7, TOTAL, vec![u64::from(*way)]),
+        Notice::QuotaSpent(path) => (7, TOTAL, vec![u64::from(*path)]),
         Notice::Stalled => (8, TOTAL, vec![]),
         Notice::Resumed => (9, TOTAL, vec![]),
         Notice::Closed(end) => (10, TOTAL, vec![end.code(), u64::from(end.is_by_peer())]),

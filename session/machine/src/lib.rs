@@ -1,7 +1,7 @@
 //! One ordered session over many carriers at once, which outlives each of them.
 //!
 //! [`Session`] is a machine: events in, instructions out. It performs no I/O, reads no clock and
-//! rolls no dice. What bytes mean on a carrier is `docs/session-protocol.md`; the design is that of
+//! draws no random numbers. What bytes mean on a carrier is `docs/session-protocol.md`; the design is that of
 //! MULTI (Hätönen, Rao, Tarkoma), with what the paper leaves as future work.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!                                  opener ┘  └ scheduler: which carrier takes the next segment
 //! ```
 //!
-//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's door, which tells new
+//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's acceptor, which tells new
 //!   sessions from carriers that join one
 //! * [`scheduler`]: which carrier takes the next segment; a file each
 //! * [`Opening`], [`Candidate`]: which carriers are opened, and when

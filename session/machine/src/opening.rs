@@ -1,6 +1,6 @@
 //! Which carriers to open, and when: sequentially, staggered or in parallel.
 //!
-//! A *path* is a way to the peer, one interface as a rule. Candidates of one path are alternatives,
+//! A *path* leads to the peer, one interface as a rule. Candidates of one path are alternatives,
 //! best first, and they race: the next begins when those before it have failed, or have not succeeded
 //! for a while (RFC 8305 5; in sequence only when they have failed). The first that belongs to the
 //! session is kept, the others are closed: a path holds one carrier. Paths are opened in the order in
@@ -53,7 +53,7 @@ impl Default for Opening {
     }
 }
 
-/// A way to open a carrier.
+/// How to open a carrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The path that it belongs to: candidates with the same number are alternatives.
@@ -646,7 +646,7 @@ mod tests {
                 let Some(Step::Open { carrier, .. }) = opener.step(now, 1) else {
                     panic!("{now:?}")
                 };
-                let give_up_at = opener.next_timeout(now, 1).expect("an end of its patience");
+                let give_up_at = opener.next_timeout(now, 1).expect("an end of its open_timeout");
                 if let Some(at) = passes(now, give_up_at) {
                     break at;
                 }

@@ -64,7 +64,7 @@ pub(crate) struct Path {
     pub(crate) weight: u32,
     pub(crate) cost: u32,
     /// The number of the path that it is on (client).
-    pub(crate) way: u32,
+    pub(crate) number: u32,
     /// Bytes left of that path's quota.
     pub(crate) quota: Option<u64>,
     /// Since when this side wants it closed.
@@ -117,7 +117,7 @@ impl Path {
             decoder: Decoder::new(),
             weight: 1,
             cost: 0,
-            way: 0,
+            number: 0,
             quota: None,
             closing_since: None,
             received_at: now,

@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn agrees_with_a_set_of_bits_on_every_short_history() {
-        let mut dice = 1_u64;
+        let mut rng = 1_u64;
         let mut roll = |below: u64| {
-            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (dice >> 33) % below
+            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (rng >> 33) % below
         };
         for _ in 0..2_000 {
             let (mut ranges, mut model) = (Ranges::default(), 0_u64);

@@ -174,7 +174,7 @@ fn both_close_in_order() {
     );
 }
 
-/// Close(0) with data while no way leads to the server.
+/// Close(0) with data while no path leads to the server.
 #[test]
 fn close_before_the_server_was_reached_ends() {
     let mut client = Session::client(config(1), ecf(), [3; 16], NOW);
@@ -443,7 +443,7 @@ fn a_path_that_carries_everything_is_not_suspected() {
         ..hawser_carrier::Statistics::default()
     };
     // 60 ms + 10 ms + 40 ms (docs/session-protocol.md): how long a carrier may be without a sign of life.
-    let (patience, mut suspected) = (Duration::from_millis(110), Vec::new());
+    let (timeout, mut suspected) = (Duration::from_millis(110), Vec::new());
     for millisecond in (0..1_000).step_by(10) {
         pair.server
             .write(stream, Bytes::from_static(&[0; 1_000]), after(millisecond))
@@ -462,7 +462,7 @@ fn a_path_that_carries_everything_is_not_suspected() {
     }
     assert_eq!(
         suspected,
-        [after(490) + patience],
+        [after(490) + timeout],
         "once nothing comes any more, and not before"
     );
 }

@@ -36,7 +36,7 @@ pub(crate) struct PendingControl {
     pub(crate) on: Slots,
 }
 
-/// What the peer is to be told of the receiving half.
+/// What the peer is to be notified of the receiving half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
     /// When it leaves at the latest.
@@ -71,11 +71,11 @@ pub(crate) struct Stream {
     pub(crate) stop: Option<PendingControl>,
     /// The peer gave its half up, with this code.
     pub(crate) was_reset: Option<u64>,
-    /// The application was told that there is something to read, and has not read it all.
+    /// The application was notified that there is something to read, and has not read it all.
     pub(crate) readable_notified: bool,
-    /// Writing had to wait: the application is told when there is room.
+    /// Writing had to wait: the application is notified when there is room.
     pub(crate) wants_room: bool,
-    /// The application has read to the end, or was told of the reset.
+    /// The application has read to the end, or was notified of the reset.
     pub(crate) read_out: bool,
     /// The application holds it no longer.
     pub(crate) released: bool,
@@ -129,7 +129,7 @@ impl Stream {
         (self.receive.complete() || self.was_reset.is_some()) && sent
     }
 
-    /// Slot `slot` is gone or doubtful: what only it carried is pending again. Whether an
+    /// Slot `slot` is gone or suspected: what only it carried is pending again. Whether an
     /// acknowledgement is among that.
     pub(crate) fn lost(&mut self, slot: u32) -> bool {
         self.send.lost(slot);

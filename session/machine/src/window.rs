@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most() {
+    fn a_window_grows_no_further_than_its_maximum() {
         let mut window = Window::new(1_000, 3_000, Duration::ZERO);
         (1..100).for_each(|step| window.read(step * 3_000, ROUND_TRIP, Duration::from_millis(step)));
         assert_eq!(window.size(), 3_000);

@@ -5,9 +5,9 @@ use fastrand::Rng;
 use hawser_session::hostile::{converse, decode};
 
 /// Bytes by a seed.
-struct Dice(Rng);
+struct Random(Rng);
 
-impl Dice {
+impl Random {
     fn bits(&mut self) -> u64 {
         self.0.u64(..)
     }
@@ -18,8 +18,8 @@ impl Dice {
 }
 
 /// Segments that are nearly right: types that there are, lengths that fit, now and then a wrong bit.
-fn segments(dice: &mut Dice) -> Vec<u8> {
-    const LEAST: [(u8, u8); 17] = [
+fn segments(random: &mut Random) -> Vec<u8> {
+    const MIN_HEADERS: [(u8, u8); 17] = [
         (0x01, 52),
         (0x02, 52),
         (0x03, 88),
@@ -38,29 +38,29 @@ fn segments(dice: &mut Dice) -> Vec<u8> {
         (0x31, 12),
         (0x50, 8),
     ];
-    let mut all = vec![dice.bits() as u8];
-    for _ in 0..1 + dice.bits() % 4 {
-        let (kind, least) = LEAST[(dice.bits() % LEAST.len() as u64) as usize];
-        let header = least + (dice.bits() % 3) as u8 * 4;
-        let length = u32::from(header) + (dice.bits() % 5) as u32 * 12;
+    let mut all = vec![random.bits() as u8];
+    for _ in 0..1 + random.bits() % 4 {
+        let (kind, min_header) = MIN_HEADERS[(random.bits() % MIN_HEADERS.len() as u64) as usize];
+        let header = min_header + (random.bits() % 3) as u8 * 4;
+        let length = u32::from(header) + (random.bits() % 5) as u32 * 12;
         let mut segment = vec![0; length as usize];
         for byte in &mut segment[8..] {
             // Small numbers in the low bytes are what fields mostly hold.
-            *byte = if dice.bits().is_multiple_of(4) {
-                dice.bits() as u8
+            *byte = if random.bits().is_multiple_of(4) {
+                random.bits() as u8
             } else {
                 0
             };
         }
-        segment[..8].copy_from_slice(&[kind, header, 0, dice.bits() as u8 % 4, 0, 0, 0, 0]);
+        segment[..8].copy_from_slice(&[kind, header, 0, random.bits() as u8 % 4, 0, 0, 0, 0]);
         segment[4..8].copy_from_slice(&length.to_be_bytes());
         if kind < 3 {
-            (segment[8], segment[9], segment[10]) = (1, 1, dice.bits() as u8 % 3);
+            (segment[8], segment[9], segment[10]) = (1, 1, random.bits() as u8 % 3);
             segment[32..40].fill(0);
         }
-        if dice.bits().is_multiple_of(4) {
-            let at = (dice.bits() % u64::from(length)) as usize;
-            segment[at] ^= 1 << (dice.bits() % 8);
+        if random.bits().is_multiple_of(4) {
+            let at = (random.bits() % u64::from(length)) as usize;
+            segment[at] ^= 1 << (random.bits() % 8);
         }
         all.extend_from_slice(&segment);
     }
@@ -69,17 +69,17 @@ fn segments(dice: &mut Dice) -> Vec<u8> {
 
 #[test]
 fn bytes_mean_the_same_however_they_are_cut() {
-    let mut dice = Dice(Rng::with_seed(0x9e37_79b9_7f4a_7c15));
+    let mut random = Random(Rng::with_seed(0x9e37_79b9_7f4a_7c15));
     for _ in 0..20_000 {
-        decode(&segments(&mut dice));
-        decode(&dice.bytes(200));
+        decode(&segments(&mut random));
+        decode(&random.bytes(200));
     }
 }
 
 #[test]
 fn a_peer_that_says_anything_does_no_harm() {
-    let mut dice = Dice(Rng::with_seed(0x2545_f491_4f6c_dd1d));
+    let mut random = Random(Rng::with_seed(0x2545_f491_4f6c_dd1d));
     for _ in 0..20_000 {
-        converse(&dice.bytes(600));
+        converse(&random.bytes(600));
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Times are milliseconds, everything else bytes or bytes per second. What is not given of a path is
 //! 0, but mss=1448, weight=1; of a choice length=1448, and credit, window and waiting are large. A
-//! carrier that was chosen is told that `length` bytes were sent.
+//! carrier that was chosen counts `length` bytes as sent.
 
 #![allow(clippy::disallowed_methods)] // the cases are files
 

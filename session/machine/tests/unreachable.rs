@@ -1,4 +1,4 @@
-//! Sessions that no way leads to the server for.
+//! Sessions whose server no path leads to.
 
 use std::time::Duration;
 
@@ -19,30 +19,30 @@ fn client(open_timeout: Duration) -> Session {
     )
 }
 
-/// Lets every attempt fail at `now`; what was told.
+/// Lets every attempt fail at `now`; the notices of it.
 fn fail_all(session: &mut Session, now: Duration) -> Vec<Notice> {
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     while let Some(instruction) = session.poll() {
         match instruction {
             Instruction::Connect { carrier, .. } => {
                 session.lost(carrier, Loss::Transport("refused".into()), now);
             }
-            Instruction::Notify(notice) => told.push(notice),
+            Instruction::Notify(notice) => notices.push(notice),
             Instruction::Send { .. } | Instruction::Close { .. } => {}
         }
     }
-    told
+    notices
 }
 
-fn ends(told: &[Notice]) -> bool {
-    told.contains(&Notice::Closed(SessionEnd::Unreachable))
+fn ends(notices: &[Notice]) -> bool {
+    notices.contains(&Notice::Closed(SessionEnd::Unreachable))
 }
 
 #[test]
-fn it_ends_when_every_way_has_failed() {
+fn a_session_ends_when_every_candidate_has_failed() {
     let mut session = client(Duration::ZERO);
     session.timeout(Duration::ZERO);
-    let told = fail_all(&mut session, Duration::from_millis(1));
+    let notices = fail_all(&mut session, Duration::from_millis(1));
     let lost = |notice: &&Notice| {
         matches!(
             notice,
@@ -52,8 +52,8 @@ fn it_ends_when_every_way_has_failed() {
             }
         )
     };
-    assert_eq!(told.iter().filter(lost).count(), 2, "{told:?}");
-    assert!(ends(&told), "{told:?}");
+    assert_eq!(notices.iter().filter(lost).count(), 2, "{notices:?}");
+    assert!(ends(&notices), "{notices:?}");
     assert_eq!(session.next_timeout(Duration::from_millis(1)), None);
 }
 
@@ -71,35 +71,36 @@ fn it_goes_on_while_a_way_is_being_tried() {
         Loss::Transport("refused".into()),
         Duration::from_millis(1),
     );
-    let told: Vec<_> = std::iter::from_fn(|| session.poll()).collect();
+    let notices: Vec<_> = std::iter::from_fn(|| session.poll()).collect();
     assert!(
-        told.iter()
+        notices
+            .iter()
             .any(|one| matches!(one, Instruction::Connect { candidate: 1, .. })),
-        "{told:?}"
+        "{notices:?}"
     );
     assert!(
-        !told.contains(&Instruction::Notify(Notice::Closed(SessionEnd::Unreachable))),
-        "{told:?}"
+        !notices.contains(&Instruction::Notify(Notice::Closed(SessionEnd::Unreachable))),
+        "{notices:?}"
     );
 }
 
 #[test]
-fn patience_tries_again_until_it_ends() {
+fn an_unreachable_server_is_tried_again_until_open_timeout() {
     let mut session = client(Duration::from_secs(5));
     let mut now = Duration::ZERO;
-    let mut told = Vec::new();
-    while now < Duration::from_secs(60) && !ends(&told) {
+    let mut notices = Vec::new();
+    while now < Duration::from_secs(60) && !ends(&notices) {
         session.timeout(now);
-        told.extend(fail_all(&mut session, now));
+        notices.extend(fail_all(&mut session, now));
         now = session
             .next_timeout(now)
             .unwrap_or(now + Duration::from_secs(100));
     }
-    let tries = told
+    let tries = notices
         .iter()
         .filter(|notice| matches!(notice, Notice::PathLost { .. }))
         .count();
-    assert!(ends(&told) && tries >= 8, "{tries} tries, {told:?}");
+    assert!(ends(&notices) && tries >= 8, "{tries} tries, {notices:?}");
     assert!(
         now >= Duration::from_secs(5) && now < Duration::from_secs(120),
         "{now:?}"

@@ -1,6 +1,6 @@
 //! The near end: one session with a gateway, and a stream of it for each destination.
 //!
-//! Invariants: a session is used only after its welcome; there is one at a time, and when it has ended
+//! Invariants: a session is used only after the gateway accepted it; there is one at a time, and when it has ended
 //! the next call opens another. Dropping a call gives up what it began, and no other.
 
 use std::io;
@@ -15,11 +15,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::wire::{Greeting, RESET, Reply, Request, WELCOME};
+use super::wire::{ACCEPTED, Greeting, RESET, Reply, Request};
 use super::{Destination, Token};
 
-/// How long a session, its welcome included, may take to come up.
-const WELCOME_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a session may take until the gateway has accepted it.
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an answer to a request may take: longer than a gateway tries.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -45,8 +45,8 @@ pub enum ClientError {
     #[error("the gateway gave no answer: {0}")]
     Broken(io::Error),
     /// It accepted the session, and did not answer the token within 15 s.
-    #[error("the gateway cannot be reached: it gave no welcome in time")]
-    NoWelcome,
+    #[error("the gateway cannot be reached: it did not accept the session in time")]
+    NotAccepted,
     /// It did not answer a request within 30 s.
     #[error("the gateway gave no answer: it did not answer in time")]
     NoAnswer,
@@ -63,7 +63,7 @@ impl From<ClientError> for io::Error {
             ClientError::Denied(Reply::Refused) => io::ErrorKind::ConnectionRefused,
             ClientError::Denied(Reply::NetworkUnreachable) => io::ErrorKind::NetworkUnreachable,
             ClientError::Denied(Reply::HostUnreachable) => io::ErrorKind::HostUnreachable,
-            ClientError::Denied(Reply::TimedOut) | ClientError::NoWelcome | ClientError::NoAnswer => {
+            ClientError::Denied(Reply::TimedOut) | ClientError::NotAccepted | ClientError::NoAnswer => {
                 io::ErrorKind::TimedOut
             }
             ClientError::Denied(Reply::Succeeded | Reply::Failure | Reply::UnknownKind) => {
@@ -105,11 +105,11 @@ impl Gateway {
         }
     }
 
-    /// The same with the session opened and welcomed; and what this machine cannot honour of
+    /// The same with the session opened and accepted; and what this machine cannot provide of
     /// `document`.
     ///
     /// # Errors
-    /// There is no way to the gateway, or it refuses the token.
+    /// The gateway cannot be reached, or it refuses the token.
     pub async fn open(document: Document, token: Token) -> Result<(Gateway, Vec<Warning>), ClientError> {
         let gateway = Gateway::new(document, token);
         let (session, warnings) = gateway.near.dial().await?;
@@ -120,7 +120,7 @@ impl Gateway {
     /// A connection to `destination` by way of the gateway.
     ///
     /// # Errors
-    /// What [`ClientError`] tells. A session that ended before the answer came is opened once more:
+    /// See [`ClientError`]. A session that ended before the answer came is opened once more:
     /// nothing of the connection was used.
     pub async fn connect(&self, destination: &Destination) -> Result<GatewayStream, ClientError> {
         let session = self.near.session().await?;
@@ -182,18 +182,18 @@ impl Near {
         if !self.document.is_secure() {
             return Err(ClientError::Insecure);
         }
-        let welcomed = async {
+        let accepted = async {
             let (session, warnings) = open(&self.document).await.map_err(ClientError::Unreachable)?;
             let greeted = greet(&session, &self.token).await;
             match greeted {
-                Ok(WELCOME) => Ok((session, warnings)),
+                Ok(ACCEPTED) => Ok((session, warnings)),
                 Ok(_) => Err(ClientError::Unauthenticated),
                 Err(error) => Err(ClientError::Unreachable(error)),
             }
         };
-        timeout(WELCOME_TIMEOUT, welcomed)
+        timeout(ACCEPT_TIMEOUT, accepted)
             .await
-            .map_err(|_| ClientError::NoWelcome)?
+            .map_err(|_| ClientError::NotAccepted)?
     }
 }
 

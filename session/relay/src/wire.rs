@@ -1,4 +1,4 @@
-//! What client and gateway say to each other on the streams of a session (docs/gateway-protocol.md):
+//! What client and gateway send each other on the streams of a session (docs/gateway-protocol.md):
 //! a greeting on the first stream, a request at the head of every other one, a byte in answer.
 //!
 //! Invariants: nothing is taken that is longer than [`Greeting::LENGTH`] or [`Request::MAX_LENGTH`], and
@@ -19,13 +19,13 @@ const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
 /// What a gateway answers to a greeting that it takes, and to one that it does not.
-pub const WELCOME: u8 = 0;
-/// See [`WELCOME`].
+pub const ACCEPTED: u8 = 0;
+/// See [`ACCEPTED`].
 pub const REFUSED: u8 = 1;
 
 /// The code with which a stream is reset whose connection onwards was.
 pub const RESET: u64 = 1;
-/// The code with which a stream is reset that waited for a welcome with too many others.
+/// The code with which a stream is reset that waited with too many others until its session was accepted.
 pub const TOO_MANY: u64 = 2;
 /// The code with which a session is closed whose client does not take the refusal.
 pub const UNAUTHENTICATED: u64 = 3;
@@ -43,10 +43,10 @@ pub enum Reply {
     /// The gateway's rules do not allow the destination.
     #[error("the gateway does not allow this destination")]
     NotAllowed = 2,
-    /// The network has no way there.
+    /// The network has no route there.
     #[error("the network of the destination cannot be reached from the gateway")]
     NetworkUnreachable = 3,
-    /// There is no such host, or no way to it.
+    /// There is no such host, or no route to it.
     #[error("there is no such host, or the gateway cannot reach it")]
     HostUnreachable = 4,
     /// The destination refused the connection.
@@ -116,7 +116,7 @@ impl WireError {
     }
 }
 
-/// What a client says first: who it is.
+/// What a client sends first: who it is.
 pub struct Greeting {
     /// Its token.
     pub token: Token,
@@ -148,7 +148,7 @@ impl Greeting {
     }
 }
 
-/// What a client says on every stream but the first.
+/// What a client sends on every stream but the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Where it wants to go.
@@ -186,7 +186,7 @@ impl Request {
     /// Reads one, and nothing beyond it.
     ///
     /// # Errors
-    /// What [`WireError`] tells.
+    /// See [`WireError`].
     pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Request, WireError> {
         version(stream).await?;
         let host = match stream.read_u8().await? {

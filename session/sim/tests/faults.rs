@@ -99,13 +99,13 @@ fn no_byte_is_lost_whatever_befalls_the_links() {
             let report = run(seed);
             (!report.done).then(|| {
                 let (config, scheduler) = world(seed);
-                let told: Vec<_> = report
+                let notices: Vec<_> = report
                     .notices
                     .iter()
                     .filter(|(.., notice)| !matches!(notice, Notice::Readable(_)))
                     .collect();
                 format!(
-                    "seed {seed} {scheduler}: {:?} {:?} of {:?}\n  {:?}\n  {told:?}",
+                    "seed {seed} {scheduler}: {:?} {:?} of {:?}\n  {:?}\n  {notices:?}",
                     report.faults, report.finished, config.transfers, config.faults
                 )
             })

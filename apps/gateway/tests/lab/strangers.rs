@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hawser::gateway::wire::{Greeting, REFUSED, Request, WELCOME};
+use hawser::gateway::wire::{ACCEPTED, Greeting, REFUSED, Request};
 use hawser::gateway::{ClientError, Destination, Gateway, Token};
 use hawser::session::{Session, open};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -110,7 +110,7 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         first.write_all(&Greeting { token }.encode()).await?;
-        assert_eq!(first.read_u8().await?, WELCOME);
+        assert_eq!(first.read_u8().await?, ACCEPTED);
         let mut served = Vec::new();
         for stream in &mut others {
             served.push(stream.read_u8().await.is_ok_and(|answer| answer == 0));

@@ -54,7 +54,7 @@ impl Peer {
     }
 
     /// The most memory that it has had, in kB.
-    pub(crate) fn most_memory(&self) -> TestResult<u64> {
+    pub(crate) fn peak_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
             .lines()

@@ -81,13 +81,13 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 /// Takes associations; answers each, at its end, with what it sent: how much, and its SHA-256.
 async fn sink(words: &Words) -> Result {
     let stack = Stack::open(Some(ENCAPSULATION_PORT))?;
-    let door = stack.listen(&words.addresses("at")?, PORT, words.options()?)?;
+    let listener = stack.listen(&words.addresses("at")?, PORT, words.options()?)?;
     let slow = Duration::from_millis(words.number("slow", 0)?);
     let aborts = words.number("abort", 0)?;
-    println!("ready={:?}", door.local());
+    println!("ready={:?}", listener.local());
     loop {
-        // An association can be lost between its handshake and here; the door stays open.
-        let Ok(mut carrier) = door.accept().await else {
+        // An association can be lost between its handshake and here; the listener stays.
+        let Ok(mut carrier) = listener.accept().await else {
             continue;
         };
         tokio::spawn(async move {

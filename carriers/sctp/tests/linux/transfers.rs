@@ -57,7 +57,7 @@ pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
     const BYTES: u64 = 20_000_000;
     let lab = two_links("")?;
     let sink = Peer::sink(&lab, "at=10.77.0.2,10.77.1.2 slow=1500")?;
-    let before = sink.most_memory()?;
+    let before = sink.peak_memory()?;
     let (line, _) = client(&lab, &format!("send {BOTH} bytes={BYTES}"))?;
     expect(
         value(&line, "intact")? == "true",
@@ -68,7 +68,7 @@ pub(crate) fn a_slow_reader_stops_the_sender() -> TestResult {
         (500_000..3_000_000).contains(&accepted),
         format!("{accepted} bytes were accepted"),
     )?;
-    let grown = sink.most_memory()? - before;
+    let grown = sink.peak_memory()? - before;
     println!("  the sink grew by {grown} kB");
     expect(grown < 24_000, format!("the sink grew by {grown} kB"))
 }

@@ -107,7 +107,7 @@ impl From<ClientError> for AttemptError {
             ClientError::Denied(Reply::Refused) => (Failure::Refused, false),
             ClientError::Denied(Reply::NetworkUnreachable) => (Failure::Unreachable, true),
             ClientError::Denied(Reply::HostUnreachable) => (Failure::Unreachable, false),
-            ClientError::Denied(Reply::TimedOut) | ClientError::NoWelcome | ClientError::NoAnswer => {
+            ClientError::Denied(Reply::TimedOut) | ClientError::NotAccepted | ClientError::NoAnswer => {
                 (Failure::Timeout, false)
             }
         };

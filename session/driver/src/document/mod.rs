@@ -1,8 +1,8 @@
 //! Documents that say what a session is to be: MULTI's Figure 2, as JSON or TOML.
 //!
 //! [`Document::parse`] reads one and checks it against the published schema
-//! (`docs/schemas/session.schema.json`); [`Document::plan`] turns it into ways to the server on this
-//! machine, with a warning for each wish that the machine cannot fulfil.
+//! (`docs/schemas/session.schema.json`); [`Document::plan`] turns it into candidates on this
+//! machine, with a warning for each property that the machine cannot provide.
 
 mod interfaces;
 mod plan;
@@ -61,7 +61,7 @@ pub struct Document {
     pub stacks: Vec<Stack>,
     /// Where the certificates are.
     pub tls: Tls,
-    /// Wishes that nothing here can fulfil, with their path.
+    /// What the document asks for and nothing here can provide, with its path.
     pub unfulfilled: Vec<Warning>,
     /// Application protocols of a server that does not speak Hawser.
     pub fallback: Vec<String>,

@@ -1,4 +1,4 @@
-//! From what a document asks for to ways to the server on this machine.
+//! From what a document asks for to candidates on this machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -9,7 +9,7 @@ use hawser_session::Candidate;
 use super::{Connection, Document, DocumentError, Family, Interface, Kind, Period, Transport};
 use crate::client::PathCandidate;
 
-/// A wish that is not fulfilled, and why.
+/// What a document asks for and is not provided, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct Warning {
@@ -34,7 +34,7 @@ pub struct Machine {
     pub stacks: Vec<MtpStack>,
 }
 
-/// Ways to the server, best first.
+/// Candidates, best first.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Each with how it is used.
@@ -70,11 +70,11 @@ pub struct Meter {
 }
 
 impl Document {
-    /// Ways to the server on `machine`. An interface that is named and not there keeps its way: it
-    /// may appear, and is tried then.
+    /// Candidates on `machine`. That of an interface that is named and absent is kept: it may appear, and is
+    /// tried then.
     ///
     /// # Errors
-    /// No way is left.
+    /// No candidate is left.
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
         let warnings = self.unfulfilled.clone();
         let mut plan = Plan {
@@ -166,15 +166,15 @@ impl Document {
                         interface.clone()
                     };
                     plan.candidates.extend(
-                        self.way(connection, peers, bound, machine)
-                            .map(|way| (way, candidate)),
+                        self.candidate(connection, peers, bound, machine)
+                            .map(|path_candidate| (path_candidate, candidate)),
                     );
                 }
             }
         }
         if plan.candidates.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
-            let message = format!("no way to {} is left: {}", self.host, why.join("; "));
+            let message = format!("no candidate for {} is left: {}", self.host, why.join("; "));
             return Err(DocumentError {
                 path: "connection_priority".into(),
                 message,
@@ -241,7 +241,7 @@ impl Document {
     }
 
     /// `peers`: at least one, and just that one but for SCTP. None: there is no such stack.
-    fn way(
+    fn candidate(
         &self,
         connection: &Connection,
         peers: &[SocketAddr],

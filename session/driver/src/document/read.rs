@@ -34,7 +34,7 @@ impl Document {
     ///
     /// # Errors
     /// Every mistake that was found, each with its path: syntax, keys and values that the schema
-    /// does not know, wishes that contradict each other.
+    /// does not know, properties that contradict each other.
     pub fn parse(text: &str, format: Format) -> Result<Self, Vec<DocumentError>> {
         let value: Value = match format {
             Format::Json => {
@@ -154,7 +154,7 @@ fn nearest(key: &str) -> Option<String> {
             keys.extend(properties.keys().cloned());
         }
         match schema {
-            Value::Object(members) => members.values().for_each(|member| collect(member, keys)),
+            Value::Object(fields) => fields.values().for_each(|field| collect(field, keys)),
             Value::Array(items) => items.iter().for_each(|item| collect(item, keys)),
             _ => {}
         }
@@ -254,7 +254,7 @@ fn fill_session(document: &mut Document, multi: &Value) {
     let session = &mut document.session;
     session.keep_alive = time(&multi["keep_alive"]).unwrap_or(session.keep_alive);
     session.idle = time(&multi["idle_timeout"]).unwrap_or(session.idle);
-    session.open_timeout = time(&multi["patience"]).unwrap_or(session.open_timeout);
+    session.open_timeout = time(&multi["open_timeout"]).unwrap_or(session.open_timeout);
     session.resume = time(&multi["resume"]).unwrap_or(session.resume);
     session.reinject = multi["reinject"].as_bool().unwrap_or(session.reinject);
 }
@@ -347,7 +347,7 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     })
 }
 
-/// Wishes that exclude each other, and those that nothing fulfils.
+/// Properties that exclude each other, and those that nothing provides.
 fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<DocumentError>> {
     let mut errors = Vec::new();
     let mut wrong = |path: &str, message: &str, hint: &str| errors.push(error(path, message, Some(hint)));

@@ -56,14 +56,14 @@ async fn joins_led_astray_reach_the_right_server() {
     let (cert, key) = certificate(&folder);
     let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();
     let (balancer, one, two) = (free(), free(), free());
-    let door = |server, address| AcceptorConfig {
+    let config = |server, address| AcceptorConfig {
         server,
         addresses: vec![address],
         name: "localhost".into(),
         ..AcceptorConfig::default()
     };
-    let first = serve(one, tls.clone(), door(1, one));
-    let second = serve(two, tls, door(2, two));
+    let first = serve(one, tls.clone(), config(1, one));
+    let second = serve(two, tls, config(2, two));
     balance(balancer, [one, two]).await;
     let tcp = || PathCandidate::Tcp {
         peer: balancer,

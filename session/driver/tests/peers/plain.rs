@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_carrier::Carrier;
 use hawser_carrier_tcp::TcpListener;
 use hawser_carrier_tls::{TlsClient, TlsServer};
-use hawser_session_driver::document::{Connection as Wish, Transport};
+use hawser_session_driver::document::{Connection as ConnectionEntry, Transport};
 use hawser_session_driver::{
     AcceptorConfig, Connection, Identity, PlainStream, TcpOptions, Trust, open, open_any,
 };
@@ -72,16 +72,16 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
     let (cert, _) = certificate(&folder);
     let address = free();
     let _peer = openssl(&folder, address).await;
-    let mut wish = document(address, &cert, folder.join("state.json"));
-    wish.fallback = vec![HTTP.into()];
-    wish.connections = vec![
-        Wish::new(Transport::Tcp),
-        Wish {
+    let mut asked = document(address, &cert, folder.join("state.json"));
+    asked.fallback = vec![HTTP.into()];
+    asked.connections = vec![
+        ConnectionEntry::new(Transport::Tcp),
+        ConnectionEntry {
             path: Some(7),
-            ..Wish::new(Transport::Tcp)
+            ..ConnectionEntry::new(Transport::Tcp)
         },
     ];
-    let (connection, warnings) = open_any(&wish).await.unwrap();
+    let (connection, warnings) = open_any(&asked).await.unwrap();
     let mut stream = plain(connection);
     assert_eq!(
         (stream.protocol().as_str(), stream.description().transport),
@@ -104,9 +104,9 @@ async fn a_plain_tls_server_is_spoken_to_over_one_carrier() {
     // OpenSSL serves the next one when this one is gone.
     drop(stream);
     // It is not remembered as one that speaks Hawser.
-    assert!(open_any(&wish).await.unwrap().0.is_plain());
+    assert!(open_any(&asked).await.unwrap().0.is_plain());
     // Whoever asks for a session gets nothing less.
-    let (session, warnings) = open(&wish).await.unwrap();
+    let (session, warnings) = open(&asked).await.unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     let error = session.opened().await.unwrap_err().to_string();
     assert!(error.contains("ALPN") || error.contains("Protocol"), "{error}");
@@ -118,14 +118,14 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let address = free();
-    let mut wish = document(address, &cert, folder.join("state.json"));
-    wish.fallback = vec![HTTP.into()];
+    let mut asked = document(address, &cert, folder.join("state.json"));
+    asked.fallback = vec![HTTP.into()];
     let tls = Identity::read(&cert, &key)
         .unwrap()
         .server(&[HTTP.to_owned()])
         .unwrap();
     let server = serve(address, tls, AcceptorConfig::default());
-    let (connection, warnings) = open_any(&wish).await.unwrap();
+    let (connection, warnings) = open_any(&asked).await.unwrap();
     assert!(!connection.is_plain() && warnings.is_empty(), "{warnings:?}");
     let Connection::Session(session) = connection else {
         return;
@@ -140,7 +140,7 @@ async fn a_server_that_spoke_hawser_is_not_taken_for_less() {
             break openssl(&folder, address).await;
         }
     };
-    let (connection, _) = open_any(&wish).await.unwrap();
+    let (connection, _) = open_any(&asked).await.unwrap();
     let Connection::Session(session) = connection else {
         panic!("taken for less")
     };
@@ -167,10 +167,10 @@ async fn a_plain_quic_server_is_spoken_to_over_one_stream() {
         send.finish().unwrap();
         connection.closed().await
     });
-    let mut wish = document(address, &cert, folder.join("state.json"));
-    wish.fallback = vec!["echo".into()];
-    wish.connections = vec![Wish::new(Transport::Quic)];
-    let mut stream = plain(open_any(&wish).await.unwrap().0);
+    let mut asked = document(address, &cert, folder.join("state.json"));
+    asked.fallback = vec!["echo".into()];
+    asked.connections = vec![ConnectionEntry::new(Transport::Quic)];
+    let mut stream = plain(open_any(&asked).await.unwrap().0);
     assert_eq!(
         (stream.protocol().as_str(), stream.description().transport),
         ("echo", "quic")
@@ -220,9 +220,9 @@ async fn a_server_takes_plain_clients_beside_sessions() {
         .unwrap();
     assert_eq!(output.stdout, b"plain\n");
 
-    let mut wish = document(address, &cert, folder.join("state.json"));
-    wish.fallback = vec![HTTP.into()];
-    let (connection, _) = open_any(&wish).await.unwrap();
+    let mut asked = document(address, &cert, folder.join("state.json"));
+    asked.fallback = vec![HTTP.into()];
+    let (connection, _) = open_any(&asked).await.unwrap();
     let Connection::Session(client) = connection else {
         panic!("it speaks Hawser")
     };

@@ -4,12 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use hawser_session_driver::document::{Connection as Wish, Document, Period, Transport};
+use hawser_session_driver::document::{Connection, Document, Period, Transport};
 use hawser_session_driver::{AcceptorConfig, Identity, Opening, Server, open};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::{Folder, certificate, document, free, serve};
+use crate::{Folder, certificate, free, serve};
 
 const QUOTA: u64 = 400_000;
 
@@ -21,26 +21,26 @@ fn server(folder: &Folder) -> (Server, SocketAddr) {
 }
 
 /// A metered path that is preferred, and one that costs nothing.
-fn wish(address: SocketAddr, folder: &Folder) -> Document {
-    let mut wish = document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
-    let metered = Wish {
+fn metered_and_free(address: SocketAddr, folder: &Folder) -> Document {
+    let mut document = super::document(address, &folder.join("cert.pem"), folder.join("state/state.json"));
+    let metered = Connection {
         path: Some(0),
         quota: Some(QUOTA),
-        ..Wish::new(Transport::Tcp)
+        ..Connection::new(Transport::Tcp)
     };
-    let free = Wish {
+    let free = Connection {
         path: Some(1),
         interfaces: vec!["lo".into()],
-        ..Wish::new(Transport::Tcp)
+        ..Connection::new(Transport::Tcp)
     };
-    wish.connections = vec![metered, free];
-    wish.session.opening = Opening::Sequential;
-    wish
+    document.connections = vec![metered, free];
+    document.session.opening = Opening::Sequential;
+    document
 }
 
 /// Sends `length` bytes; what is left of the metered path's quota at the end.
-async fn send(wish: &Document, server: &Server, length: usize) -> u64 {
-    let (client, _) = open(wish).await.unwrap();
+async fn send(document: &Document, server: &Server, length: usize) -> u64 {
+    let (client, _) = open(document).await.unwrap();
     let mut stream = client.open().unwrap();
     stream.write_all(&vec![7; length]).await.unwrap();
     stream.shutdown().await.unwrap();
@@ -60,8 +60,8 @@ async fn send(wish: &Document, server: &Server, length: usize) -> u64 {
 }
 
 /// What is left of the metered path's quota when a session begins.
-async fn left(wish: &Document) -> u64 {
-    let (client, _) = open(wish).await.unwrap();
+async fn left(document: &Document) -> u64 {
+    let (client, _) = open(document).await.unwrap();
     let left = client.quotas()[&0];
     client.opened().await.unwrap();
     client.close(0).await.unwrap();
@@ -85,13 +85,13 @@ fn used(file: &Path) -> u64 {
 async fn what_is_used_stays_used() {
     let folder = Folder::new().expect("a folder");
     let (server, address) = server(&folder);
-    let mut wish = wish(address, &folder);
+    let mut document = metered_and_free(address, &folder);
     let file = folder.join("state/state.json");
 
     // The metered path alone, so that it carries everything.
-    let both = std::mem::take(&mut wish.connections);
-    wish.connections = vec![both[0].clone()];
-    let rest = send(&wish, &server, 100_000).await;
+    let both = std::mem::take(&mut document.connections);
+    document.connections = vec![both[0].clone()];
+    let rest = send(&document, &server, 100_000).await;
     assert!(
         (280_000..=300_000).contains(&rest),
         "100 kB, a sixteenth, and headers: {rest}"
@@ -99,16 +99,16 @@ async fn what_is_used_stays_used() {
     assert_eq!(
         used(&file),
         QUOTA - rest,
-        "written before the session's end is told"
+        "written before the session's end is reported"
     );
-    is_about(left(&wish).await, rest);
+    is_about(left(&document).await, rest);
     server.accept().await.unwrap();
 
     // Used up: the rest takes the other path, and the next session begins without this one.
-    wish.connections = both;
-    assert_eq!(send(&wish, &server, 2_000_000).await, 0);
+    document.connections = both;
+    assert_eq!(send(&document, &server, 2_000_000).await, 0);
     assert_eq!(used(&file), QUOTA);
-    let (third, warnings) = open(&wish).await.unwrap();
+    let (third, warnings) = open(&document).await.unwrap();
     assert!(
         warnings[0]
             .to_string()
@@ -118,18 +118,18 @@ async fn what_is_used_stays_used() {
     third.opened().await.unwrap();
     assert_eq!(third.paths().len(), 1);
     third.close(0).await.unwrap();
-    wish.connections.pop();
-    let error = open(&wish).await.map(drop).unwrap_err();
+    document.connections.pop();
+    let error = open(&document).await.map(drop).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded, "{error}");
 
     // A raised quota is a larger one less what was used; a new period begins with all of it.
-    wish.connections[0].quota = Some(QUOTA + 50_000);
-    is_about(left(&wish).await, 50_000);
+    document.connections[0].quota = Some(QUOTA + 50_000);
+    is_about(left(&document).await, 50_000);
     let mut state: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     state["metered"]["any"]["since"] = json!("2001-01-01");
     std::fs::write(&file, state.to_string()).unwrap();
-    wish.connections[0].period = Period::Month;
-    is_about(left(&wish).await, QUOTA + 50_000);
+    document.connections[0].period = Period::Month;
+    is_about(left(&document).await, QUOTA + 50_000);
 }
 
 /// Whoever went on without the file would spend a quota that may be spent.
@@ -137,7 +137,7 @@ async fn what_is_used_stays_used() {
 async fn a_damaged_file_is_an_error() {
     let folder = Folder::new().expect("a folder");
     certificate(&folder);
-    let wish = wish(free(), &folder);
+    let document = metered_and_free(free(), &folder);
     let file = folder.join("state/state.json");
     std::fs::create_dir_all(folder.join("state")).unwrap();
     let later = json!({ "version": 9, "metered": {}, "peers": {} }).to_string();
@@ -147,7 +147,7 @@ async fn a_damaged_file_is_an_error() {
         &later,
     ] {
         std::fs::write(&file, damaged).unwrap();
-        let error = open(&wish).await.map(drop).unwrap_err();
+        let error = open(&document).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert!(error.to_string().contains("state.json is damaged"), "{error}");
         assert_eq!(

@@ -22,8 +22,8 @@ fn self_made(folder: &Folder, name: &str) -> Identity {
     Identity::read(&certificate, &secret).unwrap()
 }
 
-async fn opens(wish: &Document) -> Result<(), String> {
-    let (session, _) = open(wish).await.map_err(|error| error.to_string())?;
+async fn opens(document: &Document) -> Result<(), String> {
+    let (session, _) = open(document).await.map_err(|error| error.to_string())?;
     session
         .opened()
         .await
@@ -37,23 +37,24 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
     let (identity, other) = (self_made(&folder, "own"), self_made(&folder, "other"));
     let address = free();
     let _server = serve(address, identity.server(&[]).unwrap(), AcceptorConfig::default());
-    let wish = |file: &str| document(address, &folder.join(file), folder.join("state.json"));
+    let document = |file: &str| document(address, &folder.join(file), folder.join("state.json"));
 
-    assert_eq!(opens(&wish("own.pem")).await, Ok(()));
-    let refused = opens(&wish("other.pem")).await.unwrap_err();
+    assert_eq!(opens(&document("own.pem")).await, Ok(()));
+    let refused = opens(&document("other.pem")).await.unwrap_err();
     assert!(
         refused.contains("certificate"),
         "another of the same name: {refused}"
     );
-    let mut misnamed = wish("own.pem");
+    let mut misnamed = document("own.pem");
     misnamed.tls.name = Some("elsewhere".into());
     let refused = opens(&misnamed).await.unwrap_err();
     assert!(refused.contains("not valid for name"), "{refused}");
 
     let pinned = |digest| {
-        let mut wish = wish("own.pem");
-        (wish.tls.certificate, wish.tls.pin, wish.tls.name) = (None, Some(digest), Some("elsewhere".into()));
-        wish
+        let mut document = document("own.pem");
+        (document.tls.certificate, document.tls.pin, document.tls.name) =
+            (None, Some(digest), Some("elsewhere".into()));
+        document
     };
     assert_eq!(
         opens(&pinned(identity.digest())).await,
@@ -64,10 +65,10 @@ async fn a_certificate_signed_by_itself_is_trusted_if_it_is_listed_or_pinned() {
     assert!(refused.contains("certificate"), "{refused}");
 }
 
-/// RFC 9001, 4.8: over QUIC a wrong certificate ends the handshake with a crypto error, and is told as it
+/// RFC 9001, 4.8: over QUIC a wrong certificate ends the handshake with a crypto error, and is reported as it
 /// is over TCP: whoever races remembers that it was the security.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_certificate_over_quic_is_told_as_one() {
+async fn a_wrong_certificate_over_quic_is_reported_as_one() {
     let folder = Folder::new().expect("a folder");
     let tls = self_made(&folder, "own").server(&[]).unwrap();
     let listener = QuicListener::open("127.0.0.1:0".parse().unwrap(), QuicOptions::default(), tls).unwrap();
@@ -81,10 +82,10 @@ async fn a_wrong_certificate_over_quic_is_told_as_one() {
         .map(drop)
         .unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::InvalidData, "{refused}");
-    let heard = serving.await.unwrap().unwrap_err();
+    let received = serving.await.unwrap().unwrap_err();
     assert_eq!(
-        heard.kind(),
+        received.kind(),
         std::io::ErrorKind::InvalidData,
-        "the server hears the alert: {heard}"
+        "the server receives the alert: {received}"
     );
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_carrier::Carrier;
 use hawser_carrier_quic::{QuicEndpoint, QuicListener};
-use hawser_session_driver::document::{Connection as Wish, Transport};
+use hawser_session_driver::document::{Connection, Transport};
 use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, Trust, open};
 use quinn::crypto::rustls::QuicClientConfig;
 use tokio::io::AsyncReadExt;
@@ -40,7 +40,7 @@ async fn dial(address: SocketAddr, tls: rustls::ClientConfig) -> Result<quinn::C
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_opens_no_stream_is_sent_away() {
+async fn a_client_that_opens_no_stream_is_closed() {
     let folder = Folder::new().expect("a folder");
     let timeout = Duration::from_millis(200);
     let (_server, address, tls) = server(
@@ -100,7 +100,7 @@ async fn idle_connections_of_one_address_lock_nobody_out() {
     }
     for transport in [Transport::Tcp, Transport::Quic] {
         let mut document = document(address, &folder.join("cert.pem"), folder.join("state"));
-        document.connections = vec![Wish::new(transport.clone())];
+        document.connections = vec![Connection::new(transport.clone())];
         let opened = async {
             let (session, _) = open(&document).await?;
             Ok::<_, std::io::Error>(session.opened().await?)
@@ -152,7 +152,7 @@ async fn fill(carrier: &mut impl Carrier) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stranger_may_send_little_ahead() {
+async fn an_unauthenticated_client_may_send_little_ahead() {
     let folder = Folder::new().expect("a folder");
     let (cert, key) = certificate(&folder);
     let tls = Identity::read(&cert, &key).unwrap().server(&[]).unwrap();
@@ -175,7 +175,7 @@ async fn a_stranger_may_send_little_ahead() {
     assert_eq!(taken, 1 << 20, "bytes, once it belongs to a session");
 }
 
-/// A plain client's carrier belongs to whoever took it: it is no stranger any more.
+/// A plain client's carrier belongs to whoever took it: it is authenticated by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plain_client_has_the_whole_window() {
     let folder = Folder::new().expect("a folder");

@@ -14,7 +14,7 @@ use crate::{
     Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Priority, Session, Verdict,
 };
 
-/// What is given to a carrier beyond the room that it told: words of control, and one segment.
+/// What is given to a carrier beyond the room that it reported: words of control, and one segment.
 const OVERDRAFT: usize = 65_536 + 16_384 + MAX_SEGMENT;
 /// Timeouts at one moment after which a session runs in circles.
 const CIRCLES: usize = 100;
@@ -25,7 +25,7 @@ fn config() -> Config {
         streams: 128,
         session_credit: 65_536,
         stream_credit: 65_536,
-        most_credit: 131_072,
+        max_credit: 131_072,
         send_buffer: 8_192,
         send_memory: 16_384,
         resume: Duration::from_secs(30),
@@ -95,7 +95,7 @@ impl Side {
         }
         let held = self.session.held();
         let config = config();
-        assert!(held.unread <= config.most_credit, "{held:?}");
+        assert!(held.unread <= config.max_credit, "{held:?}");
         assert!(held.unacknowledged <= config.send_memory, "{held:?}");
         assert!(held.streams <= 5 * config.streams as usize, "{held:?}");
         assert!(held.unread >= held.pieces as u64, "{held:?}");
@@ -104,7 +104,7 @@ impl Side {
 
 struct Talk {
     sides: [Side; 2],
-    door: Acceptor<u32>,
+    acceptor: Acceptor<u32>,
     next: u32,
     now: Duration,
 }
@@ -142,13 +142,13 @@ impl Talk {
             candidates: Vec::new(),
             ..config()
         };
-        let mut door = Acceptor::new(AcceptorConfig {
+        let mut acceptor = Acceptor::new(AcceptorConfig {
             session,
             ..AcceptorConfig::default()
         });
-        door.accepted(0, exporter, [1; 28], now).ok()?;
+        acceptor.accepted(0, exporter, [1; 28], now).ok()?;
         let hello = client.sent.remove(&CarrierId(0))?.concat().into();
-        let verdict = door.received(0, hello, || scheduler(how >> 2), now);
+        let verdict = acceptor.received(0, hello, || scheduler(how >> 2), now);
         let Verdict::Begin {
             mut session,
             carrier,
@@ -161,7 +161,7 @@ impl Talk {
         session.admitted(carrier, false, now);
         let mut talk = Self {
             sides: [client, Side::new(*session)],
-            door,
+            acceptor,
             next: 1,
             now,
         };
@@ -243,10 +243,10 @@ impl Talk {
                 assert!(turns < CIRCLES, "it runs in circles");
             }
         }
-        self.door.sweep(now);
+        self.acceptor.sweep(now);
     }
 
-    /// What an application may ask for. Whatever it is told, it goes on.
+    /// What an application may ask for. Whatever is answered, it goes on.
     fn use_streams(&mut self, side: usize, script: &mut Script<'_>) {
         let (session, now) = (&mut self.sides[side].session, self.now);
         let (what, id) = (script.byte(), script.stream());
@@ -299,12 +299,12 @@ impl Talk {
         }
     }
 
-    /// A stranger at the door.
+    /// An unauthenticated peer at the acceptor.
     fn knock(&mut self, script: &mut Script<'_>) {
         self.next += 1;
         let exporter = (script.byte().is_multiple_of(2)).then_some([script.byte(); 32]);
         if self
-            .door
+            .acceptor
             .accepted(self.next, exporter, [script.byte(); 28], self.now)
             .is_err()
         {
@@ -316,7 +316,8 @@ impl Talk {
         };
         for piece in [first, script.bytes(9)] {
             if !matches!(
-                self.door.received(self.next, piece, || scheduler(0), self.now),
+                self.acceptor
+                    .received(self.next, piece, || scheduler(0), self.now),
                 Verdict::More
             ) {
                 return;

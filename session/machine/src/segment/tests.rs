@@ -242,10 +242,10 @@ fn a_header_of_every_wrong_length_is_refused() {
 #[test]
 fn whatever_comes_the_decoder_ends_or_goes_on() {
     let whole: Vec<u8> = examples().into_iter().flat_map(|(_, bytes)| bytes).collect();
-    let mut dice = 7_u64;
+    let mut rng = 7_u64;
     let mut roll = |below: usize| {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (dice >> 33) as usize % below
+        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (rng >> 33) as usize % below
     };
     for _ in 0..20_000 {
         let mut bytes = whole.clone();

@@ -79,7 +79,7 @@ impl Session {
     pub(super) fn new_stream(&self) -> Stream {
         let window = Window::new(
             self.config.stream_credit,
-            self.config.most_credit,
+            self.config.max_credit,
             self.received_at,
         );
         Stream::new(self.peer_stream_credit, window, self.turn)

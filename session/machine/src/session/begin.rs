@@ -159,7 +159,7 @@ impl Session {
         let candidate = &self.config.candidates[candidate];
         path.weight = candidate.weight.max(1);
         path.cost = candidate.cost;
-        path.way = candidate.path;
+        path.number = candidate.path;
         path.quota = self.quotas.get(&candidate.path).copied();
         path.ours.0 = if candidate.backup {
             PathStatus::Backup
@@ -372,11 +372,11 @@ impl Session {
     /// When every place is taken, a suspected carrier gives way to a new one.
     fn make_place(&mut self, now: Duration) {
         if self.paths.iter().all(Option::is_some) {
-            let doubtful = self
+            let suspected = self
                 .live()
                 .find(|(_, path)| path.suspicion.is_some())
                 .map(|(slot, _)| slot);
-            if let Some(slot) = doubtful {
+            if let Some(slot) = suspected {
                 self.drop_path(slot, Loss::TimedOut, true, now);
             }
         }

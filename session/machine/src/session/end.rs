@@ -254,7 +254,7 @@ impl Session {
         self.phase = Phase::Closed;
         for path in self.paths.iter_mut().filter_map(Option::take) {
             if let Some(left) = path.quota {
-                self.quotas.insert(path.way, left);
+                self.quotas.insert(path.number, left);
             }
             self.out.push_back(Instruction::Close {
                 carrier: path.id,

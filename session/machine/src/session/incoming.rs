@@ -69,7 +69,7 @@ impl Session {
             Segment::Joined { number, proof } => self.take_joined(slot, number, &proof, now),
             Segment::Challenge(nonce) => self.take_challenge(slot, nonce, now),
             Segment::Refused { refusal, .. } => self.take_refused(slot, refusal, now),
-            // Only the first segment of a carrier may be one of these, and the door takes it.
+            // Only the first segment of a carrier may be one of these, and the acceptor takes it.
             Segment::Hello(_) | Segment::Join(_) => {
                 self.counters.malformed += 1;
                 self.drop_path(slot, Loss::Proof, true, now);

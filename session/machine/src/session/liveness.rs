@@ -35,7 +35,7 @@ impl Session {
         }
     }
 
-    /// A session that no way to the server has led to ends, once `open_timeout` is over.
+    /// A session that no path has led to the server ends, once `open_timeout` is over.
     pub(super) fn give_up_opening(&mut self, now: Duration) {
         let is_over = now >= self.began_at + self.config.open_timeout;
         let is_refused = self.secret.is_none() && self.opener.is_exhausted() && !self.awaits_candidates;
@@ -73,9 +73,9 @@ impl Session {
         {
             self.restore(slot, now);
         }
-        if let Some(way) = self.quickest() {
+        if let Some(via) = self.quickest() {
             self.send_control(
-                way,
+                via,
                 &Segment::PathStatus {
                     number: carrier.0,
                     status,
@@ -111,7 +111,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// A new way to the peer. Of a path's quota it has what is left.
+    /// A new path to the peer. Of a path's quota it has what is left.
     pub fn add_candidate(&mut self, mut candidate: crate::opening::Candidate, now: Duration) {
         let left = self.quotas().get(&candidate.path).copied();
         candidate.quota = left.or(candidate.quota);
@@ -155,7 +155,7 @@ impl Session {
             });
         }
         if let Some(left) = path.quota {
-            self.quotas.insert(path.way, left);
+            self.quotas.insert(path.number, left);
         }
         if path.statistics.oversized && matches!(reason, Loss::Transport(_) | Loss::TimedOut) {
             self.opener.keep_small(path.id, now);
@@ -258,7 +258,7 @@ impl Session {
         self.repeat_all(now);
     }
 
-    /// Looks at a carrier after its transport reported its statistics.
+    /// Judges a carrier after its transport reported its statistics.
     pub(super) fn look_at(&mut self, slot: usize, now: Duration) {
         let Some(path) = self.path(slot) else { return };
         match path.suspicion {
@@ -374,15 +374,15 @@ impl Session {
         }
         let of_slot = |slot: usize| {
             let path = self.path(slot)?;
-            // Figures age: a carrier with data outstanding is looked at four times in a PTO.
-            let look = path
+            // Figures age: a carrier with data outstanding is examined four times in a PTO.
+            let examined_at = path
                 .suspect_at()
                 .map(|at| at.min(now + path.statistics.probe_timeout() / 4));
             let suspected = matches!(path.suspicion, Some(Suspicion::Unacknowledged(_)))
                 .then(|| now + path.statistics.probe_timeout() / 4);
             let drained = self.drained_at(slot);
             [
-                look,
+                examined_at,
                 suspected,
                 drained,
                 self.drops_at(slot),

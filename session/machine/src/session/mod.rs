@@ -305,7 +305,7 @@ impl Session {
             received: 0,
             read: 0,
             given: config.session_credit,
-            window: Window::new(config.session_credit, config.most_credit, now),
+            window: Window::new(config.session_credit, config.max_credit, now),
             pieces: 0,
             peer_close: None,
             stalled_since: None,

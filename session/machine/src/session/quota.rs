@@ -16,22 +16,29 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 impl Session {
     /// Bytes left of each metered path's quota, by path.
     pub fn quotas(&self) -> BTreeMap<u32, u64> {
-        let held = self.live().filter_map(|(_, path)| Some((path.way, path.quota?)));
+        let held = self
+            .live()
+            .filter_map(|(_, path)| Some((path.number, path.quota?)));
         self.quotas
             .iter()
-            .map(|(&way, &left)| (way, left))
+            .map(|(&number, &left)| (number, left))
             .chain(held)
             .collect()
     }
 
     /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its
     /// quota was spent is opened again.
-    pub fn set_quota(&mut self, way: u32, left: u64, now: Duration) {
-        self.quotas.insert(way, left);
-        for path in self.paths.iter_mut().flatten().filter(|path| path.way == way) {
+    pub fn set_quota(&mut self, number: u32, left: u64, now: Duration) {
+        self.quotas.insert(number, left);
+        for path in self
+            .paths
+            .iter_mut()
+            .flatten()
+            .filter(|path| path.number == number)
+        {
             path.quota = Some(left);
         }
-        self.opener.restore(way);
+        self.opener.restore(number);
         self.settle(now);
     }
 
@@ -42,11 +49,11 @@ impl Session {
             let Some(path) = self.paths[slot].as_mut().filter(spent) else {
                 continue;
             };
-            let way = path.way;
-            self.quotas.insert(way, 0);
-            self.opener.remove(way);
+            let number = path.number;
+            self.quotas.insert(number, 0);
+            self.opener.remove(number);
             self.retire(slot, now);
-            self.notify(Notice::QuotaSpent(way));
+            self.notify(Notice::QuotaSpent(number));
         }
     }
 
@@ -58,9 +65,9 @@ impl Session {
         path.ours = (PathStatus::Closing, path.ours.1 + 1);
         path.closing_since = Some(now);
         let (number, sequence) = (path.id.0, path.ours.1);
-        if let Some(way) = self.quickest() {
+        if let Some(via) = self.quickest() {
             self.send_control(
-                way,
+                via,
                 &Segment::PathStatus {
                     number,
                     status: PathStatus::Closing,
