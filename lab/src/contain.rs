@@ -12,9 +12,11 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use hawser_host::netns::enter_user_namespace;
+use rustix::process::Signal;
+use rustix::thread::UnshareFlags;
 
 use crate::LabError;
-use crate::sys::{self, Signals, Sleepers};
+use crate::sys::{self, Signals};
 
 /// How long the terminal's interrupt, which everything in the lab gets, has to work by itself.
 const INTERRUPT_GRACE: Duration = Duration::from_secs(1);
@@ -31,7 +33,7 @@ const END_GRACE: Duration = Duration::from_secs(3);
 /// When the system does not allow namespaces, or the command cannot be started.
 pub fn contain(mut command: Command) -> Result<u8, LabError> {
     enter_user_namespace()?;
-    sys::unshare(libc::CLONE_NEWPID).map_err(LabError::io("make a process namespace"))?;
+    sys::unshare(UnshareFlags::NEWPID).map_err(LabError::io("make a process namespace"))?;
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     sys::prepare_child(&mut command, None);
     let child = command
@@ -54,13 +56,11 @@ pub(crate) fn code(status: ExitStatus) -> u8 {
 /// Waits for the child, and sees to it that it ends when this process is asked to.
 fn watch(mut child: Child, signals: &Signals) -> io::Result<ExitStatus> {
     let handle = sys::handle_of(&child)?;
-    let mut sleepers = Sleepers::default();
-    sleepers.add(handle.as_fd());
-    sleepers.add(signals.as_fd());
     // What is done when the time has come.
-    let mut next: Option<(Instant, libc::c_int)> = None;
+    let mut next: Option<(Instant, Signal)> = None;
     loop {
-        sleepers.wait(next.map(|(at, _)| at.saturating_duration_since(Instant::now())))?;
+        let limit = next.map(|(at, _)| at.saturating_duration_since(Instant::now()));
+        sys::wait([handle.as_fd(), signals.as_fd()], limit)?;
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
@@ -70,13 +70,13 @@ fn watch(mut child: Child, signals: &Signals) -> io::Result<ExitStatus> {
             } else {
                 Duration::ZERO
             };
-            next = next.or(Some((Instant::now() + grace, libc::SIGTERM)));
+            next = next.or(Some((Instant::now() + grace, Signal::TERM)));
         }
         if let Some((at, signal)) = next
             && at <= Instant::now()
         {
             sys::signal(&child, signal);
-            next = Some((Instant::now() + END_GRACE, libc::SIGKILL));
+            next = Some((Instant::now() + END_GRACE, Signal::KILL));
         }
     }
 }

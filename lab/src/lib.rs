@@ -40,7 +40,7 @@
 //! * [`timeline`]: what changes when
 //!
 //! Invariants: nothing has a name outside of the process, so nothing is left behind; `unsafe` is
-//! confined to `sys` and `forward::ring`.
+//! confined to `sys`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -12,10 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
+
 use crate::contain::code;
 use crate::lab::Lab;
 use crate::spec::Spec;
-use crate::sys::{self, Signals, Sleepers};
+use crate::sys::{self, Signals};
 use crate::timeline::Entry;
 use crate::{LabError, LinkReport};
 
@@ -306,11 +308,9 @@ impl<'a> Stage<'a> {
             .chain(&self.foreground)
             .filter_map(|child| sys::handle_of(child).ok())
             .collect();
-        let mut sleepers = Sleepers::default();
-        handles.iter().for_each(|handle| sleepers.add(handle.as_fd()));
-        sleepers.add(self.signals.as_fd());
+        let handles = handles.iter().map(AsFd::as_fd);
         // If it cannot wait, the next check comes at once.
-        let _ = sleepers.wait(Some(LOOK));
+        let _ = sys::wait(handles.chain([self.signals.as_fd()]), Some(LOOK));
     }
 
     fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(News<'_>)) {
@@ -379,7 +379,7 @@ impl<'a> Stage<'a> {
             return;
         }
         self.stopping = self.stopping.or(Some(Instant::now()));
-        let signal = if late { libc::SIGKILL } else { libc::SIGTERM };
+        let signal = if late { Signal::KILL } else { Signal::TERM };
         let children = self.running.iter().flatten().map(|running| &running.child);
         children
             .chain(&self.foreground)

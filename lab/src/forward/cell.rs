@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hawser_engine::wire::{Csum, Nanos};
+use hawser_host::port::Port;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{self, Pipe, Profile, Rule};
 use parking_lot::Mutex;
@@ -18,8 +19,6 @@ use crate::rules::size::Size;
 use crate::rules::trace::{Line, Trace};
 use crate::spec::{Rules, Selector};
 use crate::statistics::Statistics;
-
-use super::ring::Port;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u8 = 14;
@@ -51,6 +50,8 @@ pub(crate) struct Change {
 pub(crate) struct Cell {
     /// Direction i goes from port i to the other.
     ports: [Port; 2],
+    /// Frames that found no room in each port.
+    overrun: [u64; 2],
     directions: [Direction; 2],
     nat: Option<Translator>,
     /// Frames on their way out, kept for its memory.
@@ -91,6 +92,7 @@ impl Cell {
         let directions = [direction(0, "forward"), direction(1, "backward")];
         Ok(Cell {
             ports,
+            overrun: [0; 2],
             directions,
             nat: nat.map(|(_, nat)| nat),
             outbox: Vec::new(),
@@ -155,7 +157,8 @@ impl Cell {
 
     /// What a direction has done, but for the time.
     pub(crate) fn statistics(&mut self, direction: usize, now: Nanos) -> Statistics {
-        self.ports[direction].count_overrun();
+        // What the kernel does not answer for is counted next time.
+        self.overrun[direction] += self.ports[direction].missed().unwrap_or(0);
         let pipe = &mut self.directions[direction].pipe;
         let (queued, queued_bytes) = pipe.waiting(now);
         let counters = pipe.counters();
@@ -163,7 +166,7 @@ impl Cell {
         let lost = stages.chain([
             ("down", counters.down + self.ports[1 - direction].refused),
             ("overflow", counters.overflow),
-            ("overrun", self.ports[direction].overrun),
+            ("overrun", self.overrun[direction]),
         ]);
         Statistics {
             sent: counters.sent,

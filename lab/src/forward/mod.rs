@@ -10,8 +10,6 @@
 //! when they are carried out. What waits is bounded by the pipes (see [`hawser_sim::link::Pipe`]).
 
 mod cell;
-#[allow(unsafe_code)] // Memory shared with the kernel.
-mod ring;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +22,7 @@ use std::time::Duration;
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::Namespace;
 
-use crate::sys::{self, Sleepers};
+use crate::sys;
 
 pub(crate) use cell::{Cell, CellSetup, Change};
 
@@ -97,12 +95,6 @@ impl Drop for Forwarder {
 
 fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
     sys::demand_exact_timers();
-    let mut sleepers = Sleepers::default();
-    sleepers.clear();
-    cells
-        .iter()
-        .for_each(|cell| cell.ports().for_each(|fd| sleepers.add(fd)));
-    sleepers.add(bell.as_fd());
     loop {
         let more = receive(&mut cells);
         let now = sys::monotonic();
@@ -116,7 +108,7 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
         let due = cells.iter().filter_map(Cell::next_deadline).min();
         let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(sys::monotonic())));
         if limit != Some(Duration::ZERO)
-            && let Err(error) = sleepers.wait(limit)
+            && let Err(error) = sys::wait(cells.iter().flat_map(Cell::ports).chain([bell.as_fd()]), limit)
         {
             tracing::warn!(%error, "the links of a lab have stopped");
             return;

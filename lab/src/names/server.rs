@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
 
-use crate::sys::{self, Sleepers};
+use crate::sys;
 
 use super::{RESOLVER, Zone};
 
@@ -72,9 +72,6 @@ impl Drop for NameServer {
 }
 
 fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
-    let mut sleepers = Sleepers::default();
-    sockets.iter().for_each(|socket| sleepers.add(socket.as_fd()));
-    sleepers.add(bell.as_fd());
     let mut waiting: BinaryHeap<Pending> = BinaryHeap::new();
     let mut number = 0;
     while !over.load(Ordering::Relaxed) {
@@ -100,7 +97,8 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
         }
         let due = waiting.peek().map(|Reverse((at, ..))| *at);
         let limit = due.map(|at| Duration::from_nanos(at.saturating_sub(sys::monotonic())));
-        if limit != Some(Duration::ZERO) && sleepers.wait(limit).is_err() {
+        let readable = sockets.iter().map(AsFd::as_fd).chain([bell.as_fd()]);
+        if limit != Some(Duration::ZERO) && sys::wait(readable, limit).is_err() {
             return;
         }
     }

@@ -10,6 +10,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use hawser_host::netns::Namespace;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
+use rustix::thread::UnshareFlags;
 
 use crate::{LabError, sys};
 
@@ -46,8 +50,8 @@ impl View {
 
     /// Moves the calling thread into it; its working directory stays.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        sys::unshare(libc::CLONE_FS)?;
-        sys::keeping_directory(|| sys::enter(self.namespace.as_fd(), libc::CLONE_NEWNS))
+        sys::unshare(UnshareFlags::FS)?;
+        sys::keeping_directory(|| sys::enter_mounts(self.namespace.as_fd()))
     }
 
     /// A handle for a child between fork and exec.
@@ -58,14 +62,14 @@ impl View {
 
 /// Builds the view in the calling thread, and leaves the thread in it.
 fn build(hosts: &str) -> io::Result<File> {
-    sys::unshare(libc::CLONE_NEWNS)?;
-    sys::mount(None, "/", None, libc::MS_REC | libc::MS_PRIVATE)?;
+    sys::unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let hatch = COVERED.iter().map(Path::new).find(|path| path.is_dir());
     let hatch = hatch.ok_or_else(|| io::Error::other("none of /mnt, /media and /tmp is a directory"))?;
     for directory in SYSTEM_RESOLVERS.iter().filter(|path| Path::new(path).is_dir()) {
         hide(Path::new(directory))?;
     }
-    sys::mount(Some("tmpfs"), text(hatch)?, Some("tmpfs"), 0)?;
+    mount("tmpfs", hatch, "tmpfs", MountFlags::empty(), None)?;
     let resolver = format!("nameserver {RESOLVER}\noptions timeout:5 attempts:2\n");
     for (target, content) in [
         ("/etc/resolv.conf", resolver.as_str()),
@@ -74,16 +78,16 @@ fn build(hosts: &str) -> io::Result<File> {
     ] {
         lay_over(hatch, Path::new(target), content)?;
     }
-    sys::unmount_lazily(text(hatch)?)?;
+    unmount(hatch, UnmountFlags::DETACH)?;
     // The interfaces of the host's network in place of the machine's. Where the system refuses, the
     // machine's stay to be seen.
-    let _ = sys::mount(Some("sysfs"), "/sys", Some("sysfs"), libc::MS_RDONLY);
+    let _ = mount("sysfs", "/sys", "sysfs", MountFlags::RDONLY, None);
     File::open("/proc/thread-self/ns/mnt")
 }
 
 /// Covers a directory by an empty one.
 fn hide(directory: &Path) -> io::Result<()> {
-    sys::mount(Some("tmpfs"), text(directory)?, Some("tmpfs"), 0)
+    Ok(mount("tmpfs", directory, "tmpfs", MountFlags::empty(), None)?)
 }
 
 /// Lays a file over one of the system's. What a link of the system points to may have been hidden,
@@ -109,7 +113,7 @@ fn lay_over(hatch: &Path, target: &Path, content: &str) -> io::Result<()> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let file = hatch.join(name);
     fs::write(&file, content)?;
-    sys::mount(Some(text(&file)?), text(&place)?, None, libc::MS_BIND)
+    Ok(mount_bind(&file, &place)?)
 }
 
 /// Where a path ends up, by way of links, whether anything is there or not.
@@ -136,10 +140,6 @@ fn normal(path: &Path) -> PathBuf {
         }
     }
     place
-}
-
-fn text(path: &Path) -> io::Result<&str> {
-    path.to_str().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::{InterfaceCounters, Netlink};
+use hawser_host::port::{SEND_BATCH, send_all};
 use parking_lot::MutexGuard;
 
 use crate::lab::Lab;
@@ -35,7 +36,7 @@ const LOOK: Duration = Duration::from_micros(100);
 const SLICES: u32 = 12;
 /// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
 /// kernel counts as its own.
-const SEND_QUEUE: libc::c_int = 4 << 20;
+const SEND_QUEUE: usize = 4 << 20;
 
 /// A socket of `a` that speaks to one of `b`.
 struct Pair {
@@ -66,13 +67,13 @@ impl Pair {
         let (start, mut count) = (Instant::now(), 0);
         while more(count) {
             let due = (start.elapsed().as_secs_f64() * bits_per_second / frame) as u64;
-            let batch = due.saturating_sub(count).min(sys::SEND_BATCH as u64) as usize;
+            let batch = due.saturating_sub(count).min(SEND_BATCH as u64) as usize;
             if batch == 0 {
                 std::thread::sleep(PACE);
                 continue;
             }
             // What does not fit into the sender's queue is lost as it is in the lab's.
-            let _ = sys::send_all(self.from.as_fd(), std::iter::repeat_n(&datagram[..], batch));
+            let _ = send_all(self.from.as_fd(), std::iter::repeat_n(&datagram[..], batch));
             count += batch as u64;
         }
         count
@@ -159,7 +160,7 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
 pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Result<f64, LabError> {
     let pair = Pair::new(lab)?;
     // A sender's queue that the system limits is smaller than asked for.
-    let _ = sys::set_option(pair.from.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, SEND_QUEUE);
+    let _ = rustix::net::sockopt::set_socket_send_buffer_size(&pair.from, SEND_QUEUE);
     let mut arrivals = Arrivals::of(lab)?;
     // A slow line gets the time for fifty frames.
     let frame = ((FULL + HEADERS) * 8) as f64;

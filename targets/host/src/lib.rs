@@ -5,7 +5,8 @@
 //! * [`netns`]: namespaces, virtual cables and addresses to try either in, without being root
 //! * [`netlink`]: requests to the kernel, and what it reports
 //! * [`peer`]: the kernel's end of a TUN device, for who plays a stack's peer
-//! * [`Clock`] tells the time
+//! * [`port`]: frames of an interface as they are, for who forwards them
+//! * [`Clock`]: the host's monotonic time
 //!
 //! Both wires exchange super-segments of up to 64 KB with the kernel, described by virtio-net
 //! headers, at one system call each.
@@ -19,6 +20,7 @@
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
+mod batch;
 pub mod clock;
 mod error;
 mod filter;
@@ -28,6 +30,7 @@ pub mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod peer;
+pub mod port;
 #[allow(unsafe_code)] // It shares memory with the kernel.
 mod ring;
 mod slots;

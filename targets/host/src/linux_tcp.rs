@@ -73,9 +73,9 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         set_congestion_control(&listener, "reno")?;
         let client = std::net::TcpStream::connect(listener.local_addr()?)?;
-        let told = info(&client)?;
-        assert_eq!(told.retransmissions, 0);
-        assert!(told.srtt_ns > 0 && told.srtt_ns < 1_000_000_000, "{told:?}");
+        let info = super::info(&client)?;
+        assert_eq!(info.retransmissions, 0);
+        assert!(info.srtt_ns > 0 && info.srtt_ns < 1_000_000_000, "{info:?}");
         Ok(())
     }
 

@@ -4,24 +4,27 @@ use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+use rustix::net::sockopt;
+use socket2::{SockFilter, SockRef};
 
-use crate::ring::{Ring, Shape};
+use crate::batch::{Batch, Holds};
 use crate::slots::{self, Slots};
 use crate::sys::{self, InterfaceRequest, Plain};
 use crate::{OpenError, WireCounters, filter};
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// The longest IP packet.
-const LONGEST: u32 = 65_535;
+/// Bytes of the longest IP packet.
+const MAX_PACKET: u32 = 65_535;
 /// What the receive buffer is asked to hold, in the kernel's reckoning, which doubles it to cover
 /// its own overhead.
-const BUFFER_BYTES: c_int = 16 << 20;
+const BUFFER_BYTES: usize = 16 << 20;
 /// The least that serves super-segments, doubled likewise; with less a ring is used.
-const LEAST_BUFFER_BYTES: c_int = 2 * (4 << 20);
+const MIN_BUFFER_BYTES: usize = 2 * (4 << 20);
 /// ARPHRD_ETHER of <linux/if_arp.h>.
 const HARDWARE_ETHERNET: u16 = 1;
 
@@ -70,7 +73,7 @@ pub struct PacketWire {
 #[derive(Debug)]
 enum Arrivals {
     Buffer(Slots),
-    Ring(Ring),
+    Ring(Batch),
 }
 
 impl PacketWire {
@@ -80,18 +83,17 @@ impl PacketWire {
     /// See [`OpenError`].
     pub fn open(name: &str, options: PacketOptions) -> Result<PacketWire, OpenError> {
         let device = Device::read(name)?;
-        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
-            .map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
+        let socket = sys::packet_socket().map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
         let own = options.mac.unwrap_or_else(|| neighbour_of(device.mac));
         prepare(&socket, device.index, own)
             .map_err(OpenError::needs("CAP_NET_RAW", "set the packet socket up"))?;
         let (arrivals, rx_queue_bytes) = arrivals(&socket, options, device.mtu)?;
-        bind(&socket, device.index).map_err(OpenError::io("bind the packet socket"))?;
+        sys::bind_packet(socket.as_fd(), device.index).map_err(OpenError::io("bind the packet socket"))?;
         let caps = Caps {
             medium: Medium::Ethernet(own),
             mtu: device.mtu,
             tx_csum: true,
-            gso_max: LONGEST,
+            gso_max: MAX_PACKET,
             rx_queue_bytes,
         };
         let counters = WireCounters::default();
@@ -129,16 +131,9 @@ impl PacketWire {
     /// was full.
     ///
     /// # Errors
-    /// When the socket does not tell.
+    /// When the kernel does not answer.
     pub fn missed(&self) -> io::Result<u64> {
-        let mut statistics = libc::tpacket_stats::zeroed();
-        sys::get_option(
-            self.socket.as_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            &mut statistics,
-        )?;
-        Ok(statistics.tp_drops.into())
+        sys::packet_drops(self.socket.as_fd())
     }
 
     /// Sleeps until a frame waits, or the device takes frames again after it was full, or `limit`
@@ -187,7 +182,7 @@ impl Wire for PacketWire {
 /// A packet socket as frames leave through it.
 struct Socket<'a>(BorrowedFd<'a>);
 
-impl slots::Door for Socket<'_> {
+impl slots::Transmit for Socket<'_> {
     fn send(&self, frame: &[u8]) -> io::Result<usize> {
         sys::send(self.0, frame)
     }
@@ -209,7 +204,7 @@ impl AsRawFd for PacketWire {
     }
 }
 
-/// What the kernel says of the interface.
+/// The interface's properties.
 struct Device {
     index: c_int,
     mac: [u8; 6],
@@ -221,7 +216,7 @@ impl Device {
     /// reported as such to a user who may not open a packet socket, too.
     fn read(name: &str) -> Result<Device, OpenError> {
         let request = InterfaceRequest::new(name)?;
-        let socket = sys::socket(libc::AF_UNIX, libc::SOCK_DGRAM, 0)
+        let socket = UnixDatagram::unbound()
             .map_err(OpenError::io("open a socket to read the interface's properties"))?;
         let ask = |which: libc::c_ulong| {
             let mut request = request;
@@ -268,51 +263,48 @@ fn neighbour_of(mac: [u8; 6]) -> [u8; 6] {
 fn prepare(socket: &OwnedFd, index: c_int, own: [u8; 6]) -> io::Result<()> {
     let socket = socket.as_fd();
     let yes: c_int = 1;
-    sys::attach_filter(socket, &filter::own_and_groups(own))?;
+    let filter = filter::own_and_groups(own).map(|step| SockFilter::new(step.code, step.jt, step.jf, step.k));
+    SockRef::from(&socket).attach_filter(&filter)?;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &yes)?;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &yes)?;
     let mut membership = libc::packet_mreq::zeroed();
     membership.mr_ifindex = index;
     membership.mr_type = libc::PACKET_MR_PROMISC as u16;
     sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-    grow(socket, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+    if sockopt::set_socket_send_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        clamped(sockopt::set_socket_send_buffer_size(socket, BUFFER_BYTES));
+    }
     Ok(())
 }
 
-/// Makes a buffer as large as the process may have it; as a last resort it stays as it is.
-fn grow(socket: BorrowedFd<'_>, by_force: c_int, by_leave: c_int) {
-    if sys::set_option(socket, libc::SOL_SOCKET, by_force, &BUFFER_BYTES).is_err() {
-        // Clamped to what the administrator allows (net.core.[rw]mem_max), without an error.
-        drop(sys::set_option(socket, libc::SOL_SOCKET, by_leave, &BUFFER_BYTES));
-    }
-}
+/// A buffer's size is clamped to what the administrator allows (net.core.[rw]mem_max); as a last resort it stays
+/// as it is.
+fn clamped(_: rustix::io::Result<()>) {}
 
 /// Where frames wait, and how many bytes of them.
 fn arrivals(socket: &OwnedFd, options: PacketOptions, mtu: u32) -> Result<(Arrivals, u64), OpenError> {
     let socket = socket.as_fd();
-    grow(socket, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
-    let buffer = sys::int_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF)
-        .map_err(OpenError::io("read the size of the receive buffer"))?;
+    if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
+        clamped(sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES));
+    }
+    let buffer = sockopt::socket_recv_buffer_size(socket)
+        .map_err(|errno| OpenError::io("read the size of the receive buffer")(errno.into()))?;
     let held = buffer as u64 / 2;
-    let shape = match options.receive {
+    let holds = match options.receive {
         Receive::Buffer => return Ok((Arrivals::Buffer(Slots::default()), held)),
-        Receive::Fitting if buffer >= LEAST_BUFFER_BYTES => Shape::SMALL,
-        Receive::Fitting | Receive::Ring => Shape::LARGE,
+        Receive::Fitting if buffer >= MIN_BUFFER_BYTES => Holds::Usual,
+        Receive::Fitting | Receive::Ring => Holds::All,
     };
-    let shape = options.frames.map_or(shape, |frames| shape.with_frames(frames));
-    let ring = Ring::new(socket, shape).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
-    let queue = shape.frames() as u64 * u64::from(mtu);
-    let queue = if shape.spills() { queue.min(held) } else { queue };
+    let shape = holds.shape(options.frames.unwrap_or(usize::MAX));
+    let ring =
+        Batch::new(socket, holds, shape).map_err(OpenError::needs("CAP_NET_RAW", "set up a receive ring"))?;
+    let queue = shape.places() as u64 * u64::from(mtu);
+    let queue = if holds == Holds::Usual {
+        queue.min(held)
+    } else {
+        queue
+    };
     Ok((Arrivals::Ring(ring), queue))
-}
-
-/// Starts reception of all protocols.
-fn bind(socket: &OwnedFd, index: c_int) -> io::Result<()> {
-    let mut address = libc::sockaddr_ll::zeroed();
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = index;
-    sys::bind(socket.as_fd(), &address)
 }
 
 #[cfg(test)]

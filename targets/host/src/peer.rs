@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use crate::OpenError;
-use crate::sys::{self, InterfaceRequest, Plain};
+use crate::sys::{self, InterfaceRequest};
 
-/// The longest IP packet.
-const LONGEST: usize = 65_535;
+/// Bytes of the longest IP packet.
+const MAX_PACKET: usize = 65_535;
 
 /// A packet socket on a device without link-layer headers.
 #[derive(Debug)]
@@ -27,14 +27,14 @@ impl Peer {
     /// See [`OpenError`].
     pub fn open(name: &str) -> Result<Peer, OpenError> {
         let mut request = InterfaceRequest::new(name)?;
-        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
-            .map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
+        let socket = sys::packet_socket().map_err(OpenError::needs("CAP_NET_RAW", "open a packet socket"))?;
         sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFINDEX as libc::c_ulong, &mut request)
             .map_err(|_| OpenError::Missing(name.to_owned()))?;
-        bind(&socket, &request).map_err(OpenError::io("bind the packet socket"))?;
+        sys::bind_packet(socket.as_fd(), request.number())
+            .map_err(OpenError::io("bind the packet socket"))?;
         Ok(Peer {
             socket: File::from(socket),
-            buffer: vec![0; LONGEST],
+            buffer: vec![0; MAX_PACKET],
         })
     }
 
@@ -57,12 +57,4 @@ impl Peer {
             Err(error) => Err(error),
         }
     }
-}
-
-fn bind(socket: &OwnedFd, request: &InterfaceRequest) -> io::Result<()> {
-    let mut address = libc::sockaddr_ll::zeroed();
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = request.number();
-    sys::bind(socket.as_fd(), &address)
 }

@@ -11,7 +11,7 @@ use hawser_engine::wire::{Csum, Nanos, RxFrame, TxFrame};
 
 use crate::{WireCounters, sys, vnet};
 
-/// The most frames per batch.
+/// Frames per batch, at most.
 pub(crate) const BATCH: usize = 64;
 
 /// Bytes after which a batch takes no more: what is read is to be handled while the processor
@@ -24,8 +24,8 @@ pub(crate) const SLOT: usize = vnet::HEADER + 14 + 65_536;
 /// Pieces of a frame that go without an allocation; more are possible.
 const USUAL_PIECES: usize = 24;
 
-/// The most pieces that one system call takes (IOV_MAX).
-const MOST_PIECES: usize = 1024;
+/// Pieces that one system call takes, at most (IOV_MAX).
+const MAX_PIECES: usize = 1024;
 
 /// Bytes up to which a frame is gathered here: to copy it is less work than to describe its pieces
 /// to the kernel.
@@ -150,8 +150,8 @@ impl Slots {
     }
 }
 
-/// Where frames go.
-pub(crate) trait Door {
+/// A device that frames are sent to.
+pub(crate) trait Transmit {
     /// Hands over a frame that lies in one piece.
     fn send(&self, frame: &[u8]) -> io::Result<usize>;
 
@@ -162,21 +162,21 @@ pub(crate) trait Door {
 /// Sends frames from the front of `frames`, each by one system call, until the device is full.
 /// Returns how many were taken or dropped. `network` is where their network header starts.
 pub(crate) fn send(
-    door: &impl Door,
+    device: &impl Transmit,
     frames: &[TxFrame],
     network: usize,
     counters: &mut WireCounters,
 ) -> io::Result<usize> {
     let mut taken = 0;
     while let Some(frame) = frames.get(taken) {
-        let header = vnet::write(frame, network).filter(|_| frame.payload.len() + 2 <= MOST_PIECES);
+        let header = vnet::write(frame, network).filter(|_| frame.payload.len() + 2 <= MAX_PIECES);
         let Some(header) = header else {
             counters.refused += 1;
             taken += 1;
             continue;
         };
         counters.system_calls += 1;
-        match send_one(door, &header, frame) {
+        match send_one(device, &header, frame) {
             Ok(_) => counters.sent += 1,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -197,7 +197,7 @@ fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-fn send_one(door: &impl Door, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
+fn send_one(device: &impl Transmit, header: &[u8], frame: &TxFrame) -> io::Result<usize> {
     let pieces = frame.payload.len() + 2;
     if header.len() + frame.len() <= SMALL {
         let mut bytes = [0; SMALL];
@@ -207,15 +207,15 @@ fn send_one(door: &impl Door, header: &[u8], frame: &TxFrame) -> io::Result<usiz
             bytes[end..end + piece.len()].copy_from_slice(piece);
             end += piece.len();
         }
-        door.send(&bytes[..end])
+        device.send(&bytes[..end])
     } else if pieces <= USUAL_PIECES {
         let mut slices = [IoSlice::new(&[]); USUAL_PIECES];
         describe(&mut slices, header, frame);
-        door.send_pieces(&slices[..pieces])
+        device.send_pieces(&slices[..pieces])
     } else {
         let mut slices = vec![IoSlice::new(&[]); pieces];
         describe(&mut slices, header, frame);
-        door.send_pieces(&slices)
+        device.send_pieces(&slices)
     }
 }
 

@@ -1,12 +1,16 @@
-//! System calls that the standard library does not offer, each wrapped so that it cannot be
+//! System calls that the standard library does not offer, and where rustix does not either, each wrapped so that it cannot be
 //! misused by safe code.
 
 use std::ffi::c_int;
-use std::fs::File;
 use std::io::{self, IoSlice};
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use crate::OpenError;
 
@@ -34,12 +38,9 @@ macro_rules! plain {
 
 plain!(
     c_int,
-    libc::sockaddr_ll,
     libc::tpacket_stats,
-    libc::sockaddr_nl,
     libc::packet_mreq,
     libc::tpacket_req,
-    libc::timespec,
     InterfaceRequest,
 );
 
@@ -53,70 +54,67 @@ fn check(result: c_int) -> io::Result<c_int> {
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub(crate) fn monotonic_nanos() -> u64 {
-    let mut time = libc::timespec::zeroed();
-    // SAFETY: `time` is writable; the clock exists on every Linux, so that the call cannot fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Sleeps until the descriptor is readable, or writable where `or_writable`, or the time is over.
 /// A signal may end it early.
 pub(crate) fn wait(fd: BorrowedFd<'_>, or_writable: bool, limit: Option<Duration>) -> io::Result<()> {
-    let events = if or_writable {
-        libc::POLLIN | libc::POLLOUT
-    } else {
-        libc::POLLIN
-    };
-    let mut poll = libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events,
-        revents: 0,
-    };
-    let time = limit.map(|limit| libc::timespec {
-        tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    });
-    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: one pollfd, a timespec that lives as long as the call or none, no signal mask.
-    match check(unsafe { libc::ppoll(&mut poll, 1, time, std::ptr::null()) }) {
-        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+    let mut events = PollFlags::IN;
+    events.set(PollFlags::OUT, or_writable);
+    // A limit that the kernel's type has no room for is none.
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    match poll(&mut [PollFd::from_borrowed_fd(fd, events)], limit.as_ref()) {
+        Err(error) if error != Errno::INTR => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// A socket, closed on exec.
-pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is involved.
-    let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) })?;
-    // SAFETY: the descriptor is new and nobody else's.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+/// A packet socket, closed on exec, that takes part in nothing yet and does not block.
+pub(crate) fn packet_socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(net::socket_with(
+        AddressFamily::PACKET,
+        SocketType::RAW,
+        flags,
+        None,
+    )?)
 }
 
-/// `bind` with an address structure of the socket's family.
-pub(crate) fn bind<A: Plain>(socket: BorrowedFd<'_>, address: &A) -> io::Result<()> {
-    let len = size_of::<A>() as libc::socklen_t;
+/// Starts reception of all protocols from an interface, by its number.
+pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Result<()> {
+    // SAFETY: integers; zero is a value of all.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = interface;
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    let at = std::ptr::from_ref(&address).cast();
     // SAFETY: `address` is readable for `len` bytes.
-    check(unsafe { libc::bind(socket.as_raw_fd(), std::ptr::from_ref(address).cast(), len) }).map(drop)
+    check(unsafe { libc::bind(socket.as_raw_fd(), at, len) }).map(drop)
+}
+
+/// Received frames that a packet socket had no room for since this was last asked.
+pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut statistics = libc::tpacket_stats::zeroed();
+    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let at = std::ptr::from_mut(&mut statistics).cast();
+    let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+    // SAFETY: the structure is writable for `len` bytes, and valid whatever is written.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) })?;
+    Ok(statistics.tp_drops.into())
 }
 
 /// `send`, which for a socket is less work than `write`. It does not block where the socket does not.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: `bytes` is readable for its length.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    Ok(net::send(socket, bytes, SendFlags::empty())?)
 }
 
 /// `sendmsg` of these pieces alone, likewise.
 pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-    // SAFETY: numbers and pointers; zero is a value of all.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    // The kernel does not write to them: `IoSlice` is laid out as `iovec` is.
-    message.msg_iov = pieces.as_ptr().cast::<libc::iovec>().cast_mut();
-    message.msg_iovlen = pieces.len() as _;
-    // SAFETY: the message describes memory that is readable, and has neither address nor control
-    // data.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, 0) };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    let mut control = SendAncillaryBuffer::default();
+    Ok(net::sendmsg(socket, pieces, &mut control, SendFlags::empty())?)
 }
 
 /// `setsockopt`.
@@ -130,40 +128,6 @@ pub(crate) fn set_option<T: Plain>(
     let value = std::ptr::from_ref(value).cast();
     // SAFETY: `value` is readable for `len` bytes.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value, len) }).map(drop)
-}
-
-/// `getsockopt` of an integer.
-pub(crate) fn int_option(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<c_int> {
-    let mut value: c_int = 0;
-    get_option(socket, level, name, &mut value)?;
-    Ok(value)
-}
-
-/// `getsockopt`; what the kernel does not fill in stays as it is.
-pub(crate) fn get_option<T: Plain>(
-    socket: BorrowedFd<'_>,
-    level: c_int,
-    name: c_int,
-    value: &mut T,
-) -> io::Result<()> {
-    let mut len = size_of::<T>() as libc::socklen_t;
-    let at = std::ptr::from_mut(value).cast();
-    // SAFETY: `value` is writable for `len` bytes, and valid whatever is written.
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) }).map(drop)
-}
-
-/// Attaches a classic BPF program to a socket.
-pub(crate) fn attach_filter(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
-    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let program = libc::sock_fprog {
-        len,
-        filter: program.as_ptr().cast_mut(),
-    };
-    let size = size_of::<libc::sock_fprog>() as libc::socklen_t;
-    let at = std::ptr::from_ref(&program).cast();
-    let fd = socket.as_raw_fd();
-    // SAFETY: the kernel reads `len` instructions and copies them; it writes nothing.
-    check(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, at, size) }).map(drop)
 }
 
 /// The part of `struct ifreq` behind the name, as the requests used here see it.
@@ -260,20 +224,17 @@ pub(crate) fn ethtool_set(socket: BorrowedFd<'_>, name: &str, command: u32, valu
     check(unsafe { libc::ioctl(fd, which as _, std::ptr::from_mut(&mut request)) }).map(drop)
 }
 
-/// Moves the calling thread into new namespaces.
-pub(crate) fn unshare(flags: c_int) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::unshare(flags) }).map(drop)
+/// Moves the calling thread into new user and network namespaces.
+pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    debug_assert!((UnshareFlags::NEWUSER | UnshareFlags::NEWNET).contains(namespaces));
+    // SAFETY: it is the table of descriptors that may not be unshared carelessly; these are namespaces alone.
+    Ok(unsafe { rustix::thread::unshare_unsafe(namespaces) }?)
 }
 
 /// Moves the calling thread into the network namespace that `namespace` stands for.
-pub(crate) fn enter_network_namespace(namespace: &File) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
-}
-
-/// The effective user and group of this process.
-pub(crate) fn effective_ids() -> (u32, u32) {
-    // SAFETY: these calls always succeed and touch no memory.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+pub(crate) fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(
+        namespace,
+        Some(LinkNameSpaceType::Network),
+    )?)
 }

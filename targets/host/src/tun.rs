@@ -3,8 +3,9 @@
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, IoSlice, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
@@ -18,8 +19,8 @@ use crate::{OpenError, WireCounters, vnet};
 /// 1500 bytes.
 const QUEUE_PACKETS: u32 = 4096;
 
-/// The longest IP packet.
-const LONGEST: u32 = 65_535;
+/// Bytes of the longest IP packet.
+const MAX_PACKET: u32 = 65_535;
 
 /// How a TUN device is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +60,7 @@ impl TunWire {
     /// See [`OpenError`].
     pub fn open(name: &str, options: TunOptions) -> Result<TunWire, OpenError> {
         let request = InterfaceRequest::new(name)?;
-        let socket =
-            sys::socket(libc::AF_INET, libc::SOCK_DGRAM, 0).map_err(OpenError::io("open a socket"))?;
+        let socket = UnixDatagram::unbound().map_err(OpenError::io("open a socket"))?;
         let exists = flags(&socket, request).is_ok();
         let file = open_control()?;
         let name = attach(&file, request, name)?;
@@ -152,7 +152,7 @@ impl Wire for TunWire {
 /// The device's descriptor as frames leave through it.
 struct Descriptor<'a>(&'a File);
 
-impl slots::Door for Descriptor<'_> {
+impl slots::Transmit for Descriptor<'_> {
     fn send(&self, frame: &[u8]) -> io::Result<usize> {
         (&mut &*self.0).write(frame)
     }
@@ -227,7 +227,7 @@ fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {
 
 /// What the device can do. Its queue holds so many packets, of whatever length: reckoned by the
 /// MTU, it holds no less than is said.
-fn caps(socket: &OwnedFd, request: InterfaceRequest, offload: bool) -> Result<Caps, OpenError> {
+fn caps(socket: &UnixDatagram, request: InterfaceRequest, offload: bool) -> Result<Caps, OpenError> {
     let mtu = number(socket, libc::SIOCGIFMTU, request).map_err(OpenError::io("read the device's MTU"))?;
     let queue = number(socket, libc::SIOCGIFTXQLEN, request)
         .map_err(OpenError::io("read the device's queue length"))?;
@@ -235,18 +235,18 @@ fn caps(socket: &OwnedFd, request: InterfaceRequest, offload: bool) -> Result<Ca
         medium: Medium::Ip,
         mtu: mtu as u32,
         tx_csum: offload,
-        gso_max: if offload { LONGEST } else { 0 },
+        gso_max: if offload { MAX_PACKET } else { 0 },
         rx_queue_bytes: queue as u64 * mtu as u64,
     })
 }
 
-fn flags(socket: &OwnedFd, request: InterfaceRequest) -> io::Result<c_int> {
+fn flags(socket: &UnixDatagram, request: InterfaceRequest) -> io::Result<c_int> {
     let mut request = request;
     sys::interface_ioctl(socket.as_fd(), libc::SIOCGIFFLAGS as libc::c_ulong, &mut request)?;
     Ok(request.flags())
 }
 
-fn number(socket: &OwnedFd, which: libc::c_ulong, request: InterfaceRequest) -> io::Result<c_int> {
+fn number(socket: &UnixDatagram, which: libc::c_ulong, request: InterfaceRequest) -> io::Result<c_int> {
     let mut request = request;
     sys::interface_ioctl(socket.as_fd(), which, &mut request)?;
     Ok(request.number())

@@ -55,7 +55,11 @@ pub struct AddressReport {
 /// When the kernel has no rtnetlink, or the process may open no more sockets.
 pub fn watch() -> io::Result<OwnedFd> {
     let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
-    super::open(libc::SOCK_RAW | libc::SOCK_NONBLOCK, libc::NETLINK_ROUTE, groups)
+    super::open(
+        rustix::net::SocketFlags::NONBLOCK,
+        libc::NETLINK_ROUTE,
+        groups as u32,
+    )
 }
 
 /// Requests a report of each interface.

@@ -7,21 +7,22 @@ mod message;
 use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{self, Plain};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{self, AddressFamily, Protocol, SocketFlags, SocketType};
 
 pub use message::{Attributes, Message, Nest, Request, messages, u16_at, u32_at, u64_at};
 
 /// What the kernel sends at once is at most this long: NLMSG_GOODSIZE, and what a list may take.
 pub const DATAGRAM: usize = 32 * 1024;
 
-fn open(kind: c_int, protocol: c_int, groups: c_int) -> io::Result<OwnedFd> {
-    let socket = sys::socket(libc::AF_NETLINK, kind, protocol)?;
-    let mut address = libc::sockaddr_nl::zeroed();
-    address.nl_family = libc::AF_NETLINK as u16;
-    address.nl_groups = groups as u32;
-    sys::bind(socket.as_fd(), &address)?;
+fn open(flags: SocketFlags, protocol: c_int, groups: u32) -> io::Result<OwnedFd> {
+    let protocol = NonZeroU32::new(protocol as u32).map(Protocol::from_raw);
+    let flags = flags | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
+    net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
     Ok(socket)
 }
 
@@ -41,7 +42,7 @@ impl Socket {
     /// When the kernel has no such protocol, or the process may open no more sockets.
     pub fn open(protocol: c_int) -> io::Result<Socket> {
         Ok(Socket {
-            file: File::from(open(libc::SOCK_RAW, protocol, 0)?),
+            file: File::from(open(SocketFlags::empty(), protocol, 0)?),
             sequence: 0,
             buffer: vec![0; DATAGRAM],
         })

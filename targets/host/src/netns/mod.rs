@@ -27,8 +27,11 @@ use std::ffi::{OsStr, c_int};
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+
+use rustix::thread::UnshareFlags;
 
 use crate::sys;
 
@@ -94,8 +97,8 @@ impl std::error::Error for NamespaceError {
 /// When the system does not allow it, or when the process already has more than one thread: call
 /// it first of all.
 pub fn enter_user_namespace() -> Result<(), NamespaceError> {
-    let (user, group) = sys::effective_ids();
-    sys::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET).map_err(|error| {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET).map_err(|error| {
         let action = match error.raw_os_error() {
             Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
             _ => "enter a user namespace",
@@ -135,7 +138,7 @@ impl Namespace {
     /// The calling thread's own.
     ///
     /// # Errors
-    /// When `/proc` is not there.
+    /// When `/proc` is absent.
     pub fn current() -> Result<Namespace, NamespaceError> {
         let file = File::open("/proc/thread-self/ns/net")
             .map_err(NamespaceError::new("open the current network namespace"))?;
@@ -149,7 +152,7 @@ impl Namespace {
     /// When the system does not allow it.
     pub fn create() -> Result<Namespace, NamespaceError> {
         on_thread(|| {
-            sys::unshare(libc::CLONE_NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
+            sys::unshare(UnshareFlags::NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
             Namespace::current()
         })?
     }
@@ -174,7 +177,8 @@ impl Namespace {
     /// # Errors
     /// When that is not permitted.
     pub fn enter(&self) -> Result<(), NamespaceError> {
-        sys::enter_network_namespace(&self.file).map_err(NamespaceError::new("enter a network namespace"))
+        sys::enter_network_namespace(self.file.as_fd())
+            .map_err(NamespaceError::new("enter a network namespace"))
     }
 
     /// A command that will run inside the namespace.
@@ -189,7 +193,7 @@ impl Namespace {
             .map_err(NamespaceError::new("copy a namespace's handle"))?;
         let mut command = Command::new(program);
         // SAFETY: between fork and exec the closure makes one system call, and allocates nothing.
-        unsafe { command.pre_exec(move || sys::enter_network_namespace(&file)) };
+        unsafe { command.pre_exec(move || sys::enter_network_namespace(file.as_fd())) };
         Ok(command)
     }
 
