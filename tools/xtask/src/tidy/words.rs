@@ -56,7 +56,7 @@ const WORDS: &[Word] = &[
     word(
         &["door", "doors", "doorway"],
         "listener",
-        &["apps/", "docs/", "interact/", "select/", "targets/", "tools/"],
+        &["apps/", "docs/", "interact/", "select/", "tools/"],
     ),
     word(&["house"], "shared state", &["apps/", "tools/"]),
     word(
@@ -101,15 +101,7 @@ const WORDS: &[Word] = &[
     word(
         &["patience"],
         "timeout",
-        &[
-            "apps/",
-            "docs/",
-            "interact/",
-            "lab/",
-            "stack/",
-            "taps/",
-            "transports/",
-        ],
+        &["apps/", "docs/", "interact/", "stack/", "taps/", "transports/"],
     ),
     word(
         &["dice"],
@@ -150,7 +142,6 @@ const WORDS: &[Word] = &[
             "examples/",
             "hawser/",
             "interact/",
-            "lab/",
             "lang/",
             "select/",
             "stack/",
