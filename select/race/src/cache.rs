@@ -1,12 +1,12 @@
 //! What is remembered of races: per network, remote, transport and interface, with a lifetime.
 //!
-//! What several remotes show of a transport, and none contradicts, is known of the network: silence there
-//! counts for remotes that were never asked.
+//! A transport by which several remotes did not answer, and none did, is taken for blocked on the network,
+//! for remotes that were never asked as well.
 //!
 //! Winning, losing, failing and being blocked are kept apart. Losing is not failing: a loser was
-//! only slower. Blocked is what silence suggests; it is tried again in the background, after 10 s at
+//! only slower. Blocked is what nobody answered; it is tried again in the background, after 10 s at
 //! first, then after twice as long each time, and is forgotten when the network changes. So is what
-//! had a head start and lost: it may have met the same silence, only nobody waited for it.
+//! had a head start and lost: it may have gone unanswered as well, only nobody waited for it.
 //!
 //! Times are durations since an epoch that survives restarts, as the Unix epoch does. Invariants:
 //! no more than [`Limits::entries`] are kept; an entry is never answered from past its lifetime.
@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, Failure};
+use crate::candidate::{Candidate, Knowledge};
+use crate::failure::Failure;
 
 mod snapshot;
 #[cfg(test)]
@@ -50,7 +51,7 @@ impl Key {
         }
     }
 
-    /// The longest of its texts, in bytes; longer ones are not remembered.
+    /// The maximum length of each of its texts, in bytes; longer ones are not remembered.
     const MAX_TEXT_BYTES: usize = 256;
 
     fn is_small(&self) -> bool {
@@ -80,31 +81,6 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// What the cache knows of a candidate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Knowledge {
-    /// Nothing that is still valid.
-    #[default]
-    Unknown,
-    /// It won.
-    Won {
-        /// How long connecting took.
-        took: Duration,
-    },
-    /// It was slower than another.
-    Lost {
-        /// It is time to try it in the background.
-        probe: bool,
-    },
-    /// The peer said no.
-    Failed,
-    /// Something on the way lets nothing through.
-    Blocked {
-        /// It is time to try it in the background.
-        probe: bool,
-    },
-}
-
 /// How much is remembered, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -116,8 +92,8 @@ pub struct Limits {
     pub failure: Duration,
     /// When a blocked one is first tried again.
     pub first_retry: Duration,
-    /// The longest time between two such tries.
-    pub longest_retry: Duration,
+    /// The maximum time between two such tries.
+    pub max_retry_interval: Duration,
 }
 
 impl Default for Limits {
@@ -128,7 +104,7 @@ impl Default for Limits {
             outcome: Duration::from_secs(600),
             failure: Duration::from_secs(60),
             first_retry: Duration::from_secs(10),
-            longest_retry: Duration::from_secs(600),
+            max_retry_interval: Duration::from_secs(600),
         }
     }
 }
@@ -155,17 +131,17 @@ impl Entry {
     }
 }
 
-/// Remotes that were silent by a transport, and none that was not, before the network is taken to swallow
-/// it: more than the addresses of one host of both families.
-const SILENT_REMOTES: usize = 3;
+/// Remotes that did not answer by a transport, while none did, from which on the network is taken to
+/// drop it: more than the addresses of one host of both families.
+const MIN_UNRESPONSIVE: usize = 3;
 
 /// What is remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Cache {
     limits: Limits,
     entries: BTreeMap<Key, Entry>,
-    /// At least as many as there are entries of silence; counted anew by each search for those of a network.
-    silent: usize,
+    /// At least the number of entries of remotes that did not answer; counted anew by each search for those of a network.
+    unresponsive: usize,
 }
 
 impl Cache {
@@ -175,7 +151,7 @@ impl Cache {
         Cache {
             limits,
             entries: BTreeMap::new(),
-            silent: 0,
+            unresponsive: 0,
         }
     }
 
@@ -206,7 +182,7 @@ impl Cache {
             self.make_room(now);
         }
         let entry = self.entry(before, outcome, now);
-        self.silent += usize::from(entry.retry.is_some());
+        self.unresponsive += usize::from(entry.retry.is_some());
         self.entries.insert(key, entry);
     }
 
@@ -215,7 +191,9 @@ impl Cache {
         let longer = before
             .and_then(|entry| entry.retry)
             .map(|retry| retry.interval.saturating_mul(2));
-        let interval = longer.unwrap_or(limits.first_retry).min(limits.longest_retry);
+        let interval = longer
+            .unwrap_or(limits.first_retry)
+            .min(limits.max_retry_interval);
         let retry = Some(Retry {
             at: now.saturating_add(interval),
             interval,
@@ -259,7 +237,7 @@ impl Cache {
         }
     }
 
-    /// What is known of a candidate. Whoever is told to `probe` is the only one, until it has
+    /// What is known of a candidate. One caller receives `probe`, and no other until it has
     /// recorded an outcome or the time of the next try has come.
     pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
         let Some(entry) = self.entries.get_mut(key) else {
@@ -281,11 +259,11 @@ impl Cache {
     /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
     /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
     fn of_network(&mut self, key: &Key, now: Duration) -> Knowledge {
-        if self.silent < SILENT_REMOTES {
+        if self.unresponsive < MIN_UNRESPONSIVE {
             return Knowledge::Unknown;
         }
-        let is_silent = |entry: &&Entry| now < entry.until && entry.retry.is_some();
-        self.silent = self.entries.values().filter(is_silent).count();
+        let is_unresponsive = |entry: &&Entry| now < entry.until && entry.retry.is_some();
+        self.unresponsive = self.entries.values().filter(is_unresponsive).count();
         let is_kin = |(other, entry): &(&Key, &mut Entry)| {
             let is_same = other.network == key.network
                 && other.transport == key.transport
@@ -304,8 +282,8 @@ impl Cache {
             Outcome::Failed(_) => !entry.is_blocked(),
             Outcome::Lost { .. } => false,
         };
-        let silent = kin.iter().filter(|entry| entry.retry.is_some()).count();
-        if silent < SILENT_REMOTES || kin.iter().any(answers) {
+        let unresponsive = kin.iter().filter(|entry| entry.retry.is_some()).count();
+        if unresponsive < MIN_UNRESPONSIVE || kin.iter().any(answers) {
             return Knowledge::Unknown;
         }
         let turns = kin.into_iter().map(|entry| u8::from(entry.take_turn(now)));
@@ -314,15 +292,15 @@ impl Cache {
         }
     }
 
-    /// Those of a network, at most `most`, that it is time to try in the background; each is given
+    /// Those of a network, at most `max`, that it is time to try in the background; each is given
     /// out once. For callers with a timer: a race asks for its own ([`crate::Action::Probe`]).
-    pub fn take_due(&mut self, network: &str, now: Duration, most: usize) -> Vec<Key> {
+    pub fn take_due(&mut self, network: &str, now: Duration, max: usize) -> Vec<Key> {
         let mine = self
             .entries
             .iter_mut()
             .filter(|(key, entry)| *key.network == *network && now < entry.until);
         mine.filter(|(_, entry)| entry.retry.is_some_and(|retry| retry.at <= now))
-            .take(most)
+            .take(max)
             .filter_map(|(key, entry)| entry.take_turn(now).then(|| key.clone()))
             .collect()
     }

@@ -1,11 +1,9 @@
-//! One way to connect, described: what the race must know of it, and nothing of how it is done.
+//! A path candidate: what the race must know of it, and nothing of how it is done.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::Knowledge;
 
 /// The caller's number for a candidate, unique within its race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,7 +46,7 @@ pub enum Handshake {
     Secure,
 }
 
-/// What a SVCB or HTTPS record (RFC 9460) said of a candidate.
+/// What a SVCB or HTTPS record (RFC 9460) states of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Service {
     /// Whether it has keys for an encrypted ClientHello, and the client means to use them.
@@ -60,7 +58,7 @@ pub struct Service {
     pub is_choice: bool,
 }
 
-/// One way to connect: a transport, to an address, over an interface.
+/// A path candidate: a transport, to an address, over an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The caller's number for it.
@@ -76,14 +74,14 @@ pub struct Candidate {
     pub family: Family,
     /// The policy's class: 0 is the best. [`crate::Spacing::Priority`] turns it into a delay.
     pub priority: u16,
-    /// What a SVCB or HTTPS record said of it, if one did.
+    /// What a SVCB or HTTPS record states of it, if one does.
     pub service: Option<Service>,
     /// Its place by rules 1 to 8 of RFC 6724, section 6, lowest first, see
     /// [`crate::rfc6724::ranks`]; alike for addresses that these rules do not tell apart. Among
     /// these, and without other knowledge, candidates stay in the order in which they were given,
     /// which should be that of rules 9 and 10.
     pub rank: u16,
-    /// The round-trip time that is expected, where history tells.
+    /// The round-trip time that is expected, where history shows one.
     pub round_trip: Option<Duration>,
     /// The protection that it gives.
     pub security: Security,
@@ -121,4 +119,29 @@ impl Candidate {
             known: Knowledge::Unknown,
         }
     }
+}
+
+/// What the cache knows of a candidate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Knowledge {
+    /// Nothing that is still valid.
+    #[default]
+    Unknown,
+    /// It won.
+    Won {
+        /// How long connecting took.
+        took: Duration,
+    },
+    /// It was slower than another.
+    Lost {
+        /// It is time to try it in the background.
+        probe: bool,
+    },
+    /// The peer refused.
+    Failed,
+    /// Something on the way lets nothing through.
+    Blocked {
+        /// It is time to try it in the background.
+        probe: bool,
+    },
 }

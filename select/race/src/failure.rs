@@ -82,7 +82,7 @@ impl Failure {
     ];
 
     /// Whether something on the way swallows or forbids the transport: what is tried again in the
-    /// background, because only silence, not the peer, spoke.
+    /// background, because no peer has answered.
     #[must_use]
     pub const fn is_block(self) -> bool {
         matches!(
@@ -91,7 +91,7 @@ impl Failure {
         )
     }
 
-    /// Whether the peer itself, or somebody in its place, said no.
+    /// Whether the peer itself, or somebody in its place, refused.
     #[must_use]
     pub const fn is_answer(self) -> bool {
         matches!(

@@ -8,7 +8,7 @@ use crate::{
     Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
 };
 
-/// Makes a race and what happens to it from bytes, and a cache that is asked and told.
+/// Makes a race and what happens to it from bytes, and a cache that is consulted and updated.
 ///
 /// # Panics
 /// When a promise is broken: two ends, or none by the deadline; an attempt that neither wins, fails
@@ -41,10 +41,10 @@ pub fn race(data: &[u8]) {
         now: Duration::ZERO,
         wake: None,
     };
-    judge.tell(Event::Wake);
+    judge.handle(Event::Wake);
     while !bytes.0.is_empty() {
         let event = judge.event(&mut bytes);
-        judge.tell(event);
+        judge.handle(event);
     }
     // Left alone, it ends by its clock: each wake-up starts, ends or expires something.
     for _ in 0..4 * Race::MAX_CANDIDATES + 8 {
@@ -52,7 +52,7 @@ pub fn race(data: &[u8]) {
             break;
         };
         judge.now = judge.now.max(wake);
-        judge.tell(Event::Wake);
+        judge.handle(Event::Wake);
     }
     assert!(judge.race.is_over(), "it does not end");
     assert_eq!(judge.ends, 1, "ends");
@@ -131,7 +131,7 @@ impl Judge {
         made
     }
 
-    fn tell(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         match &event {
             Event::Failed(id, _) => {
                 self.open.remove(id);

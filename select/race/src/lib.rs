@@ -20,12 +20,12 @@
 //! let mut race = Race::new(Profile::RFC8305, Request::default(), Questions::default(), at(0));
 //! let found = Event::Found { question: None, candidates: vec![ipv6, ipv4] };
 //! assert_eq!(race.on(found, at(0)), [Action::Start(CandidateId(0)), Action::Wake(at(250))]);
-//! assert_eq!(race.on(Event::Wake, at(250))[0], Action::Start(CandidateId(1))); // IPv6 is silent
+//! assert_eq!(race.on(Event::Wake, at(250))[0], Action::Start(CandidateId(1))); // IPv6 has not answered
 //! assert_eq!(race.on(Event::Connected(CandidateId(1)), at(270))[0], Action::Won(CandidateId(1)));
 //! ```
 //!
-//! * [`Race`]: the machine; [`Request`]: what is asked for; [`Event`], [`Action`]: its words
-//! * [`Candidate`]: a description of one way to connect; the race knows no transport
+//! * [`Race`]: the machine; [`Request`]: what is asked for; [`Event`], [`Action`]: its messages
+//! * [`Candidate`]: a path candidate; the race knows no transport
 //! * [`Profile`]: the rules, as data: [`Profile::NEAT`], [`Profile::NEAT_ORIGINAL`],
 //!   [`Profile::RFC8305`], [`Profile::VERSION3`]
 //! * [`Cache`]: outcomes per network, remote, transport and interface, with a lifetime
@@ -53,8 +53,8 @@ mod profile;
 mod race;
 pub mod rfc6724;
 
-pub use cache::{Cache, Key, Knowledge, Limits, Outcome, Snapshot};
-pub use candidate::{Candidate, CandidateId, Family, Handshake, Security, Service};
+pub use cache::{Cache, Key, Limits, Outcome, Snapshot};
+pub use candidate::{Candidate, CandidateId, Family, Handshake, Knowledge, Security, Service};
 pub use failure::Failure;
 pub use profile::{Awaited, HeadStart, Interleave, Order, Profile, ProfileError, Spacing, Success};
 pub use race::{Action, Connectionless, Defeat, Event, Question, Questions, Race, Request, Why};

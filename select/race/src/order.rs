@@ -15,7 +15,7 @@ pub(crate) enum Class {
     /// Nothing speaks for or against it.
     Hopeful,
     /// It failed or was blocked before.
-    Doubtful,
+    Suspected,
     /// Only when the others seem to have failed.
     LastResort,
 }
@@ -28,7 +28,7 @@ pub(crate) fn class(candidate: &Candidate, profile: &Profile) -> Class {
     match candidate.known {
         Knowledge::Won { .. } if profile.head_start.is_some() => Class::Favourite,
         _ if candidate.is_last_resort => Class::LastResort,
-        Knowledge::Failed | Knowledge::Blocked { .. } => Class::Doubtful,
+        Knowledge::Failed | Knowledge::Blocked { .. } => Class::Suspected,
         Knowledge::Unknown | Knowledge::Lost { .. } | Knowledge::Won { .. } => Class::Hopeful,
     }
 }
@@ -117,8 +117,8 @@ fn take_turns(run: &mut [usize], started: &[usize], priority: impl Fn(usize) -> 
     }
 }
 
-/// `untried` is the best priority that waits of which nothing is known: a winner of before says nothing
-/// about what is preferred to it and was never tried.
+/// `untried` is the best priority that waits of which nothing is known: an earlier victory is no
+/// evidence about what is preferred to it and was never tried.
 fn group(candidate: &Candidate, profile: &Profile, untried: u16) -> Group {
     let class = match class(candidate, profile) {
         Class::Favourite if candidate.priority > untried => Class::Hopeful,

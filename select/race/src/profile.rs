@@ -94,9 +94,9 @@ pub enum Spacing {
         /// Where no round-trip time is known.
         fallback_ms: u32,
         /// The Minimum Connection Attempt Delay.
-        least_ms: u32,
+        min_ms: u32,
         /// The Maximum Connection Attempt Delay.
-        most_ms: u32,
+        max_ms: u32,
     },
 }
 
@@ -128,9 +128,9 @@ pub enum Success {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HeadStart {
     /// At least so long.
-    pub least_ms: u32,
+    pub min_ms: u32,
     /// At most so long.
-    pub most_ms: u32,
+    pub max_ms: u32,
 }
 
 /// What is wrong with a profile.
@@ -152,7 +152,7 @@ pub struct ProfileError {
 const MIN_DELAY_MS: u32 = 10;
 /// The same, as a duration.
 pub(crate) const MIN_DELAY: Duration = Duration::from_millis(MIN_DELAY_MS as u64);
-/// Longest of any time in a profile: an hour.
+/// Maximum of any time in a profile: an hour.
 const MAX_MS: u32 = 3_600_000;
 
 impl Profile {
@@ -175,8 +175,8 @@ impl Profile {
         losers_are_cancelled: true,
         success: Success::Handshake,
         head_start: Some(HeadStart {
-            least_ms: 100,
-            most_ms: 2000,
+            min_ms: 100,
+            max_ms: 2000,
         }),
         last_resort_delay_ms: 2000,
         attempt_limit_ms: 30_000,
@@ -213,8 +213,8 @@ impl Profile {
             service: false,
         },
         head_start: Some(HeadStart {
-            least_ms: 250,
-            most_ms: 2000,
+            min_ms: 250,
+            max_ms: 2000,
         }),
         ..Profile::NEAT
     };
@@ -229,8 +229,8 @@ impl Profile {
         interleave: Interleave::TransportsAndFamilies { first: 1 },
         spacing: Spacing::Predicted {
             fallback_ms: 250,
-            least_ms: 100,
-            most_ms: 2000,
+            min_ms: 100,
+            max_ms: 2000,
         },
         awaited: Awaited {
             ipv4: false,
@@ -297,29 +297,19 @@ impl Profile {
             }
             Spacing::Predicted {
                 fallback_ms,
-                least_ms,
-                most_ms,
+                min_ms,
+                max_ms,
             } => {
-                let between = "between least-ms and most-ms";
-                let is_between = (least_ms..=most_ms).contains(&fallback_ms);
-                fields.push((
-                    "spacing.predicted.least-ms",
-                    least_ms,
-                    least_ms >= MIN_DELAY_MS,
-                    floor,
-                ));
-                fields.push(("spacing.predicted.most-ms", most_ms, most_ms <= MAX_MS, time));
+                let between = "between min-ms and max-ms";
+                let is_between = (min_ms..=max_ms).contains(&fallback_ms);
+                fields.push(("spacing.predicted.min-ms", min_ms, min_ms >= MIN_DELAY_MS, floor));
+                fields.push(("spacing.predicted.max-ms", max_ms, max_ms <= MAX_MS, time));
                 fields.push(("spacing.predicted.fallback-ms", fallback_ms, is_between, between));
             }
         }
-        if let Some(HeadStart { least_ms, most_ms }) = self.head_start {
-            fields.push((
-                "head-start.least-ms",
-                least_ms,
-                least_ms <= most_ms,
-                "at most most-ms",
-            ));
-            fields.push(("head-start.most-ms", most_ms, most_ms <= MAX_MS, time));
+        if let Some(HeadStart { min_ms, max_ms }) = self.head_start {
+            fields.push(("head-start.min-ms", min_ms, min_ms <= max_ms, "at most max-ms"));
+            fields.push(("head-start.max-ms", max_ms, max_ms <= MAX_MS, time));
         }
         if let Interleave::Families { first } | Interleave::TransportsAndFamilies { first } = self.interleave
         {
@@ -348,9 +338,9 @@ impl Profile {
 impl HeadStart {
     /// How long one is left alone that took so long when it won.
     pub(crate) fn of(self, took: Duration) -> Duration {
-        let most = milliseconds(self.most_ms);
+        let max = milliseconds(self.max_ms);
         took.saturating_mul(2)
-            .clamp(milliseconds(self.least_ms).min(most), most)
+            .clamp(milliseconds(self.min_ms).min(max), max)
     }
 }
 
@@ -365,15 +355,15 @@ impl Spacing {
             Spacing::Fixed { delay_ms } => milliseconds(delay_ms),
             Spacing::Predicted {
                 fallback_ms,
-                least_ms,
-                most_ms,
+                min_ms,
+                max_ms,
             } => match round_trip {
                 None => milliseconds(fallback_ms),
                 Some(round_trip) => {
-                    let most = milliseconds(most_ms);
+                    let max = milliseconds(max_ms);
                     round_trip
                         .saturating_mul(3)
-                        .clamp(milliseconds(least_ms).min(most), most)
+                        .clamp(milliseconds(min_ms).min(max), max)
                 }
             },
         }
@@ -421,8 +411,8 @@ mod tests {
             Profile {
                 spacing: Spacing::Predicted {
                     fallback_ms: 250,
-                    least_ms: 300,
-                    most_ms: 200,
+                    min_ms: 300,
+                    max_ms: 200,
                 },
                 ..Profile::VERSION3
             },
@@ -435,10 +425,7 @@ mod tests {
                 ..Profile::NEAT
             },
             Profile {
-                head_start: Some(HeadStart {
-                    least_ms: 2,
-                    most_ms: 1,
-                }),
+                head_start: Some(HeadStart { min_ms: 2, max_ms: 1 }),
                 ..Profile::NEAT
             },
         ];

@@ -57,9 +57,9 @@ fn connection_succeeds_by_the_bound_whenever_any_candidate_can() {
 /// Holds one race against both bounds; whether any candidate could connect.
 fn judge(profile: &Profile, world: &World, case: &str) -> bool {
     let raced = world.play(profile, false, case);
-    let silent = world.play(profile, true, case);
-    assert_eq!(silent.won, None, "{case}: nobody answers");
-    let (gap, others) = (longest_gap(profile, world), world.candidates.len() as u64 - 1);
+    let unanswered = world.play(profile, true, case);
+    assert_eq!(unanswered.won, None, "{case}: nobody answers");
+    let (gap, others) = (max_gap(profile, world), world.candidates.len() as u64 - 1);
     let mut is_able = false;
     for one in world.candidates.iter().filter(|one| world.can(one)) {
         let Fate::Connects { after, handshake } = one.fate else {
@@ -68,12 +68,12 @@ fn judge(profile: &Profile, world: &World, case: &str) -> bool {
         is_able = true;
         let id = one.candidate.id;
         let latest = one.found + u64::from(profile.resolution_delay_ms) + others * gap;
-        let alone = silent.start(id).unwrap_or(u64::MAX);
+        let alone = unanswered.start(id).unwrap_or(u64::MAX);
         assert!(
             alone <= latest,
             "{case}: {id:?} starts at {alone} when nobody answers, {latest} is the latest"
         );
-        let latest = latest.min(alone + raced.overtaking(id, &silent) * gap);
+        let latest = latest.min(alone + raced.overtaking(id, &unanswered) * gap);
         if let Some(start) = raced.start(id) {
             assert!(
                 start <= latest,
@@ -95,7 +95,7 @@ fn judge(profile: &Profile, world: &World, case: &str) -> bool {
 }
 
 /// The longest time between two starts in this world, in milliseconds.
-fn longest_gap(profile: &Profile, world: &World) -> u64 {
+fn max_gap(profile: &Profile, world: &World) -> u64 {
     let classes = world
         .candidates
         .iter()
@@ -105,7 +105,7 @@ fn longest_gap(profile: &Profile, world: &World) -> u64 {
     let spacing = match profile.spacing {
         Spacing::Priority { step_ms } => u64::from(step_ms) * (classes + 1),
         Spacing::Fixed { delay_ms } => delay_ms.into(),
-        Spacing::Predicted { most_ms, .. } => most_ms.into(),
+        Spacing::Predicted { max_ms, .. } => max_ms.into(),
     };
     let cached = world
         .candidates
@@ -115,7 +115,7 @@ fn longest_gap(profile: &Profile, world: &World) -> u64 {
         profile
             .head_start
             .filter(|_| cached)
-            .map_or(0, |HeadStart { most_ms, .. }| most_ms.into()),
+            .map_or(0, |HeadStart { max_ms, .. }| max_ms.into()),
     )
 }
 
@@ -277,7 +277,7 @@ impl World {
     }
 
     /// Races in this world; or in the same where nobody answers.
-    fn play(&self, profile: &Profile, silent: bool, case: &str) -> Played {
+    fn play(&self, profile: &Profile, unanswered: bool, case: &str) -> Played {
         let mut queue = Queue::default();
         for (question, at) in self
             .candidates
@@ -327,7 +327,7 @@ impl World {
                     Action::Start(id) | Action::Probe(id) => {
                         assert!(open.insert(id), "{case}: {id:?} is started twice at once");
                         played.starts.push((id, now));
-                        if !silent {
+                        if !unanswered {
                             self.attempt(id, now, &mut queue);
                         }
                     }

@@ -97,7 +97,7 @@ impl Case {
                     }
                 }
             }
-            ["request", ref wishes @ ..] => wishes.iter().try_for_each(|wish| self.wish(wish))?,
+            ["request", ref terms @ ..] => terms.iter().try_for_each(|term| self.request(term))?,
             ["set", field, value] => self.set(field, value)?,
             [name, transport, family, ref traits @ ..] => {
                 let candidate = candidate(self.candidates.len(), transport, family, traits)?;
@@ -108,15 +108,15 @@ impl Case {
         Ok(())
     }
 
-    fn wish(&mut self, wish: &str) -> Outcomes {
-        match wish.split_once('=') {
+    fn request(&mut self, term: &str) -> Outcomes {
+        match term.split_once('=') {
             Some(("security", level)) => self.request.security = security(level)?,
             Some(("deadline", ms)) => self.request.deadline = milliseconds(ms)?,
             Some(("connectionless", "last-resort")) => {
                 self.request.connectionless = Connectionless::LastResort;
             }
             Some(("connectionless", "admit")) => self.request.connectionless = Connectionless::Admit,
-            _ => return Err(format!("no wish `{wish}`")),
+            _ => return Err(format!("no such term `{term}`")),
         }
         Ok(())
     }
@@ -148,13 +148,13 @@ impl Case {
             )
         });
         let actions = race.on(event, Duration::from_millis(now));
-        let mut told = Vec::new();
+        let mut taken = Vec::new();
         for action in &actions {
             if let Action::Wake(at) = action {
                 self.wake = Some(at.as_millis() as u64);
             }
             self.ended += usize::from(matches!(action, Action::Won(_) | Action::AllFailed(_)));
-            told.push(self.words_of(action));
+            taken.push(self.words_of(action));
         }
         let expected: Vec<&str> = expected
             .split(',')
@@ -162,11 +162,11 @@ impl Case {
             .filter(|word| !word.is_empty() && *word != "-")
             .collect();
         if !expected.iter().any(|word| word.starts_with("wake")) {
-            told.retain(|word| !word.starts_with("wake"));
+            taken.retain(|word| !word.starts_with("wake"));
         }
-        match told == expected {
+        match taken == expected {
             true => Ok(()),
-            false => Err(format!("it says `{}`", told.join(", "))),
+            false => Err(format!("its actions are `{}`", taken.join(", "))),
         }
     }
 

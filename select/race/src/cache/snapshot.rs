@@ -56,23 +56,24 @@ impl Cache {
         if snapshot.version != VERSION {
             return cache;
         }
-        let longest = limits
+        let max_lifetime = limits
             .outcome
             .max(limits.failure)
-            .saturating_add(limits.longest_retry);
+            .saturating_add(limits.max_retry_interval);
         let mut entries: Vec<(Key, Entry)> = snapshot.entries.into_iter().map(Record::into_entry).collect();
         entries.retain(|(key, entry)| {
             let is_fresh = entry.at <= now && now < entry.until;
-            key.is_small() && is_fresh && entry.until <= entry.at.saturating_add(longest)
+            key.is_small() && is_fresh && entry.until <= entry.at.saturating_add(max_lifetime)
         });
         entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.until));
         entries.truncate(limits.entries);
         for (key, mut entry) in entries {
             entry.retry = entry.retry.map(|retry| Retry {
-                at: retry.at.min(now.saturating_add(limits.longest_retry)),
-                interval: retry
-                    .interval
-                    .clamp(limits.first_retry.min(limits.longest_retry), limits.longest_retry),
+                at: retry.at.min(now.saturating_add(limits.max_retry_interval)),
+                interval: retry.interval.clamp(
+                    limits.first_retry.min(limits.max_retry_interval),
+                    limits.max_retry_interval,
+                ),
             });
             cache.entries.insert(key, entry);
         }

@@ -196,7 +196,7 @@ fn those_that_are_due_are_given_out_once() {
 
 /// Behind a network that drops UDP every new host would cost a delay.
 #[test]
-fn a_transport_that_several_remotes_are_silent_by_is_blocked_on_the_network() {
+fn a_transport_by_which_several_remotes_do_not_answer_is_blocked_on_the_network() {
     let mut cache = Cache::default();
     for (number, outcome) in [BLOCKED, lost(true)].into_iter().enumerate() {
         cache.record(key(&number.to_string(), "sctp"), outcome, at(0));
@@ -205,7 +205,7 @@ fn a_transport_that_several_remotes_are_silent_by_is_blocked_on_the_network() {
     assert_eq!(
         cache.consult(&key("new", "sctp"), at(1)),
         Knowledge::Unknown,
-        "two say nothing yet"
+        "two are no evidence yet"
     );
     cache.record(key("2", "sctp"), lost(true), at(1));
     assert_eq!(

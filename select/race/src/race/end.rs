@@ -1,7 +1,7 @@
 //! What becomes of all when one has won, or none.
 //!
 //! What is recorded, and when: a failure is evidence against a candidate only if somebody answered,
-//! the peer itself or the winner of the same race. When everything is silent the network is down,
+//! the peer itself or the winner of the same race. When nobody answers the network is down,
 //! and nothing is learnt of any candidate.
 
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl Race {
     /// An attempt has failed: the next one is due, where the profile says so.
     pub(super) fn attempt_failed(&mut self, index: usize, why: Failure, actions: &mut Vec<Action>) {
         self.entrants[index].state = State::Failed(why);
-        self.owed = self.owed.saturating_add(1).min(Race::MAX_CANDIDATES);
+        self.early_starts = self.early_starts.saturating_add(1).min(Race::MAX_CANDIDATES);
         if matches!(self.phase, Phase::Won(_)) {
             let id = self.entrants[index].candidate.id;
             actions.push(Action::Record(id, Outcome::Failed(why)));

@@ -35,7 +35,7 @@ impl Race {
                 return;
             }
             let index = self.line.remove(0);
-            self.owed = self.owed.saturating_sub(1);
+            self.early_starts = self.early_starts.saturating_sub(1);
             self.last_start = self.now;
             self.starts.push(index);
             self.entrants[index].state = State::Running { since: self.now };
@@ -54,8 +54,8 @@ impl Race {
             return (is_idle && self.questions.are_answered()).then_some(self.now);
         }
         let is_last_resort = order::class(next, &self.profile) == Class::LastResort;
-        let is_owed = is_idle || (self.owed > 0 && !is_last_resort);
-        if self.profile.failure_starts_next && is_owed {
+        let is_early = is_idle || (self.early_starts > 0 && !is_last_resort);
+        if self.profile.failure_starts_next && is_early {
             return Some(opens);
         }
         let planned = self.planned(next, opens);
@@ -110,11 +110,11 @@ impl Race {
             || (awaited.ipv6 && questions.ipv6 > 0 && !has_ipv6)
             || (awaited.service && questions.service > 0);
         let first = &self.entrants[*self.line.first()?].candidate;
-        let is_doubted = matches!(
+        let is_suspected = matches!(
             first.known,
             Knowledge::Lost { .. } | Knowledge::Failed | Knowledge::Blocked { .. }
         );
-        let is_missing = is_missing || (is_doubted && !questions.are_answered());
+        let is_missing = is_missing || (is_suspected && !questions.are_answered());
         if !is_missing || order::class(first, &self.profile) == Class::Favourite {
             return Some(self.now);
         }
@@ -133,7 +133,7 @@ impl Race {
         let gap = match (self.profile.head_start, last.known) {
             _ if class == Class::LastResort => milliseconds(self.profile.last_resort_delay_ms),
             (Some(head_start), Knowledge::Won { took }) => head_start.of(took),
-            _ if class == Class::Doubtful => spacing.after(
+            _ if class == Class::Suspected => spacing.after(
                 last.priority,
                 last.round_trip,
                 next.priority.max(last.priority.saturating_add(1)),
@@ -148,7 +148,7 @@ impl Race {
     }
 
     /// Asks to be woken when something is due.
-    pub(super) fn tell_when(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn schedule_wake(&mut self, actions: &mut Vec<Action>) {
         let limit = self.profile.attempt_limit();
         let busy = self.entrants.iter().filter_map(|entrant| entrant.since());
         let expires = busy.map(|since| since.saturating_add(limit)).min();
@@ -158,8 +158,8 @@ impl Race {
             .flatten();
         let deadline = is_racing.then(|| self.deadline());
         let wake = [expires, next, deadline].into_iter().flatten().min();
-        if wake != self.told {
-            self.told = wake;
+        if wake != self.wake_at {
+            self.wake_at = wake;
             actions.extend(wake.map(Action::Wake));
         }
     }

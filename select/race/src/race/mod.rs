@@ -1,18 +1,18 @@
 //! The race: a machine.
 //!
-//! * `words`: requests, events, actions
+//! * `messages`: requests, events, actions
 //! * `line`: which candidate is started when
 //! * `end`: what becomes of all when one has won, or none
 
 mod end;
 mod line;
-mod words;
+mod messages;
 
 use std::time::Duration;
 
 use crate::{Candidate, CandidateId, Failure, Handshake, Knowledge, Outcome, Profile, Success};
 
-pub use words::{Action, Connectionless, Defeat, Event, Question, Questions, Request, Why};
+pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, Request, Why};
 
 /// The staggered race of candidates for one connection.
 ///
@@ -42,9 +42,9 @@ pub struct Race {
     first_found: Option<Duration>,
     opened: Option<Duration>,
     /// Starts that failures have brought forward.
-    owed: usize,
+    early_starts: usize,
     /// The wake-up that was asked for last.
-    told: Option<Duration>,
+    wake_at: Option<Duration>,
     dropped: usize,
 }
 
@@ -81,11 +81,11 @@ enum State {
 }
 
 impl Race {
-    /// The most candidates of one race; more are left out and counted, see [`Race::dropped`].
+    /// The maximum number of candidates of one race; more are left out and counted, see [`Race::dropped`].
     pub const MAX_CANDIDATES: usize = 128;
 
-    /// A race that begins at `now`, with so many questions unanswered. Its first event, if there is
-    /// nothing else to tell, is [`Event::Wake`]: only then does it say when its time is over.
+    /// A race that begins at `now`, with so many questions unanswered. Its first event, if nothing
+    /// else has happened, is [`Event::Wake`]: only then does it ask to be woken at its deadline.
     #[must_use]
     pub fn new(profile: Profile, request: Request, questions: Questions, now: Duration) -> Race {
         Race {
@@ -102,13 +102,13 @@ impl Race {
             unanswered: Vec::new(),
             first_found: None,
             opened: None,
-            owed: 0,
-            told: None,
+            early_starts: 0,
+            wake_at: None,
             dropped: 0,
         }
     }
 
-    /// Takes an event, and says what is to be done.
+    /// Takes an event; returns what is to be done, in order.
     pub fn on(&mut self, event: Event, now: Duration) -> Vec<Action> {
         self.now = self.now.max(now);
         let mut actions = Vec::new();
@@ -127,7 +127,7 @@ impl Race {
         self.expire(&mut actions);
         self.start_due(&mut actions);
         self.give_up_if_exhausted(&mut actions);
-        self.tell_when(&mut actions);
+        self.schedule_wake(&mut actions);
         actions
     }
 

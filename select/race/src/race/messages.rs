@@ -1,4 +1,4 @@
-//! What a race is asked, told, and what it answers.
+//! Requests, events and actions of a race.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub enum Connectionless {
     Admit,
 }
 
-/// A kind of question for a name.
+/// A question for a name, by its record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Question {
@@ -55,7 +55,7 @@ pub enum Question {
     Service,
 }
 
-/// How many questions of each kind are unanswered when the race begins: none for an address, one
+/// How many questions of each type are unanswered when the race begins: none for an address, one
 /// for a name, one for each interface where each is asked apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
@@ -74,7 +74,7 @@ impl Questions {
         ipv6: 1,
         service: 0,
     };
-    /// One question of each kind.
+    /// One question of each type.
     pub const ALL: Questions = Questions {
         ipv4: 1,
         ipv6: 1,
@@ -106,7 +106,7 @@ impl Questions {
     }
 }
 
-/// What happens to a race. Of a candidate that is not under way nothing is heard: such an event
+/// What happens to a race. An event of a candidate that is not under way
 /// crossed with a cancellation, and is ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
