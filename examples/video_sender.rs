@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let dial = Arc::new(Dial::default());
     let scope = Scope::Rule(format!("remote={} remote.port={}", peer.ip(), peer.port()).parse()?);
     let turned = Arc::clone(&dial);
-    let _heard = bus.attach("video", Rights::observer(), 0, move || {
+    let _client = bus.attach("video", Rights::observer(), 0, move || {
         Box::new(Adapt::new(
             "tcp",
             scope.clone(),

@@ -75,7 +75,7 @@ pub fn run(
     run_with(&Programs::default(), scenario, seed, capture, progress)
 }
 
-/// The same with built-in programs and somebody who is told how things are in between.
+/// The same with built-in programs, and a callback for the state in between.
 ///
 /// # Errors
 /// Why the scenario cannot be run at all.
@@ -110,7 +110,7 @@ pub fn run_steered(
 }
 
 /// The same with applications of the caller's in place of some of the scenario's: what they send may
-/// depend on what T-wares heard in between.
+/// depend on what T-wares received in between.
 ///
 /// # Errors
 /// Why the scenario cannot be run at all.

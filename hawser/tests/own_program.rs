@@ -16,7 +16,7 @@ const SHORT: u64 = 10_000_000;
 /// Shortens the timer once a packet had to be sent again, and counts.
 struct Hasten {
     timer: Option<VariableId>,
-    heard: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
 }
 
 impl Tware for Hasten {
@@ -48,10 +48,10 @@ impl Tware for Hasten {
     }
 
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        let heard = self.heard.fetch_add(1, Ordering::Relaxed) + 1;
+        let received = self.received.fetch_add(1, Ordering::Relaxed) + 1;
         assert_eq!(
             signal.variables()[1],
-            heard,
+            received,
             "what is probed is as it is after the event"
         );
         if signal.variables()[0] != SHORT {
@@ -79,15 +79,15 @@ fn run(bus: &Bus) -> Report {
 #[test]
 fn declared_signals_and_variables_are_received_probed_and_set() {
     let plain = run(&Bus::new());
-    let (bus, heard) = (Bus::new(), Arc::new(AtomicU64::new(0)));
-    let counts = heard.clone();
+    let (bus, received) = (Bus::new(), Arc::new(AtomicU64::new(0)));
+    let counts = received.clone();
     let hasten = move || -> Box<dyn Tware> {
         Box::new(Hasten {
             timer: None,
-            heard: counts.clone(),
+            received: counts.clone(),
         })
     };
-    let _member = bus.attach("hasten", Rights::all(), 1, hasten).expect("it may");
+    let _client = bus.attach("hasten", Rights::all(), 1, hasten).expect("it may");
     let steered = run(&bus);
     assert!(
         plain.ok && steered.ok,
@@ -95,11 +95,11 @@ fn declared_signals_and_variables_are_received_probed_and_set() {
         plain.failures,
         steered.failures
     );
-    assert!(heard.load(Ordering::Relaxed) > 50);
+    assert!(received.load(Ordering::Relaxed) > 50);
     assert_eq!(
         steered.flows[0].retransmissions,
-        Some(heard.load(Ordering::Relaxed)),
-        "each is told"
+        Some(received.load(Ordering::Relaxed)),
+        "each one is received"
     );
     // 180 waits of 50 ms are 9 s of 13.
     assert!(

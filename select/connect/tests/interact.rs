@@ -59,7 +59,7 @@ fn subscriber(bus: &Bus) -> (Subscriber, Ear) {
 
 impl Ear {
     /// Waits for an event, by its name; gives its flow. The first of several is taken first.
-    async fn heard(&mut self, name: &str) -> Target {
+    async fn received(&mut self, name: &str) -> Target {
         let until = Instant::now() + SOON;
         loop {
             let Ear { bus, signals, seen } = self;
@@ -130,10 +130,10 @@ async fn a_session_is_seen_and_steered() {
     let mut far = served.accept().await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
     // Both ends are told of; the client's is the source whose path has the server's address at its end.
-    let path = ear.heard("session.path.up").await;
+    let path = ear.received("session.path.up").await;
     let mut ends = [
-        ear.heard("session.opened").await,
-        ear.heard("session.opened").await,
+        ear.received("session.opened").await,
+        ear.received("session.opened").await,
     ];
     let leads_there = |all: &[(Target, FlowInfo)]| all.iter().any(|(_, info)| info.remote == Some(address));
     if !leads_there(&flows(&watcher, ends[0].source).await) {
@@ -194,7 +194,7 @@ async fn a_session_is_seen_and_steered() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(client.close(0).await);
-    assert_eq!(ear.heard("session.closed").await.flow, opened.flow);
+    assert_eq!(ear.received("session.closed").await.flow, opened.flow);
 }
 
 /// A race is seen from its beginning to its end, and is then gone.
@@ -210,8 +210,8 @@ async fn a_race_is_seen() {
         .await
         .unwrap();
     assert_eq!(&*connected.way.remote, to.to_string());
-    let began = ear.heard("race.began").await;
-    let won = ear.heard("race.won").await;
+    let began = ear.received("race.began").await;
+    let won = ear.received("race.won").await;
     assert_eq!(began, won);
     let until = Instant::now() + SOON;
     while !flows(&watcher, began.source).await.is_empty() {

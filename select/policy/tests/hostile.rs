@@ -4,9 +4,9 @@ use fastrand::Rng;
 use hawser_policy::hostile::documents;
 
 /// Documents by a seed.
-struct Dice(Rng);
+struct Generator(Rng);
 
-impl Dice {
+impl Generator {
     fn below(&mut self, most: usize) -> usize {
         self.0.usize(..most)
     }
@@ -51,24 +51,24 @@ impl Dice {
             "__request_type",
             "SO/A/B",
         ];
-        let property = |dice: &mut Self| {
-            let banned = if dice.below(4) == 0 {
-                format!(r#", "banned": [{}]"#, dice.value())
+        let property = |generator: &mut Self| {
+            let banned = if generator.below(4) == 0 {
+                format!(r#", "banned": [{}]"#, generator.value())
             } else {
                 "".into()
             };
-            let (score, precedence) = (dice.of(&["0", "1", "-2.5", "1e9"]), dice.below(3));
-            let value = dice.value();
+            let (score, precedence) = (generator.of(&["0", "1", "-2.5", "1e9"]), generator.below(3));
+            let value = generator.value();
             format!(r#"{{ "value": {value}, "score": {score}, "precedence": {precedence}{banned} }}"#)
         };
-        let one = |dice: &mut Self| {
-            let said = property(dice);
-            let said = if dice.below(6) == 0 {
-                format!("[{said}, {}]", property(dice))
+        let one = |generator: &mut Self| {
+            let said = property(generator);
+            let said = if generator.below(6) == 0 {
+                format!("[{said}, {}]", property(generator))
             } else {
                 said
             };
-            format!(r#""{}": {said}"#, dice.of(NAMES))
+            format!(r#""{}": {said}"#, generator.of(NAMES))
         };
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..self.below(4) {
@@ -92,26 +92,29 @@ impl Dice {
     }
 
     fn case(&mut self) -> Vec<u8> {
-        let list = |dice: &mut Self, make: fn(&mut Self, usize) -> String| {
-            let items: Vec<String> = (0..dice.below(6)).map(|n| make(dice, n)).collect();
+        let list = |generator: &mut Self, make: fn(&mut Self, usize) -> String| {
+            let items: Vec<String> = (0..generator.below(6)).map(|n| make(generator, n)).collect();
             format!("[{}]", items.join(",\n"))
         };
-        let policies = list(self, |dice, n| {
-            let (kind, replace) = (dice.of(&["profile", "policy"]), dice.of(&["true", "false"]));
-            let (matches, groups) = (dice.properties(), dice.groups());
+        let policies = list(self, |generator, n| {
+            let (kind, replace) = (
+                generator.of(&["profile", "policy"]),
+                generator.of(&["true", "false"]),
+            );
+            let (matches, groups) = (generator.properties(), generator.groups());
             format!(
                 r#"{{ "uid": "p{n}", "policy_type": "{kind}", "replace_matched": {replace}, "match": {matches}, "properties": {groups} }}"#
             )
         });
-        let nodes = list(self, |dice, n| {
-            let (root, link) = (dice.of(&["true", "false"]), dice.of(&["true", "false"]));
-            let expire = dice.of(&["-1", "3", "100", "null"]);
-            let wanted = if dice.below(2) == 0 {
-                dice.properties()
+        let nodes = list(self, |generator, n| {
+            let (root, link) = (generator.of(&["true", "false"]), generator.of(&["true", "false"]));
+            let expire = generator.of(&["-1", "3", "100", "null"]);
+            let wanted = if generator.below(2) == 0 {
+                generator.properties()
             } else {
-                format!(r#"{{ "uid": {{ "value": "n{}" }} }}"#, dice.below(6))
+                format!(r#"{{ "uid": {{ "value": "n{}" }} }}"#, generator.below(6))
             };
-            let groups = dice.groups();
+            let groups = generator.groups();
             format!(
                 r#"{{ "uid": "n{n}", "root": {root}, "link": {link}, "expire": {expire}, "match": [{wanted}], "properties": {groups} }}"#
             )
@@ -133,7 +136,7 @@ impl Dice {
 #[test]
 fn random_documents_break_no_promise() {
     for seed in 1..=4_000 {
-        let mut dice = Dice(Rng::with_seed(seed));
-        documents(&dice.case());
+        let mut generator = Generator(Rng::with_seed(seed));
+        documents(&generator.case());
     }
 }

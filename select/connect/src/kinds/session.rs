@@ -317,7 +317,7 @@ impl Streams for SessionStreams {
             loop {
                 match session.next_event().await? {
                     Notice::PathUp(carrier) => return Some(format!("path {carrier} is in use")),
-                    Notice::PathSuspect(carrier) => return Some(format!("path {carrier} is in doubt")),
+                    Notice::PathSuspect(carrier) => return Some(format!("path {carrier} is suspected")),
                     Notice::PathLive(carrier) => return Some(format!("path {carrier} is in use again")),
                     Notice::PathLost { carrier, .. } => return Some(format!("path {carrier} is lost")),
                     _ => {}

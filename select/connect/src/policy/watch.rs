@@ -61,7 +61,7 @@ pub struct Watch {
     inotify: AsyncFd<OwnedFd>,
     /// A folder could not be watched.
     is_blind: bool,
-    /// Something was heard, and files were not read since.
+    /// An event was received, and files were not read since.
     is_stirred: bool,
 }
 
@@ -164,7 +164,7 @@ impl Watch {
         loop {
             let quiet = tokio::time::Instant::now() + QUIET;
             match tokio::time::timeout_at(quiet.min(end), self.hear()).await {
-                Ok(heard) => heard?,
+                Ok(received) => received?,
                 Err(_) => return Ok(()),
             }
         }

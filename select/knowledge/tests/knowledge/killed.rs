@@ -88,10 +88,10 @@ async fn what_was_flushed_survives_kill_9() {
                 "round {round}: n{node} says {said:?}, and {number} was kept"
             );
         }
-        let heard = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;
+        let received = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;
         assert!(
-            !matches!(heard, Ok(Some(Event::Trouble(Trouble::Store(_))))),
-            "{heard:?}"
+            !matches!(received, Ok(Some(Event::Trouble(Trouble::Store(_))))),
+            "{received:?}"
         );
     }
     assert!(kept.len() > 20, "{kept:?}");

@@ -417,7 +417,7 @@ impl<'n> Reader<'n> {
                 self.warn(path, "Linux has no such socket option by name", Some(hint));
             }
             Form::Option => {}
-            Form::Other => self.doubt(name, path)?,
+            Form::Other => self.check_unknown_name(name, path)?,
         }
         match self.names.intern(name) {
             Ok(key) => Some(key),
@@ -428,8 +428,8 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Says what is to be said of a name that is not known; nothing comes back if it is a slip.
-    fn doubt(&mut self, name: &str, path: &str) -> Option<()> {
+    /// Reports a name that is not known; `None` if it is taken for a slip.
+    fn check_unknown_name(&mut self, name: &str, path: &str) -> Option<()> {
         let is_known = KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name));
         if is_known || name.contains('/') || name.starts_with("__") {
             return Some(());

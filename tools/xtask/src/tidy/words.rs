@@ -56,7 +56,7 @@ const WORDS: &[Word] = &[
     word(
         &["door", "doors", "doorway"],
         "listener",
-        &["apps/", "docs/", "interact/", "select/", "tools/"],
+        &["apps/", "docs/", "interact/", "tools/"],
     ),
     word(&["house"], "shared state", &["apps/", "tools/"]),
     word(
@@ -72,16 +72,7 @@ const WORDS: &[Word] = &[
     word(
         &["wish", "wishes"],
         "subscription; selection properties",
-        &[
-            "apps/",
-            "docs/",
-            "examples/",
-            "hawser/",
-            "interact/",
-            "select/",
-            "stack/",
-            "tools/",
-        ],
+        &["apps/", "docs/", "interact/", "select/", "stack/", "tools/"],
     ),
     word(
         &["finding", "findings"],
@@ -106,7 +97,7 @@ const WORDS: &[Word] = &[
     word(
         &["dice"],
         "rng; random numbers",
-        &["interact/", "select/", "stack/", "tools/"],
+        &["interact/", "stack/", "tools/"],
     ),
     word(&["txunit", "rxunit"], "send_buffer, recv_buffer", &[]),
     word(
@@ -127,11 +118,11 @@ const WORDS: &[Word] = &[
     word(
         &["doubt"],
         "suspected, degraded",
-        &["apps/", "docs/", "select/", "stack/", "transports/"],
+        &["apps/", "docs/", "stack/", "transports/"],
     ),
     word(&["debt", "debts"], "pending request", &[]),
     word(&["starved"], "blocked on memory", &["docs/"]),
-    word(&["owe", "owed"], "defer, pending", &["select/", "tools/"]),
+    word(&["owe", "owed"], "defer, pending", &["tools/"]),
     word(
         &["told"],
         "notify, report, receive",
@@ -154,17 +145,7 @@ const WORDS: &[Word] = &[
     word(
         &["heard", "hears"],
         "received",
-        &[
-            "apps/",
-            "bindings/",
-            "docs/",
-            "examples/",
-            "hawser/",
-            "interact/",
-            "lang/",
-            "select/",
-            "stack/",
-        ],
+        &["apps/", "bindings/", "docs/", "interact/", "lang/", "stack/"],
     ),
 ];
 
