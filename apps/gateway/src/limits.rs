@@ -23,10 +23,10 @@ pub struct Limits {
     pub streams: usize,
     /// The same of one client, over all its sessions.
     pub streams_per_client: usize,
-    /// Streams of a session that may wait for its welcome.
+    /// Streams of a session that may wait until it is accepted.
     pub waiting: usize,
     /// How long a greeting, and how long a request may take.
-    pub patience: Duration,
+    pub request_timeout: Duration,
     /// How long finding a destination's address and connecting to it may take.
     pub connect: Duration,
     /// After how long without a byte either way a connection is given up, and after how long without a
@@ -43,7 +43,7 @@ impl Default for Limits {
             streams: 4_096,
             streams_per_client: 512,
             waiting: 16,
-            patience: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(5),
             connect: Duration::from_secs(15),
             idle: Duration::from_secs(300),
         }

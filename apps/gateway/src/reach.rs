@@ -154,7 +154,7 @@ impl<'a> Contest<'a> {
             }
             let until = wake.saturating_sub(self.began.elapsed());
             event = tokio::select! {
-                Some(answer) = self.answers.next() => self.told(answer),
+                Some(answer) = self.answers.next() => self.resolved(answer),
                 Some(Ok((id, result))) = self.attempts.join_next() => match result {
                     Ok(stream) => {
                         connected = Some((id, stream));
@@ -176,7 +176,7 @@ impl<'a> Contest<'a> {
     }
 
     /// An answer as candidates: those of its addresses that pass the check.
-    fn told(&mut self, answer: Answer) -> Event {
+    fn resolved(&mut self, answer: Answer) -> Event {
         let question = answer.question;
         let records = match answer.result {
             Ok(records) => records,
@@ -222,7 +222,7 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// What a client is told of it. What the rules forbid counts when nothing else was there.
+    /// The answer to the client. What the rules forbid counts when nothing else was there.
     fn defeated(&self, defeat: &Defeat) -> Unreached {
         if let (true, Some(refused)) = (self.addresses.is_empty(), &self.refused) {
             return Unreached::new(Reply::NotAllowed, refused);

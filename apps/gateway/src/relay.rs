@@ -1,6 +1,6 @@
 //! Bytes between a client's stream and the connection onwards, both ways.
 //!
-//! Invariants: the end of one direction is told on the other side and does not end the other
+//! Invariants: the end of one direction is reported on the other side and does not end the other
 //! direction; a reset does. What is on its way is bounded by two buffers of [`BUFFER`] bytes.
 
 use std::io;
@@ -99,7 +99,7 @@ enum Broken {
     Sink,
 }
 
-/// One direction to its end, which is told.
+/// One direction to its end, which is reported.
 async fn copy(
     source: &mut (impl AsyncRead + Unpin),
     sink: &mut (impl AsyncWrite + Unpin),
@@ -111,7 +111,7 @@ async fn copy(
         let length = source.read(&mut buffer).await.map_err(|_| Broken::Source)?;
         if length == 0 {
             return match sink.shutdown().await {
-                // Whoever reset it in the meantime is heard of in the other direction.
+                // Whoever reset it in the meantime shows in the other direction.
                 Err(error) if !is_over(&error) => Err(Broken::Sink),
                 _ => Ok(()),
             };
@@ -175,22 +175,22 @@ mod tests {
         let relayed = tokio::spawn(async move { relay(&mut near, &mut far, IDLE, pending()).await });
         client.write_all(b"question").await.expect("room");
         client.shutdown().await.expect("an end");
-        let mut heard = String::new();
+        let mut received = String::new();
         server
-            .read_to_string(&mut heard)
+            .read_to_string(&mut received)
             .await
             .expect("the question and its end");
-        assert_eq!(heard, "question");
+        assert_eq!(received, "question");
         // The end of the question is not the end of the answer.
         tokio::time::sleep(Duration::from_secs(299)).await;
         server.write_all(b"long answer").await.expect("room");
         server.shutdown().await.expect("an end");
-        heard.clear();
+        received.clear();
         client
-            .read_to_string(&mut heard)
+            .read_to_string(&mut received)
             .await
             .expect("the answer and its end");
-        assert_eq!(heard, "long answer");
+        assert_eq!(received, "long answer");
         let carried = Carried { up: 8, down: 11 };
         assert_eq!(relayed.await.expect("it ended"), (End::Finished, carried));
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_broke_it_is_told() {
+    async fn an_end_names_the_side_that_broke_the_connection() {
         let ((mut client, mut near), (mut far, server)) = (duplex(1_000), duplex(1_000));
         drop(server);
         client.write_all(b"into the void").await.expect("room");

@@ -1,7 +1,7 @@
 //! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
 //! Invariants: before a welcome nothing is read of a session but its greeting. Every wait has an end
-//! ([`Limits::patience`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
+//! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
 //! place of its client and of all. When a session ends, so do its connections.
 
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ pub enum Event {
         client: Arc<str>,
         /// Where it wanted to go, if it said so.
         destination: Option<Destination>,
-        /// What it was told.
+        /// The answer that it was sent.
         reply: Reply,
         /// Why.
         why: String,
@@ -122,7 +122,7 @@ pub async fn serve(
     // Nobody is served before it is known what this network's translators lead to.
     shared.find_translators().await;
     let mut sessions = JoinSet::new();
-    let mut is_told = true;
+    let mut is_watched = true;
     let mut looks = tokio::time::interval(LOOK_FOR_TRANSLATORS);
     looks.reset();
     loop {
@@ -134,8 +134,8 @@ pub async fn serve(
                 let unproven = shared.counts.strangers.enter(peer.unwrap_or(IpAddr::from([0; 4])));
                 sessions.spawn(host(shared.clone(), session, unproven));
             }
-            change = network.next(), if is_told => {
-                is_told = change.is_some();
+            change = network.next(), if is_watched => {
+                is_watched = change.is_some();
                 *shared.own.write() = network.addresses().into();
                 looks.reset_immediately();
             }
@@ -200,7 +200,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
     let limits = &shared.config.limits;
     let mut waiting = Vec::new();
     let authenticated = timeout(
-        limits.patience,
+        limits.request_timeout,
         unproven.hold(greet(&shared, &session, &mut waiting)),
     )
     .await;
@@ -279,11 +279,11 @@ async fn greet(
         Ok((client, place))
     });
     let answer = if known.is_ok() { ACCEPTED } else { REFUSED };
-    let told = async {
+    let sent = async {
         first.write_all(&[answer]).await?;
         first.shutdown().await
     };
-    told.await.map_err(|error| error.to_string())?;
+    sent.await.map_err(|error| error.to_string())?;
     known
 }
 
@@ -344,8 +344,8 @@ impl Visit {
         let Some(place) = self.shared.counts.stream(&self.place) else {
             streams.spawn(async move {
                 self.deny(None, Reply::Failure, "too many streams at once".into());
-                let patience = self.shared.config.limits.patience;
-                let _ = timeout(patience, stream.write_all(&[Reply::Failure.code()])).await;
+                let limit = self.shared.config.limits.request_timeout;
+                let _ = timeout(limit, stream.write_all(&[Reply::Failure.code()])).await;
             });
             return;
         };
@@ -363,7 +363,7 @@ impl Visit {
             config, own, nat64, ..
         } = &*self.shared;
         let limits = &config.limits;
-        let request = match timeout(limits.patience, Request::read(&mut stream)).await {
+        let request = match timeout(limits.request_timeout, Request::read(&mut stream)).await {
             Ok(Ok(request)) => request,
             Ok(Err(error)) => return self.refuse(stream, None, error.reply(), error.to_string()).await,
             Err(_) => {
@@ -405,7 +405,11 @@ impl Visit {
         }
         // Small writes are the client's matter; they are not held back once more here.
         let _ = onwards.set_nodelay(true);
-        let answered = timeout(limits.patience, stream.write_all(&[Reply::Succeeded.code()])).await;
+        let answered = timeout(
+            limits.request_timeout,
+            stream.write_all(&[Reply::Succeeded.code()]),
+        )
+        .await;
         let (end, carried) = match answered {
             Ok(Ok(())) => relay(&mut stream, &mut onwards, limits.idle, stop.notified()).await,
             _ => (End::ByClient, Carried::default()),
@@ -433,7 +437,7 @@ impl Visit {
         self.deny(destination, reply, why);
         // The stream's end follows the answer when it is dropped.
         let _ = timeout(
-            self.shared.config.limits.patience,
+            self.shared.config.limits.request_timeout,
             stream.write_all(&[reply.code()]),
         )
         .await;

@@ -45,12 +45,12 @@ impl Bare {
         let (identity, quic, tcp) = (stage.identity.clone(), self.quic, self.tcp.clone());
         let opening = stage
             .server
-            .spawn(async move { Doorway::open(&identity, quic, tcp, port) });
-        let doorway = stage.server.block_on(opening)??;
+            .spawn(async move { Listener::open(&identity, quic, tcp, port) });
+        let listener = stage.server.block_on(opening)??;
         let began = Instant::now();
         let cpu = cpu_seconds();
         let server = stage.server.spawn(async move {
-            let mut carrier = doorway.accept().await?;
+            let mut carrier = listener.accept().await?;
             carrier.admit();
             match direction {
                 Direction::Up => take(&mut *carrier, began).await.map(Some),
@@ -115,12 +115,12 @@ impl Bare {
 }
 
 /// Where one carrier is taken.
-enum Doorway {
+enum Listener {
     Tcp(TcpListener),
     Quic(QuicListener),
 }
 
-impl Doorway {
+impl Listener {
     fn open(identity: &Identity, quic: bool, tcp: TcpOptions, port: u16) -> Result<Self, Error> {
         let tls = identity.server(&[])?;
         let any = SocketAddr::from(([0, 0, 0, 0], port));

@@ -16,7 +16,7 @@ pub fn result(experiment: &Experiment, context: &Context<'_>, outcome: &Outcome)
     })
 }
 
-/// Writes everything into `folder`, which is made if it is not there.
+/// Writes everything into `folder`, which is made if it is absent.
 ///
 /// # Errors
 /// It cannot be written.

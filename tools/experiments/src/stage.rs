@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::Error;
 
-/// The port of the server's first door.
+/// The port of the server's first listener.
 const PORT: u16 = 4_433;
 
 /// A lab whose hosts `client` and `server` have runtimes of their own.
@@ -105,7 +105,7 @@ impl Stage {
         self.port.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Opens the server's doors for sessions as in `document`, which gets their port.
+    /// Opens the server's listeners for sessions as in `document`, which gets their port.
     pub(crate) fn listen(&self, document: &mut Document) -> Result<Server, Error> {
         document.port = self.next_port();
         let everywhere: [SocketAddr; 2] = [

@@ -309,7 +309,7 @@ async fn take(session: Session, verify: bool, began: Instant) -> Result<(Report,
     let stream = session.accept().await?;
     let result = read(stream, verify, &record).await;
     let read = began.elapsed().as_secs_f64();
-    // Whether the other side heard of the end is its own matter.
+    // Whether the other side received the end is its own matter.
     let _ = session.close(0).await;
     sampler.abort();
     listener.abort();
@@ -391,7 +391,7 @@ fn play(lab: &Lab, began: Instant, mut acts: Vec<Act>, over: &AtomicBool) {
             std::thread::sleep(left.min(Duration::from_millis(20)));
         }
         if let Err(error) = act(lab) {
-            eprintln!("the network did not do what it was told: {error}");
+            eprintln!("the network did not change: {error}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Any bytes as a program: loading, parsing, checking, rendering and formatting end, without a
-//! panic and with a bounded number of findings; what is formatted stays as it is. The same for the bytes
+//! panic and with a bounded number of diagnostics; what is formatted stays as it is. The same for the bytes
 //! as an attachment to a program that is right.
 
 #![no_main]
@@ -28,10 +28,10 @@ fuzz_target!(|bytes: &[u8]| {
     let attached = attach(&PROGRAM, &[(Path::new("attached.mtp"), text)]);
     assert!(attached.module.is_none() || !attached.failed());
     let _ = attached.render(false);
-    let (_, findings) = parse(text, 0);
-    assert!(findings.len() <= MAX_DIAGNOSTICS + 1);
+    let (_, diagnostics) = parse(text, 0);
+    assert!(diagnostics.len() <= MAX_DIAGNOSTICS + 1);
     if let Ok(once) = format(text) {
-        assert!(findings.is_empty());
+        assert!(diagnostics.is_empty());
         if once.len() <= MAX_TEXT_BYTES {
             assert_eq!(format(&once).as_deref(), Ok(once.as_str()));
         }

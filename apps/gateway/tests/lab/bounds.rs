@@ -82,7 +82,7 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
         assert!(
             began.elapsed() < Duration::from_secs(40),
             "{opened:?}; {:?}",
-            stage.told()
+            stage.events()
         );
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -96,7 +96,7 @@ pub(crate) fn a_million_streams() -> TestResult {
         &["public"],
         Limits {
             streams_per_client: 100,
-            patience: Duration::from_secs(4),
+            request_timeout: Duration::from_secs(4),
             ..limits()
         },
     )?;

@@ -68,11 +68,11 @@ pub(crate) fn ends_and_resets_go_through() -> TestResult {
         .server
         .block_on(stage.server.spawn(TcpListener::bind(("0.0.0.0", 7))))??;
     let served = stage.server.spawn(async move {
-        // Answers when it has heard all: the end of one direction is not that of the other.
+        // Answers when it has received all: the end of one direction is not that of the other.
         let (mut peer, _) = listener.accept().await?;
-        let mut heard = Vec::new();
-        peer.read_to_end(&mut heard).await?;
-        peer.write_all(&heard).await?;
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).await?;
+        peer.write_all(&received).await?;
         drop(peer);
         let (mut peer, _) = listener.accept().await?;
         peer.read_exact(&mut [0]).await?;
@@ -166,10 +166,10 @@ pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
         Ok(())
     })?;
     let welcomes = stage
-        .told()
+        .events()
         .iter()
         .filter(|event| event.starts_with("Welcomed"))
         .count();
-    assert_eq!(welcomes, 3, "{:?}", stage.told());
+    assert_eq!(welcomes, 3, "{:?}", stage.events());
     Ok(())
 }

@@ -58,7 +58,7 @@ pub(crate) struct Stage {
 /// Limits that tests need not wait long for.
 pub(crate) fn limits() -> Limits {
     Limits {
-        patience: Duration::from_millis(700),
+        request_timeout: Duration::from_millis(700),
         connect: Duration::from_secs(3),
         ..Limits::default()
     }
@@ -111,7 +111,7 @@ impl Stage {
             limits: limits.clone(),
         };
         let at: SocketAddr = (Ipv4Addr::UNSPECIFIED, PORT).into();
-        let doors = ServerConfig {
+        let listeners = ServerConfig {
             acceptor: limits.acceptor(),
             scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
             tcp: vec![(at, TcpOptions::default())],
@@ -121,7 +121,7 @@ impl Stage {
         // Sockets belong to the host whose thread opens them.
         let server = self
             .gateway
-            .block_on(self.gateway.spawn(async { Server::open(doors) }))??;
+            .block_on(self.gateway.spawn(async { Server::open(listeners) }))??;
         let events = self.events.clone();
         let tell = move |event: Event| {
             events.lock().push(format!("{event:?}"));
@@ -167,23 +167,23 @@ impl Stage {
             .client
             .spawn(async { tokio::time::timeout(Duration::from_secs(20), work).await });
         let done = self.client.block_on(work)?;
-        done.map_err(|_| format!("not done after 20 s; the gateway: {:?}", self.told()))?
+        done.map_err(|_| format!("not done after 20 s; the gateway: {:?}", self.events()))?
     }
 
-    /// What the gateway told.
-    pub(crate) fn told(&self) -> Vec<String> {
+    /// What the gateway reported.
+    pub(crate) fn events(&self) -> Vec<String> {
         self.events.lock().clone()
     }
 
-    /// Whether the gateway told this, now or soon.
+    /// Whether the gateway reported this, now or soon.
     pub(crate) fn hears(&self, what: &str) -> TestResult {
         for _ in 0..100 {
-            if self.told().iter().any(|event| event.contains(what)) {
+            if self.events().iter().any(|event| event.contains(what)) {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err(format!("the gateway did not tell {what:?}: {:?}", self.told()).into())
+        Err(format!("the gateway did not report {what:?}: {:?}", self.events()).into())
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
     stage.serve(
         &["public"],
         Limits {
-            patience: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(5),
             ..limits()
         },
     )?;

@@ -75,7 +75,7 @@ fn subject(name: &str) -> Subject {
 /// Runs the bench.
 ///
 /// # Errors
-/// When valgrind is not there.
+/// When valgrind is absent.
 pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let version = Command::new("valgrind").arg("--version").output();
     let version =
@@ -154,7 +154,7 @@ fn transfer(name: &str, args: &Args, bytes: u64) -> Result<(u64, Traffic), Failu
 /// Instructions of one run of this very program with these arguments, and what it printed.
 ///
 /// # Errors
-/// When valgrind is not there, or the run fails.
+/// When valgrind is absent, or the run fails.
 pub(crate) fn count(arguments: &[&str]) -> Result<(u64, String), Failure> {
     let mut command = Command::new("valgrind");
     command

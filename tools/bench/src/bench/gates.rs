@@ -33,7 +33,7 @@ type Failure = Box<dyn std::error::Error>;
 /// Counts, prints each count beside its limit, and tells whether all keep within theirs.
 ///
 /// # Errors
-/// When valgrind is not there, or something cannot be measured.
+/// When valgrind is absent, or something cannot be measured.
 pub(crate) fn run(common: &Common) -> Result<bool, Failure> {
     let common = Common {
         json: true, // no progress is shown

@@ -60,7 +60,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Runs `session`.
 ///
 /// # Errors
-/// When valgrind is not there.
+/// When valgrind is absent.
 pub(crate) fn session(args: &SessionArgs, common: &Common) -> Result<Report, Box<dyn std::error::Error>> {
     let large = args.size.unwrap_or(if common.quick { 8 } else { 32 }) << 20;
     let small = large / 4;

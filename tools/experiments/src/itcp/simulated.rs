@@ -67,7 +67,7 @@ pub(crate) fn fast(context: &Context<'_>) -> Result<Outcome, Error> {
         .into_iter()
         .flat_map(|ms| BUFFERS.map(|buffer| Path::new(ms, buffer)));
     let transfers: Vec<_> = paths
-        .flat_map(|path| CONTENDERS.iter().map(move |law| (law, path)))
+        .flat_map(|path| CONTENDERS.iter().map(move |contender| (contender, path)))
         .collect();
     let done = AtomicUsize::new(0);
     // Virtual time: what runs beside a transfer changes nothing of it.
@@ -149,23 +149,23 @@ fn transfer(
     params: &[&str],
 ) -> Result<Run, Error> {
     let mut samples = Vec::new();
-    let mut told = |moment: &Moment| samples.push(sample(moment));
+    let mut sampled = |moment: &Moment| samples.push(sample(moment));
     let fields = ["cc.cwnd", "srtt", "retransmissions"];
     let watch = Watch {
         every: times.every_ms * 1_000_000,
         fields: &fields,
-        told: &mut told,
+        told: &mut sampled,
     };
     let bus = Bus::new();
     let alpha = params
         .iter()
         .find_map(|param| param.strip_prefix("FAST_ALPHA = ")?.parse().ok());
-    let law = FastParams {
+    let fast = FastParams {
         alpha: alpha.unwrap_or(FastParams::default().alpha),
         ..FastParams::default()
     };
     let tware =
-        move || -> Box<dyn Tware> { Box::new(Steer::new(SteerOptions::new("tcp"), move || Fast::new(law))) };
+        move || -> Box<dyn Tware> { Box::new(Steer::new(SteerOptions::new("tcp"), move || Fast::new(fast))) };
     let (subscriber, params) = match contender.twares {
         true => (
             Some(

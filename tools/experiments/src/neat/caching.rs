@@ -273,12 +273,12 @@ async fn call(
     // The first one of all is a miss; it is not counted, as it also warms the code.
     ask(&racer, &request).await?;
     let before = cpu();
-    let mut owed = 0;
+    let mut pending = 0;
     for _ in 0..connections {
         // Hits are spread evenly.
-        owed += hit_rate;
-        if owed >= 100 {
-            owed -= 100;
+        pending += hit_rate;
+        if pending >= 100 {
+            pending -= 100;
         } else {
             racer.forget();
         }

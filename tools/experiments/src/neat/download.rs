@@ -205,7 +205,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
-        let said = child.stdout.take().ok_or("the server's output is not there")?;
+        let said = child.stdout.take().ok_or("the server has no output")?;
         let server = Server(child);
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line)?;

@@ -87,7 +87,7 @@ impl Camera {
         let film = Rc::clone(&self.film);
         let mut film = film.borrow_mut();
         let full = film.bytes > self.sent;
-        if let Pilot::Buffer(law) = &mut self.pilot {
+        if let Pilot::Buffer(controller) = &mut self.pilot {
             let seen = Progress {
                 now: due,
                 written: film.bytes,
@@ -95,11 +95,11 @@ impl Camera {
                 window: u64::MAX,
                 srtt: 0,
             };
-            law.acked(seen);
+            controller.acked(seen);
             self.dial.set_rate(if full {
-                law.recovery_began(seen)
+                controller.recovery_began(seen)
             } else {
-                law.rate()
+                controller.rate()
             });
         }
         let (number, rate) = (film.frames.len() as u64, self.dial.rate());

@@ -262,7 +262,7 @@ fn judge(from: &Crate, to: &Use) -> Option<Diagnostic> {
     let Some(rule) = rule_of(&from.folder) else {
         return Some(Diagnostic::new(
             manifest,
-            format!("`{room}` is no room of the house"),
+            format!("`{room}` is no room of ARCHITECTURE.md"),
             "move the crate into a room, or give the room its arrows in tools/xtask/src/tidy/arrows.rs and \
              ARCHITECTURE.md",
         ));

@@ -1,4 +1,4 @@
-//! Machines do no I/O, read no clock and roll no dice.
+//! Machines do no I/O, read no clock and draw no random numbers.
 //!
 //! Clippy refuses the functions and types that would; this check sees that each pure crate has
 //! the list in its own `clippy.toml` and that no source switches it off.
@@ -136,7 +136,7 @@ fn judge_sources(tree: &Tree, folder: &str) -> Vec<Diagnostic> {
             Diagnostic::new(
                 place,
                 "a pure crate switches the list off",
-                "take time, bytes and dice as arguments",
+                "take time, bytes and random numbers as arguments",
             )
         })
         .collect()

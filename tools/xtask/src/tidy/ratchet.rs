@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_list_is_a_finding() {
+    fn an_unreadable_list_is_a_diagnostic() {
         assert_eq!(diagnostics("[fils]\n", "").len(), 1);
     }
 }

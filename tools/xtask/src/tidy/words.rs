@@ -56,23 +56,19 @@ const WORDS: &[Word] = &[
     word(
         &["door", "doors", "doorway"],
         "listener",
-        &["apps/", "docs/", "interact/", "tools/"],
+        &["apps/", "docs/", "interact/"],
     ),
-    word(&["house"], "shared state", &["apps/", "tools/"]),
+    word(&["house"], "shared state", &["apps/"]),
     word(
         &["guest", "guests"],
         "incoming connection",
-        &["docs/", "interact/", "tools/"],
+        &["docs/", "interact/"],
     ),
-    word(
-        &["welcome", "welcomed"],
-        "accept",
-        &["apps/", "docs/", "select/", "tools/"],
-    ),
+    word(&["welcome", "welcomed"], "accept", &["apps/", "docs/", "select/"]),
     word(
         &["wish", "wishes"],
         "subscription; selection properties",
-        &["apps/", "docs/", "interact/", "select/", "stack/", "tools/"],
+        &["apps/", "docs/", "interact/", "select/", "stack/"],
     ),
     word(
         &["finding", "findings"],
@@ -94,11 +90,7 @@ const WORDS: &[Word] = &[
         "timeout",
         &["apps/", "docs/", "interact/", "stack/", "taps/", "transports/"],
     ),
-    word(
-        &["dice"],
-        "rng; random numbers",
-        &["interact/", "stack/", "tools/"],
-    ),
+    word(&["dice"], "rng; random numbers", &["interact/", "stack/"]),
     word(&["txunit", "rxunit"], "send_buffer, recv_buffer", &[]),
     word(
         &["crumb", "crumbs"],
@@ -113,7 +105,7 @@ const WORDS: &[Word] = &[
     word(
         &["law", "laws"],
         "congestion controller",
-        &["apps/", "docs/", "interact/", "stack/", "tools/"],
+        &["apps/", "docs/", "interact/", "stack/"],
     ),
     word(
         &["doubt"],
@@ -122,7 +114,7 @@ const WORDS: &[Word] = &[
     ),
     word(&["debt", "debts"], "pending request", &[]),
     word(&["starved"], "blocked on memory", &["docs/"]),
-    word(&["owe", "owed"], "defer, pending", &["tools/"]),
+    word(&["owe", "owed"], "defer, pending", &[]),
     word(
         &["told"],
         "notify, report, receive",
