@@ -86,6 +86,7 @@ pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
 pub(crate) const PARSER: &str = "E0804";
 pub(crate) const GRANULARITY: &str = "E0805";
+pub(crate) const ENDS: &str = "E0806";
 pub(crate) const UNUSED_VARIABLE: &str = "E0901";
 pub(crate) const UNUSED_PARAMETER: &str = "E0902";
 pub(crate) const UNUSED_FUNCTION: &str = "E0903";
@@ -440,8 +441,8 @@ signal(loss{at: x});`",
     Code {
         code: NOTIFY,
         title: "a notice that has no such form",
-        text: "The application hears CONNECTED, EOF, CLOSED, `ACCEPTED, id` (and both ends: `, local_ip,
-local_port, remote_ip, remote_port`), `FAILED, errno`, or a structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
+        text: "The application hears CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a
+structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
 0});`",
     },
     Code {
@@ -630,6 +631,15 @@ A single event type may stand for the list. One input gives at most 256 events."
         text: "A context is `FLOW` (the default: one per id), `SHARD` (one per id, replicated, as listeners
 are) or `GLOBAL` (exactly one). Where an application opens several under one id, `select ev.hash`
 says which of them an event goes to: by the hash of its first id. Nothing else can be selected by.",
+    },
+    Code {
+        code: ENDS,
+        title: "two ends that a context does not have",
+        text: "`register_ctx_ends` names four fields of a context, by which an application and the interactive
+layer know the connection's two ends: addresses of the type `ip_addr_t`, ports of the type `uint16`.
+
+    context conn { ip_addr_t here, there; uint16 here_port, there_port; }
+    deploy { register_ctx_ends(conn, here, here_port, there, there_port); }",
     },
     Code {
         code: UNUSED_VARIABLE,

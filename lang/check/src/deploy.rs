@@ -1,6 +1,6 @@
 //! `deploy`: granularities first, because chains depend on them; parsers last.
 
-use hawser_ir::{AppOp, EventKind, FuncId, Granularity, Parser, Source, Ty};
+use hawser_ir::{AppOp, Ends, EventKind, FuncId, Granularity, Parser, Source, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
 
@@ -17,6 +17,7 @@ const MAX_EVENTS: u32 = 256;
 pub(crate) const CALLS: &[&str] = &[
     "register_ep_chains",
     "register_ctx_spec",
+    "register_ctx_ends",
     "register_ev_parser",
     "register_seg_rule",
     "register_coalescing_rule",
@@ -54,6 +55,7 @@ impl<'a> Checker<'a> {
                 match call.name.name.as_str() {
                     "register_ep_chains" => self.register_chains(call),
                     "register_ctx_spec" => self.register_context(call),
+                    "register_ctx_ends" => self.register_ends(call),
                     "register_ev_parser" => {}
                     "register_seg_rule" => {
                         self.register_known(call, "a segmentation rule", |d| matches!(d, Def::Rule(_)))
@@ -126,19 +128,7 @@ impl<'a> Checker<'a> {
     /// `register_ctx_spec(context, FLOW);`, and for a replicated one `SHARD, select ev.hash`: no other choice
     /// among instances exists, and none is silently replaced by it.
     fn register_context(&mut self, call: &'a RegisterCall) {
-        let Some(name) = self.name_argument(call, "a context") else {
-            return;
-        };
-        let context = match self.lookup(name) {
-            Some(Def::Record(record)) => match self.records[record].kind {
-                RecordKind::Context(index) => Some(index),
-                _ => None,
-            },
-            _ => None,
-        };
-        let Some(context) = context else {
-            let hint = self.nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
-            self.unknown(name, "a context", hint);
+        let Some((name, context)) = self.context_argument(call) else {
             return;
         };
         let granularity = match call.args.get(1).map(|arg| &arg.kind) {
@@ -169,6 +159,56 @@ impl<'a> Checker<'a> {
                 .hint("instances that share an id are chosen among by the hash of the event's first id"),
             ),
         }
+    }
+
+    /// `register_ctx_ends(context, local_ip, local_port, remote_ip, remote_port);`: fields of the context.
+    fn register_ends(&mut self, call: &'a RegisterCall) {
+        let Some((name, context)) = self.context_argument(call) else {
+            return;
+        };
+        let body = self.module.contexts[context as usize].body;
+        let offset = |checker: &Checker<'_>, at: usize, ty: &Ty| {
+            let ExprKind::Name(field) = &call.args.get(at)?.kind else {
+                return None;
+            };
+            let fields = &checker.module.structs[body.0 as usize].fields;
+            let field = fields.iter().find(|known| known.name == field.name)?;
+            (field.ty == *ty).then_some(field.offset)
+        };
+        let (ip, port) = (Ty::Ip, Ty::uint(16));
+        let ends = [(1, &ip), (2, &port), (3, &ip), (4, &port)].map(|(at, ty)| offset(self, at, ty));
+        match ends {
+            [Some(local_ip), Some(local_port), Some(remote_ip), Some(remote_port)] if call.args.len() == 5 => {
+                self.module.contexts[context as usize].ends = Some(Ends {
+                    local_ip,
+                    local_port,
+                    remote_ip,
+                    remote_port,
+                });
+            }
+            _ => self.report(
+                Diagnostic::error(
+                    codes::ENDS,
+                    call.name.span,
+                    format!("these are no two ends of `{}`", name.name),
+                )
+                .label("expected four fields of the context: local address, local port, remote address, remote port")
+                .hint("an address is an `ip_addr_t`, a port a `uint16`"),
+            ),
+        }
+    }
+
+    /// The context that a registration names first.
+    fn context_argument(&mut self, call: &'a RegisterCall) -> Option<(&'a Ident, u32)> {
+        let name = self.name_argument(call, "a context")?;
+        if let Some(Def::Record(record)) = self.lookup(name)
+            && let RecordKind::Context(index) = self.records[record].kind
+        {
+            return Some((name, index));
+        }
+        let hint = self.nearest_member(&name.name, self.module.contexts.iter().map(|c| c.name.as_str()));
+        self.unknown(name, "a context", hint);
+        None
     }
 
     /// GLOBAL contexts are made by the engine, which computes nothing.

@@ -2,7 +2,7 @@
 
 use hawser_ir as ir;
 use hawser_ir::abi;
-use hawser_ir::{Base, FlowOf, Instr, Place, QueueId, Ty, Uid};
+use hawser_ir::{Base, Instr, Place, QueueId, Ty, Uid};
 use hawser_syntax::ast::{Expr, ExprKind, Ident, Span};
 
 use crate::body::{Body, Variable};
@@ -283,16 +283,6 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn ip(&mut self, e: &'a Expr) -> Option<Place> {
-        let place = self.aggregate(e, &Ty::Ip)?;
-        Some(self.kept_place(place))
-    }
-
-    fn port(&mut self, e: &'a Expr) -> ir::Expr {
-        let value = self.argument(e, &Ty::uint(16));
-        self.kept(value)
-    }
-
     /// A context's timer: its place and its number.
     fn timer(&mut self, e: &'a Expr, starts: bool) -> Option<(Place, u32)> {
         let value = self.value(e, None);
@@ -407,7 +397,6 @@ impl<'a> Body<'_, 'a> {
             code,
             error: None,
             id: None,
-            flow: None,
             args: Vec::new(),
         };
         if let ExprKind::Name(name) = &what.kind {
@@ -415,21 +404,13 @@ impl<'a> Body<'_, 'a> {
                 ("CONNECTED", []) => return Some(plain(abi::NOTIFY_CONNECTED)),
                 ("EOF", []) => return Some(plain(abi::NOTIFY_EOF)),
                 ("CLOSED", []) => return Some(plain(abi::NOTIFY_CLOSED)),
-                ("ACCEPTED", [id, ends @ ..]) if matches!(ends.len(), 0 | 4) => {
+                ("ACCEPTED", [id]) => {
                     let id = Some(self.id(id)?);
-                    let flow = match ends {
-                        [local_ip, local_port, remote_ip, remote_port] => Some(Box::new(FlowOf {
-                            ips: [self.ip(local_ip)?, self.ip(remote_ip)?],
-                            ports: [self.port(local_port), self.port(remote_port)],
-                        })),
-                        _ => None,
-                    };
                     return Some(Instr::Notify {
                         on,
                         code: abi::NOTIFY_ACCEPTED,
                         error: None,
                         id,
-                        flow,
                         args: Vec::new(),
                     });
                 }
@@ -442,7 +423,6 @@ impl<'a> Body<'_, 'a> {
                         code,
                         error,
                         id: None,
-                        flow: None,
                         args: Vec::new(),
                     });
                 }
@@ -457,7 +437,7 @@ impl<'a> Body<'_, 'a> {
                 codes::NOTIFY,
                 at,
                 "no notice of this form",
-                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id` with or without both ends, `FAILED, errno`, or a structure",
+                "expected CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a structure",
                 "`notify(name{a: x, b: y})` sends up to four values of the program's own",
             );
         }
@@ -492,7 +472,6 @@ impl<'a> Body<'_, 'a> {
             code,
             error: None,
             id: None,
-            flow: None,
             args,
         })
     }

@@ -100,6 +100,7 @@ impl<'a> Checker<'a> {
                     name: name.name.clone(),
                     granularity: ir::Granularity::Flow,
                     body: Checker::struct_of(self.records.len()),
+                    ends: None,
                     timers: Vec::new(),
                     invariants: Vec::new(),
                 });

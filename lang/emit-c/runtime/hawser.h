@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* Changes with every incompatible change of what is declared up to `hawser_program`. */
-#define HAWSER_ABI 3
+#define HAWSER_ABI 4
 
 #define HW_INLINE static inline __attribute__((always_inline))
 /* All that it calls becomes part of a function, where that is optimised. */
@@ -193,19 +193,9 @@ typedef struct hw_context_rec {
     uint32_t pad;
 } hw_context_rec;
 
-/* The two ends of a flow; all zero where nothing is known of them. */
-typedef struct hw_flow {
-    _Alignas(8) hw_ip local_ip;
-    hw_ip remote_ip;
-    uint16_t local_port;
-    uint16_t remote_port;
-    uint32_t pad;
-} hw_flow;
-
 typedef struct hw_notify_rec {
     hw_record header;
     hw_id id;
-    hw_flow flow;
     uint32_t code;
     uint32_t error;
     uint64_t arg[4];

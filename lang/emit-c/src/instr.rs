@@ -3,9 +3,7 @@
 //! The room for a chain's worst case was measured before it began, so that no record checks again. A
 //! record is begun only when all its operands have been evaluated: they may issue records themselves.
 
-use hawser_ir::{
-    Base, BlueprintId, ContextId, EventId, Expr, FlowOf, Instr, Place, QueueId, RuleId, Ty, Uid,
-};
+use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty, Uid};
 
 use crate::emitter::Emitter;
 use crate::number::paren;
@@ -45,11 +43,6 @@ fn all_fields(record: &str) -> &'static [(&'static str, &'static str)] {
         "context" => &[("id", NO_ID), ("context", "0"), ("pad", "0")],
         "notify" => &[
             ("id", NO_ID),
-            ("flow.local_ip", "(hw_ip){{0}}"),
-            ("flow.remote_ip", "(hw_ip){{0}}"),
-            ("flow.local_port", "0"),
-            ("flow.remote_port", "0"),
-            ("flow.pad", "0"),
             ("code", "0"),
             ("error", "0"),
             ("arg[0]", "0"),
@@ -106,12 +99,8 @@ impl Emitter<'_> {
                 code,
                 error,
                 id,
-                flow,
                 args,
-            } => {
-                let about = (id.as_ref(), flow.as_deref());
-                self.notify(s, *on, *code, error.as_ref(), about, args);
-            }
+            } => self.notify(s, *on, *code, error.as_ref(), id.as_ref(), args),
             Instr::Raise { event, from, target } => self.raise(s, *event, from, target.as_ref()),
             Instr::Signal { signal, from } => self.signal(s, signal.0, from),
             Instr::SetQueueRate { queue, rate } => self.queue(s, "HW_QUEUE_RATE", *queue, Some(rate)),
@@ -371,20 +360,18 @@ impl Emitter<'_> {
         self.context(s, kind, Base::Keyed, Some(id));
     }
 
-    /// `id` and `flow`: what it names besides its context, if anything.
     fn notify(
         &mut self,
         s: &mut Scope,
         on: Base,
         code: u32,
         error: Option<&Expr>,
-        (id, flow): (Option<&Place>, Option<&FlowOf>),
+        id: Option<&Place>,
         args: &[Expr],
     ) {
         let args = &args[..args.len().min(4)];
-        let ports = flow.iter().flat_map(|flow| &flow.ports);
         let mut fields = vec![("code", Field::Value(code.to_string()))];
-        let plain = ports.chain(args).all(|e| self.plain(e));
+        let plain = args.iter().all(|e| self.plain(e));
         if let Some(error) = error {
             let mut text = format!("(uint32_t){}", paren(&self.expr(s, error)));
             if !plain {
@@ -394,25 +381,6 @@ impl Emitter<'_> {
         }
         if let Some(id) = id {
             fields.push(("id", self.id_field(s, id, plain)));
-        }
-        if let Some(FlowOf { ips, ports }) = flow {
-            for (name, ip) in ["flow.local_ip", "flow.remote_ip"].into_iter().zip(ips) {
-                let mut text = if self.is_nowhere(s, ip) {
-                    "(hw_ip){{0}}".into()
-                } else {
-                    self.seen(s, ip).lvalue()
-                };
-                if !plain {
-                    text = s.keep("hw_ip", &text);
-                }
-                fields.push((name, Field::Value(text)));
-            }
-            let names = ["flow.local_port", "flow.remote_port"];
-            fields.extend(
-                names
-                    .into_iter()
-                    .zip(self.values(s, ports).into_iter().map(Field::Value)),
-            );
         }
         let values = self.values(s, args);
         let values: Vec<String> = values

@@ -9,7 +9,7 @@ use std::process::Command;
 use hawser_emit_c::abi::{Events, Memory, RawBuilt, RawPacket, RawProgram, Records};
 use hawser_emit_c::{Options, emit};
 use hawser_ir::abi::{
-    ContextHeader, ContextRec, Data, EventHeader, ExternRec, Flow, Icmp, Id, Net, NotifyRec, Op, PacketRec,
+    ContextHeader, ContextRec, Data, EventHeader, ExternRec, Icmp, Id, Net, NotifyRec, Op, PacketRec,
     QueueRec, RaiseRec, RecordHeader, SignalRec, TimerRec, UnitRec,
 };
 
@@ -55,8 +55,7 @@ fn layouts() -> Vec<(String, usize)> {
         }
         TimerRec is "hw_timer_rec" { header, deadline, timer, pad }
         ContextRec is "hw_context_rec" { header, id, context, pad }
-        Flow is "hw_flow" { local_ip, remote_ip, local_port, remote_port, pad }
-        NotifyRec is "hw_notify_rec" { header, id, flow, code, error, arg }
+        NotifyRec is "hw_notify_rec" { header, id, code, error, arg }
         RaiseRec is "hw_raise_rec" { header, target, event, bytes }
         SignalRec is "hw_signal_rec" { header, signal, bytes }
         QueueRec is "hw_queue_rec" { header, value, queue, pad }

@@ -2,12 +2,10 @@
 
 use bytemuck::Zeroable;
 use hawser_ir::abi::{
-    ContextRec, EventHeader, ExternRec, Flow, Id, MAX_RULE_ARGS, MAX_RULES, NotifyRec, ON_FRESH, ON_KEYED,
+    ContextRec, EventHeader, ExternRec, Id, MAX_RULE_ARGS, MAX_RULES, NotifyRec, ON_FRESH, ON_KEYED,
     PacketRec, QueueRec, RaiseRec, RecordHeader, RecordKind, SignalRec, TimerRec, UnitRec,
 };
-use hawser_ir::{
-    Base, BlueprintId, ContextId, EventId, Expr, FlowOf, Instr, Place, QueueId, RuleId, Ty, Uid,
-};
+use hawser_ir::{Base, BlueprintId, ContextId, EventId, Expr, Instr, Place, QueueId, RuleId, Ty, Uid};
 
 use crate::machine::{Halt, Machine};
 use crate::memory::{Loc, Region};
@@ -65,9 +63,8 @@ impl Machine<'_> {
                 code,
                 error,
                 id,
-                flow,
                 args,
-            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), flow.as_deref(), args),
+            } => self.notify(*on, *code, error.as_ref(), id.as_ref(), args),
             Instr::Raise { event, from, target } => self.raise(*event, from, target.as_ref()),
             Instr::Signal { signal, from } => {
                 let (_, structure) = self.module().signals[signal.0 as usize];
@@ -279,13 +276,11 @@ impl Machine<'_> {
         code: u32,
         error: Option<&Expr>,
         id: Option<&Place>,
-        flow: Option<&FlowOf>,
         args: &[Expr],
     ) -> Result<(), Halt> {
         let mut record = NotifyRec {
             header: RecordHeader::zeroed(),
             id: Id::NONE,
-            flow: Flow::zeroed(),
             code,
             error: self.optional(error)? as u32,
             arg: [0; 4],
@@ -293,20 +288,6 @@ impl Machine<'_> {
         if let Some(place) = id {
             let loc = self.locate(place)?;
             record.id = self.id(loc);
-        }
-        if let Some(FlowOf {
-            ips: [local, remote],
-            ports: [from, to],
-        }) = flow
-        {
-            let (local, remote) = (self.locate(local)?, self.locate(remote)?);
-            record.flow = Flow {
-                local_ip: self.memory.pod(local),
-                remote_ip: self.memory.pod(remote),
-                local_port: self.eval(from)? as u16,
-                remote_port: self.eval(to)? as u16,
-                pad: 0,
-            };
         }
         for (slot, arg) in record.arg.iter_mut().zip(args) {
             *slot = self.eval(arg)?;

@@ -20,6 +20,7 @@ fn program(when: When, kind: EventKind, body: impl FnOnce(&Tcp) -> Vec<StmtKind>
     tcp.module.contexts.push(Context {
         name: "conn".into(),
         granularity: Granularity::Flow,
+        ends: None,
         body: tcp.context,
         timers: vec![Timer {
             name: "rtx".into(),
@@ -167,7 +168,6 @@ fn a_new_context_has_defaults_and_the_reserved_id() {
                 code: NOTIFY_CLOSED,
                 error: None,
                 id: None,
-                flow: None,
                 args: vec![constant(5, uint(64))],
             }),
         ]

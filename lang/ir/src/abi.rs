@@ -479,22 +479,6 @@ pub struct ContextRec {
     pub pad: u32,
 }
 
-/// The two ends of a flow. All zero where nothing is known of them; a listener has no remote end.
-#[repr(C, align(8))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub struct Flow {
-    /// Local address, IPv4 mapped.
-    pub local_ip: [u8; 16],
-    /// Remote address; zero: there is no remote end.
-    pub remote_ip: [u8; 16],
-    /// Local port.
-    pub local_port: u16,
-    /// Remote port.
-    pub remote_port: u16,
-    /// Zero.
-    pub pad: u32,
-}
-
 /// `notify`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -503,8 +487,6 @@ pub struct NotifyRec {
     pub header: RecordHeader,
     /// The context that an `ACCEPTED` speaks of.
     pub id: Id,
-    /// Its two ends; zero where the program does not state them.
-    pub flow: Flow,
     /// A `NOTIFY_…` code.
     pub code: u32,
     /// An errno value for [`NOTIFY_FAILED`].
@@ -519,7 +501,7 @@ pub const NOTIFY_CONNECTED: u32 = 1;
 pub const NOTIFY_EOF: u32 = 2;
 /// `notify(CLOSED)`: nothing more will happen on this handle.
 pub const NOTIFY_CLOSED: u32 = 3;
-/// `notify(ACCEPTED, id, …)`: the listener has a new connection, between these ends.
+/// `notify(ACCEPTED, id)`: the listener has a new connection.
 pub const NOTIFY_ACCEPTED: u32 = 4;
 /// `notify(FAILED, errno)`.
 pub const NOTIFY_FAILED: u32 = 5;

@@ -391,15 +391,6 @@ pub struct Uid {
     pub of: Option<Place>,
 }
 
-/// The two ends of a flow, as operands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowOf {
-    /// Addresses: local, remote.
-    pub ips: [Place; 2],
-    /// Ports: local, remote.
-    pub ports: [Expr; 2],
-}
-
 /// The transport instructions (docs/language.md, Instructions; the MTP paper, Table 1).
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)] // Fields are the instructions' arguments, in the MTP paper's order and names.
@@ -484,7 +475,6 @@ pub enum Instr {
         code: u32,
         error: Option<Expr>,
         id: Option<Place>,
-        flow: Option<Box<FlowOf>>,
         args: Vec<Expr>,
     },
     Raise {

@@ -17,7 +17,7 @@ impl Module {
     /// The first table that differs, in words.
     pub fn shares_memory_with(&self, other: &Module) -> Result<(), &'static str> {
         let contexts = |module: &Module| {
-            let row = |c: &Context| (c.name.clone(), c.granularity, c.body, c.timers.clone());
+            let row = |c: &Context| (c.name.clone(), c.granularity, c.body, c.ends, c.timers.clone());
             module.contexts.iter().map(row).collect::<Vec<_>>()
         };
         let parsers = |module: &Module| {

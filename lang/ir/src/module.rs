@@ -155,6 +155,20 @@ pub enum Granularity {
     Global,
 }
 
+/// Where a context has the two ends of its connection: offsets in its memory, addresses of 16 bytes and
+/// ports of 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// The local address.
+    pub local_ip: u32,
+    /// The local port.
+    pub local_port: u32,
+    /// The remote address.
+    pub remote_ip: u32,
+    /// The remote port.
+    pub remote_port: u32,
+}
+
 /// A context type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
@@ -164,6 +178,8 @@ pub struct Context {
     pub granularity: Granularity,
     /// Its memory: [`crate::abi::ContextHeader`], then the declared fields; parts in place.
     pub body: StructId,
+    /// `register_ctx_ends`: the connection's two ends.
+    pub ends: Option<Ends>,
     /// `timer_t name -> event;` in order of declaration.
     pub timers: Vec<Timer>,
     /// Boolean expressions over the context ([`crate::Base::Keyed`]) that hold after every

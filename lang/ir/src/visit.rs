@@ -164,12 +164,7 @@ impl Instr {
                 .chain(rules.iter().flat_map(|(_, args)| args))
                 .collect(),
             Instr::TimerStart { dur, .. } => vec![dur],
-            Instr::Notify {
-                error, flow, args, ..
-            } => {
-                let ports = flow.iter().flat_map(|flow| &flow.ports);
-                error.iter().chain(ports).chain(args).collect()
-            }
+            Instr::Notify { error, args, .. } => error.iter().chain(args).collect(),
             Instr::SetQueueRate { rate: value, .. } | Instr::SetQueuePrio { prio: value, .. } => vec![value],
             Instr::Extern { args, .. } => args.iter().collect(),
             Instr::DelTxOrderedData { .. }
@@ -298,10 +293,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
                 self.place(place, Access::Read)
             }
             Instr::PktGen { net, bp, .. } => self.places([net, bp], Access::Read),
-            Instr::Notify { id, flow, .. } => {
-                self.places(id, Access::Read);
-                self.places(flow.iter().flat_map(|flow| &flow.ips), Access::Read);
-            }
+            Instr::Notify { id, .. } => self.places(id, Access::Read),
             Instr::Raise { from, target, .. } => {
                 self.places(target, Access::Read);
                 self.place(from, Access::Update);

@@ -1,7 +1,7 @@
 //! What the engine looks up in a program's tables, gathered once and checked.
 
 use hawser_ir::abi::{ContextHeader, EventHeader};
-use hawser_ir::{AppOp, Bounds, ContextId, Granularity, Module, Source, StructId, Ty, When};
+use hawser_ir::{AppOp, Bounds, ContextId, Ends, Granularity, Module, Source, StructId, Ty, When};
 
 use crate::config::{ConfigError, Limits};
 use crate::cuts::Cuts;
@@ -47,6 +47,8 @@ pub(crate) struct ContextPlan {
     pub(crate) timers: Vec<(usize, u16)>,
     /// Several may share an id.
     pub(crate) replicated: bool,
+    /// Where the two ends of its connection are.
+    pub(crate) ends: Option<Ends>,
 }
 
 /// A program's tables, as the engine needs them.
@@ -201,8 +203,19 @@ fn context_plan(module: &Module, context: &hawser_ir::Context) -> Result<Context
     };
     let timers = context.timers.iter().map(timer).collect::<Option<_>>();
     let timers = timers.ok_or(ConfigError::Program("a timer outside its context"))?;
+    let ends = context.ends;
+    let lies_within = |end: u32, len: usize| end as usize + len <= size;
+    if ends.is_some_and(|e| {
+        [e.local_ip, e.remote_ip].iter().any(|ip| !lies_within(*ip, 16))
+            || [e.local_port, e.remote_port]
+                .iter()
+                .any(|port| !lies_within(*port, 2))
+    }) {
+        return Err(ConfigError::Program("an end outside its context"));
+    }
     Ok(ContextPlan {
         size,
+        ends,
         timers,
         replicated: context.granularity == Granularity::Shard,
     })

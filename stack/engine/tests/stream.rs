@@ -96,7 +96,8 @@ fn on_stranger(step: &mut Step<'_>, own: u8) -> Outcome {
         let id = step.new_context(FLOW);
         step.fresh.as_mut().expect("a fresh slot").words[PEER] = peer.into();
         step.new_units(id, 65_536);
-        step.accepted(id, own, peer);
+        step.set_ends(own, peer);
+        step.notify(NOTIFY_ACCEPTED, id, 0);
     } else if ev.flag == FIN {
         step.answer(peer, PACKET, ACK, ev.seq + 1);
     }

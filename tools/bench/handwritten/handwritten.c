@@ -63,4 +63,6 @@ uint32_t handwritten_coalesce(const uint64_t *params, uint32_t blueprint, const 
 const uint32_t handwritten_sizes[] = {
     sizeof(connection_t), sizeof(listener_t), sizeof(segment_t), sizeof(open_t), sizeof(amount_t), sizeof(child_t),
     sizeof(event_t), sizeof(image_t), offsetof(connection_t, timer),
+    offsetof(connection_t, local_ip), offsetof(connection_t, local_port), offsetof(connection_t, remote_ip),
+    offsetof(connection_t, remote_port),
 };

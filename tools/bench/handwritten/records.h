@@ -50,10 +50,8 @@ static inline void emit_context(run_ctx *r, uint8_t kind, const id_t_ *id, uint3
 static inline void notify(run_ctx *r, uint32_t code, uint32_t error, const child_t *child) {
     notify_rec *rec = append(r, HW_NOTIFY, sizeof *rec);
     memset((uint8_t *)rec + sizeof rec->header, 0, sizeof *rec - sizeof rec->header);
-    if (child) {
+    if (child)
         rec->id = child->who;
-        rec->flow = child->flow;
-    }
     rec->code = code;
     rec->error = error;
 }
@@ -66,7 +64,6 @@ static inline void raise_child(run_ctx *r, enum event event, const connection_t 
     child_t *child = (child_t *)(rec + 1);
     memset(child, 0, sizeof *child);
     child->who = c->self;
-    child->flow = (hw_flow){c->local_ip, c->remote_ip, c->local_port, c->remote_port, 0};
 }
 
 static inline void signal(run_ctx *r, enum signal which, uint64_t value) {

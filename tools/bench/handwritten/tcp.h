@@ -92,7 +92,6 @@ typedef struct {
 typedef struct {
     event_t header;
     id_t_ who;
-    hw_flow flow;
 } child_t;
 
 /* A segment to be sent, before it is cut. */

@@ -277,11 +277,6 @@ HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c) {
         run->at += sizeof(hw_notify_rec);
         hw_new->header = (hw_record){HW_NOTIFY, 0, 0, sizeof(hw_notify_rec)};
         hw_new->id = (hw_id){{0}};
-        hw_new->flow.local_ip = (hw_ip){{0}};
-        hw_new->flow.remote_ip = (hw_ip){{0}};
-        hw_new->flow.local_port = 0;
-        hw_new->flow.remote_port = 0;
-        hw_new->flow.pad = 0;
         hw_new->code = 1;
         hw_new->error = 0;
         hw_new->arg[0] = 0;

@@ -123,17 +123,7 @@ impl Body<'_> {
         Some(match self.rng.below(6) {
             0 => {
                 let id = self.find(false, &|ty| *ty == Type::Id)?;
-                let ends = match self
-                    .find(false, &|ty| *ty == Type::Ip)
-                    .filter(|_| self.rng.one_in(2))
-                {
-                    Some(ip) => {
-                        let (from, to) = (self.expr(&Type::Uint(16), 2), self.expr(&Type::Uint(16), 2));
-                        format!(", {0}, {from}, {0}, {to}", ip.path)
-                    }
-                    None => String::new(),
-                };
-                format!("notify(ACCEPTED, {}{ends})", id.path)
+                format!("notify(ACCEPTED, {})", id.path)
             }
             1 => format!("notify(FAILED, {})", self.expr(&Type::Uint(32), 2)),
             2 => "notify(FAILED, ETIMEDOUT)".to_owned(),

@@ -428,6 +428,7 @@ fn module() -> Module {
         contexts: vec![Context {
             name: "flow".into(),
             granularity: Granularity::Flow,
+            ends: None,
             body: StructId(1),
             timers: vec![timer],
             invariants: vec![],

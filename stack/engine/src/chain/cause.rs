@@ -1,6 +1,6 @@
 //! What an event comes from, and what became of it.
 
-use hawser_ir::abi::{self, Addr, Net, addr_parts};
+use hawser_ir::abi::{self, Addr, addr_parts};
 
 use crate::state::{Errno, Flow, Handle, Slot};
 
@@ -67,8 +67,6 @@ pub(crate) struct Cause<'a> {
     pub(crate) handle: Option<Handle>,
     /// The request's context, where the handle may be gone.
     pub(crate) slot: Option<Slot>,
-    /// The network header of a packet.
-    pub(crate) net: Option<&'a Net>,
     /// The addresses at both ends of what the application opens.
     pub(crate) flow: Option<Flow>,
     /// The request opens a listener beside others at the same address.
@@ -83,20 +81,6 @@ impl<'a> Cause<'a> {
             application: true,
             ..Cause::default()
         }
-    }
-
-    /// The ends of a context that is made now. For a packet's they are what an observer sees until the program
-    /// states them with `notify(ACCEPTED, …)`: the ports are where the IETF's transports have them, in front.
-    pub(crate) fn ends(&self) -> Option<Flow> {
-        let Some(net) = self.net else { return self.flow };
-        let [from, to] = match self.buffer.head {
-            [a, b, c, d, ..] => [[*a, *b], [*c, *d]].map(u16::from_be_bytes),
-            _ => [0; 2],
-        };
-        Some(Flow {
-            local: (net.dst_ip, to),
-            remote: (net.src_ip, from),
-        })
     }
 
     /// A request whose caller gets the error.

@@ -15,7 +15,7 @@ use hawser_ir::buf::{Record, RecordBuf};
 use super::cause::Cause;
 use crate::data::{Place, RecvBuffer, SendBuffer};
 use crate::program::Program;
-use crate::state::{Buffers, Errno, Notice, Pending, Slot, State};
+use crate::state::{Buffers, Errno, Flow, Notice, Pending, Slot, State};
 use crate::tables::Tables;
 
 /// One chain's records being carried out: on what, and what became of it.
@@ -316,6 +316,9 @@ impl Effects<'_> {
             self.state.counters.duplicate_ids += 1;
             return Some(());
         }
+        let ends = self.tables.contexts[kind.0 as usize].ends;
+        let stated = || ends.and_then(|ends| Flow::of(bytes, &ends));
+        let flow = self.cause.flow.or_else(stated);
         let slot = self.state.contexts.insert(kind, rec.id, bytes);
         if self.cause.shared && self.tables.contexts[kind.0 as usize].replicated {
             self.state.contexts.join(slot);
@@ -325,7 +328,7 @@ impl Effects<'_> {
         let inherited = self.keyed.map(|listener| self.state.contexts.entry(listener));
         let (send_buffer, not_sent) = inherited.map_or((0, 0), |entry| (entry.send_buffer, entry.not_sent));
         let entry = self.state.contexts.entry_mut(slot);
-        entry.flow = self.cause.ends();
+        entry.flow = flow;
         (entry.send_buffer, entry.not_sent) = (send_buffer, not_sent);
         if self.cause.application
             && let Some(handle) = self.cause.handle
@@ -360,7 +363,7 @@ impl Effects<'_> {
             NOTIFY_CLOSED => Notice::Closed,
             NOTIFY_FAILED => Notice::Failed(Errno(rec.error)),
             NOTIFY_MESSAGE => Notice::Message(rec.arg),
-            NOTIFY_ACCEPTED => return self.state.enqueue(slot, &rec.id, &rec.flow),
+            NOTIFY_ACCEPTED => return self.state.enqueue(slot, &rec.id),
             _ => return None,
         };
         self.state.notify_context(slot, notice);

@@ -98,7 +98,6 @@ impl Stack {
         for arrival in arrivals.iter().take(packets).flatten() {
             let cause = Cause {
                 buffer: arrival.buffer,
-                net: Some(&arrival.net),
                 ..Cause::default()
             };
             let Work { ahead, guesses, .. } = &mut self.work;

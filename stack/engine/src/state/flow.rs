@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hawser_ir::abi;
+use hawser_ir::Ends;
 
 use crate::net;
 
@@ -22,11 +22,19 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// The ends that a program states; nothing where it states none.
-    pub(crate) fn stated(flow: &abi::Flow) -> Option<Flow> {
-        let local = (flow.local_ip, flow.local_port);
-        let remote = (flow.remote_ip, flow.remote_port);
-        (flow.local_ip != [0; 16]).then_some(Flow { local, remote })
+    /// What a context has at these places; nothing as long as it has no local address there.
+    pub(crate) fn of(context: &[u8], ends: &Ends) -> Option<Flow> {
+        let end = |ip: u32, port: u32| {
+            let bytes = |from: u32, len: usize| &context[from as usize..from as usize + len];
+            let (ip, port) = (bytes(ip, 16), bytes(port, 2));
+            (
+                bytemuck::pod_read_unaligned(ip),
+                bytemuck::pod_read_unaligned(port),
+            )
+        };
+        let local = end(ends.local_ip, ends.local_port);
+        let remote = end(ends.remote_ip, ends.remote_port);
+        (local.0 != ANYBODY.0).then_some(Flow { local, remote })
     }
 
     /// The local end.

@@ -1,10 +1,10 @@
 //! What concerns a context, its handle and the shared memory at once: notices, requests that the
 //! program receives later, the accept queue, a context's end.
 
-use hawser_ir::abi::{self, Id};
+use hawser_ir::abi::Id;
 
 use super::handles::After;
-use super::{Errno, Flow, Notice, Slot, State};
+use super::{Errno, Notice, Slot, State};
 
 impl State {
     /// Notifies the owner of a context's handle, if there is one. The end of a stream whose first
@@ -110,7 +110,7 @@ impl State {
 
     /// Puts a connection on its listener's accept queue, under a handle of its own. Where nobody
     /// can take it, it is aborted. Nothing when there is no such connection.
-    pub(crate) fn enqueue(&mut self, listener: Slot, id: &Id, flow: &abi::Flow) -> Option<()> {
+    pub(crate) fn enqueue(&mut self, listener: Slot, id: &Id) -> Option<()> {
         let child = self.contexts.find(id)?;
         let entry = self.contexts.entry_mut(child);
         if entry.handle.is_some() {
@@ -127,7 +127,6 @@ impl State {
         };
         let entry = self.contexts.entry_mut(child);
         entry.handle = Some(handle);
-        entry.flow = Flow::stated(flow).or(entry.flow);
         if let Some(bound) = self.handles.get_mut(handle) {
             bound.context = Some(child);
         }

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use bytemuck::{Pod, Zeroable, bytes_of, pod_read_unaligned};
+use bytemuck::{Pod, Zeroable, bytes_of, cast, pod_read_unaligned};
 use hawser_engine::program::Program;
-use hawser_ir::abi::{self, *};
+use hawser_ir::abi::*;
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions};
 use hawser_ir::*;
 
@@ -41,6 +41,9 @@ pub struct Ev {
     pub addr: Addr,
     pub len: u64,
 }
+
+/// Where a context has its two ends: two addresses, and both ports in a word.
+const ENDS: usize = 9;
 
 /// A context: its id and sixteen words, the last two of them timers.
 #[repr(C)]
@@ -310,7 +313,6 @@ impl Step<'_> {
         let rec = NotifyRec {
             header: UNIT.header,
             id,
-            flow: abi::Flow::zeroed(),
             code,
             error: arg as u32,
             arg: [arg; 4],
@@ -318,24 +320,14 @@ impl Step<'_> {
         self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
     }
 
-    /// A new connection for the listener's application, from the stack `peer` to the stack `own`.
-    pub fn accepted(&mut self, id: Id, own: u8, peer: u8) {
+    /// The new context is between the stacks `own` and `peer`.
+    pub fn set_ends(&mut self, own: u8, peer: u8) {
         let ip = |host: u8| hawser_engine::net::to_bytes([10, 0, 0, host + 1].into());
-        let rec = NotifyRec {
-            header: UNIT.header,
-            id,
-            flow: abi::Flow {
-                local_ip: ip(own),
-                remote_ip: ip(peer),
-                local_port: self.ev.local_port as u16,
-                remote_port: self.ev.remote_port as u16,
-                pad: 0,
-            },
-            code: NOTIFY_ACCEPTED,
-            error: 0,
-            arg: [0; 4],
-        };
-        self.out.push(RecordKind::Notify, self.on(), &rec, &[]);
+        let ports = self.ev.local_port | self.ev.remote_port << 16;
+        let ends: [[u8; 16]; 2] = [ip(own), ip(peer)];
+        let words = &mut self.fresh.as_mut().expect("a fresh slot").words;
+        words[ENDS..ENDS + 4].copy_from_slice(&cast::<_, [u64; 4]>(ends));
+        words[ENDS + 4] = ports;
     }
 
     /// A record of a kind that speaks of an id.
@@ -592,15 +584,22 @@ fn module() -> Module {
         kind: EventKind::Internal,
         body: StructId(0),
     };
+    let word = |n: usize| (words + 8 * n) as u32;
     let timer = |n: usize| Timer {
         name: format!("timer{n}"),
-        offset: (words + 8 * (14 + n)) as u32,
+        offset: word(14 + n),
         event: EventId(TIMER.into()),
     };
     let context = |name: &str, timers| Context {
         name: name.into(),
         granularity: Granularity::Flow,
         body: StructId(1),
+        ends: Some(Ends {
+            local_ip: word(ENDS),
+            remote_ip: word(ENDS + 2),
+            local_port: word(ENDS + 4),
+            remote_port: word(ENDS + 4) + 2,
+        }),
         timers,
         invariants: vec![],
     };

@@ -38,5 +38,5 @@ unsafe extern "C" {
     pub(super) fn abi_cost_direct(params: *const u64, data: u32, count: u64) -> u64;
     /// `sizeof` of each structure in the order of the constants in `tables`, then where a
     /// connection's timers begin.
-    pub(super) static handwritten_sizes: [u32; 9];
+    pub(super) static handwritten_sizes: [u32; 13];
 }

@@ -1,7 +1,7 @@
 //! What the engine has to know of the program by hand: the tables that a compiler would make.
 
 use hawser_ir::{
-    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Event, EventId,
+    AppOp, Blueprint, BlueprintId, Bounds, Chain, Coalesce, Context, ContextId, Cut, Ends, Event, EventId,
     EventKind, FuncId, Granularity, Module, Offload, Param, Parser, Queue, QueuePolicy, Source, Struct,
     StructId, Timer, Ty, When,
 };
@@ -17,14 +17,16 @@ const BARE: usize = 6;
 /// A segment's image.
 pub(super) const IMAGE: usize = 7;
 const TIMERS_AT: usize = 8;
+/// The first of four places: local address and port, remote address and port.
+const ENDS_AT: usize = 9;
 
 /// Bytes of the largest event; compared when the tables are made.
 pub(super) const LARGEST_EVENT: usize = 512;
 /// Bytes of the records of any chain: a segment can make a connection, send twice, and end it.
 pub(super) const RECORD_BYTES: usize = 4096;
 
-/// `sizeof` of each structure.
-pub(super) fn sizes() -> &'static [u32; 9] {
+/// `sizeof` of each structure, and where a connection has its timers and its ends.
+pub(super) fn sizes() -> &'static [u32; 13] {
     // SAFETY: a constant of the C side, of that length.
     unsafe { &ffi::handwritten_sizes }
 }
@@ -175,7 +177,10 @@ pub(super) fn module() -> Module {
         structs: structs.collect(),
         events: EVENTS.into_iter().map(event).collect(),
         contexts: vec![
-            context("connection", Granularity::Flow, id(0), TIMERS),
+            Context {
+                ends: Some(ends()),
+                ..context("connection", Granularity::Flow, id(0), TIMERS)
+            },
             context("listener", Granularity::Shard, id(1), 0),
         ],
         chains: (0..EVENTS.len() as u16).map(chain).collect(),
@@ -216,6 +221,17 @@ pub(super) fn module() -> Module {
     }
 }
 
+/// Where a connection has its two ends.
+fn ends() -> Ends {
+    let [local_ip, local_port, remote_ip, remote_port] = [0, 1, 2, 3].map(|n| sizes()[ENDS_AT + n]);
+    Ends {
+        local_ip,
+        local_port,
+        remote_ip,
+        remote_port,
+    }
+}
+
 fn context(name: &str, granularity: Granularity, body: StructId, timers: u32) -> Context {
     let timer = |n: u32| Timer {
         name: format!("timer{n}"),
@@ -226,6 +242,7 @@ fn context(name: &str, granularity: Granularity, body: StructId, timers: u32) ->
         name: name.to_owned(),
         granularity,
         body,
+        ends: None,
         timers: (0..timers).map(timer).collect(),
         invariants: Vec::new(),
     }
