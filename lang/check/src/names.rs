@@ -80,6 +80,20 @@ impl<'a> Checker<'a> {
         }
     }
 
+    fn collect_context(&mut self, name: &'a Ident, members: &'a [Member]) {
+        let index = self.module.contexts.len() as u32;
+        self.module.contexts.push(ir::Context {
+            name: name.name.clone(),
+            granularity: ir::Granularity::Flow,
+            body: Checker::struct_of(self.records.len()),
+            ends: None,
+            timers: Vec::new(),
+            invariants: Vec::new(),
+        });
+        self.collect_members(&name.name, name.span, RecordKind::Context(index), members);
+        self.define(name, Def::Record(self.records.len() - 1));
+    }
+
     fn collect_item(&mut self, item: &'a Item) {
         match &item.kind {
             ItemKind::Import { .. } => {}
@@ -94,19 +108,7 @@ impl<'a> Checker<'a> {
             ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
             ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
             ItemKind::Event { name, kind, fields } => self.collect_event(name, kind, fields),
-            ItemKind::Context { name, members } => {
-                let index = self.module.contexts.len() as u32;
-                self.module.contexts.push(ir::Context {
-                    name: name.name.clone(),
-                    granularity: ir::Granularity::Flow,
-                    body: Checker::struct_of(self.records.len()),
-                    ends: None,
-                    timers: Vec::new(),
-                    invariants: Vec::new(),
-                });
-                self.collect_members(&name.name, name.span, RecordKind::Context(index), members);
-                self.define(name, Def::Record(self.records.len() - 1));
-            }
+            ItemKind::Context { name, members } => self.collect_context(name, members),
             ItemKind::Scratchpad { name, members } => {
                 let text = name.as_ref().map_or("scratchpad", |n| n.name.as_str());
                 let at = name.as_ref().map_or(item.span, |n| n.span);

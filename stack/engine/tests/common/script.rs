@@ -551,12 +551,26 @@ impl Program for Script {
     }
 }
 
+/// Where a word of a context is.
+fn word(n: usize) -> u32 {
+    (size_of::<ContextHeader>() + 8 * n) as u32
+}
+
+fn ends() -> Ends {
+    Ends {
+        local_ip: word(ENDS),
+        remote_ip: word(ENDS + 2),
+        local_port: word(ENDS + 4),
+        remote_port: word(ENDS + 4) + 2,
+    }
+}
+
 /// The tables of a script.
 fn module() -> Module {
-    let field = |name: &str, offset: usize, observable: bool| Field {
+    let field = |name: &str, offset: u32, observable: bool| Field {
         name: name.into(),
         ty: Ty::uint(64),
-        offset: offset as u32,
+        offset,
         default: None,
         access: Access {
             observable,
@@ -568,13 +582,12 @@ fn module() -> Module {
         fields,
         size: size as u32,
     };
-    let words = size_of::<ContextHeader>();
     let structs = vec![
         structure("ev", size_of::<Ev>(), vec![]),
         structure(
             "ctx",
             size_of::<Ctx>(),
-            vec![field("shown", words, true), field("hidden", words + 8, false)],
+            vec![field("shown", word(0), true), field("hidden", word(1), false)],
         ),
         structure("scratch", 8, vec![]),
         structure("image", size_of::<Image>(), vec![]),
@@ -584,7 +597,6 @@ fn module() -> Module {
         kind: EventKind::Internal,
         body: StructId(0),
     };
-    let word = |n: usize| (words + 8 * n) as u32;
     let timer = |n: usize| Timer {
         name: format!("timer{n}"),
         offset: word(14 + n),
@@ -594,12 +606,7 @@ fn module() -> Module {
         name: name.into(),
         granularity: Granularity::Flow,
         body: StructId(1),
-        ends: Some(Ends {
-            local_ip: word(ENDS),
-            remote_ip: word(ENDS + 2),
-            local_port: word(ENDS + 4),
-            remote_port: word(ENDS + 4) + 2,
-        }),
+        ends: Some(ends()),
         timers,
         invariants: vec![],
     };
