@@ -1,6 +1,5 @@
 //! The options of the device on which a transport program runs.
 
-use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use hawser::Network;
 use hawser::host::{self, DeviceSpec, Faults, Setup};
 use hawser::lab::units::Bytes;
 use hawser::programs::Engine;
+use hawser::session::OpenError;
 use hawser::session::document::{Stack, StackError, StartError};
 
 use crate::engine::{EngineArgs, refused};
@@ -118,10 +118,10 @@ pub(crate) fn unusable(error: StackError) -> Exit {
 }
 
 /// Why there is no session: a stack that it was to run on, or the network.
-pub(crate) fn unopened(error: io::Error) -> Exit {
-    match error.downcast::<StartError>() {
-        Ok(error) => unusable(error.why),
-        Err(error) => Exit::network(error),
+pub(crate) fn unopened(error: OpenError) -> Exit {
+    match error {
+        OpenError::Stack(StartError { why, .. }) => unusable(why),
+        error => Exit::network(error),
     }
 }
 

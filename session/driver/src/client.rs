@@ -1,7 +1,6 @@
 //! Sessions that this side begins.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
 
 use super::driver::{Connector, Driver, Wanted};
-use super::error::ConnectError;
+use super::error::{CandidateError, CandidateFault, ConnectError};
 use super::handle::Session;
 use super::shared::{Fallback, Handle, Shared};
 
@@ -149,7 +148,8 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
             Box::pin(async move {
                 if let Some(elsewhere) = elsewhere {
                     path_candidate = path_candidate.led_to(elsewhere.address);
-                    tls = tls.map(|tls| named(tls, elsewhere.name)).transpose()?;
+                    let renamed = tls.map(|tls| named(tls, elsewhere.name)).transpose();
+                    tls = renamed.map_err(|error| path_candidate.failed(error.into()))?;
                 }
                 match &mut path_candidate {
                     PathCandidate::Tcp { options, .. } if small => {
@@ -161,7 +161,7 @@ fn connector(tls: Option<(TlsClient, String)>) -> Connector {
                     _ => {}
                 }
                 let opened = open_by(&path_candidate, candidate, tls.as_ref(), &endpoints).await;
-                opened.map_err(|error| with_candidate(&path_candidate, &error))
+                opened.map_err(|fault| path_candidate.failed(fault))
             })
         },
     )
@@ -193,30 +193,33 @@ impl PathCandidate {
             },
         }
     }
+
+    /// The carriers' errors name the peer already.
+    fn failed(&self, fault: CandidateFault) -> CandidateError {
+        let (transport, interface) = match self {
+            Self::Tcp { options, .. } => (
+                if options.mptcp { "mptcp" } else { "tcp" },
+                options.interface.as_deref(),
+            ),
+            Self::Quic { options, .. } => ("quic", options.interface.as_deref()),
+            Self::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
+            Self::Sctp { .. } => ("sctp", None),
+        };
+        CandidateError {
+            transport: transport.to_owned(),
+            interface: interface.map(str::to_owned),
+            fault,
+        }
+    }
 }
 
 /// The same TLS for a server of another name.
-fn named((tls, usual): (TlsClient, String), name: String) -> io::Result<(TlsClient, String)> {
+fn named((tls, usual): (TlsClient, String), name: String) -> Result<(TlsClient, String), ConnectError> {
     if name.is_empty() {
         return Ok((tls, usual));
     }
     let server = ServerName::try_from(name.clone()).map_err(|_| ConnectError::ServerName(name.clone()))?;
     Ok((TlsClient { name: server, ..tls }, name))
-}
-
-/// The carriers' errors name the peer already.
-fn with_candidate(path_candidate: &PathCandidate, error: &io::Error) -> io::Error {
-    let (transport, interface) = match path_candidate {
-        PathCandidate::Tcp { options, .. } => (
-            if options.mptcp { "mptcp" } else { "tcp" },
-            options.interface.as_deref(),
-        ),
-        PathCandidate::Quic { options, .. } => ("quic", options.interface.as_deref()),
-        PathCandidate::Mtp { stack, .. } => (stack.transport(), Some(stack.interface())),
-        PathCandidate::Sctp { .. } => ("sctp", None),
-    };
-    let over = interface.map_or_else(String::new, |interface| format!(" over {interface}"));
-    io::Error::new(error.kind(), format!("{transport}{over}: {error}"))
 }
 
 /// Sockets of QUIC by candidate and by whether they are IPv4.
@@ -244,7 +247,7 @@ async fn open_by(
     index: usize,
     tls: Option<&(TlsClient, String)>,
     endpoints: &Endpoints,
-) -> io::Result<Box<dyn Carrier>> {
+) -> Result<Box<dyn Carrier>, CandidateFault> {
     let carrier: Box<dyn Carrier> = match path_candidate {
         PathCandidate::Tcp { peer, local, options } => {
             let tls = tls.map(|(tls, _)| tls);
@@ -252,7 +255,7 @@ async fn open_by(
         }
         PathCandidate::Quic { peer, local, options } => {
             let Some((tls, name)) = tls else {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "QUIC needs TLS"));
+                return Err(CandidateFault::NoTls);
             };
             let key = (index, peer.is_ipv4());
             let endpoint = match endpoints.take(key) {
@@ -268,10 +271,7 @@ async fn open_by(
         }
         PathCandidate::Sctp { peers, options } => {
             if tls.is_some() {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    "SCTP has no security",
-                ));
+                return Err(CandidateFault::Insecure);
             }
             Box::new(Stack::open(None)?.connect(peers, &[], options).await?)
         }

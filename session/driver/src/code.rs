@@ -59,11 +59,11 @@ impl Code {
     ///
     /// # Errors
     /// The system has no random bytes.
-    pub fn generate() -> io::Result<Code> {
+    pub fn generate() -> Result<Code, getrandom::Error> {
         let fair = u8::MAX - u8::MAX % NUMBERS;
         loop {
             let mut random = [0; 3];
-            getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+            getrandom::fill(&mut random)?;
             let [number, first, second] = random;
             // Numbers are equally likely only below a multiple of their count.
             if number < fair {

@@ -1,7 +1,6 @@
 //! The task that drives a session: carries bytes between its carriers and the machine.
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -19,6 +18,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::carriers::{Strand, Turn};
 use super::client::PathCandidate;
+use super::error::CandidateError;
 use super::log;
 use super::plain::protocol;
 use super::progress::ProgressTimeout;
@@ -59,7 +59,7 @@ pub(super) struct Arrival {
     pub(super) rest: Bytes,
 }
 
-type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Carrier>>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = Result<Box<dyn Carrier>, CandidateError>> + Send>>;
 
 /// Drives one session until it has ended and its carriers are closed.
 pub(super) struct Driver {

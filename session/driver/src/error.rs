@@ -108,3 +108,39 @@ impl From<ListenError> for io::Error {
         }
     }
 }
+
+/// Why a path candidate did not lead to a carrier, with its transport and interface.
+#[derive(Debug, thiserror::Error)]
+#[error("{transport}{}: {fault}", over(interface.as_deref()))]
+pub struct CandidateError {
+    /// The transport.
+    pub transport: String,
+    /// The interface, if it is bound to one.
+    pub interface: Option<String>,
+    /// Why not.
+    pub fault: CandidateFault,
+}
+
+/// Why there is no carrier.
+#[derive(Debug, thiserror::Error)]
+pub enum CandidateFault {
+    /// QUIC has TLS always, and the session has no configuration of it.
+    #[error("QUIC needs TLS")]
+    NoTls,
+    /// SCTP is for insecure sessions alone.
+    #[error("SCTP has no security")]
+    Insecure,
+    /// The server's certificate cannot have the name that the server gave.
+    #[error(transparent)]
+    Name(#[from] ConnectError),
+    /// SCTP gives no association.
+    #[error(transparent)]
+    Sctp(#[from] SctpError),
+    /// The transport gives no connection.
+    #[error(transparent)]
+    Transport(#[from] io::Error),
+}
+
+fn over(interface: Option<&str>) -> String {
+    interface.map_or_else(String::new, |interface| format!(" over {interface}"))
+}

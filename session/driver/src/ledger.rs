@@ -6,7 +6,6 @@
 //! [`Ledger`] is dropped. The file is locked and written where that may block, and never while the
 //! session is locked.
 
-use std::io;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::document::{Meter, Warning};
 use super::shared::{End, Quotas, Shared};
-use super::state::{Slice, StateFile};
+use super::state::{Slice, StateError, StateFile};
 
 /// How often it is looked whether a slice is half used: much sooner than the fastest access networks
 /// use the other half.
@@ -55,7 +54,7 @@ impl Ledger {
     ///
     /// # Errors
     /// The file is damaged, or cannot be read or written.
-    pub(super) fn open(file: StateFile, meters: Vec<Meter>) -> io::Result<Self> {
+    pub(super) fn open(file: StateFile, meters: Vec<Meter>) -> Result<Self, StateError> {
         let account = |meter| Account {
             meter,
             reserved: 0,
@@ -103,7 +102,7 @@ impl Ledger {
     }
 
     /// Sets the next slices aside for those accounts.
-    fn reserve(&mut self, of: impl Fn(&Account) -> bool) -> io::Result<()> {
+    fn reserve(&mut self, of: impl Fn(&Account) -> bool) -> Result<(), StateError> {
         let mut asking: Vec<&mut Account> = self.accounts.iter_mut().filter(|account| of(account)).collect();
         let asked_at = Instant::now();
         asking

@@ -37,6 +37,7 @@ mod manager;
 mod names;
 mod network;
 mod open;
+mod open_error;
 pub mod places;
 mod plain;
 mod progress;
@@ -54,7 +55,7 @@ mod words;
 
 pub use client::{ClientConfig, PathCandidate, connect};
 pub use code::{Code, CodeError, CodeSyntax, EXCHANGE_TIMEOUT, Gate, MAX_GUESSES};
-pub use error::{ConnectError, ListenError, SessionError};
+pub use error::{CandidateError, CandidateFault, ConnectError, ListenError, SessionError};
 pub use handle::{Observer, Session};
 pub use hawser_carrier::{Description, Statistics};
 pub use hawser_carrier_mtp::{MtpOptions, MtpStack};
@@ -68,8 +69,10 @@ pub use hawser_session::{
 };
 pub use network::{Attachment, Change, Network, speaks_mptcp};
 pub use open::{open, open_any};
+pub use open_error::OpenError;
 pub use plain::{Connection, PlainStream};
 pub use server::{SchedulerMaker, Server, ServerConfig};
 pub use shared::PathInfo;
+pub use state::{StateError, StateFault};
 pub use stream::SessionStream;
-pub use trust::{ALPN, Identity, Trust};
+pub use trust::{ALPN, Identity, Trust, TrustError};

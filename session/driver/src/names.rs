@@ -6,7 +6,6 @@
 //! questions are asked once.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Weak;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::document::{Document, Machine, Plan};
+use super::open_error::OpenError;
 use super::shared::{End, Quotas, Shared};
 use crate::surroundings::ordered;
 use hawser_resolve::{Answer, Answers, Config, Lookup, Resolver};
@@ -34,8 +34,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Asks for the addresses of each name in the document. Those that are addresses need no answer.
-    pub(super) fn ask(document: &Document, machine: Machine) -> io::Result<Self> {
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+    pub(super) fn ask(document: &Document, machine: Machine) -> Result<Self, OpenError> {
         let (document, answers) = (document.clone(), None);
         let mut names = Self {
             document,
@@ -52,9 +51,9 @@ impl Names {
             }
             let resolver = match &mut resolver {
                 Some(resolver) => resolver,
-                none => none.insert(system().map_err(invalid)?),
+                none => none.insert(Resolver::new(&Config::system()?)?),
             };
-            let lookup = Lookup::addresses(&name).map_err(|error| invalid(error.to_string()))?;
+            let lookup = Lookup::addresses(&name)?;
             match &mut names.answers {
                 Some(answers) => answers.also(resolver, &lookup),
                 none => *none = Some(resolver.lookup(&lookup)),
@@ -64,8 +63,8 @@ impl Names {
         Ok(names)
     }
 
-    /// Ways to the server, as soon as it is worth beginning with them.
-    pub(super) async fn plan(&mut self) -> io::Result<Plan> {
+    /// Candidates, as soon as it is worth beginning with them.
+    pub(super) async fn plan(&mut self) -> Result<Plan, OpenError> {
         let mut begins_at: Option<Instant> = None;
         while !self.open.is_empty() {
             let until = async {
@@ -93,8 +92,8 @@ impl Names {
         }
         self.machine.awaited = self.open.keys().cloned().collect();
         self.document.plan(&self.machine).map_err(|error| {
-            let why: Vec<String> = self.failures.iter().cloned().chain([error.to_string()]).collect();
-            io::Error::new(io::ErrorKind::NotFound, why.join("; "))
+            let reasons = self.failures.iter().cloned().chain([error.to_string()]).collect();
+            OpenError::NoCandidate { reasons }
         })
     }
 
@@ -114,7 +113,7 @@ impl Names {
             let Some(addresses) = addresses else {
                 return session.await_candidates(false);
             };
-            // Of these alone: the others have their ways.
+            // Of these alone: the others have their candidates.
             self.machine.addresses = addresses;
             if let Ok(mut plan) = self.document.plan(&self.machine) {
                 plan.limit(&limits);
@@ -145,10 +144,4 @@ impl Names {
             }
         })
     }
-}
-
-/// A resolver as the system has it.
-fn system() -> Result<Resolver, String> {
-    let config = Config::system().map_err(|error| error.to_string())?;
-    Resolver::new(&config).map_err(|error| error.to_string())
 }

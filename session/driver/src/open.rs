@@ -1,6 +1,6 @@
 //! From a document to a session: names, interfaces, certificates, the path manager.
 
-use std::io;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use hawser_session::Config;
@@ -13,9 +13,10 @@ use super::handle::Session;
 use super::ledger::Ledger;
 use super::names::Names;
 use super::network::{Network, speaks_mptcp};
+use super::open_error::OpenError;
 use super::plain::Connection;
 use super::shared::{End, Fallback, Quotas};
-use super::state::StateFile;
+use super::state::{StateError, StateFile};
 use super::trust::Trust;
 use crate::surroundings;
 
@@ -25,7 +26,7 @@ use crate::surroundings;
 /// # Errors
 /// The server's name has no address, no candidate is left, its certificates cannot be read, or the
 /// state file is damaged.
-pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
+pub async fn open(document: &Document) -> Result<(Session, Vec<Warning>), OpenError> {
     let mut begun = begin_by(document, &[]).await?;
     if !document.fallback.is_empty() {
         let message = "a session was asked for: nothing less is taken".into();
@@ -46,7 +47,7 @@ pub async fn open(document: &Document) -> io::Result<(Session, Vec<Warning>)> {
 ///
 /// # Errors
 /// As [`open`]; no carrier came up.
-pub async fn open_any(document: &Document) -> io::Result<(Connection, Vec<Warning>)> {
+pub async fn open_any(document: &Document) -> Result<(Connection, Vec<Warning>), OpenError> {
     if document.fallback.is_empty() {
         let Begun {
             session, warnings, ..
@@ -105,14 +106,14 @@ struct Begun {
 }
 
 /// `offered`: protocols under which a server that does not speak Hawser is taken.
-async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> {
+async fn begin_by(document: &Document, offered: &[String]) -> Result<Begun, OpenError> {
     // First of all: a device that is made here is one of the interfaces.
     let stacks = document
         .stacks
         .iter()
         .map(Stack::start)
-        .collect::<io::Result<Vec<_>>>()?;
-    let network = Network::open().await?;
+        .collect::<Result<Vec<_>, _>>()?;
+    let network = Network::open().await.map_err(OpenError::Interfaces)?;
     let machine = Machine {
         interfaces: network.interfaces(),
         mptcp: speaks_mptcp(),
@@ -126,20 +127,17 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         true => Some((trust(document).client(offered)?, name(document))),
         false => None,
     };
-    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
-    let scheduler = by_name(&document.scheduler)
-        .ok_or_else(|| invalid(format!("no scheduler {:?}", document.scheduler)))?;
+    let scheduler =
+        by_name(&document.scheduler).ok_or_else(|| OpenError::Scheduler(document.scheduler.clone()))?;
     let has_meters = !plan.meters.is_empty();
     let mut ledger = ledger(document, std::mem::take(&mut plan.meters), &mut warnings).await?;
     let limits = ledger
         .as_mut()
         .map_or_else(Quotas::new, |ledger| ledger.limits(&mut warnings));
     plan.limit(&limits);
-    let ways = plan.candidates;
-    if ways.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
-        let spent: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        let message = format!("the quota of every path is spent: {}", spent.join("; "));
-        return Err(io::Error::new(io::ErrorKind::QuotaExceeded, message));
+    let candidates = plan.candidates;
+    if candidates.iter().all(|(_, candidate)| candidate.quota == Some(0)) {
+        return Err(OpenError::QuotaSpent { warnings });
     }
     let place = surroundings::name(&network);
     let known = known_small(document, &place, &mut warnings)
@@ -153,7 +151,7 @@ async fn begin_by(document: &Document, offered: &[String]) -> io::Result<Begun> 
         session,
         name: document.session_id,
         scheduler,
-        candidates: ways,
+        candidates,
         tls,
     };
     let fallback = if offered.is_empty() {
@@ -233,10 +231,14 @@ async fn remember_small(kept_small: Arc<Notify>, mut end: End, memory: StateFile
 }
 
 /// Does what may block where that holds up nothing else.
-async fn apart<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(io::Error::other)?
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StateError> + Send + 'static,
+) -> Result<T, StateError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        Err(_) => Err(StateError::Interrupted),
+    }
 }
 
 /// Opens the accounts of metered paths. A usual place that cannot be written is worth a warning, one
@@ -245,20 +247,18 @@ async fn ledger(
     document: &Document,
     meters: Vec<Meter>,
     warnings: &mut Vec<Warning>,
-) -> io::Result<Option<Ledger>> {
+) -> Result<Option<Ledger>, StateError> {
     if meters.is_empty() || document.state == StatePlace::Nowhere {
         return Ok(None);
     }
     let opened = match state_of(document) {
         Some(file) => apart(move || Ledger::open(file, meters)).await,
-        None => Err(io::Error::new(
-            io::ErrorKind::NotFound,
-            "neither XDG_STATE_HOME nor HOME is set",
-        )),
+        None => Err(StateError::NoPlace),
     };
     match opened {
         Ok(ledger) => Ok(Some(ledger)),
-        Err(error) if document.state == StatePlace::Usual && error.kind() != io::ErrorKind::InvalidData => {
+        Err(error @ StateError::Damaged { .. }) => Err(error),
+        Err(error) if document.state == StatePlace::Usual => {
             let message = format!("what quotas use is not kept: {error}");
             warnings.push(Warning {
                 path: "state".into(),

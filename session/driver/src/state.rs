@@ -66,6 +66,66 @@ pub(super) struct Slice {
     pub(super) since: String,
 }
 
+/// Why what outlives a session cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// This user has no usual place, and the document names none.
+    #[error("neither XDG_STATE_HOME nor HOME is set")]
+    NoPlace,
+    /// The file, or the lock or the folder beside it, cannot be used.
+    #[error("{path}: {fault}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        fault: StateFault,
+    },
+    /// The file holds something else.
+    #[error("{path} is damaged: {why}; what quotas have used is in it: mend or remove it", path = path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The runtime ended while the file was read or written.
+    #[error("the state was given up: the runtime ends")]
+    Interrupted,
+}
+
+/// Why a file of states cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateFault {
+    /// The system refuses it.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// It is a link.
+    #[error("it is a link, which is not followed")]
+    Link,
+    /// It is a folder, a pipe or a device.
+    #[error("it is no file")]
+    NoFile,
+    /// Others than this user and root may write to its folder.
+    #[error("others may write to its folder, and put links there: use a folder of your own (chmod go-w)")]
+    SharedFolder,
+}
+
+impl From<StateError> for io::Error {
+    fn from(error: StateError) -> Self {
+        let kind = match &error {
+            StateError::NoPlace => io::ErrorKind::NotFound,
+            StateError::Damaged { .. } => io::ErrorKind::InvalidData,
+            StateError::Interrupted => io::ErrorKind::Interrupted,
+            StateError::File { fault, .. } => match fault {
+                StateFault::System(error) => error.kind(),
+                StateFault::Link | StateFault::NoFile => io::ErrorKind::InvalidInput,
+                StateFault::SharedFolder => io::ErrorKind::PermissionDenied,
+            },
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// Where what outlives a session is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateFile {
@@ -95,7 +155,7 @@ impl StateFile {
 
     /// Sets a slice of each quota aside: as many bytes as `share` gives of what is left, which count as
     /// used from now on.
-    pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> io::Result<Vec<Slice>> {
+    pub(super) fn reserve(&self, meters: &[&Meter], share: fn(u64) -> u64) -> Result<Vec<Slice>, StateError> {
         let mut slices = Vec::new();
         self.change(|state| {
             for meter in meters {
@@ -115,7 +175,7 @@ impl StateFile {
     }
 
     /// Gives back what is left of slices of a period, unless another one has begun.
-    pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> io::Result<()> {
+    pub(super) fn give_back(&self, rest: &[(Meter, String, u64)]) -> Result<(), StateError> {
         self.change(|state| {
             for (meter, since, bytes) in rest {
                 let Some(metered) = state.metered.get_mut(&meter.key) else {
@@ -129,17 +189,17 @@ impl StateFile {
     }
 
     /// Whether the server was seen to speak Hawser in the last thirty days.
-    pub(super) fn speaks_hawser(&self, peer: &str) -> io::Result<bool> {
+    pub(super) fn speaks_hawser(&self, peer: &str) -> Result<bool, StateError> {
         Ok(self.read()?.peers.get(peer).is_some_and(|seen| *seen >= oldest()))
     }
 
     /// The server was seen to speak Hawser today.
-    pub(super) fn saw(&self, peer: &str) -> io::Result<()> {
+    pub(super) fn saw(&self, peer: &str) -> Result<(), StateError> {
         self.note(|state| &mut state.peers, peer)
     }
 
     /// Whether long packets were lost on the network in the last thirty days.
-    pub(super) fn loses_long_packets(&self, network: &str) -> io::Result<bool> {
+    pub(super) fn loses_long_packets(&self, network: &str) -> Result<bool, StateError> {
         Ok(self
             .read()?
             .narrow
@@ -148,12 +208,16 @@ impl StateFile {
     }
 
     /// Long packets were lost on the network today.
-    pub(super) fn lost_long_packets(&self, network: &str) -> io::Result<()> {
+    pub(super) fn lost_long_packets(&self, network: &str) -> Result<(), StateError> {
         self.note(|state| &mut state.narrow, network)
     }
 
     /// Today this was so; what is too old is forgotten, and the oldest of too many.
-    fn note(&self, of: fn(&mut State) -> &mut BTreeMap<String, String>, what: &str) -> io::Result<()> {
+    fn note(
+        &self,
+        of: fn(&mut State) -> &mut BTreeMap<String, String>,
+        what: &str,
+    ) -> Result<(), StateError> {
         let today = day(since_epoch());
         if of(&mut self.read()?).get(what) == Some(&today) {
             return Ok(());
@@ -172,13 +236,15 @@ impl StateFile {
         })
     }
 
-    fn read(&self) -> io::Result<State> {
+    fn read(&self) -> Result<State, StateError> {
         let mut text = String::new();
         let read = open_own(OpenOptions::new().read(true), &self.path);
-        match read.and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)) {
+        match read.and_then(|file| Ok(file.take(MAX_BYTES).read_to_string(&mut text)?)) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::default()),
-            Err(error) => return Err(self.named(&error)),
+            Err(StateFault::System(error)) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(State::default());
+            }
+            Err(fault) => return Err(self.fault(fault)),
         }
         let state: State = serde_json::from_str(&text).map_err(|error| self.damaged(&error))?;
         if state.version == VERSION {
@@ -189,18 +255,15 @@ impl StateFile {
     }
 
     /// Reads, changes and replaces the file while no other process does.
-    fn change(&self, change: impl FnOnce(&mut State)) -> io::Result<()> {
+    fn change(&self, change: impl FnOnce(&mut State)) -> Result<(), StateError> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        hawser_socket::local::folder(folder)
-            .and_then(|()| own(folder))
-            .map_err(|error| self.named(&error))?;
+        own(folder).map_err(|fault| self.fault(fault))?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        let lock =
-            open_own(&mut options, &beside(&self.path, ".lock")).map_err(|error| self.named(&error))?;
+        let lock = open_own(&mut options, &beside(&self.path, ".lock")).map_err(|fault| self.fault(fault))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
-            .map_err(|error| self.named(&error.into()))?;
+            .map_err(|error| self.fault(io::Error::from(error)))?;
         let before = self.read()?;
         let mut state = before.clone();
         state.version = VERSION;
@@ -221,17 +284,21 @@ impl StateFile {
             file.sync_all()?;
             std::fs::rename(&new, &self.path)
         };
-        replace().map_err(|error: io::Error| self.named(&error))
+        replace().map_err(|error: io::Error| self.fault(error))
     }
 
-    fn named(&self, error: &io::Error) -> io::Error {
-        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    fn fault(&self, fault: impl Into<StateFault>) -> StateError {
+        StateError::File {
+            path: self.path.clone(),
+            fault: fault.into(),
+        }
     }
 
-    fn damaged(&self, why: &impl std::fmt::Display) -> io::Error {
-        let path = self.path.display();
-        let text = format!("{path} is damaged: {why}; what quotas have used is in it: mend or remove it");
-        io::Error::new(io::ErrorKind::InvalidData, text)
+    fn damaged(&self, why: &impl std::fmt::Display) -> StateError {
+        StateError::Damaged {
+            path: self.path.clone(),
+            why: why.to_string(),
+        }
     }
 }
 
@@ -240,32 +307,29 @@ fn oldest() -> String {
     day(since_epoch().saturating_sub(MEMORY))
 }
 
-/// An error where others than this user and root may write to a folder.
-fn own(folder: &Path) -> io::Result<()> {
-    if hawser_socket::local::is_own(&std::fs::metadata(folder)?) {
-        return Ok(());
+/// Makes the folder if it is absent. An error where others than this user and root may write to it.
+fn own(folder: &Path) -> Result<(), StateFault> {
+    hawser_socket::local::folder(folder)?;
+    match hawser_socket::local::is_own(&std::fs::metadata(folder)?) {
+        true => Ok(()),
+        false => Err(StateFault::SharedFolder),
     }
-    let text = "others may write to its folder, and put links there: use a folder of your own (chmod go-w)";
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
 }
 
 /// Opens a file of this user's alone, and neither follows a link nor waits for a pipe's other end.
-fn open_own(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, StateFault> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = options
         .mode(0o600)
         .custom_flags(flags.bits().cast_signed())
         .open(path);
     let file = file.map_err(|error| match error.raw_os_error() {
-        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::new(io::ErrorKind::InvalidInput, "it is a link, which is not followed")
-        }
-        _ => error,
+        Some(number) if number == rustix::io::Errno::LOOP.raw_os_error() => StateFault::Link,
+        _ => StateFault::System(error),
     })?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(StateFault::NoFile),
     }
 }
 
@@ -340,7 +404,7 @@ mod tests {
     }
 
     /// A state in a folder: one server, seen today.
-    fn seen(path: &Path) -> io::Result<()> {
+    fn seen(path: &Path) -> Result<(), StateError> {
         StateFile::at(path.to_owned()).saw("example.net:4433")
     }
 

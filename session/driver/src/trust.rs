@@ -1,7 +1,7 @@
 //! Certificates: whom to trust, and one's own.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
@@ -10,9 +10,9 @@ use rustls::client::verify_server_name;
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::server::{ParsedCertificate, VerifierBuilderError};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use sha2::{Digest, Sha256};
 
@@ -29,8 +29,51 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-fn invalid(path: &Path, why: &impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {why}", path.display()))
+/// Why certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// A file cannot be read, or is not PEM.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: pem::Error,
+    },
+    /// A file holds no certificate.
+    #[error("{path}: there is no certificate in it", path = .0.display())]
+    NoCertificate(PathBuf),
+    /// A file holds certificates, and none that can be trusted.
+    #[error("{path}: none of its certificates can be used", path = .0.display())]
+    Unusable(PathBuf),
+    /// A certificate for these names cannot be made.
+    #[error(transparent)]
+    Generate(#[from] rcgen::Error),
+    /// Trusted certificates cannot be verified against.
+    #[error(transparent)]
+    Verifier(#[from] VerifierBuilderError),
+    /// TLS refuses them: key and certificate do not belong together.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+}
+
+impl TrustError {
+    fn file(path: &Path) -> impl FnOnce(pem::Error) -> Self {
+        let path = path.to_owned();
+        |error| Self::File { path, error }
+    }
+}
+
+impl From<TrustError> for io::Error {
+    fn from(error: TrustError) -> Self {
+        let kind = match &error {
+            TrustError::File { .. } | TrustError::NoCertificate(_) | TrustError::Unusable(_) => {
+                io::ErrorKind::InvalidData
+            }
+            TrustError::Generate(_) | TrustError::Verifier(_) | TrustError::Tls(_) => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
 }
 
 impl Identity {
@@ -39,12 +82,11 @@ impl Identity {
     ///
     /// # Errors
     /// A name is none.
-    pub fn generate(names: Vec<String>) -> io::Result<Self> {
-        let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(io::Error::other)?;
+    pub fn generate(names: Vec<String>) -> Result<Self, TrustError> {
+        let made = rcgen::generate_simple_self_signed(names)?;
         Ok(Self {
             chain: vec![made.cert.der().clone()],
-            key,
+            key: PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into()),
         })
     }
 
@@ -52,10 +94,10 @@ impl Identity {
     ///
     /// # Errors
     /// A file cannot be read, or holds no certificate or key.
-    pub fn read(chain: &Path, key: &Path) -> io::Result<Self> {
+    pub fn read(chain: &Path, key: &Path) -> Result<Self, TrustError> {
         Ok(Self {
             chain: certificates(chain)?,
-            key: PrivateKeyDer::from_pem_file(key).map_err(|why| invalid(key, &why))?,
+            key: PrivateKeyDer::from_pem_file(key).map_err(TrustError::file(key))?,
         })
     }
 
@@ -77,14 +119,12 @@ impl Identity {
     ///
     /// # Errors
     /// Key and certificate do not belong together.
-    pub fn server(&self, fallback: &[String]) -> io::Result<Arc<rustls::ServerConfig>> {
+    pub fn server(&self, fallback: &[String]) -> Result<Arc<rustls::ServerConfig>, TrustError> {
         let builder = rustls::ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(io::Error::other)?;
+            .with_protocol_versions(&[&rustls::version::TLS13])?;
         let mut config = builder
             .with_no_client_auth()
-            .with_single_cert(self.chain.clone(), self.key.clone_key())
-            .map_err(io::Error::other)?;
+            .with_single_cert(self.chain.clone(), self.key.clone_key())?;
         config.alpn_protocols = alpn(fallback);
         // HELLO and JOIN never ride in 0-RTT data.
         config.max_early_data_size = 0;
@@ -98,13 +138,11 @@ fn alpn(fallback: &[String]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
-    let found = CertificateDer::pem_file_iter(path).map_err(|why| invalid(path, &why))?;
-    let found: Vec<_> = found
-        .collect::<Result<_, _>>()
-        .map_err(|why| invalid(path, &why))?;
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(TrustError::file(path))?;
     if found.is_empty() {
-        Err(invalid(path, &"there is no certificate in it"))
+        Err(TrustError::NoCertificate(path.to_owned()))
     } else {
         Ok(found)
     }
@@ -129,10 +167,9 @@ impl Trust {
     ///
     /// # Errors
     /// The file of certificates cannot be read; the system has none.
-    pub fn client(&self, fallback: &[String]) -> io::Result<Arc<rustls::ClientConfig>> {
+    pub fn client(&self, fallback: &[String]) -> Result<Arc<rustls::ClientConfig>, TrustError> {
         let builder = rustls::ClientConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(io::Error::other)?;
+            .with_protocol_versions(&[&rustls::version::TLS13])?;
         let mut config = match self {
             Self::Pin(digest) => builder
                 .dangerous()
@@ -158,11 +195,11 @@ impl Trust {
     }
 }
 
-fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> io::Result<RootCertStore> {
+fn roots(certificates: Vec<CertificateDer<'static>>, path: &Path) -> Result<RootCertStore, TrustError> {
     let mut roots = RootCertStore::empty();
     let (good, _) = roots.add_parsable_certificates(certificates);
     if good == 0 {
-        Err(invalid(path, &"none of its certificates can be used"))
+        Err(TrustError::Unusable(path.to_owned()))
     } else {
         Ok(roots)
     }
@@ -184,14 +221,11 @@ enum Good {
 }
 
 impl Good {
-    fn listed(path: &Path) -> io::Result<Self> {
+    fn listed(path: &Path) -> Result<Self, TrustError> {
         let own = certificates(path)?;
         let roots = Arc::new(roots(own.clone(), path)?);
         let others = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-        Ok(Self::Listed {
-            own,
-            others: others.map_err(io::Error::other)?,
-        })
+        Ok(Self::Listed { own, others: others? })
     }
 }
 

@@ -183,7 +183,9 @@ impl Near {
             return Err(ClientError::Insecure);
         }
         let accepted = async {
-            let (session, warnings) = open(&self.document).await.map_err(ClientError::Unreachable)?;
+            let (session, warnings) = open(&self.document)
+                .await
+                .map_err(|error| ClientError::Unreachable(error.into()))?;
             let greeted = greet(&session, &self.token).await;
             match greeted {
                 Ok(ACCEPTED) => Ok((session, warnings)),

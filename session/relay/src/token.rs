@@ -49,9 +49,9 @@ impl Token {
     ///
     /// # Errors
     /// The system has none.
-    pub fn generate() -> io::Result<Token> {
+    pub fn generate() -> Result<Token, getrandom::Error> {
         let mut bytes = [0; Self::LENGTH];
-        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        getrandom::fill(&mut bytes)?;
         Ok(Token(bytes))
     }
 

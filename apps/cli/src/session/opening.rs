@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::args::{Asked, CodeArgs, SessionArgs, Wait, govern};
-use crate::device::unopened;
+use crate::device::{unopened, unusable};
 use crate::exit::Exit;
 
 /// A runtime with a thread for the session beside the one for the application.
@@ -291,7 +291,7 @@ pub(crate) async fn listen(
     }
     let mut addresses = addresses;
     if let Some(described) = &wait.stack {
-        let stack = described.start().map_err(unopened)?;
+        let stack = described.start().map_err(|error| unusable(error.why))?;
         for (address, _) in &described.setup.addresses {
             let address = SocketAddr::new(*address, addresses.first().map_or(wait.port, SocketAddr::port));
             server

@@ -1,6 +1,5 @@
 //! Transport programs on devices of this machine, for connections over transports written in MTP.
 
-use std::io;
 use std::path::Path;
 
 use hawser_carrier_mtp::MtpStack;
@@ -34,7 +33,7 @@ pub enum StackError {
     Device(#[from] OpenError),
 }
 
-/// Which stack cannot be had, and why: what an [`io::Error`] of [`Stack::start`] holds.
+/// Which stack cannot be started, and why.
 #[derive(Debug, thiserror::Error)]
 #[error("{transport} on {interface}: {why}")]
 pub struct StartError {
@@ -82,15 +81,15 @@ impl Stack {
     /// The same, driven by a task of the current runtime, for carriers.
     ///
     /// # Errors
-    /// As [`Stack::open`], as a [`StartError`] within the [`io::Error`].
-    pub fn start(&self) -> io::Result<MtpStack> {
+    /// As [`Stack::open`].
+    pub fn start(&self) -> Result<MtpStack, StartError> {
         let named = |why: StackError| {
             let (transport, interface) = (self.transport(), self.interface().to_owned());
-            io::Error::other(StartError {
+            StartError {
                 transport,
                 interface,
                 why,
-            })
+            }
         };
         let device = |why: String| named(StackError::Device(OpenError::Device(why)));
         let endpoint = self.open().map_err(named)?;

@@ -1,11 +1,10 @@
 //! A quota that one session has used is used for the next one.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use hawser_session_driver::document::{Connection, Document, Period, Transport};
-use hawser_session_driver::{AcceptorConfig, Identity, Opening, Server, open};
+use hawser_session_driver::{AcceptorConfig, Identity, OpenError, Opening, Server, StateError, open};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -120,7 +119,7 @@ async fn what_is_used_stays_used() {
     third.close(0).await.unwrap();
     document.connections.pop();
     let error = open(&document).await.map(drop).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded, "{error}");
+    assert!(matches!(error, OpenError::QuotaSpent { .. }), "{error}");
 
     // A raised quota is a larger one less what was used; a new period begins with all of it.
     document.connections[0].quota = Some(QUOTA + 50_000);
@@ -148,7 +147,8 @@ async fn a_damaged_file_is_an_error() {
     ] {
         std::fs::write(&file, damaged).unwrap();
         let error = open(&document).await.map(drop).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let is_damaged = matches!(error, OpenError::State(StateError::Damaged { .. }));
+        assert!(is_damaged, "{error}");
         assert!(error.to_string().contains("state.json is damaged"), "{error}");
         assert_eq!(
             std::fs::read_to_string(&file).unwrap(),

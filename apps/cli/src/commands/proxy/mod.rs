@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use policy::PolicyArgs;
 
-use crate::device::{StackArgs, unopened};
+use crate::device::{StackArgs, unusable};
 use crate::exit::{Exit, Outcome};
 use crate::interact::InteractArgs;
 use crate::session::GatewayArgs;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .map_err(Exit::environment)?;
     runtime.block_on(async {
         let transports = match &described {
-            Some(stack) => transports.with_stack(stack.start().map_err(unopened)?),
+            Some(stack) => transports.with_stack(stack.start().map_err(|error| unusable(error.why))?),
             None => transports,
         };
         let mut settings = settings(args, &transports)?;

@@ -1,0 +1,78 @@
+//! Why a document's session cannot be opened.
+
+use std::io;
+
+use hawser_resolve::{BadName, ConfigError};
+
+use super::document::{StartError, Warning};
+use super::error::{ConnectError, SessionError};
+use super::state::StateError;
+use super::trust::TrustError;
+
+/// Why there is no session, or less that a document allows, with the server that it names.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A stack of the document cannot be started.
+    #[error(transparent)]
+    Stack(#[from] StartError),
+    /// The system does not list its interfaces.
+    #[error("the interfaces cannot be listed: {0}")]
+    Interfaces(#[source] io::Error),
+    /// The system's configuration of its resolver cannot be used.
+    #[error(transparent)]
+    Resolver(#[from] ConfigError),
+    /// A name in the document is none.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// No candidate is left: which names have no address, and what else is missing.
+    #[error("{}", reasons.join("; "))]
+    NoCandidate {
+        /// The reasons.
+        reasons: Vec<String>,
+    },
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// There is no scheduler of this name.
+    #[error("no scheduler {0:?}")]
+    Scheduler(String),
+    /// The quota of every path is spent: the warnings, with what was used.
+    #[error("the quota of every path is spent: {}", joined(warnings))]
+    QuotaSpent {
+        /// The warnings.
+        warnings: Vec<Warning>,
+    },
+    /// The state file cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The session cannot begin.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The session ended before a carrier was up.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+fn joined(warnings: &[Warning]) -> String {
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    warnings.join("; ")
+}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        let kind = match error {
+            OpenError::Interfaces(error) => return error,
+            OpenError::Trust(error) => return error.into(),
+            OpenError::State(error) => return error.into(),
+            OpenError::Connect(error) => return error.into(),
+            OpenError::Session(error) => return error.into(),
+            OpenError::Stack(_) => io::ErrorKind::Other,
+            OpenError::NoCandidate { .. } => io::ErrorKind::NotFound,
+            OpenError::QuotaSpent { .. } => io::ErrorKind::QuotaExceeded,
+            OpenError::Resolver(_) | OpenError::Name(_) | OpenError::Scheduler(_) => {
+                io::ErrorKind::InvalidInput
+            }
+        };
+        Self::new(kind, error)
+    }
+}
