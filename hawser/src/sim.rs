@@ -2,26 +2,54 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
+pub use hawser_load::ParamError;
 pub use hawser_sim::app::{Script, Side};
 use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
-pub use hawser_sim::{OwnScript, Report, RunError, Scenario, swarm};
+pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
 
 use crate::programs::{self, Engine, Programs};
+
+/// Why a file gives no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system reports.
+        error: std::io::Error,
+    },
+    /// Its text is wrong.
+    #[error("{}: {error}", path.display())]
+    Scenario {
+        /// The file.
+        path: PathBuf,
+        /// The key, and what was expected.
+        error: ScenarioError,
+    },
+}
 
 /// Reads a scenario; its programs are files relative to it.
 ///
 /// # Errors
-/// The message to show: the file, the key, what was expected.
-pub fn load(path: &Path) -> Result<Scenario, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    let mut scenario = Scenario::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+/// The file, the key, and what was expected.
+pub fn load(path: &Path) -> Result<Scenario, LoadError> {
+    let text = std::fs::read_to_string(path).map_err(|error| LoadError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    let mut scenario = Scenario::parse(&text).map_err(|error| LoadError::Scenario {
+        path: path.to_owned(),
+        error,
+    })?;
     if let Some(directory) = path.parent() {
         scenario.relative_to(directory);
     }
@@ -32,8 +60,8 @@ pub fn load(path: &Path) -> Result<Scenario, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), String> {
-    let (name, raw) = hawser_load::parse_param(text).map_err(|error| error.to_string())?;
+pub fn set_param(scenario: &mut Scenario, text: &str) -> Result<(), ParamError> {
+    let (name, raw) = hawser_load::parse_param(text)?;
     let written = text.split_once('=').map_or("", |(_, value)| value.trim());
     let value = match written {
         "true" | "false" => Value::Flag(raw == 1),
@@ -153,10 +181,10 @@ pub fn run_live(
 fn resolver(
     programs: &Programs,
     engine: Option<Engine>,
-) -> impl Fn(&str, &[String]) -> Result<Arc<dyn Program>, String> {
+) -> impl Fn(&str, &[String]) -> Result<Arc<dyn Program>, hawser_sim::ResolveError> {
     move |name, settings| {
-        let loaded = programs.open(engine, name).map_err(|error| error.to_string())?;
-        programs::set(&loaded, settings).map_err(|error| error.to_string())
+        let loaded = programs.open(engine, name)?;
+        Ok(programs::set(&loaded, settings)?)
     }
 }
 

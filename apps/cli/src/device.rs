@@ -36,10 +36,10 @@ pub(crate) struct StackArgs {
     dev: Option<DeviceSpec>,
     /// An address of the stack with its prefix length, which the kernel must not have: 10.0.0.2/24
     /// (repeatable)
-    #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = parse_address, requires = "dev")]
+    #[arg(long = "addr", value_name = "ADDR/LEN", value_parser = host::parse_address, requires = "dev")]
     addresses: Vec<(IpAddr, u8)>,
     /// An address that a new TUN device gets on the kernel's side: 10.0.0.1/24 (repeatable)
-    #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = parse_address)]
+    #[arg(long = "kernel-addr", requires = "dev", value_name = "ADDR/LEN", value_parser = host::parse_address)]
     kernel_addresses: Vec<(IpAddr, u8)>,
     /// The transport program: the name of a built-in one, a source file (.mtp), or a built library (.so)
     #[arg(long, default_value = "tcp", value_name = "NAME|FILE")]
@@ -71,10 +71,6 @@ pub(crate) struct RouterArgs {
     /// The router for destinations outside the subnets of the stack (repeatable)
     #[arg(long = "gateway", value_name = "ADDR", requires = "dev")]
     pub(crate) routers: Vec<IpAddr>,
-}
-
-fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
-    host::parse_address(text)
 }
 
 impl DeviceArgs {

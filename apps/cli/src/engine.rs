@@ -9,7 +9,7 @@ use crate::exit::Exit;
 pub(crate) struct EngineArgs {
     /// How the program runs: `interp` interprets it, `native` runs it as machine code. By default `.mtp`
     /// files are interpreted, and built-in programs and `.so` files run as machine code
-    #[arg(long, value_name = "ENGINE", value_parser = parse)]
+    #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<Engine>,
 }
 
@@ -27,10 +27,6 @@ pub(crate) struct NativeArgs {
     /// without this option such a program is interpreted from the source inside the file
     #[arg(long)]
     pub(crate) allow_native: bool,
-}
-
-fn parse(text: &str) -> Result<Engine, String> {
-    text.parse()
 }
 
 /// Why a program that the command line names does not run: there is none of that name, or it has no such

@@ -174,7 +174,11 @@ impl Shared {
             while let Some((stepping, step)) = source.next_step() {
                 let step = step.downcast::<Step>().map_err(|_| "another's step".to_owned());
                 // No stack runs here: any program would do.
-                source.stepped(now, stepping, step.and_then(|step| step(&mut |_| Ok(program()))));
+                source.stepped(
+                    now,
+                    stepping,
+                    step.and_then(|step| step(&mut |_| Ok(program())).map_err(|error| error.to_string())),
+                );
             }
             for (flow, event, fields) in events {
                 source.publish(now, FlowId(flow), event, &fields, &mut state);

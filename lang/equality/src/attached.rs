@@ -68,7 +68,7 @@ impl<'a> Attached<'a> {
             text: format!("{}{text}", printed.text),
             module: after.clone(),
             params: printed.params.clone(),
-            interpreter: made()?,
+            interpreter: made().map_err(|unsupported| unsupported.to_string())?,
             c: String::new(),
             symbol: String::new(),
         };
@@ -76,7 +76,7 @@ impl<'a> Attached<'a> {
             whole,
             mixed: Mixed {
                 own,
-                changed: made()?,
+                changed: made().map_err(|unsupported| unsupported.to_string())?,
                 differs,
                 builds,
                 asserts,

@@ -67,7 +67,8 @@ pub fn printed(name: &str, text: String) -> Result<Printed, String> {
     };
     let module = Arc::new(module.clone());
     let defaults = module.params.iter().map(|param| param.default).collect();
-    let interpreter = Interpreter::new(module.clone(), defaults)?;
+    let interpreter =
+        Interpreter::new(module.clone(), defaults).map_err(|unsupported| unsupported.to_string())?;
     Ok(of_module(text, module, interpreter))
 }
 

@@ -35,6 +35,8 @@ mod stmt;
 mod unsupported;
 mod wire;
 
+pub use unsupported::Unsupported;
+
 use std::sync::Arc;
 
 use hawser_ir::Module;
@@ -58,10 +60,10 @@ impl Interpreter {
     /// [`Module::params_with`]. A value is reduced to its param's type.
     ///
     /// # Errors
-    /// The message to show, for a program that needs what does not run yet.
-    pub fn new(module: Arc<Module>, params: Vec<u64>) -> Result<Interpreter, String> {
-        if let Some(message) = unsupported::unsupported(&module) {
-            return Err(message);
+    /// A construct of the program that does not run yet.
+    pub fn new(module: Arc<Module>, params: Vec<u64>) -> Result<Interpreter, Unsupported> {
+        if let Some(unsupported) = unsupported::unsupported(&module) {
+            return Err(unsupported);
         }
         let prepared = Prepared::new(&module);
         let typed = module.params.iter().zip(params);

@@ -4,16 +4,28 @@ use hawser_ir::{BlueprintId, Instr, Module, StmtKind};
 
 use crate::wire::{CrcField, trailer_len};
 
-/// Why a module cannot be run: a sentence for the user.
+/// A construct of a program that does not run yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{program}: {what}")]
+pub struct Unsupported {
+    /// The program's name.
+    pub program: String,
+    /// A sentence for the user, which names the construct.
+    pub what: String,
+}
+
+/// The first construct of a module that cannot run.
 ///
 /// Headers are built without their payload at hand. So a blueprint that carries payload and has a
 /// trailer, or a CRC over everything, can be taken apart but not sent.
-pub(crate) fn unsupported(module: &Module) -> Option<String> {
+pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
+    let unsupported = |what| Unsupported {
+        program: module.name.clone(),
+        what,
+    };
     if let Some(name) = absent_extern(module) {
-        return Some(format!(
-            "{}: it calls the extern {name}, which no target provides yet",
-            module.name
-        ));
+        let what = format!("it calls the extern {name}, which no target provides yet");
+        return Some(unsupported(what));
     }
     let mut sent = None;
     for func in &module.funcs {
@@ -27,7 +39,9 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
     }
     sent.map(|id: BlueprintId| {
         let name = &module.blueprints[id.0 as usize].name;
-        format!("{}: packets of {name} end in a trailer or carry a CRC behind payload, which can be received but not sent yet", module.name)
+        unsupported(format!(
+            "packets of {name} end in a trailer or carry a CRC behind payload, which can be received but not sent yet"
+        ))
     })
 }
 

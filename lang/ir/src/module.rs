@@ -549,24 +549,34 @@ impl Module {
         &self.opt_lists[id.0 as usize]
     }
 
-    /// The params' values, each the default unless `set` names it. An unknown name is an error
-    /// that lists the known ones.
+    /// The params' values, each the default unless `set` names it.
     ///
     /// # Errors
-    /// The message to show.
-    pub fn params_with(&self, set: &[(String, u64)]) -> Result<Vec<u64>, String> {
+    /// The first name that is none of a param.
+    pub fn params_with(&self, set: &[(String, u64)]) -> Result<Vec<u64>, UnknownParam> {
         let mut values: Vec<u64> = self.params.iter().map(|p| p.default).collect();
         for (name, value) in set {
             let Some(i) = self.params.iter().position(|p| p.name == *name) else {
-                let known: Vec<_> = self.params.iter().map(|p| p.name.as_str()).collect();
-                return Err(format!(
-                    "no param `{name}`; {} has: {}",
-                    self.name,
-                    known.join(", ")
-                ));
+                return Err(UnknownParam {
+                    name: name.clone(),
+                    program: self.name.clone(),
+                    known: self.params.iter().map(|p| p.name.clone()).collect(),
+                });
             };
             values[i] = *value;
         }
         Ok(values)
     }
+}
+
+/// A value was given for a param that the program does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no param `{name}`; {program} has: {}", known.join(", "))]
+pub struct UnknownParam {
+    /// The name given.
+    pub name: String,
+    /// The program's name.
+    pub program: String,
+    /// The names of its params.
+    pub known: Vec<String>,
 }

@@ -13,7 +13,7 @@ use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
-use crate::Interpreted;
+use crate::{Interpreted, RunError};
 
 /// A program with attachments.
 pub struct Attached {
@@ -33,10 +33,13 @@ impl Attached {
     /// Puts a program beside the same one with attachments, whose params have the same values.
     ///
     /// # Errors
-    /// The message to show: the two cannot share their memory.
-    pub fn new(own: Arc<dyn Program>, changed: Interpreted) -> Result<Attached, String> {
+    /// [`RunError::Memory`]: the two cannot share their memory.
+    pub fn new(own: Arc<dyn Program>, changed: Interpreted) -> Result<Attached, RunError> {
         let (before, after) = (own.module(), changed.module());
-        let other = |what| format!("with the attachment, {} would have other {what}", before.name);
+        let other = |what| RunError::Memory {
+            program: before.name.clone(),
+            what,
+        };
         before.shares_memory_with(after).map_err(other)?;
         if !after.params.starts_with(&before.params) {
             return Err(other("params"));
@@ -57,7 +60,7 @@ impl Attached {
             .iter()
             .map(place)
             .collect::<Option<_>>()
-            .ok_or(other("asserts"))?;
+            .ok_or_else(|| other("asserts"))?;
         let builds = before.sent_blueprints();
         Ok(Attached {
             own,

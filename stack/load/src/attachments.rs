@@ -14,17 +14,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hawser_engine::Swap;
 use hawser_engine::program::Program;
+use hawser_engine::{StepError, Swap};
 use hawser_ir::Module;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::builtin::checked;
+use crate::limits::MAX_ATTACHMENTS;
 use crate::params::parse_params;
-use crate::{Attached, Interpreted};
+use crate::{AttachError, Attached, Interpreted, RunError};
 
-/// Attachments of one program at a time.
-const MAX_ATTACHMENTS: usize = 16;
 /// Sets of attachments that are kept though they are not there now: to go back costs nothing.
 const KEPT: usize = 4;
 
@@ -170,9 +169,15 @@ impl Attachments {
     /// [`Attachments::list`].
     ///
     /// # Errors
-    /// The findings as `hawser check` shows them, the attachment being the file `NAME.mtp`; a setting that is
+    /// The diagnostics as `hawser check` shows them, the attachment being the file `NAME.mtp`; a setting that is
     /// none of its params'; or why the program takes no attachment.
-    pub fn attach(&self, name: &str, text: &str, settings: &[String], who: &str) -> Result<Next, String> {
+    pub fn attach(
+        &self,
+        name: &str,
+        text: &str,
+        settings: &[String],
+        who: &str,
+    ) -> Result<Next, AttachError> {
         self.change(|wanted| {
             let new = Wanted {
                 who: who.to_owned(),
@@ -183,9 +188,7 @@ impl Attachments {
             match wanted.iter().position(|there| there.name == name) {
                 Some(at) => wanted[at] = new,
                 None if wanted.len() >= MAX_ATTACHMENTS => {
-                    return Err(format!(
-                        "{MAX_ATTACHMENTS} files are attached already, as many as can be: detach one"
-                    ));
+                    return Err(AttachError::Full);
                 }
                 None => wanted.push(new),
             }
@@ -197,16 +200,15 @@ impl Attachments {
     ///
     /// # Errors
     /// When there is no such attachment.
-    pub fn detach(&self, name: &str) -> Result<Next, String> {
+    pub fn detach(&self, name: &str) -> Result<Next, AttachError> {
         self.change(|wanted| {
-            let names: Vec<&str> = wanted.iter().map(|there| there.name.as_str()).collect();
-            let there = if names.is_empty() {
-                "nothing is".to_owned()
-            } else {
-                names.join(", ")
+            let Some(at) = wanted.iter().position(|known| known.name == name) else {
+                return Err(AttachError::NotAttached {
+                    name: name.to_owned(),
+                    attached: wanted.iter().map(|known| known.name.clone()).collect(),
+                });
             };
-            let at = names.iter().position(|known| *known == name);
-            wanted.remove(at.ok_or_else(|| format!("`{name}` is not attached; {there}"))?);
+            wanted.remove(at);
             Ok(())
         })
     }
@@ -216,13 +218,11 @@ impl Attachments {
     /// # Errors
     /// When the stack cannot go on with it, or something else has changed since it was checked. The
     /// program stays as it is.
-    pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), String> {
+    pub fn go(&self, next: Next, swap: Swap<'_>) -> Result<(), StepError> {
         let mut now = self.lock();
         let result = match now.changes == next.changes {
-            true => swap(next.set.program.clone())
-                .map(drop)
-                .map_err(|error| error.to_string()),
-            false => Err("something else was attached or detached meanwhile: try again".to_owned()),
+            true => swap(next.set.program.clone()).map(drop).map_err(StepError::Swap),
+            false => Err(StepError::OutOfDate),
         };
         // What is not there is kept, and freed with the next change that is checked: not in the stack's
         // thread.
@@ -289,7 +289,10 @@ impl Attachments {
     }
 
     /// Makes the wanted list of the present one, and checks what comes of it.
-    fn change(&self, change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), String>) -> Result<Next, String> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<Wanted>) -> Result<(), AttachError>,
+    ) -> Result<Next, AttachError> {
         let (set, changes, kept, _forgotten) = {
             let mut now = self.lock();
             let forgotten: Vec<_> = (KEPT..now.kept.len())
@@ -344,7 +347,7 @@ impl Attachments {
     }
 
     /// Checks a list, as far as it is another one than the present.
-    fn make(&self, present: &Set, wanted: Vec<Wanted>) -> Result<Set, String> {
+    fn make(&self, present: &Set, wanted: Vec<Wanted>) -> Result<Set, AttachError> {
         let mut parts: Vec<Part> = Vec::new();
         // What a text is numbered as depends on those before it.
         let mut is_like_present = true;
@@ -373,7 +376,7 @@ impl Attachments {
     }
 
     /// Checks a text with all those before it.
-    fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, String> {
+    fn check(&self, before: &[Part], wanted: &Wanted) -> Result<Text, AttachError> {
         let own = self.own.module();
         let Wanted {
             name, text, settings, ..
@@ -392,18 +395,16 @@ impl Attachments {
             let last = (own.files.len() + before.len()) as u32;
             compilation
                 .diagnostics
-                .retain(|finding| finding.span.file == last);
+                .retain(|diagnostic| diagnostic.span.file == last);
         }
         let warnings = match compilation.module {
             Some(_) => compilation.render(false),
             None => String::new(),
         };
-        let mut module = checked(compilation).map_err(|rejected| rejected.to_string())?;
+        let mut module = checked(compilation).map_err(AttachError::Rejected)?;
         let places = hawser_driver::attached_places(text);
         if places.is_empty() {
-            return Err(format!(
-                "{name}.mtp attaches nothing: say where a processor of it belongs, as in `attach cap after cc;`"
-            ));
+            return Err(AttachError::NoPlace { name: name.clone() });
         }
         // What is behind the program's own, and behind that of those before it.
         let (mut params, mut signals) = (own.params.len(), own.signals.len());
@@ -415,8 +416,10 @@ impl Attachments {
         }
         name_signals(&mut module.signals[signals..], name);
         let declared = &module.params[params..];
-        let set = parse_params(declared, &module.enums, settings)
-            .map_err(|error| format!("{name}.mtp: {error}"))?;
+        let set = parse_params(declared, &module.enums, settings).map_err(|error| AttachError::Setting {
+            name: name.clone(),
+            error,
+        })?;
         let value = |param: &hawser_ir::Param| {
             set.iter()
                 .rfind(|(name, _)| *name == param.name)
@@ -437,17 +440,16 @@ impl Attachments {
     }
 
     /// The program with its chains as in a module, and the values of the attachments' params.
-    fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, String> {
+    fn with(&self, module: &Arc<Module>, parts: &[Part]) -> Result<Arc<dyn Program>, AttachError> {
         let own = self.own.params();
         if own.len() != self.own.module().params.len() {
-            return Err(format!(
-                "{} was written by hand: nothing can be attached",
-                self.own.module().name
-            ));
+            return Err(AttachError::HandWritten {
+                program: self.own.module().name.clone(),
+            });
         }
         let others = parts.iter().flat_map(|part| &part.text.params);
         let values = own.iter().chain(others).copied().collect();
-        let changed = Interpreted::of(module.clone(), values)?;
+        let changed = Interpreted::of(module.clone(), values).map_err(RunError::from)?;
         Ok(Arc::new(Attached::new(self.own.clone(), changed)?))
     }
 

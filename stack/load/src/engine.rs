@@ -43,12 +43,17 @@ impl fmt::Display for Engine {
     }
 }
 
-impl FromStr for Engine {
-    type Err = String;
+/// No engine has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no engine `{0}`; there are: interp, native")]
+pub struct UnknownEngine(pub String);
 
-    fn from_str(text: &str) -> Result<Engine, String> {
+impl FromStr for Engine {
+    type Err = UnknownEngine;
+
+    fn from_str(text: &str) -> Result<Engine, UnknownEngine> {
         let known = Engine::ALL.into_iter().find(|engine| engine.name() == text);
-        known.ok_or_else(|| format!("no engine `{text}`; there are: interp, native"))
+        known.ok_or_else(|| UnknownEngine(text.to_owned()))
     }
 }
 
@@ -62,7 +67,7 @@ mod tests {
             assert_eq!(engine.to_string().parse(), Ok(engine));
         }
         assert_eq!(
-            "jit".parse::<Engine>().unwrap_err(),
+            "jit".parse::<Engine>().unwrap_err().to_string(),
             "no engine `jit`; there are: interp, native"
         );
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_interp::Interpreter;
+use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 
+use crate::RunError;
 use crate::bounds::Before;
 use crate::unsupported::unsupported;
 
@@ -21,18 +22,17 @@ impl Interpreted {
     /// Prepares a module. Params that `params` does not name keep their defaults.
     ///
     /// # Errors
-    /// The message to show: a param that the program does not have, or a construct that does not
-    /// run yet.
-    pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, String> {
+    /// A param that the program does not have, or a construct that does not run yet.
+    pub fn new(module: Module, params: &[(String, u64)]) -> Result<Interpreted, RunError> {
         let values = module.params_with(params)?;
-        Interpreted::of(Arc::new(module), values)
+        Ok(Interpreted::of(Arc::new(module), values)?)
     }
 
     /// Whether a program can run: the language has more than the engine runs yet.
     ///
     /// # Errors
-    /// The message to show: the construct that does not run yet.
-    pub fn runs(module: &Module) -> Result<(), String> {
+    /// The construct that does not run yet.
+    pub fn runs(module: &Module) -> Result<(), Unsupported> {
         let values = module.params.iter().map(|param| param.default).collect();
         Interpreted::of(Arc::new(module.clone()), values).map(drop)
     }
@@ -40,10 +40,10 @@ impl Interpreted {
     /// The same with the values of all params, in the module's order.
     ///
     /// # Errors
-    /// The message to show: a construct that does not run yet.
-    pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, String> {
-        if let Some(message) = unsupported(&module) {
-            return Err(message);
+    /// A construct that does not run yet.
+    pub(crate) fn of(module: Arc<Module>, values: Vec<u64>) -> Result<Interpreted, Unsupported> {
+        if let Some(unsupported) = unsupported(&module) {
+            return Err(unsupported);
         }
         Interpreter::new(module, values).map(|interpreter| Interpreted { interpreter })
     }

@@ -10,7 +10,7 @@ use hawser_ir::Module;
 use crate::builtin::checked;
 use crate::library::{BuildError, Library, LibraryError, compile_in};
 use crate::native::Code;
-use crate::{Attached, Engine, Interpreted, Native, Rejected, builtin, load, names};
+use crate::{Attached, Engine, Interpreted, Native, Rejected, RunError, builtin, load, names};
 
 /// Why a program cannot be run.
 #[derive(Debug)]
@@ -175,9 +175,8 @@ impl Loaded {
     /// defaults.
     ///
     /// # Errors
-    /// The message to show: a param that the program does not have, or a construct that does not
-    /// run yet.
-    pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
+    /// A param that the program does not have, or a construct that does not run yet.
+    pub fn with(&self, params: &[(String, u64)]) -> Result<Arc<dyn Program>, RunError> {
         let values = self.module.params_with(params)?;
         let interpreted = |values| Interpreted::of(self.module.clone(), values);
         let Some(code) = &self.code else {

@@ -22,9 +22,11 @@ use hawser_ir::abi::{
 };
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
 
-use sizes::{MAX_CONTEXTS, Sizes};
+use sizes::Sizes;
 
 use crate::bounds::Before;
+use crate::error::RunError;
+use crate::limits::MAX_CONTEXTS;
 use crate::unsupported::unsupported;
 
 // `BUILTIN_CODE`: the entries of the built-in programs' code, by name; written by the build script.
@@ -105,10 +107,10 @@ impl Native {
     /// Puts code and its module together, with the values of all params.
     ///
     /// # Errors
-    /// The message to show: a construct that does not run yet.
-    pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, String> {
-        if let Some(message) = unsupported(&module) {
-            return Err(message);
+    /// A construct that does not run yet, or more context types than machine code can have.
+    pub(crate) fn new(module: Arc<Module>, values: Vec<u64>, code: Code) -> Result<Native, RunError> {
+        if let Some(unsupported) = unsupported(&module) {
+            return Err(unsupported.into());
         }
         // The interpreter knows what means something at all, and reduces params to their types.
         let params = Interpreter::new(module.clone(), values)?.params().to_vec();
@@ -118,18 +120,6 @@ impl Native {
             params,
             code,
         })
-    }
-
-    /// A program that comes with Hawser; `None` where there is none of this name. Params that
-    /// `params` does not name keep their defaults.
-    #[must_use]
-    pub fn builtin(name: &str, params: &[(String, u64)]) -> Option<Result<Native, String>> {
-        let module = crate::builtin(name)?.map_err(|rejected| rejected.to_string());
-        let code = Code::builtin(name)?;
-        Some(
-            module
-                .and_then(|module| Native::new(Arc::new(module.clone()), module.params_with(params)?, code)),
-        )
     }
 }
 

@@ -5,25 +5,28 @@
 //! interpreted, and everything else runs as machine code.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use parking_lot::Mutex;
 
 pub use crate::names as builtin_names;
-pub use crate::{Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
+pub use crate::{AttachError, Attachments, BuildError, Engine, Installed, LoadError, Loaded, build, emit};
+use crate::{ParamError, RunError, Unsupported};
 pub use hawser_ir::Module;
 
 /// Why there is no program to run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program cannot be run.
-    Load(LoadError),
-    /// It can, but not with these params.
-    Param(String),
-    /// It holds what does not run yet, or what lies beside it cannot be understood.
-    Unfit(String),
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A setting does not fit its params.
+    #[error(transparent)]
+    Setting(#[from] ParamError),
+    /// It cannot run, or not with these params.
+    #[error(transparent)]
+    Run(#[from] RunError),
 }
 
 impl Error {
@@ -37,44 +40,30 @@ impl Error {
     /// that it does not take.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::Param(_) | Error::Load(LoadError::Unknown(_)))
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Load(error) => error.fmt(f),
-            Error::Param(message) | Error::Unfit(message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<LoadError> for Error {
-    fn from(error: LoadError) -> Error {
-        Error::Load(error)
+        matches!(
+            self,
+            Error::Setting(_) | Error::Run(RunError::Param(_)) | Error::Load(LoadError::Unknown(_))
+        )
     }
 }
 
 /// The program that `name` means, with params set to raw values, durations in nanoseconds.
 ///
 /// # Errors
-/// The message to show: what is wrong with the program, or which names there are.
-pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, String> {
-    resolve_on(None, name, params).map_err(|error| error.to_string())
+/// What is wrong with the program, or which names there are.
+pub fn resolve(name: &str, params: &[(String, u64)]) -> Result<Arc<dyn Program>, Error> {
+    resolve_on(None, name, params)
 }
 
 /// The same, with params as a user writes them: `MIN_RTO=200ms`.
 ///
 /// # Errors
 /// Also which setting is wrong: an unknown name, another kind of value, one that does not fit.
-pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    resolve_with_on(None, name, settings).map_err(|error| error.to_string())
+pub fn resolve_with(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
+    resolve_with_on(None, name, settings)
 }
 
-/// As [`resolve`], on an engine; `None`: the one that runs such a program unless told otherwise.
+/// As [`resolve`], on an engine; `None`: the one that runs such a program by default.
 ///
 /// # Errors
 /// As [`resolve`], and why it does not run on that engine.
@@ -83,7 +72,7 @@ pub fn resolve_on(
     name: &str,
     params: &[(String, u64)],
 ) -> Result<Arc<dyn Program>, Error> {
-    Loaded::open(name, engine)?.with(params).map_err(Error::Param)
+    Ok(Loaded::open(name, engine)?.with(params)?)
 }
 
 /// As [`resolve_with`], on an engine.
@@ -101,8 +90,8 @@ pub fn resolve_with_on(
 /// Whether a checked program can run: the language has more than the engine runs yet.
 ///
 /// # Errors
-/// The message to show: the construct that does not run yet.
-pub fn runs(module: &Module) -> Result<(), String> {
+/// The construct that does not run yet.
+pub fn runs(module: &Module) -> Result<(), Unsupported> {
     crate::Interpreted::runs(module)
 }
 
@@ -111,10 +100,9 @@ pub fn runs(module: &Module) -> Result<(), String> {
 /// # Errors
 /// Which setting is wrong, or that the program holds what does not run yet.
 pub fn set(loaded: &Loaded, settings: &[String]) -> Result<Arc<dyn Program>, Error> {
-    let params = crate::parse_params(&loaded.module().params, &loaded.module().enums, settings);
-    loaded
-        .with(&params.map_err(|error| Error::Param(error.to_string()))?)
-        .map_err(Error::Unfit)
+    let module = loaded.module();
+    let params = crate::parse_params(&module.params, &module.enums, settings)?;
+    Ok(loaded.with(&params)?)
 }
 
 /// Programs by name, each read, compiled and loaded once: for those who run one many times, and for

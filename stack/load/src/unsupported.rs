@@ -1,12 +1,13 @@
 //! Refuses programs with constructs that the engine does not run yet, when they are loaded: no program
 //! runs and does something else than it states.
 
+use hawser_interp::Unsupported;
 use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
 
-/// Why a program cannot run on this engine: a sentence for the user.
+/// The first construct of a program that does not run on this engine.
 ///
 /// What the interpreter cannot run it says itself: pure externs, trailers behind payload.
-pub(crate) fn unsupported(module: &Module) -> Option<String> {
+pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let what = sources(module)
         .or_else(|| queues(module))
         .or_else(|| instructions(module))
@@ -17,7 +18,10 @@ pub(crate) fn unsupported(module: &Module) -> Option<String> {
                     .to_owned()
             })
         })?;
-    Some(format!("{}: {what}", module.name))
+    Some(Unsupported {
+        program: module.name.clone(),
+        what,
+    })
 }
 
 fn sources(module: &Module) -> Option<String> {
@@ -106,7 +110,9 @@ mod tests {
     }
 
     fn refusal(module: Module) -> String {
-        Interpreted::new(module, &[]).expect_err("it does not run")
+        Interpreted::new(module, &[])
+            .expect_err("it does not run")
+            .to_string()
     }
 
     #[test]

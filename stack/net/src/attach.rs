@@ -45,9 +45,10 @@ impl Attachable for OnBus {
                 text,
                 params,
                 who,
-            } => self.attachments.attach(name, text, params, who)?,
-            Change::Detach { name, .. } => self.attachments.detach(name)?,
-        };
+            } => self.attachments.attach(name, text, params, who),
+            Change::Detach { name, .. } => self.attachments.detach(name),
+        }
+        .map_err(|error| error.to_string())?;
         let warnings = next.warnings().to_owned();
         let attachments = self.attachments.clone();
         let step: Step = Box::new(move |swap| attachments.go(next, swap));

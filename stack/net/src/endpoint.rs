@@ -17,12 +17,12 @@ use std::time::Duration;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
-use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Observable, Stack, StackConfig};
+use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Observable, Stack, StackConfig, StepError};
 use hawser_load::{Attachments, Installed, Next};
 
 use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;
-use crate::error::{OpenError, error_of_request};
+use crate::error::{ChangeError, OpenError, error_of_request};
 use crate::handles::ByHandle;
 use crate::log::{self, Log};
 use crate::options::Options;
@@ -135,7 +135,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
-    pub fn attach(&mut self, name: &str, text: &str) -> Result<(), String> {
+    pub fn attach(&mut self, name: &str, text: &str) -> Result<(), ChangeError> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
         self.go_on(
             next,
@@ -145,16 +145,18 @@ impl Endpoint {
                 params: &[],
                 who: APPLICATION,
             },
-        )
+        )?;
+        Ok(())
     }
 
     /// Takes an attachment off again; with the last of them gone all chains run as before.
     ///
     /// # Errors
     /// When there is no such attachment.
-    pub fn detach(&mut self, name: &str) -> Result<(), String> {
+    pub fn detach(&mut self, name: &str) -> Result<(), ChangeError> {
         let next = self.attachments.detach(name)?;
-        self.go_on(next, Change::Detach { name, why: "" })
+        self.go_on(next, Change::Detach { name, why: "" })?;
+        Ok(())
     }
 
     /// What is attached to the program now, by whomever.
@@ -169,7 +171,7 @@ impl Endpoint {
     }
 
     /// Takes a change that was checked.
-    pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), String> {
+    pub(crate) fn go_on(&mut self, next: Next, change: Change<'_>) -> Result<(), StepError> {
         self.attachments
             .go(next, &mut |program| self.stack.swap_program(program))?;
         let now = self.device.now();

@@ -1,28 +1,34 @@
-//! Errors of opening an endpoint.
+//! Errors of opening an endpoint, and of changing what is attached to its program.
 
 use std::io;
 
-use hawser_engine::{ConfigError, RequestError};
+use hawser_engine::{ConfigError, RequestError, StepError};
+use hawser_load::AttachError;
 
 /// Why an endpoint could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The configuration contradicts itself, or the device.
+    #[error(transparent)]
     Config(ConfigError),
     /// The device cannot be opened: why, and what would help.
+    #[error("{0}")]
     Device(String),
 }
 
-impl std::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            OpenError::Config(error) => write!(f, "{error}"),
-            OpenError::Device(message) => f.write_str(message),
-        }
-    }
+/// Why what is attached to a running program stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The attachment is wrong, or what is to be detached is not attached.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// The stack does not go on with the changed program.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The network has stopped.
+    #[error(transparent)]
+    Stopped(io::Error),
 }
-
-impl std::error::Error for OpenError {}
 
 /// The I/O error that a refused request stands for.
 pub(crate) fn error_of_request(error: RequestError) -> io::Error {

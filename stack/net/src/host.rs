@@ -25,24 +25,33 @@ pub enum DeviceSpec {
     Packet(String),
 }
 
+/// Why a text names no device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceSpecError {
+    /// It has no kind that is known, or no name.
+    #[error("`{0}` is no device; write tun:NAME or packet:NAME")]
+    Form(String),
+    /// Linux has no such names of devices.
+    #[error("`{0}` cannot name a device: 1 to 15 bytes, no blank and no `/`")]
+    Name(String),
+}
+
 impl FromStr for DeviceSpec {
-    type Err = String;
+    type Err = DeviceSpecError;
 
     /// `tun:NAME` or `packet:NAME`.
-    fn from_str(text: &str) -> Result<DeviceSpec, String> {
+    fn from_str(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
         match text.split_once(':') {
             Some((kind @ ("tun" | "packet"), name)) if !name.is_empty() => {
                 if name.len() > 15 || name.contains('/') || name.contains(char::is_whitespace) {
-                    return Err(format!(
-                        "`{name}` cannot name a device: 1 to 15 bytes, no blank and no `/`"
-                    ));
+                    return Err(DeviceSpecError::Name(name.to_owned()));
                 }
                 match kind {
                     "tun" => Ok(DeviceSpec::Tun(name.to_owned())),
                     _ => Ok(DeviceSpec::Packet(name.to_owned())),
                 }
             }
-            _ => Err(format!("`{text}` is no device; write tun:NAME or packet:NAME")),
+            _ => Err(DeviceSpecError::Form(text.to_owned())),
         }
     }
 }
@@ -84,12 +93,17 @@ impl Setup {
     }
 }
 
+/// A text is no address with a prefix length.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64")]
+pub struct AddressError(pub String);
+
 /// An address with its prefix length, as in `10.9.0.2/24`.
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_address(text: &str) -> Result<(IpAddr, u8), String> {
-    let wrong = || format!("`{text}` is no address with a prefix length, such as 10.9.0.2/24 or fd09::2/64");
+pub fn parse_address(text: &str) -> Result<(IpAddr, u8), AddressError> {
+    let wrong = || AddressError(text.to_owned());
     let (ip, bits) = text.split_once('/').ok_or_else(wrong)?;
     let ip: IpAddr = ip.parse().map_err(|_| wrong())?;
     let bits: u8 = bits.parse().map_err(|_| wrong())?;
@@ -183,26 +197,21 @@ mod tests {
             "fd09::2/129",
             "10.9.0.2/",
         ] {
-            assert!(
-                parse_address(wrong).unwrap_err().contains("prefix length"),
-                "{wrong}"
-            );
+            assert_eq!(parse_address(wrong), Err(AddressError(wrong.to_owned())));
         }
     }
 
     #[test]
-    fn devices_are_told_apart_by_their_prefix() {
+    fn a_device_is_of_the_kind_that_its_prefix_names() {
         assert_eq!("tun:a".parse(), Ok(DeviceSpec::Tun("a".into())));
         assert_eq!("packet:eth0".parse(), Ok(DeviceSpec::Packet("eth0".into())));
-        for wrong in [
-            "eth0",
-            "tun:",
-            "tap:x",
-            "tun:a/b",
-            "tun:a b",
-            "packet:sixteen-bytes-16",
-        ] {
-            assert!(wrong.parse::<DeviceSpec>().is_err(), "{wrong}");
+        for wrong in ["eth0", "tun:", "tap:x"] {
+            let error = DeviceSpecError::Form(wrong.to_owned());
+            assert_eq!(wrong.parse::<DeviceSpec>(), Err(error));
+        }
+        for name in ["a/b", "a b", "sixteen-bytes-16"] {
+            let error = DeviceSpecError::Name(name.to_owned());
+            assert_eq!(format!("tun:{name}").parse::<DeviceSpec>(), Err(error));
         }
     }
 }

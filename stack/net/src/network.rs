@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 
 use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
+use crate::error::ChangeError;
 use crate::handles::ByHandle;
 use crate::log;
 use crate::options::{self, Keepalive, Options};
@@ -159,7 +160,7 @@ impl Network {
     ///
     /// # Errors
     /// As [`Endpoint::attach`].
-    pub fn attach(&self, name: &str, text: &str) -> Result<(), String> {
+    pub fn attach(&self, name: &str, text: &str) -> Result<(), ChangeError> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
         let next = attachments.attach(name, text, &[], APPLICATION)?;
         self.go_on(
@@ -177,16 +178,16 @@ impl Network {
     ///
     /// # Errors
     /// As [`Endpoint::detach`].
-    pub fn detach(&self, name: &str) -> Result<(), String> {
+    pub fn detach(&self, name: &str) -> Result<(), ChangeError> {
         let attachments = self.inspect(|endpoint| endpoint.attachments().clone());
         self.go_on(attachments.detach(name)?, Change::Detach { name, why: "" })
     }
 
-    fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), String> {
+    fn go_on(&self, next: hawser_load::Next, change: Change<'_>) -> Result<(), ChangeError> {
         self.shared
             .lock()
             .alive()
-            .map_err(|error| error.to_string())?
+            .map_err(ChangeError::Stopped)?
             .endpoint
             .go_on(next, change)?;
         self.shared.kick.notify_one();

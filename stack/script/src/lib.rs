@@ -29,4 +29,4 @@ pub use run::{
     Bench, Failure, IpVersion, Leniency, MAX_TIME_ON_HOST, MakeProgram, ReadFile, Report, Table, TableError,
     Target, Verdict, run,
 };
-pub use scripts::{Options, Scripts, find};
+pub use scripts::{FindError, Options, Scripts, ScriptsError, find};

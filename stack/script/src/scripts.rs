@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::{Engine, Loaded};
+use hawser_load::{Engine, LoadError, Loaded, RunError};
 
-use hawser_load::programs::Error;
-
-use super::{Bench, Departures, IpVersion, Leniency, Report, Table, Target, run};
+use super::{
+    Bench, Departures, DeparturesError, IpVersion, Leniency, Report, Table, TableError, Target, run,
+};
 
 /// A program set up to run scripts.
 pub struct Scripts {
@@ -45,13 +45,37 @@ impl Default for Options {
     }
 }
 
+/// Why a program cannot run scripts.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptsError {
+    /// It cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// What it says of itself is not understood.
+    #[error("script.toml: {0}")]
+    Table(#[from] TableError),
+    /// Its list of departures is not understood.
+    #[error("departures.toml: {0}")]
+    Departures(#[from] DeparturesError),
+}
+
+/// A file or a folder of scripts cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {error}", path.display())]
+pub struct FindError {
+    /// Which.
+    pub path: PathBuf,
+    /// What the system reports.
+    pub error: std::io::Error,
+}
+
 impl Scripts {
     /// Scripts for a program: a built-in one, or a file when it ends in `.mtp`, which has its
     /// `script.toml` beside it.
     ///
     /// # Errors
     /// Why the program cannot be run on that engine, or what is wrong with its files for scripts.
-    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, Error> {
+    pub fn new(program: &str, engine: Option<Engine>) -> Result<Scripts, ScriptsError> {
         let loaded = Loaded::open(program, engine)?;
         let beside = |file: &str| -> Option<String> {
             let folder = Path::new(program).parent()?;
@@ -63,14 +87,12 @@ impl Scripts {
         let table = hawser_load::script_table(program)
             .map(str::to_owned)
             .or_else(|| beside("script.toml"));
-        let table = Table::parse(&table.unwrap_or_default())
-            .map_err(|error| Error::Unfit(format!("script.toml: {error}")))?;
+        let table = Table::parse(&table.unwrap_or_default())?;
         let departures = hawser_load::departures(program).map(str::to_owned);
         let departures = departures
             .or_else(|| beside("scripts/departures.toml"))
             .unwrap_or_default();
-        let departures = Departures::parse(&departures)
-            .map_err(|error| Error::Unfit(format!("departures.toml: {error}")))?;
+        let departures = Departures::parse(&departures)?;
         Ok(Scripts {
             loaded,
             table,
@@ -93,7 +115,7 @@ impl Scripts {
     /// Runs the script in `text`, which came from `path`, in virtual time.
     #[must_use]
     pub fn run(&self, path: &Path, text: &str, options: &Options) -> Report {
-        let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, String> {
+        let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, RunError> {
             let mut all = options.params.clone();
             all.extend(
                 params
@@ -125,8 +147,8 @@ impl Scripts {
 /// All scripts below these files and folders, in order.
 ///
 /// # Errors
-/// The message to show, about what cannot be read.
-pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+/// The first that cannot be read.
+pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FindError> {
     let mut found = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -139,10 +161,13 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
 }
 
 /// How deep folders are searched.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), String> {
-    let cannot = |error: std::io::Error| format!("cannot read {}: {error}", folder.display());
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), FindError> {
+    let cannot = |error| FindError {
+        path: folder.to_owned(),
+        error,
+    };
     let entries = std::fs::read_dir(folder).map_err(cannot)?;
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.map(|entry| entry.path()))
@@ -150,7 +175,7 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Str
         .map_err(cannot)?;
     paths.sort();
     for path in paths {
-        if path.is_dir() && depth < DEEPEST {
+        if path.is_dir() && depth < MAX_DEPTH {
             walk(&path, depth + 1, found)?;
         } else if path.extension().is_some_and(|extension| extension == "pkt") {
             found.push(path);

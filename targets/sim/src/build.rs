@@ -1,14 +1,13 @@
 //! From a scenario to a world: hosts with their stacks, pipes, changes, applications.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Nanos, Wire};
-use hawser_engine::{Stack, StackConfig};
+use hawser_engine::{ConfigError, Stack, StackConfig};
 
 use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
@@ -26,51 +25,38 @@ use crate::world::{Change, World};
 /// "never".
 pub(crate) const START: Nanos = 1_000_000_000;
 
-/// Finds a program by name and sets its params, each written as the language does: `RTO=200ms`; the
-/// error says why it cannot be had.
-pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, String>;
+/// Why a program cannot be had: the error of what finds programs, which is the caller's.
+pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Finds a program by name and sets its params, each written as the language does: `RTO=200ms`.
+pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, ResolveError>;
 
 /// Somebody's own application in place of a scenario's: the flow's number in the scenario, which end,
 /// when it starts. Nothing: the scenario's own.
 pub type OwnScript<'a> = dyn FnMut(usize, Side, Nanos) -> Option<Box<dyn Script>> + 'a;
 
 /// Why a scenario cannot be run at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// It contradicts itself.
-    Scenario(ScenarioError),
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
     /// A program cannot be had.
+    #[error("program `{name}`: {error}")]
     Program {
         /// Its name.
         name: String,
         /// Why.
-        message: String,
+        error: ResolveError,
     },
     /// A stack does not accept its configuration, or its program.
+    #[error("host `{host}`: {error}")]
     Stack {
         /// The host's name.
         host: String,
         /// Why.
-        message: String,
+        error: ConfigError,
     },
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RunError::Scenario(error) => error.fmt(f),
-            RunError::Program { name, message } => write!(f, "program `{name}`: {message}"),
-            RunError::Stack { host, message } => write!(f, "host `{host}`: {message}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-impl From<ScenarioError> for RunError {
-    fn from(error: ScenarioError) -> RunError {
-        RunError::Scenario(error)
-    }
 }
 
 /// A world, and where to find things in it.
@@ -138,9 +124,9 @@ fn add_hosts(
         let program = match programs.get(&key) {
             Some(program) => program.clone(),
             None => {
-                let program = resolve(&key.0, &key.1).map_err(|message| RunError::Program {
+                let program = resolve(&key.0, &key.1).map_err(|error| RunError::Program {
                     name: name.clone(),
-                    message,
+                    error,
                 })?;
                 programs.insert(key, program.clone());
                 program
@@ -160,7 +146,7 @@ fn add_hosts(
         }
         let stack = Stack::new(program, config, wire.caps()).map_err(|error| RunError::Stack {
             host: host.name.clone(),
-            message: error.to_string(),
+            error,
         })?;
         world.add(Host::new(&host.name, stack, wire));
     }

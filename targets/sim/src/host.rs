@@ -1,6 +1,7 @@
 //! A simulated host: a stack, its wire, and the applications on it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser_engine::wire::Nanos;
@@ -35,8 +36,19 @@ pub struct Host {
     /// The end that was observed last.
     observed: usize,
     no_route: u64,
-    failure: Option<String>,
+    failure: Option<HostFailure>,
     progress: u64,
+}
+
+/// Why a host stopped working: a bug of its program or of the stack.
+#[derive(Debug, thiserror::Error)]
+pub enum HostFailure {
+    /// The stack failed.
+    #[error(transparent)]
+    Stack(io::Error),
+    /// The stack has something to do again and again at one moment.
+    #[error("the stack does not come to rest")]
+    Restless,
 }
 
 impl Host {
@@ -109,10 +121,10 @@ impl Host {
         (self.no_route, self.wire.overflow())
     }
 
-    /// Why it stopped working, if it did: a bug of the program or of the stack.
+    /// Why it stopped working, if it did.
     #[must_use]
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+    pub fn failure(&self) -> Option<&HostFailure> {
+        self.failure.as_ref()
     }
 
     /// True when all its applications are done.
@@ -128,11 +140,8 @@ impl Host {
     }
 
     /// Does one round of work; false when there was none.
-    fn round(&mut self, now: Nanos, trace: &mut Trace) -> Result<bool, String> {
-        let mut busy = self
-            .stack
-            .poll(now, &mut self.wire)
-            .map_err(|error| error.to_string())?;
+    fn round(&mut self, now: Nanos, trace: &mut Trace) -> io::Result<bool> {
+        let mut busy = self.stack.poll(now, &mut self.wire)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
             if let Some(&number) = self.owners.get(&handle) {
@@ -211,12 +220,12 @@ impl Node for Host {
             match self.round(now, trace) {
                 Ok(true) if rounds < ROUNDS_MAX => {}
                 Ok(true) => {
-                    self.failure = Some("the stack does not come to rest".to_owned());
+                    self.failure = Some(HostFailure::Restless);
                     break;
                 }
                 Ok(false) => break,
                 Err(error) => {
-                    self.failure = Some(error);
+                    self.failure = Some(HostFailure::Stack(error));
                     break;
                 }
             }

@@ -273,7 +273,7 @@ fn host_report(host: &Host) -> HostReport {
 
 /// What must not happen on any host.
 fn host_faults(host: &Host) -> Vec<String> {
-    let mut faults: Vec<String> = host.failure().map(str::to_owned).into_iter().collect();
+    let mut faults: Vec<String> = host.failure().map(ToString::to_string).into_iter().collect();
     let asserts = host.stack().counters().asserts;
     if asserts > 0 {
         let text = host.stack().last_assert().unwrap_or("unknown");

@@ -17,7 +17,8 @@ use hawser_engine::program::Program;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
-use hawser_load::{Interpreted, Native};
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::{Options, Scenario, run};
 
@@ -32,8 +33,8 @@ struct Calls {
 
 /// The interpreter, with generated C beside it on copies of everything.
 struct Both {
-    interpreter: Interpreted,
-    native: Native,
+    interpreter: Arc<dyn Program>,
+    native: Arc<dyn Program>,
     calls: Arc<Calls>,
 }
 
@@ -178,16 +179,10 @@ impl Program for Both {
 fn compared(scenario: &Scenario) -> Arc<Calls> {
     let calls = Arc::new(Calls::default());
     let resolve = |name: &str, settings: &[String]| {
-        let module = hawser_load::builtin(name)
-            .ok_or("no such program")?
-            .map_err(|e| e.to_string())?;
-        let params =
-            hawser_load::parse_params(&module.params, &module.enums, settings).map_err(|e| e.to_string())?;
-        let native = Native::builtin(name, &params).ok_or("no machine code of it")??;
-        let interpreter = Interpreted::new(module, &params)?;
+        let on = |engine| resolve_with_on(Some(engine), name, settings);
         Ok(Arc::new(Both {
-            interpreter,
-            native,
+            interpreter: on(Engine::Interp)?,
+            native: on(Engine::Native)?,
             calls: calls.clone(),
         }) as Arc<dyn Program>)
     };

@@ -8,25 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::Interpreted;
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
 use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::watch::{Moment, Watch};
-use hawser_sim::{Options, Report, RunError, Scenario, run};
+use hawser_sim::{Options, Report, ResolveError, RunError, Scenario, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    let module = match name.ends_with(".mtp") {
-        true => hawser_load::load(Path::new(name)),
-        false => hawser_load::builtin(name).ok_or_else(|| format!("no program `{name}`"))?,
-    };
-    let module = module.map_err(|rejected| rejected.to_string())?;
-    let params = hawser_load::parse_params(&module.params, &module.enums, settings)
-        .map_err(|error| error.to_string())?;
-    Ok(Arc::new(Interpreted::new(module, &params)?))
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
+    Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
 }
 
 /// A scenario of `examples/scenarios/`.
@@ -285,7 +279,7 @@ fn unsafe_programs_are_found_out() {
 fn what_cannot_be_run_says_why() {
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]";
     let fails = |scenario: &Scenario| match run(scenario, &resolve, Options::default()) {
-        Err(RunError::Program { message, .. }) => message,
+        Err(RunError::Program { error, .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
     assert!(!fails(&pair("examples/missing.mtp", "", flow)).is_empty());

@@ -4,23 +4,17 @@
 use std::sync::Arc;
 
 use hawser_engine::program::Program;
-use hawser_load::Native;
-use hawser_sim::{Options, Report, Scenario, run};
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
+use hawser_sim::{Options, Report, ResolveError, Scenario, run};
 
 /// Connections that everybody else has.
 const HONEST: usize = 10;
 /// Bytes that each of them carries: half a second's worth of the link's share.
 const BYTES: u64 = 1 << 20;
 
-fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, String> {
-    let module = hawser_load::builtin(name)
-        .ok_or("no such program")?
-        .map_err(|error| error.to_string())?;
-    let params = hawser_load::parse_params(&module.params, &module.enums, settings)
-        .map_err(|error| error.to_string())?;
-    Ok(Arc::new(
-        Native::builtin(name, &params).ok_or("no machine code")??,
-    ))
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
+    Ok(resolve_with_on(Some(Engine::Native), name, settings)?)
 }
 
 /// Ten honest clients of a server, and others; `buffer` is what the others' host offers to receive.

@@ -18,7 +18,8 @@ pub(crate) const HANDWRITTEN: &str = "handwritten";
 /// The message to show: no such engine, or a param that the program does not have.
 pub(crate) fn program(engine: &str, params: &[String]) -> Result<Arc<dyn Program>, String> {
     if engine == HANDWRITTEN {
-        return Ok(Arc::new(Handwritten::new(params)?));
+        let program = Handwritten::new(params).map_err(|error| error.to_string())?;
+        return Ok(Arc::new(program));
     }
     let engine: Engine = engine
         .parse()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hawser::host::netns;
-use hawser::script::{IpVersion, Options, Report, Scripts, Target, Verdict, find};
+use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, Target, Verdict, find};
 use serde_json::{Value, json};
 
 use crate::engine::{EngineArgs, refused};
@@ -93,7 +93,10 @@ fn usual_defines(version: IpVersion) -> Vec<(String, String)> {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| refused(&error))?;
+    let scripts = Scripts::new(&args.program, args.engine.engine).map_err(|error| match error {
+        ScriptsError::Load(error) => refused(&error.into()),
+        ScriptsError::Table(_) | ScriptsError::Departures(_) => Exit::input(error),
+    })?;
     let files = find(&args.paths).map_err(Exit::input)?;
     if files.is_empty() {
         return Err(Exit::input("these folders contain no script (.pkt)"));

@@ -35,7 +35,8 @@ fn run(path: &Path) -> Result<String, String> {
         .take()
         .ok_or_else(|| compilation.render(false))?;
     let params = module.params.iter().map(|p| p.default).collect();
-    let program = Interpreter::new(Arc::new(module), params)?;
+    let program =
+        Interpreter::new(Arc::new(module), params).map_err(|unsupported| unsupported.to_string())?;
     let script = read_to_string(path.with_extension("steps")).unwrap_or_else(|_| "start".into());
     let mut world = world::World::new(&program);
     for (number, line) in script.lines().enumerate() {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hawser_carrier_quic::Congestion;
-use hawser_net::host::{Setup, parse_address};
+use hawser_net::host::{DeviceSpecError, Setup, parse_address};
 use hawser_session::{Opening, Security};
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
@@ -320,7 +320,7 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     let addresses = |key: &str| {
         let parsed = texts(key)
             .into_iter()
-            .map(|text| parse_address(&text).map_err(|why| wrong(key, why)));
+            .map(|text| parse_address(&text).map_err(|why| wrong(key, why.to_string())));
         parsed.collect::<Result<Vec<_>, _>>()
     };
     let device = format!("{}:{name}", described["device"].as_str().unwrap_or("packet"));
@@ -333,7 +333,9 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
         params: texts("params"),
         engine: None,
         setup: Setup {
-            device: device.parse().map_err(|why| wrong("device", why))?,
+            device: device
+                .parse()
+                .map_err(|why: DeviceSpecError| wrong("device", why.to_string()))?,
             addresses: addresses("address")?,
             gateways: texts("gateway")
                 .into_iter()

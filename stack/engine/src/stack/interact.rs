@@ -64,7 +64,9 @@ impl Stack {
             .and_then(|interactive| interactive.source().next_step())
         {
             let result = match step.downcast::<Step>() {
-                Ok(step) => step(&mut |program| self.swap_program(program)),
+                Ok(step) => {
+                    step(&mut |program| self.swap_program(program)).map_err(|error| error.to_string())
+                }
                 Err(_) => Err("what is attached is not for a stack".to_owned()),
             };
             if let Some(interactive) = &mut self.chains.interactive {

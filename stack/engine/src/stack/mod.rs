@@ -26,7 +26,7 @@ use hawser_ir::buf::{EventBuf, Input};
 pub use error::RequestError;
 pub use observe::Observable;
 pub use params::AnotherProgram;
-pub use swap::{Step, Swap, SwapError};
+pub use swap::{Step, StepError, Swap, SwapError};
 
 use crate::chain::{Cause, Chains, Denied, Memory, Tap};
 use crate::config::{ConfigError, StackConfig};

@@ -29,9 +29,20 @@ pub enum SwapError {
 /// What gives a stack another program; see [`Stack::swap_program`].
 pub type Swap<'a> = &'a mut dyn FnMut(Arc<dyn Program>) -> Result<Arc<dyn Program>, SwapError>;
 
-/// A change of what is attached to a stack's program, checked and ready: the stack takes it between two
-/// events. It may be out of date by then, and say so.
-pub type Step = Box<dyn FnOnce(Swap<'_>) -> Result<(), String> + Send>;
+/// Why a checked change of what is attached is not made. The program stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepError {
+    /// The stack cannot go on with it.
+    #[error(transparent)]
+    Swap(#[from] SwapError),
+    /// Something else has changed since it was checked.
+    #[error("something else was attached or detached meanwhile: try again")]
+    OutOfDate,
+}
+
+/// A change of what is attached to a stack's program, checked and ready: the stack makes it between two
+/// events.
+pub type Step = Box<dyn FnOnce(Swap<'_>) -> Result<(), StepError> + Send>;
 
 impl Stack {
     /// Goes on with another program from the next event on, and gives the one until now. It has

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_emit_c::{Emitted, Options};
-use hawser_interp::Interpreter;
+use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::Module;
 use hawser_temporary::Folder;
 
@@ -18,13 +18,13 @@ use super::{texts, toolchain};
 #[derive(Debug)]
 pub enum BuildError {
     /// The program has a construct that does not run as machine code.
-    Unsupported(String),
+    Unsupported(Unsupported),
     /// There is no C compiler.
     NoCompiler {
         /// What was looked for.
         compiler: String,
     },
-    /// The compiler turned the C down: a bug of the emitter, or of the compiler's set-up.
+    /// The compiler rejected the C: a bug of the emitter, or of the compiler's set-up.
     Compiler {
         /// Which one.
         compiler: String,
@@ -43,7 +43,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BuildError::Unsupported(message) => f.write_str(message),
+            BuildError::Unsupported(unsupported) => unsupported.fmt(f),
             BuildError::NoCompiler { compiler } => write!(
                 f,
                 "there is no C compiler `{compiler}` here: install one (Debian: apt install gcc libc6-dev; \
@@ -70,12 +70,12 @@ impl std::error::Error for BuildError {
 /// A program as one C file, its lines marked with those of the program.
 ///
 /// # Errors
-/// The message to show, for a construct that has no C yet.
-pub fn emit(module: &Module) -> Result<String, String> {
+/// A construct that does not run yet.
+pub fn emit(module: &Module) -> Result<String, Unsupported> {
     emitted(module).map(|emitted| emitted.c)
 }
 
-pub(super) fn emitted(module: &Module) -> Result<Emitted, String> {
+pub(super) fn emitted(module: &Module) -> Result<Emitted, Unsupported> {
     // The interpreter knows what runs at all.
     Interpreter::new(Arc::new(module.clone()), Vec::new())?;
     Ok(hawser_emit_c::emit(module, &Options::default()))

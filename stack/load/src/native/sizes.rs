@@ -7,8 +7,8 @@ use std::mem::MaybeUninit;
 use hawser_ir::buf::Regions;
 use hawser_ir::{Base, Chain, ContextId, Module, When};
 
-/// The most context types of a program: their addresses are gathered on the stack for each event.
-pub(super) const MAX_CONTEXTS: usize = 32;
+use crate::RunError;
+use crate::limits::MAX_CONTEXTS;
 
 /// Sizes in bytes.
 #[derive(Debug)]
@@ -49,14 +49,13 @@ impl Sizes {
     /// Of a program.
     ///
     /// # Errors
-    /// The message to show, for a program with too many context types.
-    pub(super) fn of(module: &Module) -> Result<Sizes, String> {
+    /// [`RunError::Contexts`] for a program with too many context types.
+    pub(super) fn of(module: &Module) -> Result<Sizes, RunError> {
         if module.contexts.len() > MAX_CONTEXTS {
-            return Err(format!(
-                "{}: {} context types; a program as machine code has at most {MAX_CONTEXTS}",
-                module.name,
-                module.contexts.len()
-            ));
+            return Err(RunError::Contexts {
+                program: module.name.clone(),
+                count: module.contexts.len(),
+            });
         }
         let structure = |id| module.structure(id).size as usize;
         let event = |(event, chain): (&hawser_ir::Event, &hawser_ir::Chain)| Event {

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use hawser_engine::StepError;
 use hawser_engine::program::Program;
-use hawser_load::Attachments;
+use hawser_load::{Attachments, Next};
 
 use crate::bench::{Connection, with_params};
 use crate::transfer::{Conditions, transfer_while};
@@ -27,13 +28,17 @@ fn begin() -> (Connection, Attachments, Arc<dyn Program>) {
 
 impl Connection {
     fn attach(&mut self, to: &Attachments, name: &str, text: &str) -> Result<(), String> {
-        let next = to.attach(name, text, &[], "test")?;
-        to.go(next, &mut |program| self.bench.stack.swap_program(program))
+        let next = to.attach(name, text, &[], "test").map_err(|error| error.to_string())?;
+        self.go(to, next)
     }
 
     fn detach(&mut self, from: &Attachments, name: &str) -> Result<(), String> {
-        let next = from.detach(name)?;
-        from.go(next, &mut |program| self.bench.stack.swap_program(program))
+        let next = from.detach(name).map_err(|error| error.to_string())?;
+        self.go(from, next)
+    }
+
+    fn go(&mut self, list: &Attachments, next: Next) -> Result<(), String> {
+        list.go(next, &mut |program| self.bench.stack.swap_program(program)).map_err(|error| error.to_string())
     }
 
     /// The window after one more ACK.
@@ -123,7 +128,7 @@ fn a_change_that_is_out_of_date_is_refused() {
         ["one", "two"].map(|name| list.attach(name, &cap(name, 5000), &[], "test").expect("it is right"));
     let mut swap = |program| c.bench.stack.swap_program(program);
     list.go(second, &mut swap).expect("it is the first to go");
-    assert!(list.go(first, &mut swap).expect_err("it is out of date").contains("try again"));
+    assert_eq!(list.go(first, &mut swap), Err(StepError::OutOfDate));
     assert_eq!(list.list().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["two"]);
 }
 
@@ -213,8 +218,8 @@ fn params_of_an_attachment_are_set_by_name() {
     let text = with_names("reached", 9000);
     let set = |c: &mut Connection, settings: &[&str]| {
         let settings: Vec<String> = settings.iter().map(|&one| one.to_owned()).collect();
-        let next = list.attach("cap", &text, &settings, "test")?;
-        list.go(next, &mut |program| c.bench.stack.swap_program(program))
+        let next = list.attach("cap", &text, &settings, "test").map_err(|error| error.to_string())?;
+        c.go(&list, next)
     };
     assert_eq!(set(&mut c, &["CAP=7000"]), Ok(()));
     assert_eq!(c.window(), 7000);

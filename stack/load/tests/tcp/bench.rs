@@ -126,7 +126,7 @@ fn newreno() -> &'static Loaded {
 /// The program with an attachment and these params.
 pub(crate) fn with_attached(text: &str, params: &[&str]) -> Result<Arc<dyn Program>, String> {
     let attached = program().attach(Path::new("attached.mtp"), text).map_err(|error| error.to_string())?;
-    attached.with(&values(params))
+    attached.with(&values(params)).map_err(|error| error.to_string())
 }
 
 /// The program with these params.

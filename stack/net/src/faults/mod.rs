@@ -22,7 +22,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The same rules with other dice; the seed is 1 otherwise.
+    /// The same rules with other random numbers; the seed is 1 otherwise.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Faults {
         Faults { seed, ..self }
@@ -36,11 +36,22 @@ impl Faults {
     }
 }
 
+/// Why a text gives no faults.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FaultsError {
+    /// A part of it is no rule.
+    #[error("`{0}` is no rule; write them like loss=1%,reorder=1%,hold=1ms")]
+    Form(String),
+    /// No link has this rule, or it takes another value.
+    #[error("{0}")]
+    Rule(String),
+}
+
 impl FromStr for Faults {
-    type Err = String;
+    type Err = FaultsError;
 
     /// A link's keys (docs/scenarios.md), separated by commas: `loss=1%,reorder=1%,hold=1ms`.
-    fn from_str(text: &str) -> Result<Faults, String> {
+    fn from_str(text: &str) -> Result<Faults, FaultsError> {
         let mut profile = Profile::default();
         rules(text)?.apply(&mut profile);
         Ok(Faults { profile, seed: 1 })
@@ -48,16 +59,14 @@ impl FromStr for Faults {
 }
 
 /// Rules on one line, as the lines of a TOML table that they stand for.
-fn rules(text: &str) -> Result<Rules, String> {
+fn rules(text: &str) -> Result<Rules, FaultsError> {
     let line = |pair: &str| match pair.trim().split_once('=') {
         Some((key, value)) if value.parse::<f64>().is_ok() => Ok(format!("{key} = {value}\n")),
         Some((key, value)) if !value.contains(['"', '\\']) => Ok(format!("{key} = \"{value}\"\n")),
-        _ => Err(format!(
-            "`{pair}` is no rule; write them like loss=1%,reorder=1%,hold=1ms"
-        )),
+        _ => Err(FaultsError::Form(pair.to_owned())),
     };
-    let table = text.split(',').map(line).collect::<Result<String, String>>()?;
-    toml::from_str(&table).map_err(|error| error.message().to_owned())
+    let table = text.split(',').map(line).collect::<Result<String, _>>()?;
+    toml::from_str(&table).map_err(|error: toml::de::Error| FaultsError::Rule(error.message().to_owned()))
 }
 
 impl<D: Device, C: FnMut() -> Nanos + Send> Device for Faulty<D, C> {
@@ -81,7 +90,14 @@ mod tests {
         assert_eq!(faults.profile.reorder, 0.02);
         assert_eq!(faults.profile.hold, 1_000_000);
         assert_eq!(faults.profile.burst, 3.0);
-        assert!("loss".parse::<Faults>().unwrap_err().contains("loss=1%"));
-        assert!("los=1%".parse::<Faults>().unwrap_err().contains("los"));
+        assert_eq!(
+            "loss".parse::<Faults>().unwrap_err(),
+            FaultsError::Form("loss".into())
+        );
+        let unknown = "los=1%".parse::<Faults>().unwrap_err();
+        assert!(
+            matches!(&unknown, FaultsError::Rule(why) if why.contains("los")),
+            "{unknown}"
+        );
     }
 }

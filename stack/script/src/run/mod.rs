@@ -27,6 +27,7 @@ use std::sync::Arc;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::{Stack, StackConfig};
+use hawser_load::RunError;
 
 pub use config::IpVersion;
 pub use expect::Leniency;
@@ -42,10 +43,7 @@ use script::Runner;
 use world::{Virtual, World};
 
 /// Makes the program with these params, raw.
-///
-/// # Errors
-/// The message to show.
-pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, String>;
+pub type MakeProgram<'a> = &'a dyn Fn(&[(String, u64)]) -> Result<Arc<dyn Program>, RunError>;
 
 /// Where scripts run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +123,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
         }
     }
     let start = Place { line: 1, column: 1 };
-    let program = program(&mut config, bench.program).map_err(|why| wrong(start, why))?;
+    let program = program(&mut config, bench.program).map_err(|error| wrong(start, error.to_string()))?;
     let mut world: Box<dyn World> = match bench.target {
         Target::Sim => Box::new(Virtual::new(config.mtu)),
         Target::Host => {
@@ -169,7 +167,7 @@ const MIN_SEND_BUFFER: u64 = 4096;
 
 /// The program with the params that the script sets. Those that the program does not have are noted
 /// and left out.
-fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, String> {
+fn program(config: &mut Config, make: MakeProgram<'_>) -> Result<Arc<dyn Program>, RunError> {
     let known = make(&[])?;
     config.defaults = known
         .module()

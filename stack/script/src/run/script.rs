@@ -222,11 +222,9 @@ impl<'a> Runner<'a> {
         }
         self.kernel.config.params = self.config.params.clone();
         let program = super::program(&mut self.config, self.bench.program);
-        let changed = program.and_then(|program| {
-            self.kernel
-                .stack
-                .change_params(program)
-                .map_err(|error| error.to_string())
+        let changed = program.map_err(|error| error.to_string()).and_then(|program| {
+            let changed = self.kernel.stack.change_params(program);
+            changed.map_err(|error| error.to_string())
         });
         changed.or_else(|why| self.failed(place, "params that can be changed", why))
     }

@@ -85,6 +85,16 @@ const RATES: Units = &[
     ("bit/s", 1),
 ];
 
+/// A text is no quantity of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct UnitError {
+    /// What stands there.
+    pub text: String,
+    /// What is expected, with an example.
+    pub expected: String,
+}
+
 /// What a text of these units may look like.
 fn hint(units: Units) -> String {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
@@ -96,7 +106,7 @@ fn hint(units: Units) -> String {
 }
 
 /// Reads a number, whole or with a decimal point, and a unit.
-fn parse(text: &str, units: Units) -> Result<u64, String> {
+fn parse(text: &str, units: Units) -> Result<u64, UnitError> {
     let unit_at = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
         .unwrap_or(text.len());
@@ -112,7 +122,10 @@ fn parse(text: &str, units: Units) -> Result<u64, String> {
             Ok(whole) => whole.checked_mul(factor),
             Err(_) => decimal(&number, factor),
         })
-        .ok_or_else(|| format!("`{text}` is not {}", hint(units)))
+        .ok_or_else(|| UnitError {
+            text: text.to_owned(),
+            expected: hint(units),
+        })
 }
 
 fn decimal(number: &str, factor: u64) -> Option<u64> {
@@ -158,9 +171,9 @@ impl Visitor<'_> for Quantity {
 macro_rules! quantity {
     ($name:ident, $units:ident, $bare:literal) => {
         impl FromStr for $name {
-            type Err = String;
+            type Err = UnitError;
 
-            fn from_str(text: &str) -> Result<$name, String> {
+            fn from_str(text: &str) -> Result<$name, UnitError> {
                 parse(text, $units).map($name)
             }
         }
@@ -364,7 +377,7 @@ mod tests {
             "ß",
         ] {
             let error = text.parse::<Span>().expect_err(text);
-            assert!(error.contains("min, s, ms, us, ns"), "{error}");
+            assert!(error.to_string().contains("min, s, ms, us, ns"), "{error}");
         }
         assert!("99999999999GiB".parse::<Bytes>().is_err(), "more than 64 bits");
     }

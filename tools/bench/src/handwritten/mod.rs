@@ -14,6 +14,8 @@ use hawser_engine::program::Program;
 use hawser_ir::Module;
 use hawser_ir::abi::{Built, EventHeader, Op, Outcome, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions, event_header};
+use hawser_load::RunError;
+use hawser_load::programs::Error;
 
 use tables::{LARGEST_EVENT, RECORD_BYTES, sizes};
 
@@ -28,12 +30,11 @@ impl Handwritten {
     /// Params as users write them: `RCV_BUF=262144`.
     ///
     /// # Errors
-    /// The message to show.
-    pub(crate) fn new(settings: &[String]) -> Result<Handwritten, String> {
+    /// A setting that is wrong, or of no param.
+    pub(crate) fn new(settings: &[String]) -> Result<Handwritten, Error> {
         let module = tables::module();
-        let set = hawser_load::parse_params(&module.params, &module.enums, settings)
-            .map_err(|error| error.to_string())?;
-        let params = module.params_with(&set)?;
+        let set = hawser_load::parse_params(&module.params, &module.enums, settings)?;
+        let params = module.params_with(&set).map_err(RunError::from)?;
         Ok(Handwritten { module, params })
     }
 
