@@ -86,7 +86,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: candidates,
+        candidates,
         tls: secure.then(|| (client_tls, "localhost".into())),
     })
     .unwrap();
@@ -267,7 +267,7 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
         session: Config::default(),
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: candidates,
+        candidates,
         tls: Some((client_tls, "localhost".into())),
     })
     .unwrap();
