@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use hawser::places::Place;
 use hawser::select::{
     ConnectError, Connected, Description, Destination, Kind, PolicyError, Racer, Ranked, Report, Request,
     Watcher,
 };
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use crate::event::{Event, Own, Protocol, What};
-use crate::relay::{Relayed, dismiss};
-use crate::{Choice, Settings, http, socks};
+use crate::relay::Relayed;
+use crate::{Choice, Settings};
 
 /// What all clients share.
 pub(crate) struct Front {
@@ -67,54 +65,7 @@ pub(crate) struct Client {
     pub(crate) admitted: Arc<Notify>,
 }
 
-/// The first byte of SOCKS5, and of its predecessor.
-const SOCKS5: u8 = 5;
-const SOCKS4: u8 = 4;
-
 impl Client {
-    /// Serves a client until it has gone, or until it has to make room for others because it has asked for
-    /// nothing yet.
-    pub(crate) async fn serve_in(self, stream: TcpStream, mut place: Place) {
-        let admitted = Arc::clone(&self.admitted);
-        let client = self.clone();
-        let mut serving = std::pin::pin!(self.serve(stream));
-        tokio::select! {
-            () = &mut serving => return,
-            () = admitted.notified() => {}
-            () = place.evicted() => {
-                return client.rejected("it had asked for nothing when others needed its place");
-            }
-        }
-        drop(place);
-        serving.await;
-    }
-
-    /// Serves a client until it has gone.
-    async fn serve(self, stream: TcpStream) {
-        // Small answers must not wait for the client's acknowledgement.
-        let _ = stream.set_nodelay(true);
-        let mut first = [0];
-        let peeked = tokio::time::timeout(self.front.settings.limits.head, stream.peek(&mut first)).await;
-        match (peeked, first[0]) {
-            (Err(_), _) => self.rejected("it said nothing in time"),
-            // Connections in advance are given up without a word.
-            (Ok(Err(_) | Ok(0)), _) => {}
-            (Ok(Ok(_)), SOCKS5) => socks::serve(&self, stream).await,
-            // A method (RFC 9110, 9.1), or the empty lines that may come before (RFC 9112, 2.2).
-            (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(&self, stream).await,
-            (Ok(Ok(_)), SOCKS4) => {
-                self.rejected("SOCKS4 is not spoken here; use SOCKS5");
-                dismiss(stream).await;
-            }
-            (Ok(Ok(_)), other) => {
-                self.rejected(format!(
-                    "what begins with {other:#04x} is neither SOCKS5 nor HTTP"
-                ));
-                dismiss(stream).await;
-            }
-        }
-    }
-
     pub(crate) fn rejected(&self, why: impl Into<String>) {
         self.front.tell(
             None,

@@ -39,6 +39,7 @@ mod event;
 pub mod hostile;
 mod http;
 mod relay;
+mod serve;
 mod server;
 mod settings;
 mod socks;

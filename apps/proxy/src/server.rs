@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use crate::Settings;
 use crate::connection::{Client, Front};
 use crate::event::Own;
+use crate::serve::serve_in;
 
 /// How long nothing is accepted after accepting failed: descriptors come back as others end.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -153,7 +154,7 @@ impl Proxy {
                         let place = gate.enter(address.ip());
                         let (front, stopping) = (Arc::clone(&front), told.clone());
                         let client = Client { front, address, stopping, admitted: Arc::new(Notify::new()) };
-                        clients.spawn(client.serve_in(stream, place));
+                        clients.spawn(serve_in(client, stream, place));
                     }
                     // Nothing can be said to anybody; the listener goes on.
                     Err(_) => tokio::time::sleep(PAUSE).await,

@@ -53,6 +53,7 @@ mod hook;
 pub mod hostile;
 mod kernel;
 mod leases;
+mod options;
 #[cfg_attr(not(feature = "ebpf"), path = "programs/absent.rs")]
 mod programs;
 pub mod provider;
@@ -65,6 +66,7 @@ pub use diag::{Diagnostics, Flow, Owners, Process, State, own_namespace};
 pub use error::{KernelError, Missing};
 pub use event::{Event, FIELDS, Record};
 pub use filter::{Filter, SubscriptionId};
-pub use kernel::{Kernel, Options};
+pub use kernel::Kernel;
 pub use leases::{MAX_LEASE, Standing, Variable};
+pub use options::Options;
 pub use reach::{Inside, Setting};

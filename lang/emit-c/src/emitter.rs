@@ -7,7 +7,7 @@ use hawser_ir::{Layout, Module, Ty};
 use crate::analysis::{self, Summary};
 use crate::given::Given;
 use crate::names::{Names, comment, identifier, literal};
-use crate::packet::Sparse;
+use crate::packet::sparse::Sparse;
 use crate::scope::Instance;
 use crate::writer::Writer;
 use crate::{Emitted, Marks, Options};
@@ -101,11 +101,8 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Prints the whole program.
-    pub(crate) fn program(mut self) -> Emitted {
-        self.all_structures();
-        let react = self.chains();
-        let packets = crate::packet::functions(&mut self);
+    /// Prints the whole program, around its chains and its functions on packets.
+    pub(crate) fn program(mut self, react: &str, packets: &str) -> Emitted {
         while let Some((instance, name)) = self.waiting.pop_front() {
             self.function(&instance, &name);
         }
@@ -126,8 +123,8 @@ impl<'a> Emitter<'a> {
         body += &self.prototypes;
         body.push('\n');
         body += &self.functions;
-        body += &react;
-        body += &packets;
+        body += react;
+        body += packets;
         let digest = format!("{:016x}", fnv(&body));
         body += &self.table(&symbol, &digest);
         Emitted {
@@ -139,7 +136,7 @@ impl<'a> Emitter<'a> {
 
     /// Events and contexts are declared whether or not a function names them: they document the
     /// program's memory, and debuggers show them.
-    fn all_structures(&mut self) {
+    pub(crate) fn all_structures(&mut self) {
         for event in &self.module.events {
             self.structure(event.body);
         }

@@ -79,5 +79,9 @@ pub struct Emitted {
 /// Prints a checked program. It must be one that the interpreter takes.
 #[must_use]
 pub fn emit(module: &Module, options: &Options) -> Emitted {
-    emitter::Emitter::new(module, options).program()
+    let mut emitter = emitter::Emitter::new(module, options);
+    emitter.all_structures();
+    let react = emitter.chains();
+    let packets = packet::functions(&mut emitter);
+    emitter.program(&react, &packets)
 }

@@ -42,6 +42,7 @@ mod found;
 mod interact;
 pub mod kinds;
 pub mod listener;
+mod place;
 mod policies;
 pub mod policy;
 mod racer;

@@ -22,7 +22,7 @@ use hawser_session_driver::PlainStream;
 
 use super::Destination;
 use super::features::{About, Features, SharedStreams, Tuning};
-use super::kinds::Place;
+use super::place::Place;
 
 /// A connected stream, whatever it runs over. Shutting down its writer ends this direction alone.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {

@@ -15,13 +15,18 @@
 #![forbid(unsafe_code)]
 
 mod carrier;
+mod config;
 mod link;
 mod node;
+mod report;
 mod segment;
+mod side;
 mod transfer;
 mod world;
 
+pub use config::WorldConfig;
 pub use link::{Fault, Link};
-pub use node::Side;
+pub use report::{Cut, Report};
+pub use side::Side;
 pub use transfer::Transfer;
-pub use world::{Cut, Report, World, WorldConfig};
+pub use world::World;

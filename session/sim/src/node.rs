@@ -5,7 +5,7 @@ mod race;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,10 +22,12 @@ use hawser_sim::world::Node;
 
 use self::race::Racing;
 use crate::carrier::{self, Carrier};
+use crate::config::WorldConfig;
 use crate::link::Fault;
+use crate::report::{Cut, Report};
 use crate::segment::Segment;
+use crate::side::Side;
 use crate::transfer::Progress;
-use crate::world::{Cut, Report, WorldConfig};
 
 /// What the clock shows when a session's clock begins. Not 0, so that a program may take 0 for "never".
 pub(crate) const START: Nanos = 1_000_000_000;
@@ -38,21 +40,6 @@ const MTU: u32 = 1_500;
 const ROUNDS_MAX: usize = 10_000;
 /// How many bytes are read of a connection at a time.
 const READ: usize = 65_536;
-
-/// One of the two hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// It began the session.
-    Client,
-    /// It accepted the session.
-    Server,
-}
-
-impl Side {
-    fn address(self, link: usize) -> IpAddr {
-        Ipv4Addr::new(10, link as u8, 0, 1 + self as u8).into()
-    }
-}
 
 /// What a test knows of both hosts: their transfers, and what came of them.
 pub(crate) struct Shared {

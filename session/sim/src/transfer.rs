@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hawser_session::{ReadError, Session};
 
-use crate::node::Side;
+use crate::side::Side;
 
 /// Bytes from one side to the other, on a stream of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,73 +7,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_engine::wire::{Medium, Nanos};
-use hawser_race::Profile;
+use hawser_session::Candidate;
 use hawser_session::scheduler::Scheduler;
-use hawser_session::{Candidate, CarrierId, Config, Counters, Notice, PathReport};
 use hawser_sim::pcap;
 use hawser_sim::world::{Change, End, World as Core};
 
+use crate::config::WorldConfig;
 use crate::link::{Fault, Link};
-use crate::node::{Host, START, Shared, Side};
-use crate::transfer::{Progress, Transfer};
-
-/// What a world is made of.
-#[derive(Clone, Debug)]
-pub struct WorldConfig {
-    /// Path `n` of the session is link `n`.
-    pub links: Vec<Link>,
-    /// Round trips until a carrier on the link of the same number can be used: 1 for QUIC, 2 for TCP
-    /// with TLS 1.3.
-    pub handshakes: Vec<u32>,
-    /// Bytes of the server's flight of the handshake: its certificates above all.
-    pub flight: usize,
-    /// Both sides' sessions. The client's candidates: one for each link if there are none.
-    pub session: Config,
-    /// The rules of a race of all links for the session's first carrier; none: its candidate says which.
-    pub race: Option<Profile>,
-    /// What happens to which link, and when.
-    pub faults: Vec<(Duration, usize, Fault)>,
-    /// The transfers.
-    pub transfers: Vec<Transfer>,
-    /// Decides everything that is left to chance.
-    pub seed: u64,
-    /// The run ends then, done or not.
-    pub until: Duration,
-}
+use crate::node::{Host, START, Shared};
+use crate::report::Report;
+use crate::side::Side;
+use crate::transfer::Progress;
 
 impl WorldConfig {
-    /// Links, handshakes of two round trips, the default session; nothing to do and no fault yet.
-    pub fn new(links: Vec<Link>) -> Self {
-        Self {
-            handshakes: vec![2; links.len()],
-            flight: 2_500,
-            links,
-            session: Config::default(),
-            race: None,
-            faults: Vec::new(),
-            transfers: Vec::new(),
-            seed: 1,
-            until: Duration::from_secs(600),
-        }
-    }
-
-    /// The same with a transfer that begins at once and is read as fast as it comes.
-    pub fn transfer(mut self, from: Side, bytes: u64) -> Self {
-        self.transfers.push(Transfer {
-            from,
-            bytes,
-            at: Duration::ZERO,
-            read_rate: 0,
-        });
-        self
-    }
-
-    /// The same with a fault.
-    pub fn fault(mut self, at: Duration, link: usize, fault: Fault) -> Self {
-        self.faults.push((at, link, fault));
-        self
-    }
-
     /// Runs it with the scheduler of that name on both sides.
     ///
     /// # Panics
@@ -86,55 +32,6 @@ impl WorldConfig {
         })
         .run()
     }
-}
-
-/// What happened.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Every transfer arrived, each byte right, and the session closed.
-    pub done: bool,
-    /// When the end of each transfer was read.
-    pub finished: Vec<Option<Duration>>,
-    /// For each transfer: when a read was followed by none for 5 ms or more, and until when.
-    pub gaps: Vec<Vec<(Duration, Duration)>>,
-    /// Which carriers were asked for: when, number, candidate.
-    pub connects: Vec<(Duration, CarrierId, usize)>,
-    /// Which links the race attempted, and when.
-    pub attempts: Vec<(Duration, usize)>,
-    /// Which segments of data left: when, from where, on which carrier, at which offset, how long.
-    pub sent: Vec<(Duration, Side, CarrierId, u64, usize)>,
-    /// Links that were cut while a carrier was on them.
-    pub cuts: Vec<Cut>,
-    /// When the session ended for the client, if it did.
-    pub closed_at: Option<Duration>,
-    /// What went wrong: a wrong byte, a stream that ended early. Empty in a good run.
-    pub faults: Vec<String>,
-    /// The client's and the server's counts.
-    pub counters: [Counters; 2],
-    /// The carriers of the client at the end.
-    pub paths: Vec<PathReport>,
-    /// The event core's hash of every frame and every segment, when and where: two runs of one seed have
-    /// the same.
-    pub trace: u64,
-    /// Payload bytes that each link carried, both ways, per tenth of a second.
-    pub carried: Vec<BTreeMap<u64, u64>>,
-    /// What applications were notified of, in order.
-    pub notices: Vec<(Duration, Side, Notice)>,
-    pub(crate) all_read: bool,
-}
-
-/// A link was cut with a carrier on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// When.
-    pub at: Duration,
-    /// Which link.
-    pub link: usize,
-    /// The carrier.
-    pub carrier: CarrierId,
-    /// For how long the carrier's transport may be silent at that moment before it is suspected: the
-    /// client's, and the server's.
-    pub probe_timeout: [Duration; 2],
 }
 
 /// Two hosts, links, a session.

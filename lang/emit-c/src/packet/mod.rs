@@ -24,7 +24,7 @@ mod measure;
 mod options;
 mod parser;
 mod read;
-mod sparse;
+pub(crate) mod sparse;
 mod statement;
 mod usual;
 mod write;
@@ -37,7 +37,6 @@ use crate::emitter::Emitter;
 use crate::scope::{At, Scope};
 
 pub(crate) use entry::{cursor_fact, drop_input, functions};
-pub(crate) use sparse::Sparse;
 pub(crate) use statement::{extract, push_event};
 
 /// Names of variables in the functions over blueprints.

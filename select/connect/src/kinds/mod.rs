@@ -34,21 +34,14 @@ pub(super) use session::SessionDuplex;
 pub use tcp::Tcp;
 pub use tls::Tls;
 
+pub use crate::place::Place;
+
 /// A word that names no kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
 pub struct UnknownKind {
     word: String,
     known: String,
-}
-
-/// Where a candidate is to be gone: what of a kind's ways are meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The interface to leave by; any where there is none.
-    pub interface: Option<String>,
-    /// The family of addresses; either where there is none.
-    pub family: Option<Family>,
 }
 
 /// The transports that a process can go by, each with its word and the name that policies have for it.

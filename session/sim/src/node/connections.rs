@@ -9,9 +9,10 @@ use hawser_session::{CarrierId, Loss, Refusal, Verdict};
 use hawser_sim::frame::Frame;
 use hawser_sim::trace::Trace;
 
-use super::{Host, PORT, Side, bits};
+use super::{Host, PORT, bits};
 use crate::carrier::{self, Carrier, Handshake};
 use crate::segment::Segment;
+use crate::side::Side;
 
 impl Host {
     pub(super) fn handles(&self, which: impl Fn(&Carrier) -> bool) -> Vec<Handle> {

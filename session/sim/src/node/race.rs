@@ -9,7 +9,8 @@ use hawser_race::{
 };
 use hawser_session::{CarrierId, Loss, Session};
 
-use super::{Host, Side};
+use super::Host;
+use crate::side::Side;
 
 /// A race that goes on, for the carrier of this number.
 pub(super) struct Racing {

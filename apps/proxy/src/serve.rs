@@ -1,0 +1,56 @@
+//! Serves a client by the protocol that its first byte names.
+
+use std::sync::Arc;
+
+use hawser::places::Place;
+use tokio::net::TcpStream;
+
+use crate::connection::Client;
+use crate::relay::dismiss;
+use crate::{http, socks};
+
+/// The first byte of SOCKS5, and of its predecessor.
+const SOCKS5: u8 = 5;
+const SOCKS4: u8 = 4;
+
+/// Serves a client until it has gone, or until it has to make room for others because it has asked for
+/// nothing yet.
+pub(crate) async fn serve_in(client: Client, stream: TcpStream, mut place: Place) {
+    let admitted = Arc::clone(&client.admitted);
+    let mut serving = std::pin::pin!(serve(&client, stream));
+    tokio::select! {
+        () = &mut serving => return,
+        () = admitted.notified() => {}
+        () = place.evicted() => {
+            return client.rejected("it had asked for nothing when others needed its place");
+        }
+    }
+    drop(place);
+    serving.await;
+}
+
+/// Serves a client until it has gone.
+async fn serve(client: &Client, stream: TcpStream) {
+    // Small answers must not wait for the client's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let mut first = [0];
+    let peeked = tokio::time::timeout(client.front.settings.limits.head, stream.peek(&mut first)).await;
+    match (peeked, first[0]) {
+        (Err(_), _) => client.rejected("it said nothing in time"),
+        // Connections in advance are given up without a word.
+        (Ok(Err(_) | Ok(0)), _) => {}
+        (Ok(Ok(_)), SOCKS5) => socks::serve(client, stream).await,
+        // A method (RFC 9110, 9.1), or the empty lines that may come before (RFC 9112, 2.2).
+        (Ok(Ok(_)), b'!'..=b'~' | b'\r' | b'\n') => http::serve(client, stream).await,
+        (Ok(Ok(_)), SOCKS4) => {
+            client.rejected("SOCKS4 is not spoken here; use SOCKS5");
+            dismiss(stream).await;
+        }
+        (Ok(Ok(_)), other) => {
+            client.rejected(format!(
+                "what begins with {other:#04x} is neither SOCKS5 nor HTTP"
+            ));
+            dismiss(stream).await;
+        }
+    }
+}
