@@ -53,22 +53,18 @@ const WORDS: &[Word] = &[
             "transports/",
         ],
     ),
-    word(
-        &["door", "doors", "doorway"],
-        "listener",
-        &["apps/", "docs/", "interact/"],
-    ),
+    word(&["door", "doors", "doorway"], "listener", &["apps/", "interact/"]),
     word(&["house"], "shared state", &["apps/"]),
     word(
         &["guest", "guests"],
         "incoming connection",
         &["docs/", "interact/"],
     ),
-    word(&["welcome", "welcomed"], "accept", &["apps/", "docs/", "select/"]),
+    word(&["welcome", "welcomed"], "accept", &["docs/", "apps/", "select/"]),
     word(
         &["wish", "wishes"],
         "subscription; selection properties",
-        &["apps/", "docs/", "interact/", "select/", "stack/"],
+        &["apps/", "interact/", "select/", "stack/"],
     ),
     word(
         &["finding", "findings"],
@@ -88,40 +84,32 @@ const WORDS: &[Word] = &[
     word(
         &["patience"],
         "timeout",
-        &["apps/", "docs/", "interact/", "stack/", "taps/", "transports/"],
+        &["apps/", "interact/", "stack/", "taps/", "transports/"],
     ),
     word(&["dice"], "rng; random numbers", &["interact/", "stack/"]),
     word(&["txunit", "rxunit"], "send_buffer, recv_buffer", &[]),
-    word(
-        &["crumb", "crumbs"],
-        "tiny segments",
-        &["docs/", "stack/", "transports/"],
-    ),
-    word(
-        &["weather"],
-        "network conditions",
-        &["docs/", "stack/", "transports/"],
-    ),
+    word(&["crumb", "crumbs"], "tiny segments", &["stack/", "transports/"]),
+    word(&["weather"], "network conditions", &["stack/", "transports/"]),
     word(
         &["law", "laws"],
         "congestion controller",
-        &["apps/", "docs/", "interact/", "stack/"],
+        &["apps/", "interact/", "stack/"],
     ),
     word(
         &["doubt"],
         "suspected, degraded",
-        &["apps/", "docs/", "stack/", "transports/"],
+        &["apps/", "stack/", "transports/"],
     ),
     word(&["debt", "debts"], "pending request", &[]),
-    word(&["starved"], "blocked on memory", &["docs/"]),
+    word(&["starved"], "blocked on memory", &[]),
     word(&["owe", "owed"], "defer, pending", &[]),
     word(
         &["told"],
         "notify, report, receive",
         &[
+            "docs/",
             "apps/",
             "bindings/",
-            "docs/",
             "examples/",
             "hawser/",
             "interact/",
@@ -137,7 +125,7 @@ const WORDS: &[Word] = &[
     word(
         &["heard", "hears"],
         "received",
-        &["apps/", "bindings/", "docs/", "interact/", "lang/", "stack/"],
+        &["docs/", "apps/", "bindings/", "interact/", "lang/", "stack/"],
     ),
 ];
 
