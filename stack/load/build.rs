@@ -3,7 +3,7 @@
 //!
 //! A program is a folder with a file of its name: `tcp/tcp.mtp`. If the folder has a file `variants`,
 //! each of its lines is one more program: a name, a file of the folder, and the file that stands in
-//! its place. One that does not pass the checker ends the build, with the checker's findings.
+//! its place. One that does not pass the checker ends the build, with the checker's diagnostics.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

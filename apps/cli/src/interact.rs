@@ -91,7 +91,7 @@ pub(crate) fn exit(error: ClientError) -> Exit {
     match error {
         ClientError::Nobody { .. } | ClientError::OtherUser { .. } => Exit::environment(error),
         ClientError::Refused(_) => Exit::failed(OneLine(error)),
-        ClientError::Wrong(findings) => Exit::failed(lines(&findings)),
+        ClientError::Wrong(diagnostics) => Exit::failed(lines(&diagnostics)),
         ClientError::Gone(_) | ClientError::Closed(_) | ClientError::Ring(_) | ClientError::Protocol(_) => {
             Exit::network(error)
         }
@@ -99,8 +99,8 @@ pub(crate) fn exit(error: ClientError) -> Exit {
 }
 
 /// What is wrong with a document, a line each.
-pub(crate) fn lines(findings: &[String]) -> String {
-    let lines: Vec<String> = findings.iter().map(|one| OneLine(one).to_string()).collect();
+pub(crate) fn lines(diagnostics: &[String]) -> String {
+    let lines: Vec<String> = diagnostics.iter().map(|one| OneLine(one).to_string()).collect();
     lines.join("\nhawser: ")
 }
 

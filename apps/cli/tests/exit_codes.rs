@@ -205,8 +205,8 @@ fn diagnostics_of_several_programs_are_one_json_value() {
         .args(["check", "--json", &wrong, &wrong])
         .output()
         .expect("hawser starts");
-    let findings: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one value");
-    let codes: Vec<_> = findings
+    let diagnostics: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one value");
+    let codes: Vec<_> = diagnostics
         .as_array()
         .into_iter()
         .flatten()

@@ -172,9 +172,9 @@ fn files_are_checked_with_paths() {
         "{err}"
     );
     let (code, out, _) = hawser(&["policy", "check", "--json", &wrong]);
-    let findings: Value = serde_json::from_str(&out).expect("JSON alone");
-    assert_eq!((code, findings.as_array().map(Vec::len)), (1, Some(2)));
-    assert_eq!(findings[0]["path"], "prio");
+    let diagnostics: Value = serde_json::from_str(&out).expect("JSON alone");
+    assert_eq!((code, diagnostics.as_array().map(Vec::len)), (1, Some(2)));
+    assert_eq!(diagnostics[0]["path"], "prio");
     let doubtful = file("doubtful.policy", r#"{ "match": { "quality": {} } }"#);
     assert_eq!(hawser(&["policy", "check", &doubtful]).0, 0);
     assert_eq!(hawser(&["policy", "check", "--strict", &doubtful]).0, 1);

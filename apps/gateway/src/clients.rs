@@ -1,6 +1,6 @@
 //! Who may use a gateway: a file with a line for each client, its name and its token's SHA-256.
 //!
-//! Invariants: names are unique, and so are tokens; finding a client takes the same time whether its
+//! Invariants: names are unique, and so are tokens; looking a client up takes the same time whether its
 //! token is there or not.
 
 use std::fmt;

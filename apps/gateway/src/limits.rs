@@ -27,7 +27,7 @@ pub struct Limits {
     pub waiting: usize,
     /// How long a greeting, and how long a request may take.
     pub request_timeout: Duration,
-    /// How long finding a destination's address and connecting to it may take.
+    /// How long looking a destination's address up and connecting to it may take.
     pub connect: Duration,
     /// After how long without a byte either way a connection is given up, and after how long without a
     /// stream a session.

@@ -194,8 +194,8 @@ impl Client {
                     self.steered = Some(why.to_owned());
                     continue;
                 }
-                return Err(match line["findings"].as_array() {
-                    Some(findings) => ClientError::Wrong(findings.iter().map(finding).collect()),
+                return Err(match line["diagnostics"].as_array() {
+                    Some(diagnostics) => ClientError::Wrong(diagnostics.iter().map(diagnostic).collect()),
                     None => ClientError::Refused(why.to_owned()),
                 });
             }
@@ -342,9 +342,9 @@ fn notice(line: &Value) -> Option<Received> {
 }
 
 /// One thing that is wrong with a document, as a line.
-fn finding(finding: &Value) -> String {
-    let text = |key: &str| finding[key].as_str().unwrap_or_default();
-    let hint = finding["hint"]
+fn diagnostic(diagnostic: &Value) -> String {
+    let text = |key: &str| diagnostic[key].as_str().unwrap_or_default();
+    let hint = diagnostic["hint"]
         .as_str()
         .map_or_else(String::new, |hint| format!(" ({hint})"));
     match text("path") {

@@ -185,7 +185,7 @@ impl Connection {
             self.log(&refusal);
             let mut error = json!({ "error": refusal.to_string() });
             if let RequestRefusal::Faults(word, faults) = &refusal {
-                error["findings"] = documents::findings(word, faults);
+                error["diagnostics"] = documents::diagnostics(word, faults);
             }
             if request::is_steering(line) {
                 error["of"] = "steer".into();

@@ -70,13 +70,13 @@ fn answer(word: &'static str, answer: Result<String, Vec<Fault>>) -> Result<Valu
 }
 
 /// What is wrong with a request, for its answer. Paths begin with the request's word.
-pub(super) fn findings(word: &str, faults: &[Fault]) -> Value {
+pub(super) fn diagnostics(word: &str, faults: &[Fault]) -> Value {
     let path = |path: &str| match path {
         "" => word.to_owned(),
         path if path.starts_with('[') => format!("{word}{path}"),
         path => format!("{word}.{path}"),
     };
-    let finding =
+    let diagnostic =
         |fault: &Fault| json!({ "path": path(&fault.path), "message": fault.message, "hint": fault.hint });
-    faults.iter().map(finding).collect()
+    faults.iter().map(diagnostic).collect()
 }

@@ -17,7 +17,7 @@ use crate::types::Type;
 
 /// How many diagnostics a program may have before names that are like an unknown one are no longer
 /// looked for.
-const HINTED_FINDINGS: usize = 50;
+const HINTED_DIAGNOSTICS: usize = 50;
 
 /// What a name stands for: an index in the table of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -469,7 +469,7 @@ impl<'a> Checker<'a> {
     /// Whether to look for what an unknown name may have meant: among the first diagnostics, because
     /// each such look goes through all names.
     pub(crate) fn gives_hints(&self) -> bool {
-        self.diagnostics.len() < HINTED_FINDINGS
+        self.diagnostics.len() < HINTED_DIAGNOSTICS
     }
 
     /// The hint for an unknown member of something.

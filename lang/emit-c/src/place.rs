@@ -451,7 +451,7 @@ impl Emitter<'_> {
         reduce(&found.lvalue(), &field.ty)
     }
 
-    /// Whether finding a place changes nothing and can be done at any time.
+    /// Whether a search for a place changes nothing and can be done at any time.
     pub(crate) fn plain_place(&self, place: &Place) -> bool {
         is_plain_place(&self.summaries, place)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_policy::document::{self, Finding, Format, node_json};
+use hawser_policy::document::{self, Diagnostic, Format, node_json};
 use hawser_policy::{Expiry, Kind, LIFETIME, Limit, Manager, Node, Policy};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
@@ -59,7 +59,7 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Put {
     pub(super) nodes: Vec<Known>,
-    pub(super) warnings: Vec<Finding>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 /// Now, in seconds since 1970.
@@ -151,7 +151,7 @@ impl Base {
     }
 
     /// Takes in a controller's document.
-    pub(super) fn put(&self, text: &str, now: f64) -> Result<Put, Vec<Finding>> {
+    pub(super) fn put(&self, text: &str, now: f64) -> Result<Put, Vec<Diagnostic>> {
         let mut known = self.known();
         let mut manager = self.manager();
         // Names of what is refused are not kept.
@@ -159,7 +159,7 @@ impl Base {
         // No document can say this name: it stands for none.
         let read = document::nodes(text, Format::Json, UNNAMED, &mut names)?;
         let nodes = read.value;
-        let wrong: Vec<Finding> = nodes
+        let wrong: Vec<Diagnostic> = nodes
             .iter()
             .filter_map(|node| {
                 let is_file = !known.entries.contains_key(&node.uid)
@@ -171,7 +171,7 @@ impl Base {
             return Err(wrong);
         }
         if nodes.is_empty() {
-            return Err(vec![finding(
+            return Err(vec![diagnostic(
                 "",
                 "it is empty",
                 Some("a node, or a list of nodes"),
@@ -184,24 +184,24 @@ impl Base {
                 nodes,
                 warnings: read.warnings,
             }),
-            Err(limit) => Err(vec![finding("", &limit.to_string(), None)]),
+            Err(limit) => Err(vec![diagnostic("", &limit.to_string(), None)]),
         }
     }
 
     /// Takes away what a controller may take away.
-    pub(super) fn delete(&self, uid: &str, now: f64) -> Result<Origin, Finding> {
+    pub(super) fn delete(&self, uid: &str, now: f64) -> Result<Origin, Diagnostic> {
         let mut known = self.known();
         let Some(entry) = known.entries.get(uid) else {
             let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
             return Err(match is_file {
-                true => finding("", "a file says it", Some("take it out of the file")),
-                false => finding("", "there is no such node", None),
+                true => diagnostic("", "a file says it", Some("take it out of the file")),
+                false => diagnostic("", "there is no such node", None),
             });
         };
         let origin = entry.origin;
         match self.apply(&mut known, origin, &[uid.into()], Vec::new(), now) {
             Ok(_) => Ok(origin),
-            Err(limit) => Err(finding("", &limit.to_string(), None)),
+            Err(limit) => Err(diagnostic("", &limit.to_string(), None)),
         }
     }
 
@@ -444,15 +444,15 @@ impl Base {
 const UNNAMED: &str = "\0";
 
 /// Why a controller may not put a node.
-fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
-    let wrong = |message: &str, hint| Some(finding("uid", &format!("{}: {message}", node.uid), hint));
+fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
+    let wrong = |message: &str, hint| Some(diagnostic("uid", &format!("{}: {message}", node.uid), hint));
     if let Some(place) = node.uid.strip_prefix(UNNAMED) {
         let path = if place.is_empty() {
             "uid".to_owned()
         } else {
             format!("{place}.uid")
         };
-        return Some(finding(
+        return Some(diagnostic(
             &path,
             "it has no name",
             Some("by it the node is replaced and deleted"),
@@ -460,7 +460,7 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
     }
     if node.uid.len() > UID_BYTES || node.uid.chars().any(char::is_control) {
         let message = format!("a name has at most {UID_BYTES} bytes, and no control characters");
-        return Some(finding("uid", &message, None));
+        return Some(diagnostic("uid", &message, None));
     }
     if let Some(origin) = Origin::of_name(&node.uid) {
         let prefix = origin.prefix().unwrap_or_default();
@@ -476,7 +476,7 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
         && time < now
     {
         let message = format!("{}: it ended at {time}, and now is {now:.0}", node.uid);
-        return Some(finding(
+        return Some(diagnostic(
             "expire",
             &message,
             Some("seconds since 1970; -1 for no end"),
@@ -485,8 +485,8 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Finding> {
     None
 }
 
-fn finding(path: &str, message: &str, hint: Option<&str>) -> Finding {
-    Finding {
+fn diagnostic(path: &str, message: &str, hint: Option<&str>) -> Diagnostic {
+    Diagnostic {
         path: path.into(),
         message: message.into(),
         hint: hint.map(Into::into),

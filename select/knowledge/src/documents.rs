@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hawser_bus::{Documents, Fault, NextEvent, Watch, WatchEnd};
-use hawser_policy::document::Finding;
+use hawser_policy::document::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
@@ -53,13 +53,13 @@ impl Documents for Nodes {
     }
 }
 
-fn faults(findings: Vec<Finding>) -> Vec<Fault> {
-    let fault = |finding: Finding| Fault {
-        path: finding.path,
-        message: finding.message,
-        hint: finding.hint,
+fn faults(diagnostics: Vec<Diagnostic>) -> Vec<Fault> {
+    let fault = |diagnostic: Diagnostic| Fault {
+        path: diagnostic.path,
+        message: diagnostic.message,
+        hint: diagnostic.hint,
     };
-    findings.into_iter().map(fault).collect()
+    diagnostics.into_iter().map(fault).collect()
 }
 
 /// Events for one client.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_bus::{Bus, Documents};
-use hawser_policy::document::{self, Finding, Format};
+use hawser_policy::document::{self, Diagnostic, Format};
 use hawser_policy::{Limit, Manager, Names, Options, Ranking, Request};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
@@ -247,7 +247,7 @@ impl Knowledge {
     ///
     /// # Errors
     /// Everything that is wrong with it; nothing is changed then.
-    pub fn put(&self, document: &str) -> Result<Vec<Finding>, Vec<Finding>> {
+    pub fn put(&self, document: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
         self.inner.base.put(document, now()).map(|put| put.warnings)
     }
 
@@ -256,7 +256,7 @@ impl Knowledge {
     ///
     /// # Errors
     /// There is no such node, or a file says it.
-    pub fn delete(&self, uid: &str) -> Result<Origin, Finding> {
+    pub fn delete(&self, uid: &str) -> Result<Origin, Diagnostic> {
         self.inner.base.delete(uid, now())
     }
 

@@ -21,7 +21,7 @@ pub fn documents(data: &[u8]) {
     let (mut pib, mut cib) = (Pib::default(), Cib::default());
     match document::policies(part(), format, "p", None, &mut names) {
         Ok(read) => read.value.into_iter().for_each(|policy| drop(pib.insert(policy))),
-        Err(findings) => assert!((1..=crate::limits::FINDINGS).contains(&findings.len())),
+        Err(diagnostics) => assert!((1..=crate::limits::DIAGNOSTICS).contains(&diagnostics.len())),
     }
     if let Ok(read) = document::nodes(part(), format, "n", &mut names) {
         read.value

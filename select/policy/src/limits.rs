@@ -37,8 +37,8 @@ pub const PATH: usize = 32;
 pub const CANDIDATES: usize = 4_096;
 /// Comparisons of one ranking, and of making the CIB's rows.
 pub const COMPARISONS: usize = 16_000_000;
-/// Findings of one document.
-pub const FINDINGS: usize = 64;
+/// Diagnostic of one document.
+pub const DIAGNOSTICS: usize = 64;
 /// Rejections that an explanation lists.
 pub const REJECTIONS: usize = 1_024;
 

@@ -6,7 +6,7 @@
 //! `TLS/TCP`, `MPTCP`, `TLS/MPTCP`, `QUIC`, `SCTP/UDP`, `program/TUN`, `program/AF_PACKET`, `session`;
 //! `reliable` means any of them that fits.
 
-use crate::document::{self, Finding, Format};
+use crate::document::{self, Diagnostic, Format};
 use crate::limits::Limit;
 use crate::names::Names;
 use crate::pib::{Kind, Pib};
@@ -77,7 +77,7 @@ pub const DOCUMENTS: &[(&str, Kind, &str)] = &[
 pub enum ShippedError {
     /// A document is wrong.
     #[error("{0}: {1}")]
-    Document(&'static str, Finding),
+    Document(&'static str, Diagnostic),
     /// There is no room.
     #[error(transparent)]
     Limit(#[from] Limit),
@@ -91,13 +91,13 @@ pub fn pib(names: &mut Names) -> Result<Pib, ShippedError> {
     let mut pib = Pib::default();
     for (name, kind, text) in DOCUMENTS {
         let read = document::policies(text, Format::Toml, name, Some(*kind), names);
-        let read = read.map_err(|findings| {
-            let unsaid = Finding {
+        let read = read.map_err(|diagnostics| {
+            let unsaid = Diagnostic {
                 path: String::new(),
                 message: "it is wrong".into(),
                 hint: None,
             };
-            ShippedError::Document(name, findings.into_iter().next().unwrap_or(unsaid))
+            ShippedError::Document(name, diagnostics.into_iter().next().unwrap_or(unsaid))
         })?;
         for policy in read.value {
             pib.insert(policy)?;
@@ -142,7 +142,7 @@ mod tests {
         let mut names = Names::default();
         for (name, kind, text) in DOCUMENTS {
             let read = document::policies(text, Format::Toml, name, Some(*kind), &mut names);
-            let read = read.unwrap_or_else(|findings| panic!("{name}: {findings:?}"));
+            let read = read.unwrap_or_else(|diagnostics| panic!("{name}: {diagnostics:?}"));
             assert_eq!(read.warnings, [], "{name}");
             assert!(read.value.iter().all(|policy| &*policy.uid == *name), "{name}");
         }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hawser_policy::document::{self, Finding, Format, SCHEMA};
+use hawser_policy::document::{self, Diagnostic, Format, SCHEMA};
 use hawser_policy::{Cib, Names, Options, Pib, Rows, rank};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn definition(name: &str) -> &'static str {
     }
 }
 
-fn read(text: &str, format: Format, what: &str) -> Result<Vec<Finding>, Vec<Finding>> {
+fn read(text: &str, format: Format, what: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let mut names = Names::default();
     match what {
         "nodes" => document::nodes(text, format, "x", &mut names).map(|read| read.warnings),
@@ -51,19 +51,19 @@ fn format(path: &Path) -> Format {
 }
 
 #[test]
-fn findings_are_what_is_expected() {
+fn diagnostics_are_what_is_expected() {
     let files = files();
     assert!(files.len() >= 15, "{}", files.len());
     let mut wrong = String::new();
     for path in files {
         let text = fs::read_to_string(&path).expect("a readable file");
-        let (severity, findings) = match read(&text, format(&path), definition(name(&path))) {
+        let (severity, diagnostics) = match read(&text, format(&path), definition(name(&path))) {
             Ok(warnings) => ("warning", warnings),
             Err(errors) => ("error", errors),
         };
-        let found: String = findings
+        let found: String = diagnostics
             .iter()
-            .map(|finding| format!("{severity} {finding}\n"))
+            .map(|diagnostic| format!("{severity} {diagnostic}\n"))
             .collect();
         let expected = path.with_file_name(format!("{}.expected", name(&path)));
         let expected = fs::read_to_string(expected).expect("what is expected");
@@ -135,29 +135,29 @@ fn schema_and_reader_have_the_same_keys() {
         for key in keys.keys() {
             let (document, how) = wrap(what, key);
             let text = document.to_string();
-            let findings = read(&text, Format::Json, how).err().unwrap_or_default();
-            let unknown = findings
+            let diagnostics = read(&text, Format::Json, how).err().unwrap_or_default();
+            let unknown = diagnostics
                 .iter()
-                .any(|finding| finding.message.contains("no such key"));
+                .any(|diagnostic| diagnostic.message.contains("no such key"));
             assert!(
                 !unknown,
                 "{what}.{key} is in the schema, and the reader does not know it"
             );
         }
         let (document, how) = wrap(what, "nosuch");
-        let findings = read(&document.to_string(), Format::Json, how).expect_err("there is no such key");
+        let diagnostics = read(&document.to_string(), Format::Json, how).expect_err("there is no such key");
         assert!(
-            findings
+            diagnostics
                 .iter()
-                .any(|finding| finding.message.contains("no such key")),
+                .any(|diagnostic| diagnostic.message.contains("no such key")),
             "{what}"
         );
     }
 }
 
 fn limit_of(text: &str, what: &str) -> String {
-    let findings = read(text, Format::Json, what).expect_err("it is too much");
-    findings
+    let diagnostics = read(text, Format::Json, what).expect_err("it is too much");
+    diagnostics
         .iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()

@@ -114,23 +114,23 @@ fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
 /// Frames as a seed will have them: of few connections, now and then damaged or of another protocol.
 fn frames(seed: u64) -> VecDeque<Vec<u8>> {
     let mut state = seed;
-    let mut dice = |sides: u64| {
+    let mut below = |limit: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) % sides
+        (state >> 33) % limit
     };
     let mut frame = || {
-        let [port, peer] = [dice(8), dice(4)].map(|port| (port as u16).to_be_bytes());
-        let event = if dice(3) == 0 { PACKET } else { OTHER_PACKET } as u8;
-        let flag = [0, 0, 0, END, ADD_ID, DROP_ID][dice(6) as usize];
+        let [port, peer] = [below(8), below(4)].map(|port| (port as u16).to_be_bytes());
+        let event = if below(3) == 0 { PACKET } else { OTHER_PACKET } as u8;
+        let flag = [0, 0, 0, END, ADD_ID, DROP_ID][below(6) as usize];
         let mut body = [
             &peer[..],
             &port,
             &[event, flag, 0, 0, 0, 0],
-            &(dice(65_536) as u16).to_be_bytes(),
+            &(below(65_536) as u16).to_be_bytes(),
         ]
         .concat();
         body.extend([9; 20]);
-        match dice(20) {
+        match below(20) {
             0 => ip(253, &body[..7]), // too short for its parser
             1 => ip(252, &body),      // nobody's
             2 => ip(1, &[8; 12]),     // an ICMP message with a wrong checksum

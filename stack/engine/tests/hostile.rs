@@ -13,9 +13,9 @@ use hawser_engine::{Handle, Notice, StackConfig};
 use hawser_ir::abi::*;
 
 /// Numbers by a seed.
-struct Dice(Rng);
+struct Random(Rng);
 
-impl Dice {
+impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0.u64(..bound)
     }
@@ -32,7 +32,7 @@ impl Dice {
 }
 
 fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
-    let mut dice = Dice(Rng::with_seed(step.ev.header.rand));
+    let mut rng = Random(Rng::with_seed(step.ev.header.rand));
     // It does end what it has to: what is aborted, closed listeners, and everything at last.
     let over = match step.ev.header.event {
         ABORT => true,
@@ -44,7 +44,7 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
         return Outcome::Done;
     }
     let app = step.ev.header.event <= ABORT;
-    if app && dice.below(10) == 0 {
+    if app && rng.below(10) == 0 {
         return Outcome::Refused(1);
     }
     let created = match step.ev.header.event {
@@ -52,74 +52,74 @@ fn anything(step: &mut Step<'_>, end: &AtomicBool, stack: u8) -> Outcome {
         CONNECT | PACKET | RAISED => Some(FLOW),
         _ => None,
     };
-    if let Some(kind) = created.filter(|_| step.fresh.is_some() && (app || dice.below(4) == 0)) {
+    if let Some(kind) = created.filter(|_| step.fresh.is_some() && (app || rng.below(4) == 0)) {
         let id = step.new_context(kind);
         if kind == FLOW {
-            step.timer_start_fresh(dice.below(2) as u32, 1 + dice.below(1000));
-            step.new_units(id, dice.number());
+            step.timer_start_fresh(rng.below(2) as u32, 1 + rng.below(1000));
+            step.new_units(id, rng.number());
             step.notify(NOTIFY_ACCEPTED, id, 0);
         }
     }
     if step.keyed.is_some() {
-        for _ in 0..dice.below(6) {
-            instruction(step, &mut dice, stack);
+        for _ in 0..rng.below(6) {
+            instruction(step, &mut rng, stack);
         }
         if step.ev.header.event == TIMER {
-            step.timer_start(0, 1 + dice.below(1000));
+            step.timer_start(0, 1 + rng.below(1000));
         }
     }
-    match dice.below(20) {
+    match rng.below(20) {
         0 => Outcome::Stop,
         1 => Outcome::Assert(0),
         _ => Outcome::Done,
     }
 }
 
-fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
+fn instruction(step: &mut Step<'_>, rng: &mut Random, stack: u8) {
     let own = step.keyed.as_ref().expect("a keyed context").1.header.id;
-    let uid = if dice.below(8) == 0 {
-        flow_id(dice.below(5), 0)
+    let uid = if rng.below(8) == 0 {
+        flow_id(rng.below(5), 0)
     } else {
         own
     };
-    let addr = if dice.below(4) == 0 {
-        dice.number() << dice.below(33)
+    let addr = if rng.below(4) == 0 {
+        rng.number() << rng.below(33)
     } else {
         step.ev.addr
     };
-    let len = if dice.below(2) == 0 {
+    let len = if rng.below(2) == 0 {
         step.ev.len
     } else {
-        dice.number()
+        rng.number()
     };
-    match dice.below(18) {
+    match rng.below(18) {
         0 => step.unit(RecordKind::NewTx, uid, addr, len, 0),
-        1 => step.unit(RecordKind::NewRx, uid, addr, len, dice.number()),
+        1 => step.unit(RecordKind::NewRx, uid, addr, len, rng.number()),
         2 | 3 => step.unit(RecordKind::AddTx, uid, addr, len, 0),
-        4 => step.unit(RecordKind::FlushTx, uid, 0, dice.number(), 0),
-        5 => step.unit(RecordKind::AddRx, uid, addr, len, dice.number()),
-        6 => step.unit(RecordKind::FlushRx, uid, 0, dice.number(), 0),
+        4 => step.unit(RecordKind::FlushTx, uid, 0, rng.number(), 0),
+        5 => step.unit(RecordKind::AddRx, uid, addr, len, rng.number()),
+        6 => step.unit(RecordKind::FlushRx, uid, 0, rng.number(), 0),
         7..10 => {
-            let data = (dice.number(), dice.number() as u32, dice.below(1800) as u32);
-            let event = if dice.below(3) == 0 {
-                dice.below(256) as u16
+            let data = (rng.number(), rng.number() as u32, rng.below(1800) as u32);
+            let event = if rng.below(3) == 0 {
+                rng.below(256) as u16
             } else {
                 PACKET
             };
-            step.packet(1 - stack, event, dice.below(4), dice.number(), data);
+            step.packet(1 - stack, event, rng.below(4), rng.number(), data);
         }
-        10 if step.kind() == Some(FLOW) => step.timer_start(dice.below(2) as u32, 1 + dice.below(5000)),
-        11 if dice.below(4) == 0 => step.del_context(),
+        10 if step.kind() == Some(FLOW) => step.timer_start(rng.below(2) as u32, 1 + rng.below(5000)),
+        11 if rng.below(4) == 0 => step.del_context(),
         12 => {
-            let kind = if dice.below(2) == 0 {
+            let kind = if rng.below(2) == 0 {
                 RecordKind::AddId
             } else {
                 RecordKind::DropId
             };
-            step.context_record(kind, flow_id(dice.below(50), dice.below(3)));
+            step.context_record(kind, flow_id(rng.below(50), rng.below(3)));
         }
-        13 => step.notify(dice.below(9) as u32, flow_id(80, dice.below(9)), 7),
-        14 => step.raise(if dice.below(2) == 0 { own } else { Id::NONE }, 0),
+        13 => step.notify(rng.below(9) as u32, flow_id(80, rng.below(9)), 7),
+        14 => step.raise(if rng.below(2) == 0 { own } else { Id::NONE }, 0),
         16 => step.unit(RecordKind::DelTx, uid, 0, 0, 0),
         17 => step.unit(RecordKind::DelRx, uid, 0, 0, 0),
         15 => {
@@ -128,7 +128,7 @@ fn instruction(step: &mut Step<'_>, dice: &mut Dice, stack: u8) {
                 RecordKind::QueuePrio,
                 RecordKind::QueueReset,
             ];
-            step.queue(kinds[dice.below(3) as usize], dice.below(4) as u32, dice.number());
+            step.queue(kinds[rng.below(3) as usize], rng.below(4) as u32, rng.number());
         }
         _ => {}
     }
@@ -159,22 +159,22 @@ fn small(own: usize) -> StackConfig {
 }
 
 /// One random request to a stack.
-fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, dice: &mut Dice) {
+fn request(pair: &mut Pair, own: usize, handles: &mut Vec<Handle>, rng: &mut Random) {
     let (now, stack) = (pair.now, &mut pair.stacks[own]);
     let pick = handles
-        .get(dice.below(handles.len().max(1) as u64) as usize)
+        .get(rng.below(handles.len().max(1) as u64) as usize)
         .copied();
-    match (dice.below(12), pick) {
-        (0, _) => handles.extend(stack.listen(now, address(own, 80 + dice.below(3) as u16), 8)),
-        (1 | 2, _) => handles.extend(stack.connect(now, address(1 - own, 80 + dice.below(3) as u16), None)),
+    match (rng.below(12), pick) {
+        (0, _) => handles.extend(stack.listen(now, address(own, 80 + rng.below(3) as u16), 8)),
+        (1 | 2, _) => handles.extend(stack.connect(now, address(1 - own, 80 + rng.below(3) as u16), None)),
         (3..6, Some(handle)) => {
-            let bytes = vec![1; dice.below(60_000) as usize];
+            let bytes = vec![1; rng.below(60_000) as usize];
             let room = stack.writable(handle);
             let taken = stack.send(now, handle, &bytes);
             assert!(taken.is_err() || taken.is_ok_and(|n| n <= bytes.len().min(room)));
         }
         (6..8, Some(handle)) => {
-            let mut out = vec![0; dice.below(20_000) as usize];
+            let mut out = vec![0; rng.below(20_000) as usize];
             let want = stack.readable(handle).min(out.len());
             let got = stack.recv(now, handle, &mut out);
             assert!(got.is_err() || got == Ok(want));
@@ -195,15 +195,15 @@ fn nothing_panics_and_nothing_is_left() {
         let end = Arc::new(AtomicBool::new(false));
         let mut pair = Pair::new([Script::new(), Script::new()], 5, seed);
         pair.stacks = [0, 1].map(|own| stack(script(&end, own as u8), small(own)));
-        let (mut dice, mut handles) = (Dice(Rng::with_seed(seed)), [Vec::new(), Vec::new()]);
+        let (mut rng, mut handles) = (Random(Rng::with_seed(seed)), [Vec::new(), Vec::new()]);
         for _ in 0..2000 {
-            let own = dice.below(2) as usize;
-            pair.ends[own].room = dice.below(40) as usize;
-            request(&mut pair, own, &mut handles[own], &mut dice);
+            let own = rng.below(2) as usize;
+            pair.ends[own].room = rng.below(40) as usize;
+            request(&mut pair, own, &mut handles[own], &mut rng);
             pair.stacks[own]
                 .poll(pair.now, &mut pair.ends[own])
                 .expect("a cable does not fail");
-            while dice.below(2) == 0
+            while rng.below(2) == 0
                 && let Some((_, notice)) = pair.stacks[own].next_notice()
             {
                 if let Notice::Accepted(handle) = notice {
@@ -216,7 +216,7 @@ fn nothing_panics_and_nothing_is_left() {
                 "seed {seed}: {sending} {receiving}"
             );
             assert!(pair.stacks[own].contexts() <= 30, "seed {seed}");
-            pair.now += dice.below(300);
+            pair.now += rng.below(300);
         }
         end.store(true, Ordering::Relaxed);
         pair.ends.iter_mut().for_each(|end| end.room = 10_000);

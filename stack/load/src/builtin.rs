@@ -16,7 +16,7 @@ type Row = (
 /// The main file of each comes first. Written by the build script.
 const BUILTIN: &[Row] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// A program that cannot run: the checker's findings, to be rendered.
+/// A program that cannot run: the checker's diagnostics, to be rendered.
 #[derive(Debug)]
 pub struct Rejected(pub Box<Compilation>);
 
@@ -57,7 +57,7 @@ pub fn builtin(name: &str) -> Option<Result<Module, Rejected>> {
 /// A program of the user's own.
 ///
 /// # Errors
-/// The findings, when the file or what it imports cannot be read or does not pass the checker.
+/// The diagnostics, when the file or what it imports cannot be read or does not pass the checker.
 pub fn load(path: &Path) -> Result<Module, Rejected> {
     checked(compile(path))
 }

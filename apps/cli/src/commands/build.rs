@@ -61,7 +61,7 @@ fn refused(error: BuildError) -> Exit {
     }
 }
 
-/// The program in a file; the checker's findings go to standard error.
+/// The program in a file; the checker's diagnostics go to standard error.
 pub(super) fn checked(file: &Path) -> Result<programs::Module, Exit> {
     if let Err(error) = std::fs::read_to_string(file) {
         return Err(Exit::input(format!("cannot read {}: {error}", file.display())));

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .transpose()
         .map_err(Exit::input)?;
     let (mut wrong, mut unreadable) = (0, 0);
-    let mut findings: Vec<serde_json::Value> = Vec::new();
+    let mut diagnostics: Vec<serde_json::Value> = Vec::new();
     for file in &args.files {
         let text = match std::fs::read_to_string(file) {
             Ok(text) => text,
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         };
         if args.json {
             let json = lang::render_json(&compilation.diagnostics, &compilation.sources);
-            findings.extend(serde_json::from_str::<Vec<_>>(&json).map_err(Exit::failed)?);
+            diagnostics.extend(serde_json::from_str::<Vec<_>>(&json).map_err(Exit::failed)?);
         } else {
             let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
             let colour = wanted && std::io::stderr().is_terminal();
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     }
     if args.json {
-        println!("{}", serde_json::Value::Array(findings));
+        println!("{}", serde_json::Value::Array(diagnostics));
     }
     match wrong {
         _ if unreadable > 0 => Err(Exit::input("not every file could be read")),

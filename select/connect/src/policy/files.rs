@@ -11,7 +11,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use hawser_policy::document::{self, Finding, Format};
+use hawser_policy::document::{self, Diagnostic, Format};
 use hawser_policy::{Cib, Kind, Limit, Names, Node, Pib, limits, shipped};
 
 /// Files of a folder and those within it.
@@ -74,26 +74,26 @@ pub struct FileError {
     /// Which; of a whole folder, that.
     pub file: PathBuf,
     /// What.
-    pub finding: Finding,
+    pub diagnostic: Diagnostic,
 }
 
 impl FileError {
     fn new(file: &Path, message: impl Into<String>) -> Self {
-        let finding = Finding {
+        let diagnostic = Diagnostic {
             path: String::new(),
             message: message.into(),
             hint: None,
         };
         Self {
             file: file.into(),
-            finding,
+            diagnostic,
         }
     }
 }
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.file.display(), self.finding)
+        write!(f, "{}: {}", self.file.display(), self.diagnostic)
     }
 }
 
@@ -207,10 +207,10 @@ impl Texts {
         now: f64,
     ) -> Result<Base, Vec<FileError>> {
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-        let take = |file: &Path, findings: Vec<Finding>, to: &mut Vec<FileError>| {
-            to.extend(findings.into_iter().map(|finding| FileError {
+        let take = |file: &Path, diagnostics: Vec<Diagnostic>, to: &mut Vec<FileError>| {
+            to.extend(diagnostics.into_iter().map(|diagnostic| FileError {
                 file: file.into(),
-                finding,
+                diagnostic,
             }));
         };
         let mut pib = Pib::default();
@@ -235,7 +235,7 @@ impl Texts {
                         _ => None,
                     };
                     match document::policies(text, format_of(file), &stem(file), kind, &mut names) {
-                        Err(findings) => take(file, findings, &mut errors),
+                        Err(diagnostics) => take(file, diagnostics, &mut errors),
                         Ok(read) => {
                             take(file, read.warnings, &mut warnings);
                             for policy in read.value {
@@ -253,7 +253,7 @@ impl Texts {
         for (file, text) in &self.cib {
             let known = learnt.since(file, text, now);
             match document::nodes(text, format_of(file), &stem(file), &mut names) {
-                Err(findings) => take(file, findings, &mut errors),
+                Err(diagnostics) => take(file, diagnostics, &mut errors),
                 Ok(read) => {
                     take(file, read.warnings, &mut warnings);
                     for node in read.value {

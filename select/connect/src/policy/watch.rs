@@ -150,12 +150,12 @@ impl Watch {
             .clone()
             .or_else(|| self.folders.pib.clone())
             .unwrap_or_default();
-        let finding = super::document::Finding {
+        let diagnostic = super::document::Diagnostic {
             path: String::new(),
             message: limit.to_string(),
             hint: None,
         };
-        FileError { file, finding }
+        FileError { file, diagnostic }
     }
 
     /// Waits until nothing more is said for a while.

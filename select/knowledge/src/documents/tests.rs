@@ -124,7 +124,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         json!({ "event": "deleted", "source": "controller", "uid": "a" })
     );
     let again = peer.ask(r#"{"delete":"a"}"#).await;
-    assert_eq!(again["findings"][0]["message"], "there is no such node");
+    assert_eq!(again["diagnostics"][0]["message"], "there is no such node");
 }
 
 #[tokio::test]
@@ -159,14 +159,14 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
     ];
     for (line, path, why) in cases {
         let told = peer.ask(line).await;
-        let finding = &told["findings"][0];
+        let diagnostic = &told["diagnostics"][0];
         assert_eq!(
-            (&told["error"], &finding["path"]),
+            (&told["error"], &diagnostic["path"]),
             (&"refused".into(), &path.into()),
             "{told}"
         );
         assert!(
-            finding["message"]
+            diagnostic["message"]
                 .as_str()
                 .is_some_and(|message| message.contains(why)),
             "{told}"
@@ -314,8 +314,8 @@ fn mutated_documents_are_taken_or_refused_within_the_limits() {
                 assert!(!put.nodes.is_empty());
                 taken += 1;
             }
-            Err(findings) => {
-                assert!((1..=limits::FINDINGS.max(limits::NODES)).contains(&findings.len()));
+            Err(diagnostics) => {
+                assert!((1..=limits::DIAGNOSTICS.max(limits::NODES)).contains(&diagnostics.len()));
             }
         }
         base.expire(NOW);

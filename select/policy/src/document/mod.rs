@@ -35,7 +35,7 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}{}", if path.is_empty() { String::new() } else { format!("{path}: ") },
         hint.as_deref().map_or_else(String::new, |hint| format!(" ({hint})")))]
-pub struct Finding {
+pub struct Diagnostic {
     /// Where: `properties[0].transport.score`; empty for the whole document.
     pub path: String,
     /// What is wrong.
@@ -50,12 +50,12 @@ pub struct Read<T> {
     /// What it says.
     pub value: T,
     /// Nothing is wrong with these, and something else may have been meant.
-    pub warnings: Vec<Finding>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// What was read, or everything that is wrong with it (at most
-/// [`FINDINGS`](crate::limits::FINDINGS)).
-pub type Result<T> = std::result::Result<Read<T>, Vec<Finding>>;
+/// [`DIAGNOSTICS`](crate::limits::DIAGNOSTICS)).
+pub type Result<T> = std::result::Result<Read<T>, Vec<Diagnostic>>;
 
 /// Reads profiles and policies: one, or a list of them.
 ///

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::object::{Object, join};
 use super::tree::{Tree, parse};
-use super::{Finding, Format, Read};
+use super::{Diagnostic, Format, Read};
 use crate::cib::{Expiry, Node};
 use crate::limits;
 use crate::names::{KNOWN, Key, Names, nearest};
@@ -54,11 +54,11 @@ const RANGE: [&str; 2] = ["start", "end"];
 /// A list of groups, of which one alternative each is chosen.
 type Groups = Vec<Vec<Properties>>;
 
-/// Reads trees and collects findings.
+/// Reads trees and collects diagnostics.
 pub(super) struct Reader<'n> {
     names: &'n mut Names,
-    errors: Vec<Finding>,
-    warnings: Vec<Finding>,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
 }
 
 impl<'n> Reader<'n> {
@@ -665,9 +665,9 @@ impl<'n> Reader<'n> {
     }
 }
 
-fn note(findings: &mut Vec<Finding>, path: &str, message: impl Into<String>, hint: Option<&str>) {
-    if findings.len() < limits::FINDINGS {
-        findings.push(Finding {
+fn note(diagnostics: &mut Vec<Diagnostic>, path: &str, message: impl Into<String>, hint: Option<&str>) {
+    if diagnostics.len() < limits::DIAGNOSTICS {
+        diagnostics.push(Diagnostic {
             path: path.into(),
             message: message.into(),
             hint: hint.map(Into::into),

@@ -20,7 +20,7 @@ use hawser_carrier_sctp::SctpOptions;
 use hawser_carrier_tcp::TcpOptions;
 use hawser_session::{Config, Security};
 
-pub use hawser_policy::document::{Finding as DocumentError, Format};
+pub use hawser_policy::document::{Diagnostic as DocumentError, Format};
 pub use interfaces::{Interface, Kind};
 pub use plan::{Machine, Meter, Plan, Warning};
 pub use stack::{Stack, StackError, StartError};

@@ -16,7 +16,7 @@ pub struct Cable {
     pub room: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
-    dice: u64,
+    rng: u64,
     pub caps: Caps,
     /// Super-segments taken, before they were cut.
     pub joined: usize,
@@ -35,13 +35,13 @@ pub fn caps() -> Caps {
 /// Both ends of a cable.
 pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
     let (there, back) = (Queue::default(), Queue::default());
-    let end = |inbound: &Queue, outbound: &Queue, dice| Cable {
+    let end = |inbound: &Queue, outbound: &Queue, rng| Cable {
         inbound: inbound.clone(),
         outbound: outbound.clone(),
         room: 1000,
         batch: Vec::new(),
         loss_percent,
-        dice,
+        rng,
         caps: caps(),
         joined: 0,
     };
@@ -51,11 +51,11 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
 impl Cable {
     /// Knuth's MMIX generator; its upper bits are good enough to lose frames by.
     fn lost(&mut self) -> bool {
-        self.dice = self
-            .dice
+        self.rng = self
+            .rng
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (self.dice >> 33) % 100 < self.loss_percent
+        (self.rng >> 33) % 100 < self.loss_percent
     }
 }
 

@@ -119,7 +119,7 @@ fn an_attachment_that_does_nothing_changes_nothing() {
     assert_eq!(plain, with);
 }
 
-/// Each text, and what the finding says: where, what, what to do.
+/// Each text, and what the diagnostic says: where, what, what to do.
 #[test]
 fn an_attachment_that_does_not_fit_is_refused() {
     let cases = [

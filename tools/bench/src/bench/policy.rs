@@ -155,7 +155,7 @@ impl Case {
     }
 }
 
-fn first(diagnostics: Vec<document::Finding>) -> String {
+fn first(diagnostics: Vec<document::Diagnostic>) -> String {
     diagnostics.first().map_or_else(String::new, ToString::to_string)
 }
 

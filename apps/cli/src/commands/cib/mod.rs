@@ -129,7 +129,7 @@ fn put(args: &Put) -> Outcome {
     }
     let answer = client.ask(&request).map_err(|error| match error {
         // The file is what was refused.
-        ClientError::Wrong(findings) => Exit::input(lines(&findings)),
+        ClientError::Wrong(diagnostics) => Exit::input(lines(&diagnostics)),
         error => exit(error),
     })?;
     if args.client.json {
@@ -163,16 +163,16 @@ fn read(file: &Path) -> Result<Vec<Value>, Exit> {
         stem.split('.').next().unwrap_or_default()
     };
     let mut names = Names::default();
-    let reported = |finding| {
+    let reported = |diagnostic| {
         FileError {
             file: file.into(),
-            finding,
+            diagnostic,
         }
         .to_string()
     };
-    let read = document::nodes(&text, format, stem, &mut names).map_err(|findings| {
+    let read = document::nodes(&text, format, stem, &mut names).map_err(|diagnostics| {
         Exit::input(
-            findings
+            diagnostics
                 .into_iter()
                 .map(reported)
                 .collect::<Vec<_>>()

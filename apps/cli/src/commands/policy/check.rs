@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser::policy::document::{self, Finding, Format, Read};
+use hawser::policy::document::{self, Diagnostic, Format, Read};
 use hawser::policy::{self, Names, Role, format_of, role_of};
 use serde_json::json;
 
@@ -59,15 +59,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let (summary, errors, warnings) = diagnose(&text, file, what);
         let is_wrong = !errors.is_empty() || args.strict && !warnings.is_empty();
         wrong += usize::from(is_wrong);
-        for (severity, findings) in [("error", &errors), ("warning", &warnings)] {
-            for finding in findings {
+        for (severity, diagnostics) in [("error", &errors), ("warning", &warnings)] {
+            for diagnostic in diagnostics {
                 if args.json {
                     reported.push(json!({
-                        "file": file.display().to_string(), "severity": severity, "path": finding.path,
-                        "message": finding.message, "hint": finding.hint,
+                        "file": file.display().to_string(), "severity": severity, "path": diagnostic.path,
+                        "message": diagnostic.message, "hint": diagnostic.hint,
                     }));
                 } else {
-                    eprintln!("{}: {severity}: {finding}", file.display());
+                    eprintln!("{}: {severity}: {diagnostic}", file.display());
                 }
             }
         }
@@ -101,7 +101,7 @@ fn what_of(file: &Path) -> Option<What> {
 }
 
 /// How much is in it, what is wrong, and what is doubtful.
-fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<Finding>) {
+fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
     let (format, mut names) = (format_of(file), Names::default());
     let kind = match role_of(file) {
         Some(Role::Policies(kind)) => kind,
@@ -122,7 +122,7 @@ fn diagnose(text: &str, file: &Path, what: What) -> (String, Vec<Finding>, Vec<F
     }
 }
 
-fn request(text: &str, format: Format, names: &mut Names) -> (String, Vec<Finding>, Vec<Finding>) {
+fn request(text: &str, format: Format, names: &mut Names) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
     count(document::request(text, format, names), |request| {
         format!("alternatives: {}", request.alternatives().len())
     })
@@ -131,7 +131,7 @@ fn request(text: &str, format: Format, names: &mut Names) -> (String, Vec<Findin
 fn count<T>(
     result: document::Result<T>,
     summary: impl FnOnce(&T) -> String,
-) -> (String, Vec<Finding>, Vec<Finding>) {
+) -> (String, Vec<Diagnostic>, Vec<Diagnostic>) {
     match result {
         Ok(Read { value, warnings }) => (summary(&value), Vec::new(), warnings),
         Err(errors) => (String::new(), errors, Vec::new()),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser::policy::document::{self, Finding};
+use hawser::policy::document::{self, Diagnostic};
 use hawser::policy::{self, FileError, Folders, Learnt, Names, Options, format_of, rank};
 
 use super::explain::{describe, report};
@@ -59,9 +59,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         .load(Names::default(), &mut Learnt::default(), now)
         .map_err(|errors| bad(&errors))?;
     let read = document::request(&text, format_of(&args.request), &mut base.names);
-    let of_request = |finding: Finding| FileError {
+    let of_request = |diagnostic: Diagnostic| FileError {
         file: args.request.clone(),
-        finding,
+        diagnostic,
     };
     let request = read.map_err(|errors| bad(&errors.into_iter().map(of_request).collect::<Vec<_>>()))?;
     for warning in base

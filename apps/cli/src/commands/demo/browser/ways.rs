@@ -112,7 +112,8 @@ fn by_policy() -> Result<Choice, Exit> {
         Some(Kind::Profile),
         manager.names_mut(),
     );
-    let profile = profile.map_err(|findings| Exit::failed(format!("browser.profile.toml: {findings:?}")))?;
+    let profile =
+        profile.map_err(|diagnostics| Exit::failed(format!("browser.profile.toml: {diagnostics:?}")))?;
     for policy in profile.value {
         pib.insert(policy).map_err(Exit::failed)?;
     }
