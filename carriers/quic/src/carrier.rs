@@ -65,24 +65,25 @@ impl QuicCarrier {
     }
 }
 
+/// What a connection over this local end is.
+pub(crate) fn describe(connection: &Connection, local: SocketAddr, interface: Option<&str>) -> Description {
+    let handshake = connection
+        .handshake_data()
+        .and_then(|data| data.downcast::<HandshakeData>().ok());
+    Description {
+        transport: "quic",
+        secure: true,
+        local: SocketAddr::new(connection.local_ip().unwrap_or(local.ip()), local.port()),
+        peer: connection.remote_address(),
+        interface: interface.map(str::to_owned),
+        fallback: None,
+        alpn: handshake.and_then(|data| data.protocol),
+    }
+}
+
 impl Carrier for QuicCarrier {
     fn describe(&self) -> Description {
-        let handshake = self
-            .connection
-            .handshake_data()
-            .and_then(|data| data.downcast::<HandshakeData>().ok());
-        Description {
-            transport: "quic",
-            secure: true,
-            local: SocketAddr::new(
-                self.connection.local_ip().unwrap_or(self.local.ip()),
-                self.local.port(),
-            ),
-            peer: self.connection.remote_address(),
-            interface: self.interface.clone(),
-            fallback: None,
-            alpn: handshake.and_then(|data| data.protocol),
-        }
+        describe(&self.connection, self.local, self.interface.as_deref())
     }
 
     fn statistics(&mut self) -> Statistics {

@@ -7,11 +7,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hawser_carrier::Description;
-use quinn::crypto::rustls::HandshakeData;
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::carrier::QuicCarrier;
+use crate::carrier::{QuicCarrier, describe};
 use crate::endpoint::refused;
 
 /// A connection. Clones are the same one; it ends when all of them and all of its streams are dropped.
@@ -42,22 +41,7 @@ impl QuicConnection {
     /// What it is.
     #[must_use]
     pub fn describe(&self) -> Description {
-        let handshake = self
-            .connection
-            .handshake_data()
-            .and_then(|data| data.downcast::<HandshakeData>().ok());
-        Description {
-            transport: "quic",
-            secure: true,
-            local: SocketAddr::new(
-                self.connection.local_ip().unwrap_or(self.local.ip()),
-                self.local.port(),
-            ),
-            peer: self.connection.remote_address(),
-            interface: self.interface.clone(),
-            fallback: None,
-            alpn: handshake.and_then(|data| data.protocol),
-        }
+        describe(&self.connection, self.local, self.interface.as_deref())
     }
 
     /// The peer may open so many streams at once from now on, and send as much ahead as was asked for.

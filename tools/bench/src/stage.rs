@@ -78,6 +78,23 @@ pub(crate) struct Constellation {
     pub(crate) medium: Medium,
 }
 
+/// Hawser at either end, at both and at none, over a virtual cable: Linux at both ends is what the others are
+/// compared with.
+pub(crate) const OVER_A_CABLE: [Constellation; 4] = [
+    between(Stack::Linux, Stack::Linux),
+    between(Stack::Hawser, Stack::Linux),
+    between(Stack::Linux, Stack::Hawser),
+    between(Stack::Hawser, Stack::Hawser),
+];
+
+const fn between(client: Stack, server: Stack) -> Constellation {
+    Constellation {
+        client,
+        server,
+        medium: Medium::Veth,
+    }
+}
+
 impl Constellation {
     /// As reports call it: `Hawser → Linux, AF_PACKET`.
     #[must_use]

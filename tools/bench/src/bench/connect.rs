@@ -5,7 +5,7 @@ use std::io;
 use super::{Common, alternate, column, row};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Many, Work};
-use crate::stage::{self, Constellation, Manner, Medium, Stack};
+use crate::stage::{self, Constellation, Manner, OVER_A_CABLE, Stack};
 
 /// Measure connections per second: connect, a byte each way, close
 #[derive(Clone, Debug, clap::Args)]
@@ -17,29 +17,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100)]
     at_once: u32,
 }
-
-const PAIRS: [Constellation; 4] = [
-    Constellation {
-        client: Stack::Linux,
-        server: Stack::Linux,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Hawser,
-        server: Stack::Linux,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Linux,
-        server: Stack::Hawser,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Hawser,
-        server: Stack::Hawser,
-        medium: Medium::Veth,
-    },
-];
 
 fn name(constellation: &Constellation, at_once: u32) -> String {
     format!("{}, {at_once} at once", constellation.name())
@@ -65,7 +42,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     report.setting("2·MSL of Hawser", "10 ms, after which no context may be left");
     let wanted: Vec<(Constellation, u32)> = [1, args.at_once]
         .iter()
-        .flat_map(|at_once| PAIRS.map(|pair| (pair, *at_once)))
+        .flat_map(|at_once| OVER_A_CABLE.map(|pair| (pair, *at_once)))
         .collect();
     let mut left_over = vec![0; wanted.len()];
     let results = alternate(common, "connect", &wanted, |(constellation, at_once)| {
@@ -97,7 +74,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     // One after another against the same of Linux's, and at once likewise.
     report.against(|row| {
         row.rsplit_once(", ")
-            .map(|(_, how)| format!("{}, {how}", PAIRS[0].name()))
+            .map(|(_, how)| format!("{}, {how}", OVER_A_CABLE[0].name()))
     });
     Ok(report)
 }

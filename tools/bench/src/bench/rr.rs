@@ -5,7 +5,7 @@ use std::io;
 use super::{Common, alternate, column, row};
 use crate::report::{Better, Metric, Report};
 use crate::sides::spec::{Echo, Work};
-use crate::stage::{self, Constellation, Manner, Medium, Stack};
+use crate::stage::{self, Constellation, Manner, OVER_A_CABLE};
 
 /// Measure the round trip of 32 bytes each way, spinning and asleep
 #[derive(Clone, Debug, clap::Args)]
@@ -20,30 +20,6 @@ pub(crate) struct Args {
     #[arg(long)]
     spinning: bool,
 }
-
-/// The pairs: Linux at both ends is what the others are compared with, in the same manner.
-const PAIRS: [Constellation; 4] = [
-    Constellation {
-        client: Stack::Linux,
-        server: Stack::Linux,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Hawser,
-        server: Stack::Linux,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Linux,
-        server: Stack::Hawser,
-        medium: Medium::Veth,
-    },
-    Constellation {
-        client: Stack::Hawser,
-        server: Stack::Hawser,
-        medium: Medium::Veth,
-    },
-];
 
 fn name(constellation: &Constellation, sleeps: bool) -> String {
     format!(
@@ -77,7 +53,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
     let manners: &[bool] = if args.spinning { &[false] } else { &[false, true] };
     let wanted: Vec<(Constellation, bool)> = manners
         .iter()
-        .flat_map(|sleeps| PAIRS.map(|pair| (pair, *sleeps)))
+        .flat_map(|sleeps| OVER_A_CABLE.map(|pair| (pair, *sleeps)))
         .collect();
     let results = alternate(common, "rr", &wanted, |(constellation, sleeps)| {
         let rounds = if *sleeps { rounds / 4 } else { rounds };
@@ -100,7 +76,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Box<dyn std::e
                 ]
             }));
     }
-    report.against(|row| Some(name(&PAIRS[0], row.ends_with("asleep"))));
+    report.against(|row| Some(name(&OVER_A_CABLE[0], row.ends_with("asleep"))));
     Ok(report)
 }
 
