@@ -108,7 +108,7 @@ const SCENARIO: &str = r#"
 /// Runs it with the sender on the bus; says what rate and what window came of it.
 fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let (mut received, mut largest, mut seconds) = (0, 0_u64, 0.0);
-    let mut told = |moment: &Moment| {
+    let mut reported = |moment: &Moment| {
         let flow = &moment.flows[0];
         received = flow.received[0];
         seconds = moment.at as f64 / 1e9;
@@ -122,7 +122,7 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let watch = Watch {
         every: 10_000_000,
         fields: &["cc.cwnd"],
-        told: &mut told,
+        reported: &mut reported,
     };
     // There is more to send than there is time for, which the report finds wrong.
     run_steered(&Scenario::parse(SCENARIO)?, None, watch, bus, &["sender"])?;

@@ -160,11 +160,15 @@ pub fn run_live(
             stack.interact(bus.source(Arc::new(schema), None));
         }
     };
-    let Watch { every, fields, told } = watch;
+    let Watch {
+        every,
+        fields,
+        reported,
+    } = watch;
     let watch = Watch {
         every,
         fields,
-        told: &mut |moment| told(moment),
+        reported: &mut |moment| reported(moment),
     };
     let mut scripts = |flow, side, start| scripts(flow, side, start);
     let options = hawser_sim::Options {

@@ -71,7 +71,7 @@ fn run(bus: &Bus) -> Report {
     let watch = Watch {
         every: 1_000_000_000,
         fields: &[],
-        told: &mut |_| {},
+        reported: &mut |_| {},
     };
     run_steered(&scenario, Some(1), watch, bus, &["a"]).expect("it runs")
 }

@@ -42,7 +42,7 @@ fn protocols(count: usize) -> String {
     let protocol = "\
 event ask@ : APP_EVENT { uint32 n; addr_t addr; }
 event wake@ : TIMER_EVENT { }
-event told@ : EVENT { uint64 n; }
+event reported@ : EVENT { uint64 n; }
 struct pair@ { uint64 from, to; }
 context conn@ {
     uint64 una, end;
@@ -60,9 +60,9 @@ void send@(ask@ ev, conn@ c) {
     h.data = data(c.self, c.una, min(c.cwnd, ev.n), MSS);
     emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  note@(c);
 }
-void note@(conn@ c) { emit raise(told#{n: c.una}, c.self); }
-void hear@(told@ ev, conn@ c) { c.una = ev.n; }
-dispatch d@ { ask@ -> {send@}; told@ -> {hear@}; wake@ -> {}; }
+void note@(conn@ c) { emit raise(reported#{n: c.una}, c.self); }
+void hear@(reported@ ev, conn@ c) { c.una = ev.n; }
+dispatch d@ { ask@ -> {send@}; reported@ -> {hear@}; wake@ -> {}; }
 ";
     let deploy = repeat(count, "    register_ep_chains(d@);\n");
     format!(

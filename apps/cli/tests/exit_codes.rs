@@ -144,7 +144,7 @@ fn a_bad_file_does_not_keep_others_from_being_formatted() {
 #[test]
 fn options_that_contradict_each_other_end_with_2() {
     let tun = "--dev=tun:hawser0";
-    for (options, told) in [
+    for (options, reported) in [
         (
             &[tun, "--addr=10.9.0.1/24", "--kernel-addr=10.9.0.1/24"][..],
             "two hosts",
@@ -163,7 +163,7 @@ fn options_that_contradict_each_other_end_with_2() {
     ] {
         let (code, said) = hawser(&[&["serve", "."], options].concat());
         assert_eq!(code, 2, "{options:?}: {said}");
-        assert!(said.contains(told), "{options:?}: {said}");
+        assert!(said.contains(reported), "{options:?}: {said}");
     }
     let (code, said) = hawser(&[
         "get",
@@ -313,7 +313,7 @@ fn absent_programs_and_params_end_with_2_or_3() {
                     flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]\n";
         hawser(&["sim", &file("names.toml", format!("{line}\n{rest}"))])
     };
-    for (line, told) in [
+    for (line, reported) in [
         ("program = 'nosuch'", "no program `nosuch`"),
         ("program = 'tcp'\nparams = { NOSUCH = 1 }", "no param `NOSUCH`"),
         (
@@ -323,7 +323,7 @@ fn absent_programs_and_params_end_with_2_or_3() {
     ] {
         let (code, said) = scenario(line);
         assert_eq!(code, 3, "{line}: {said}");
-        assert!(said.contains(told), "{line}: {said}");
+        assert!(said.contains(reported), "{line}: {said}");
     }
 }
 
@@ -355,12 +355,12 @@ fn every_code_of_the_page_stands_in_help() {
         .output()
         .expect("hawser starts");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let (_, told) = help.split_once("Exit codes:").expect("help tells exit codes");
+    let (_, reported) = help.split_once("Exit codes:").expect("help tells exit codes");
     let codes: Vec<String> = codes.map(|code| code.to_string()).collect();
     assert_eq!(codes.len(), 7);
     for code in codes {
-        let words: Vec<&str> = told.split([' ', ',', '\n']).collect();
-        assert!(words.contains(&code.as_str()), "{code} is not in {told}");
+        let words: Vec<&str> = reported.split([' ', ',', '\n']).collect();
+        assert!(words.contains(&code.as_str()), "{code} is not in {reported}");
     }
 }
 

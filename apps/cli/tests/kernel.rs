@@ -63,7 +63,7 @@ ss -Hti state established 'sport = :8080' > free
 "$HAWSER" audit $S > audit
 
 wait $G; cmp file got; echo same
-# The flow's end is told once the server has closed it, too.
+# The flow's end is reported once the server has closed it, too.
 for i in 1 2 3 4 5 6 7 8 9 10; do grep -q kernel.tcp.closed lines && break; sleep 0.2; done
 kill -INT $K; wait $K; wait $W; ALL=${ALL%% *}
 "$HAWSER" watch --replay recording --qlog out.qlog
@@ -341,7 +341,7 @@ fn heard(folder: &Folder, flow: &str) {
         "{acked} bytes were acknowledged"
     );
 
-    let told = |key: &str| -> Vec<&Value> {
+    let reported = |key: &str| -> Vec<&Value> {
         lines
             .iter()
             .filter_map(|line| line[key].as_array())
@@ -349,7 +349,7 @@ fn heard(folder: &Folder, flow: &str) {
             .filter(|o| o["flow"] == flow)
             .collect()
     };
-    let labels: Vec<&str> = told("flows")
+    let labels: Vec<&str> = reported("flows")
         .iter()
         .filter_map(|flow| flow["label"].as_str())
         .collect();
@@ -357,7 +357,7 @@ fn heard(folder: &Folder, flow: &str) {
         labels.contains(&"reno") && labels.contains(&name('a').as_str()),
         "{labels:?}"
     );
-    let acts: Vec<&str> = told("audit")
+    let acts: Vec<&str> = reported("audit")
         .iter()
         .filter_map(|act| act["act"].as_str())
         .collect();
@@ -525,12 +525,12 @@ fn without_privilege_missing_capabilities_are_named() {
     }
     // What there is to be had is told to whom it is not given, too.
     assert_eq!(asking.status.code(), Some(0), "{asking:?}");
-    let mut told = table(&asking);
-    let load = told.remove("load").expect("a line on loading");
+    let mut reported = table(&asking);
+    let load = reported.remove("load").expect("a line on loading");
     assert_eq!(load["given"], false);
     is_said(load["why"].as_str().expect("why"));
     given.remove("load");
-    assert_eq!(told, given, "the kernel gives the same to whoever may load");
+    assert_eq!(reported, given, "the kernel gives the same to whoever may load");
 }
 
 /// A connection within another network namespace, seen from this one by who may see all, and by nobody else.

@@ -28,6 +28,6 @@ fn links_are_what_they_should_be() {
     );
     assert!(
         report["floor"]["cell"]["p50"].as_f64().is_some_and(|us| us > 0.0),
-        "the floor is told"
+        "the floor is reported"
     );
 }

@@ -124,7 +124,7 @@ fn a_policy_chooses_and_learns() {
     let ranked = log
         .lines()
         .find(|line| line.contains("\"ranked\""))
-        .expect("a ranking is told");
+        .expect("a ranking is reported");
     for interface in ["wlan0", "wwan0"] {
         assert!(
             ranked.contains(&format!("\"transport\":\"TCP\",\"interface\":\"{interface}\"")),

@@ -60,7 +60,7 @@ fn number(lines: &[(String, String)], word: &str) -> u64 {
         .unwrap_or_else(|| panic!("no {word} in {lines:?}"))
 }
 
-fn told(lines: &[(String, String)], what: &str) -> bool {
+fn reported(lines: &[(String, String)], what: &str) -> bool {
     lines
         .iter()
         .any(|(first, rest)| format!("{first} {rest}").contains(what))
@@ -82,10 +82,10 @@ fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        told(&lines, "hawser-modify: tcp.conn.cc.cwnd") && told(&lines, "its holder is gone"),
+        reported(&lines, "hawser-modify: tcp.conn.cc.cwnd") && reported(&lines, "its holder is gone"),
         "{lines:?}"
     );
-    assert!(told(&lines, "same"));
+    assert!(reported(&lines, "same"));
 }
 
 /// It says nothing any more: its lease ends when it is over.
@@ -102,8 +102,8 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     };
     assert_eq!(number(&lines, "held"), 20_000);
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
-    assert!(told(&lines, "its lease was over"), "{lines:?}");
-    assert!(told(&lines, "same"));
+    assert!(reported(&lines, "its lease was over"), "{lines:?}");
+    assert!(reported(&lines, "same"));
 }
 
 /// It is told of every event and reads none: what it does not take is lost to it, and is counted.
@@ -139,7 +139,7 @@ X
     };
     let (events, lost) = (number(&lines, "events"), number(&lines, "lost"));
     assert!(lost > 0 && lost < events, "{lost} of {events}");
-    assert!(told(&lines, "same"));
+    assert!(reported(&lines, "same"));
 }
 
 /// Without the right nothing is changed, and what would be needed is said.
@@ -153,12 +153,12 @@ fn a_steerer_without_the_right_is_refused() {
         return;
     };
     assert!(
-        told(&lines, "code 1") && told(&lines, "has no right to set tcp.conn.cc.cwnd"),
+        reported(&lines, "code 1") && reported(&lines, "has no right to set tcp.conn.cc.cwnd"),
         "{lines:?}"
     );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        told(&lines, "refused: no right to set it") && told(&lines, "same"),
+        reported(&lines, "refused: no right to set it") && reported(&lines, "same"),
         "{lines:?}"
     );
 }
@@ -192,7 +192,7 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
         "hawser-detach: cap of source 0 detached",
         "same",
     ] {
-        assert!(told(&lines, what), "{what}: {lines:?}");
+        assert!(reported(&lines, what), "{what}: {lines:?}");
     }
 }
 
@@ -223,11 +223,11 @@ fn a_wrong_file_is_refused_with_its_place() {
         "cap of source 0 refused: [E0201]",
         "same",
     ] {
-        assert!(told(&lines, what), "{what}: {lines:?}");
+        assert!(reported(&lines, what), "{what}: {lines:?}");
     }
     assert_eq!((number(&lines, "none"), number(&lines, "nobody")), (3, 4));
     assert!(
-        !told(&lines, "by hawser-attach"),
+        !reported(&lines, "by hawser-attach"),
         "nothing is attached: {lines:?}"
     );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
@@ -245,16 +245,16 @@ fn attaching_without_the_right_is_refused() {
         return;
     };
     assert!(
-        told(&lines, "code 1") && told(&lines, "has no right to attach to a program"),
+        reported(&lines, "code 1") && reported(&lines, "has no right to attach to a program"),
         "{lines:?}"
     );
     assert!(number(&lines, "after") > 40_000, "{lines:?}");
     assert!(
-        !told(&lines, "by hawser-attach"),
+        !reported(&lines, "by hawser-attach"),
         "nothing is attached: {lines:?}"
     );
     assert!(
-        told(&lines, "cap of source 0 refused: no right to attach") && told(&lines, "same"),
+        reported(&lines, "cap of source 0 refused: no right to attach") && reported(&lines, "same"),
         "{lines:?}"
     );
 }
@@ -296,7 +296,7 @@ fn a_controller_steers_from_another_process() {
         "code 1",
         "same",
     ] {
-        assert!(told(&lines, what), "{what}: {lines:?}");
+        assert!(reported(&lines, what), "{what}: {lines:?}");
     }
     let heard = lines
         .iter()
@@ -341,7 +341,7 @@ fn a_steerer_that_can_set_nothing_fails() {
         "taken by another of higher priority (user ",
         "same",
     ] {
-        assert!(told(&lines, what), "{what}: {lines:?}");
+        assert!(reported(&lines, what), "{what}: {lines:?}");
     }
 }
 
@@ -389,6 +389,6 @@ X
         "hawser: bad of source 0 detached: an assertion was false: c.cc.cwnd < LIMIT * 100",
         "same",
     ] {
-        assert!(told(&lines, what), "{what}: {lines:?}");
+        assert!(reported(&lines, what), "{what}: {lines:?}");
     }
 }

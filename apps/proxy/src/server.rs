@@ -127,7 +127,7 @@ impl Proxy {
         // Half of the connections are for clients that have asked for something. All of the other half may
         // be of one network: behind loopback there is no other.
         let gate = Gate::new(Shares::unshared(limits.connections.div_ceil(2)));
-        let (stopping, told) = watch::channel(false);
+        let (stopping, ending) = watch::channel(false);
         let mut clients = JoinSet::new();
         let mut stop = pin!(stop);
         // Clients refused since that was last reported.
@@ -152,7 +152,7 @@ impl Proxy {
                             tokio::time::sleep(CROWDED).await;
                         }
                         let place = gate.enter(address.ip());
-                        let (front, stopping) = (Arc::clone(&front), told.clone());
+                        let (front, stopping) = (Arc::clone(&front), ending.clone());
                         let client = Client { front, address, stopping, admitted: Arc::new(Notify::new()) };
                         clients.spawn(serve_in(client, stream, place));
                     }

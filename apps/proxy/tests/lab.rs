@@ -92,7 +92,7 @@ fn main() -> ExitCode {
 /// A proxy at the client, an origin at the server, and what becomes of requests.
 struct Place<'a> {
     lab: &'a Lab,
-    told: Arc<Mutex<Vec<Event>>>,
+    reported: Arc<Mutex<Vec<Event>>>,
 }
 
 impl Place<'_> {
@@ -109,8 +109,10 @@ impl Place<'_> {
     }
 
     fn events(&self, name: &str) -> Vec<serde_json::Value> {
-        let told = self.told.lock();
-        let all = told.iter().filter_map(|event| serde_json::to_value(event).ok());
+        let reported = self.reported.lock();
+        let all = reported
+            .iter()
+            .filter_map(|event| serde_json::to_value(event).ok());
         all.filter(|event| event["event"] == name).collect()
     }
 }
@@ -149,8 +151,8 @@ fn on_prepared_stage(
         });
     }
     prepare(&lab)?;
-    let told: Arc<Mutex<Vec<Event>>> = Arc::default();
-    let log = Arc::clone(&told);
+    let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let log = Arc::clone(&reported);
     let observer = Arc::new(move |event| log.lock().push(event));
     let settings = Settings {
         observer: Some(observer),
@@ -174,7 +176,7 @@ fn on_prepared_stage(
             })?
         });
         let result = match is_ready.recv_timeout(Duration::from_secs(10)) {
-            Ok(()) => act(&Place { lab: &lab, told }),
+            Ok(()) => act(&Place { lab: &lab, reported }),
             Err(_) => Err("the proxy does not begin".into()),
         };
         drop(stop);

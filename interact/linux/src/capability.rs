@@ -84,7 +84,7 @@ fn note(event: Event) -> &'static str {
         Event::Established => "rtt is the smoothed one, in whole microseconds; 0 when none was measured",
         Event::Acked => {
             "under another congestion control rtt is the sample before this ACK's, and ACKs after the FIN \
-             are not told"
+             are not reported"
         }
         Event::Sent => {
             "seen where the packet enters a device's queue; at is a sequence number; one for each super-segment"
@@ -94,7 +94,7 @@ fn note(event: Event) -> &'static str {
         Event::RecoveryBegan | Event::RecoveryEnded | Event::Closed => "",
         Event::Retransmitted => "at is a sequence number; probes for a lost tail are among them",
         Event::AvoidanceBegan => "seen at an ACK",
-        Event::StateChanged => "TIME-WAIT is not told: the kernel keeps it outside of the connection",
+        Event::StateChanged => "TIME-WAIT is not reported: the kernel keeps it outside of the connection",
         Event::RoundTrip => {
             "every sample under our congestion control; else one in each round trip, of flows in the cgroup"
         }

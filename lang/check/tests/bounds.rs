@@ -11,11 +11,11 @@ use hawser_ir::When;
 const HEAD: &str = "
     event ask : APP_EVENT { uint32 n; }
     event wake : TIMER_EVENT { }
-    event told : EVENT { uint64 n; }
+    event reported : EVENT { uint64 n; }
     signal loss { uint64 at; }
     context conn { uint32 n; list<uint32, 6> l; timer_t t -> wake; }
     pkt_bp hello { uint32 a; data_t data; }
-    void tell(conn c) { emit raise(told{n: 5}, c.self); }
+    void tell(conn c) { emit raise(reported{n: 5}, c.self); }
 ";
 
 fn of(processors: &str, chain: &str) -> [u32; 4] {
@@ -80,7 +80,7 @@ fn cases_do_not_add_up() {
                 void g(ask ev, other c) { emit notify(EOF);  c.n = 1; }
                 void h(ask ev, no_ctx none) { conn c = new_ctx{n: 5};  c.n += 1; }
                 void all(ask ev) { tell_all(ev); }
-                void tell_all(ask ev) { emit raise(told{n: ev.n}); }";
+                void tell_all(ask ev) { emit raise(reported{n: ev.n}); }";
     let text = format!("{HEAD} {body} dispatch d {{ ask -> {{f, g, h, all}}; }}");
     let module = module(&text);
     assert_eq!(bounds(&module, "ask"), [2, 88 + 208, 0, 1]);

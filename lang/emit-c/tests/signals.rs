@@ -175,26 +175,26 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
 /// whose program has signals, four for the mask itself.
 #[test]
 fn nobody_pays_for_what_nobody_hears() {
-    let text = |told: &str, emits: bool| {
+    let text = |reported: &str, emits: bool| {
         let mut body = String::new();
         for field in ["a", "b", "c", "d", "e", "f", "g", "h"] {
             let _ = writeln!(body, "c.{field} = (c.{field} + ev.n) / (c.n + 1);");
             if emits {
                 let _ = writeln!(
                     body,
-                    "emit signal(told{{x: c.{field}, y: c.calls / 3, z: ev.n * 7}});"
+                    "emit signal(reported{{x: c.{field}, y: c.calls / 3, z: ev.n * 7}});"
                 );
             }
         }
-        format!("{told} void act(ask ev, conn c) {{ {body} }}")
+        format!("{reported} void act(ask ev, conn c) {{ {body} }}")
     };
-    let told = "signal told { uint64 x, y, z; }";
+    let reported = "signal reported { uint64 x, y, z; }";
     let Some(without) = instructions(&text("", false), "signals_none") else {
         return;
     };
     let (Some(declared), Some(eight)) = (
-        instructions(&text(told, false), "signals_declared"),
-        instructions(&text(told, true), "signals_eight"),
+        instructions(&text(reported, false), "signals_declared"),
+        instructions(&text(reported, true), "signals_eight"),
     ) else {
         return;
     };

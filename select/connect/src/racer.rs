@@ -188,10 +188,10 @@ impl Racer {
     /// Nothing has won.
     pub async fn connect(&self, request: Request) -> Result<Connected, Box<ConnectError>> {
         let destination = request.destination.clone();
-        let (tell, told) = oneshot::channel();
+        let (tell, reported) = oneshot::channel();
         // A task of its own: probes go on when the race is won.
         tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, tell).run());
-        match told.await {
+        match reported.await {
             Ok(result) => result,
             Err(_) => Err(Box::new(ConnectError::cancelled(destination))),
         }

@@ -72,7 +72,7 @@ impl Links {
 pub(super) struct Source {
     base: Arc<Base>,
     links: Arc<Links>,
-    told: BTreeMap<Arc<str>, Node>,
+    reported: BTreeMap<Arc<str>, Node>,
 }
 
 impl Source {
@@ -80,7 +80,7 @@ impl Source {
         Source {
             base,
             links,
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
         }
     }
 
@@ -95,7 +95,7 @@ impl Source {
         *self.links.0.lock() = attachments;
         let now = now();
         let lost = self
-            .told
+            .reported
             .iter()
             .filter(|(uid, node)| wanted.get(*uid).is_none_or(|new| has_moved(node, new)));
         let lost: Vec<Arc<str>> = lost.map(|(uid, _)| uid.clone()).collect();
@@ -109,18 +109,18 @@ impl Source {
             self.base.learn(origin, &gone, Vec::new(), now);
         }
         let gone: Vec<Arc<str>> = self
-            .told
+            .reported
             .keys()
             .filter(|uid| !wanted.contains_key(*uid))
             .cloned()
             .collect();
         let new: Vec<Node> = wanted
             .iter()
-            .filter(|(uid, node)| self.told.get(*uid) != Some(node))
+            .filter(|(uid, node)| self.reported.get(*uid) != Some(node))
             .map(|(_, node)| node.clone())
             .collect();
         self.base.learn(Origin::Interface, &gone, new, now);
-        self.told = wanted;
+        self.reported = wanted;
     }
 
     /// Follows what becomes of interfaces.

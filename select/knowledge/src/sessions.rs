@@ -149,7 +149,7 @@ fn measured(figure: f64) -> Property {
 pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<Links>) {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut told: BTreeMap<String, (Figures, f64)> = BTreeMap::new();
+    let mut reported: BTreeMap<String, (Figures, f64)> = BTreeMap::new();
     loop {
         ticks.tick().await;
         let paths = followed.paths();
@@ -161,15 +161,15 @@ pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<
                 .or_else(|| links.holder(description.local.ip()))
         };
         let now = now();
-        told.retain(|_, (_, since)| now - *since < LIFETIME);
+        reported.retain(|_, (_, since)| now - *since < LIFETIME);
         let mut new = Vec::new();
         for (interface, figures) in figures(&paths, holder) {
-            let is_news = told
+            let is_news = reported
                 .get(&interface)
                 .is_none_or(|(before, since)| figures.differs(before) || now - since > LIFETIME / 2.0);
             if is_news {
                 new.push(node(&interface, &figures, now));
-                told.insert(interface, (figures, now));
+                reported.insert(interface, (figures, now));
             }
         }
         if !new.is_empty() {

@@ -34,19 +34,19 @@ pub fn documents(data: &[u8]) {
     let Ok(rows) = cib.rows(f64::from(*how)) else {
         return;
     };
-    let told = Options {
+    let reported = Options {
         explain: true,
         ..Options::default()
     };
     let plain = rank(&request.value, &pib, &rows, &names, &Options::default());
-    let told = rank(&request.value, &pib, &rows, &names, &told);
-    let (Ok(plain), Ok(told)) = (&plain, &told) else {
-        assert_eq!(plain.err(), told.err(), "reasons change nothing");
+    let reported = rank(&request.value, &pib, &rows, &names, &reported);
+    let (Ok(plain), Ok(reported)) = (&plain, &reported) else {
+        assert_eq!(plain.err(), reported.err(), "reasons change nothing");
         return;
     };
     assert!(plain.candidates.len() <= Options::default().candidates);
-    assert_eq!(plain.candidates.len(), told.candidates.len());
-    for (one, other) in plain.candidates.iter().zip(&told.candidates) {
+    assert_eq!(plain.candidates.len(), reported.candidates.len());
+    for (one, other) in plain.candidates.iter().zip(&reported.candidates) {
         assert_eq!(one.properties, other.properties, "reasons change nothing");
         let written = one
             .properties

@@ -94,7 +94,7 @@ async fn drive(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration
         }
         let sleep = tokio::time::sleep(wake.saturating_sub(start.elapsed()).min(Duration::from_secs(60)));
         event = tokio::select! {
-            Some(answer) = answers.next() => told(answer, &mut addresses),
+            Some(answer) = answers.next() => reported(answer, &mut addresses),
             Some(Ok((id, result))) = attempts.join_next() => match result {
                 Ok(_) => Event::Connected(id),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Event::Failed(id, Failure::Refused),
@@ -106,7 +106,7 @@ async fn drive(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration
 }
 
 /// An answer as candidates; hints are those of a service.
-fn told(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Event {
+fn reported(answer: Answer, addresses: &mut BTreeMap<CandidateId, SocketAddr>) -> Event {
     let question = answer.question;
     let records = match answer.result {
         Ok(records) => records,

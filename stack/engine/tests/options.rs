@@ -10,18 +10,18 @@ use hawser_engine::{Errno, Notice, RequestError};
 use hawser_ir::abi::*;
 use parking_lot::Mutex;
 
-type Told = Arc<Mutex<Vec<(u16, u64, u64)>>>;
+type Reported = Arc<Mutex<Vec<(u16, u64, u64)>>>;
 
 /// Makes contexts, knows `OPT_NODELAY` alone, and writes down what it hears, in order.
-fn listening(told: &Told) -> Script {
-    let note = |told: &Told, event: u16| {
-        let told = told.clone();
+fn listening(reported: &Reported) -> Script {
+    let note = |reported: &Reported, event: u16| {
+        let reported = reported.clone();
         move |step: &mut Step<'_>| {
-            told.lock().push((event, step.ev.flag, step.ev.seq));
+            reported.lock().push((event, step.ev.flag, step.ev.seq));
             Outcome::Done
         }
     };
-    let (connect, option) = (note(told, CONNECT), note(told, OPTION));
+    let (connect, option) = (note(reported, CONNECT), note(reported, OPTION));
     Script::new()
         .on(CONNECT, move |step| {
             connect(step);
@@ -39,13 +39,13 @@ fn listening(told: &Told) -> Script {
             OPT_NODELAY => option(step),
             _ => Outcome::Refused(92),
         })
-        .on(RAISED, note(told, RAISED))
+        .on(RAISED, note(reported, RAISED))
 }
 
 #[test]
 fn first_options_come_after_the_request_and_before_what_it_raised() {
-    let told = Told::default();
-    let mut pair = Pair::new([listening(&told), Script::new()], 0, 1);
+    let reported = Reported::default();
+    let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let options = [(OPT_NODELAY, 1), (OPT_NODELAY, 0)];
     let handle = pair.stacks[0]
         .connect_with(5, address(1, 80), None, &options)
@@ -58,14 +58,14 @@ fn first_options_come_after_the_request_and_before_what_it_raised() {
         (OPTION, nodelay, 0),
         (RAISED, 7, 0),
     ];
-    assert_eq!(*told.lock(), want);
+    assert_eq!(*reported.lock(), want);
     assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Ok(()));
 }
 
 #[test]
 fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
-    let told = Told::default();
-    let mut pair = Pair::new([listening(&told), Script::new()], 0, 1);
+    let reported = Reported::default();
+    let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let refused = |errno| Err(RequestError::Refused(errno));
     let options = [(OPT_NODELAY, 1), (OPT_TOS, 4)];
     let outcome = pair.stacks[0].connect_with(5, address(1, 80), Some(address(0, 1000)), &options);
@@ -96,8 +96,8 @@ fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
 
 #[test]
 fn a_send_buffer_bounds_what_is_taken() {
-    let told = Told::default();
-    let script = listening(&told).on(common::script::SEND, |step| {
+    let reported = Reported::default();
+    let script = listening(&reported).on(common::script::SEND, |step| {
         step.add_tx();
         Outcome::Done
     });

@@ -662,11 +662,11 @@ fn a_full_table_of_handles_keeps_the_port_free() {
 
 #[test]
 fn a_program_learns_once_that_nobody_holds_the_handle() {
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::new(Mutex::new(Vec::new()));
     let note = |what: &'static str| {
-        let told = told.clone();
+        let reported = reported.clone();
         move |_: &mut Step<'_>| {
-            told.lock().push(what);
+            reported.lock().push(what);
             Outcome::Done
         }
     };
@@ -676,14 +676,14 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     pair.stacks[0].release(handle);
     pair.stacks[0].release(handle);
     let _ = sent(&mut pair);
-    assert_eq!(*told.lock(), ["close", "release"]);
-    told.lock().clear();
+    assert_eq!(*reported.lock(), ["close", "release"]);
+    reported.lock().clear();
     let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
     pair.stacks[0].finish(1, handle);
     pair.stacks[0].finish(1, handle);
     let _ = sent(&mut pair);
     assert_eq!(
-        *told.lock(),
+        *reported.lock(),
         ["release", "close"],
         "both at once: nobody will read"
     );

@@ -300,10 +300,10 @@ fn addresses_are_known_at_both_ends() {
     pair.stacks[0].send(pair.now, client, b"x").expect("open");
     pair.settle();
     assert_eq!(pair.stacks[1].observe(listener, "shown"), Some(0));
-    let [(told, Notice::Accepted(server))] = pair.notices(1)[..] else {
+    let [(reported, Notice::Accepted(server))] = pair.notices(1)[..] else {
         panic!("one connection")
     };
-    assert_eq!(told, listener);
+    assert_eq!(reported, listener);
     pair.settle();
     assert_eq!(
         pair.stacks[1].observe(listener, "shown"),

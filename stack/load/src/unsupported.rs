@@ -145,7 +145,7 @@ mod tests {
                 "p: it sets the rate of a queue",
             ),
             (
-                "extern instr_t atomic(uint64 a) -> told;\nevent told : EVENT { }",
+                "extern instr_t atomic(uint64 a) -> reported;\nevent reported : EVENT { }",
                 "emit atomic(1);",
                 "",
                 "p: it emits the extern atomic, which no target",

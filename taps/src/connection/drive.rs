@@ -372,7 +372,7 @@ fn sent(state: &mut State) {
         let Some(mark) = state.marks.pop_front() else {
             break;
         };
-        state.told(mark);
+        state.reported(mark);
         has_told = true;
     }
     if has_told || state.queue.is_empty() {

@@ -370,7 +370,7 @@ impl State {
     }
 
     /// Tells what became of a Send.
-    pub(super) fn told(&mut self, mark: Mark) {
+    pub(super) fn reported(&mut self, mark: Mark) {
         let Mark {
             id: send,
             mut context,
@@ -406,7 +406,7 @@ impl State {
             if mark.fate == Fate::Send {
                 mark.fate = Fate::Refused(SendError::Ended(ended.clone()));
             }
-            self.told(mark);
+            self.reported(mark);
         }
         self.ended = Some(ended);
         self.wire.clear();

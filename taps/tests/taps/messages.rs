@@ -243,11 +243,14 @@ async fn sends_without_sent_events_never_wait_for_events_to_be_taken() {
     // All has been dealt with before the first event is taken.
     assert_eq!(reader.await.expect("the reader is done"), 10_240);
     let events = rest(&mut client).await;
-    let told = words(&events);
-    assert_eq!((told.first(), told.last()), (Some(&"Ready"), Some(&"Closed")));
-    let failures = told.iter().filter(|word| **word == "SendError").count();
+    let reported = words(&events);
+    assert_eq!(
+        (reported.first(), reported.last()),
+        (Some(&"Ready"), Some(&"Closed"))
+    );
+    let failures = reported.iter().filter(|word| **word == "SendError").count();
     assert_eq!(failures, 1_024, "the oldest of those that nobody took");
-    assert_eq!(told.len(), failures + 2);
+    assert_eq!(reported.len(), failures + 2);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ pub struct Watch<'a> {
     /// The program's observable fields to look at, on the clients' side of each flow.
     pub fields: &'a [&'a str],
     /// Is told.
-    pub told: &'a mut dyn FnMut(&Moment),
+    pub reported: &'a mut dyn FnMut(&Moment),
 }
 
 /// How things are at a time.
@@ -57,7 +57,7 @@ impl Watch<'_> {
             let end = built
                 .world
                 .run(next.min(until), Host::is_finished, &mut *progress);
-            (self.told)(&moment(built, self.fields));
+            (self.reported)(&moment(built, self.fields));
             if end != End::Time || next >= until {
                 return end;
             }

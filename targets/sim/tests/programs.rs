@@ -95,11 +95,11 @@ fn a_watch_changes_nothing_and_sees_everything() {
     );
     let report = good(&scenario);
     let mut moments = Vec::new();
-    let mut told = |moment: &Moment| moments.push(moment.clone());
+    let mut reported = |moment: &Moment| moments.push(moment.clone());
     let watch = Watch {
         every: 10_000_000,
         fields: &["retransmissions", "nothing"],
-        told: &mut told,
+        reported: &mut reported,
     };
     let watched = run(
         &scenario,
@@ -283,7 +283,7 @@ fn what_cannot_be_run_says_why() {
         other => panic!("{other:?}"),
     };
     assert!(!fails(&pair("examples/missing.mtp", "", flow)).is_empty());
-    for (params, told) in [
+    for (params, reported) in [
         ("NO_SUCH = 1", "no param `NO_SUCH`"),
         ("RTO = 5", "RTO takes a duration with its unit (200ms), not `5`"),
         (
@@ -293,7 +293,7 @@ fn what_cannot_be_run_says_why() {
         ("WINDOW = '5ms'", "WINDOW takes a number, not `5ms`"),
     ] {
         let said = fails(&pair(GO_BACK_N, "", &format!("params = {{ {params} }}\n{flow}")));
-        assert!(said.contains(told), "{params}: {said}");
+        assert!(said.contains(reported), "{params}: {said}");
     }
 }
 

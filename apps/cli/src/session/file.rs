@@ -418,7 +418,7 @@ mod tests {
         let reason = received.err().expect("there is no such folder").to_string();
         assert!(
             reason.contains("nonexistent-folder"),
-            "this side is told: {reason}"
+            "this side reports: {reason}"
         );
         let refused = answer(&mut stream)
             .await

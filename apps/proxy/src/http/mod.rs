@@ -131,7 +131,7 @@ async fn answer(
     match understood {
         Err(Refusal { status, why }) => {
             client.rejected(why.as_str());
-            told(status, "http_request_error", &why)
+            reported(status, "http_request_error", &why)
         }
         Ok(Wanted::Tunnel(destination)) => {
             let began = Instant::now();
@@ -184,12 +184,12 @@ async fn forwarded(
     match with_interims(exchanged, interims, line).await {
         Err(_) => {
             let why = format!("the origin did not answer in {} s", limit.as_secs());
-            told(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
+            reported(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
         }
         // Nobody asked it to (RFC 9110, 15.2.2): `Upgrade` is not passed on.
         Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             let why = "the origin switched protocols, which it was not asked to";
-            told(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
+            reported(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
         }
         Ok(Ok(mut response)) => {
             let version = response.version();
@@ -204,7 +204,7 @@ async fn forwarded(
         Ok(Err(error)) => {
             memory.died(Failure::Reset);
             let why = format!("the origin broke off: {}", with_causes(&error));
-            told(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
+            reported(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
         }
     }
 }
@@ -215,15 +215,15 @@ async fn forwarded(
 /// A body that its client holds back until it is asked for is not asked for before the origin has done so
 /// (RFC 9110, 10.1.1), which may refuse it unseen: hyper says 100 for the origin then.
 fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc::Receiver<Vec<u8>>) {
-    let (tell, told) = oneshot::channel::<()>();
+    let (tell, reported) = oneshot::channel::<()>();
     let is_held = request::expects_continue(request.version(), request.headers());
     // Some origins know nothing of it.
-    let told = async { drop(tokio::time::timeout(CONTINUE_IN, told).await) };
+    let reported = async { drop(tokio::time::timeout(CONTINUE_IN, reported).await) };
     let mut request = match is_held {
         true => request.map(|body| {
             Held {
                 body,
-                told: Some(Box::pin(told)),
+                reported: Some(Box::pin(reported)),
             }
             .boxed()
         }),
@@ -269,7 +269,7 @@ async fn with_interims<T>(
 /// A body of which nothing is read before it may be.
 struct Held {
     body: Incoming,
-    told: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    reported: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
 }
 
 impl hyper::body::Body for Held {
@@ -280,9 +280,9 @@ impl hyper::body::Body for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(told) = &mut self.told {
-            ready!(told.as_mut().poll(context));
-            self.told = None;
+        if let Some(reported) = &mut self.reported {
+            ready!(reported.as_mut().poll(context));
+            self.reported = None;
         }
         Pin::new(&mut self.body).poll_frame(context)
     }
@@ -308,11 +308,11 @@ async fn exchange(connected: Connected, request: Request<Body>) -> Result<Respon
 /// There is no connection.
 fn failed(error: &ConnectError) -> Answer {
     let (status, kind) = answer::status(error.failure);
-    told(status, kind, &error.to_string())
+    reported(status, kind, &error.to_string())
 }
 
 /// An answer of the proxy's own, which says so (RFC 9209).
-fn told(status: StatusCode, kind: &'static str, why: &str) -> Answer {
+fn reported(status: StatusCode, kind: &'static str, why: &str) -> Answer {
     let body = Full::from(format!("{why}\n"))
         .map_err(|never| match never {})
         .boxed();
@@ -331,7 +331,7 @@ fn told(status: StatusCode, kind: &'static str, why: &str) -> Answer {
 
 fn unauthenticated() -> Answer {
     let why = "this proxy wants a credential";
-    let mut response = told(
+    let mut response = reported(
         StatusCode::PROXY_AUTHENTICATION_REQUIRED,
         "http_request_denied",
         why,

@@ -22,7 +22,7 @@ enum Stop {
     /// The client is gone, or too slow.
     Gone(io::Error),
     /// It was told why not, in this protocol's words.
-    Told(String),
+    Reported(String),
 }
 
 impl From<io::Error> for Stop {
@@ -38,7 +38,7 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
     let destination = match tokio::time::timeout(client.front.settings.limits.head, head).await {
         Ok(Ok(Request::Connect(destination))) => destination,
         Ok(Ok(Request::Associate(from))) => return associate::serve(client, stream, from).await,
-        Ok(Err(Stop::Told(why))) => {
+        Ok(Err(Stop::Reported(why))) => {
             client.rejected(why);
             return dismiss(stream).await;
         }
@@ -86,10 +86,10 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
     } else {
         wire::NO_AUTHENTICATION
     };
-    let methods = methods.map_err(|malformed| Stop::Told(malformed.to_string()))?;
+    let methods = methods.map_err(|malformed| Stop::Reported(malformed.to_string()))?;
     if !methods.contains(&wanted) {
         stream.write_all(&wire::method(wire::NO_METHOD)).await?;
-        return Err(Stop::Told(
+        return Err(Stop::Reported(
             "it offers no way to authenticate that is taken here".to_owned(),
         ));
     }
@@ -102,17 +102,17 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
             };
         let is_good = next(stream, inbox, admits)
             .await?
-            .map_err(|malformed| Stop::Told(malformed.to_string()))?;
+            .map_err(|malformed| Stop::Reported(malformed.to_string()))?;
         stream.write_all(&wire::password_reply(is_good)).await?;
         if !is_good {
-            return Err(Stop::Told("its credential is wrong".to_owned()));
+            return Err(Stop::Reported("its credential is wrong".to_owned()));
         }
     }
     match next(stream, inbox, wire::request).await? {
         Ok(request) => Ok(request),
         Err(malformed) => {
             stream.write_all(&wire::reply(refusal(&malformed))).await?;
-            Err(Stop::Told(malformed.to_string()))
+            Err(Stop::Reported(malformed.to_string()))
         }
     }
 }

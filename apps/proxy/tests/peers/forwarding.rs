@@ -109,9 +109,9 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
 async fn early_hints_are_passed_on_before_the_answer() {
     let stage = Stage::new().await;
     let (go, mut went) = tokio::sync::broadcast::channel::<()>(1);
-    let told = go.clone();
+    let reported = go.clone();
     let origin = origin(move |mut stream| {
-        let mut went = told.subscribe();
+        let mut went = reported.subscribe();
         async move {
             head(&mut stream).await;
             let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: x-hop\r\nX-Hop: 1\r\n\r\n";

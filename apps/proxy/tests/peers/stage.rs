@@ -18,7 +18,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 /// A proxy that serves until it is dropped, and what it told.
 pub(crate) struct Stage {
     pub(crate) proxy: SocketAddr,
-    pub(crate) told: Arc<Mutex<Vec<Event>>>,
+    pub(crate) reported: Arc<Mutex<Vec<Event>>>,
     pub(crate) stop: Option<oneshot::Sender<()>>,
     pub(crate) serving: tokio::task::JoinHandle<()>,
 }
@@ -29,8 +29,8 @@ impl Stage {
     }
 
     pub(crate) async fn with(settings: Settings) -> Stage {
-        let told: Arc<Mutex<Vec<Event>>> = Arc::default();
-        let log = Arc::clone(&told);
+        let reported: Arc<Mutex<Vec<Event>>> = Arc::default();
+        let log = Arc::clone(&reported);
         let settings = Settings {
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             observer: Some(Arc::new(move |event| log.lock().push(event))),
@@ -45,7 +45,7 @@ impl Stage {
         }));
         Stage {
             proxy: address,
-            told,
+            reported,
             stop: Some(stop),
             serving,
         }
@@ -53,13 +53,13 @@ impl Stage {
 
     /// The names of the events so far, in order.
     pub(crate) fn events(&self) -> Vec<String> {
-        let told = self.told.lock();
+        let reported = self.reported.lock();
         let name = |event| {
             serde_json::to_value(event).expect("JSON")["event"]
                 .as_str()
                 .map(str::to_owned)
         };
-        told.iter().filter_map(name).collect()
+        reported.iter().filter_map(name).collect()
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {

@@ -64,7 +64,7 @@ async fn resets_are_resets_on_the_other_side() {
         .expect_err("a reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
         let tell = tell.clone();
         async move {
@@ -79,7 +79,9 @@ async fn resets_are_resets_on_the_other_side() {
         .set_linger(Some(std::time::Duration::ZERO))
         .expect("it lingers");
     drop(stream);
-    let ended = tokio::time::timeout(TIMEOUT, told.recv()).await.expect("it ends");
+    let ended = tokio::time::timeout(TIMEOUT, reported.recv())
+        .await
+        .expect("it ends");
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
@@ -96,7 +98,7 @@ async fn what_is_half_open_and_silent_is_ended() {
         ..hawser_proxy::Settings::default()
     })
     .await;
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
         let tell = tell.clone();
         async move {
@@ -114,7 +116,9 @@ async fn what_is_half_open_and_silent_is_ended() {
     });
     let stream = tunnel(&stage, far.await).await;
     drop(stream);
-    let ended = tokio::time::timeout(TIMEOUT, told.recv()).await.expect("it ends");
+    let ended = tokio::time::timeout(TIMEOUT, reported.recv())
+        .await
+        .expect("it ends");
     // What Linux makes of a reset after the other side's end.
     assert_eq!(ended, Some((true, std::io::ErrorKind::BrokenPipe)));
 }

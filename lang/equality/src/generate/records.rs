@@ -76,7 +76,7 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     let notice = (0..1 + rng.below(4))
         .map(|f| Field::new(format!("w{f}"), Type::scalar(rng)))
         .collect();
-    plan.notice = declare(plan, rng, "told", Kind::Struct, notice, "struct", 6);
+    plan.notice = declare(plan, rng, "reported", Kind::Struct, notice, "struct", 6);
     for i in 0..1 + rng.below(2) {
         let fields = fields(plan, rng, "x", &rows, 2, 0);
         declare(plan, rng, &format!("heard{i}"), Kind::Signal, fields, "signal", 5);

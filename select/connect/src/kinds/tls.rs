@@ -137,13 +137,13 @@ pub(super) fn not_a_name(name: &str) -> io::Error {
 /// is told apart from what the network did.
 pub(super) fn secured(error: io::Error) -> AttemptError {
     let is_security = error.kind() == io::ErrorKind::InvalidData;
-    let told = AttemptError::from(error);
+    let reported = AttemptError::from(error);
     if is_security {
         AttemptError {
             failure: hawser_race::Failure::Security,
-            ..told
+            ..reported
         }
     } else {
-        told
+        reported
     }
 }

@@ -108,9 +108,9 @@ async fn nodes_are_put_listed_watched_and_deleted() {
     assert_eq!(listed, json!({ "done": "list", "nodes": [known] }));
     let none = peer.ask(r#"{"list":{"interface":"wlan0"}}"#).await;
     assert_eq!(none["nodes"], json!([]));
-    let told = watcher.hear().await.expect("an event");
+    let reported = watcher.hear().await.expect("an event");
     assert_eq!(
-        (&told["event"], &told["node"], &told["source"]),
+        (&reported["event"], &reported["node"], &reported["source"]),
         (&"put".into(), &node, &"controller".into())
     );
     let gone = peer.ask(r#"{"delete":"a"}"#).await;
@@ -118,9 +118,9 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         gone,
         json!({ "done": "delete", "uid": "a", "source": "controller" })
     );
-    let told = watcher.hear().await.expect("an event");
+    let reported = watcher.hear().await.expect("an event");
     assert_eq!(
-        told,
+        reported,
         json!({ "event": "deleted", "source": "controller", "uid": "a" })
     );
     let again = peer.ask(r#"{"delete":"a"}"#).await;
@@ -158,18 +158,18 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
         (r#"{"list":{"souce":"race"}}"#, "list", "unknown field"),
     ];
     for (line, path, why) in cases {
-        let told = peer.ask(line).await;
-        let diagnostic = &told["diagnostics"][0];
+        let reported = peer.ask(line).await;
+        let diagnostic = &reported["diagnostics"][0];
         assert_eq!(
-            (&told["error"], &diagnostic["path"]),
+            (&reported["error"], &diagnostic["path"]),
             (&"refused".into(), &path.into()),
-            "{told}"
+            "{reported}"
         );
         assert!(
             diagnostic["message"]
                 .as_str()
                 .is_some_and(|message| message.contains(why)),
-            "{told}"
+            "{reported}"
         );
     }
     assert_eq!(base.list(now()), [], "nothing has changed");
@@ -195,8 +195,8 @@ async fn a_watcher_that_is_slow_is_told_and_dropped() {
         "nobody waits for a watcher"
     );
     let mut last = Value::Null;
-    while let Some(told) = watcher.hear().await {
-        last = told;
+    while let Some(reported) = watcher.hear().await {
+        last = reported;
     }
     assert!(
         last["error"]

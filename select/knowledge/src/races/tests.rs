@@ -185,7 +185,7 @@ fn the_oldest_outcomes_leave() {
 
 #[test]
 fn a_watcher_takes_outcomes_alone_and_never_waits() {
-    let (queue, mut told) = mpsc::channel(2);
+    let (queue, mut reported) = mpsc::channel(2);
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));
     let way = outcome("tcp", "192.0.2.1:443", None, true).way;
@@ -215,7 +215,7 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     // The queue is full; this returns all the same.
     report(failed(Failure::Refused));
     let asked = Some(("www.example.org".into(), 443));
-    let all: Vec<Outcome> = std::iter::from_fn(|| told.try_recv().ok()).collect();
+    let all: Vec<Outcome> = std::iter::from_fn(|| reported.try_recv().ok()).collect();
     assert_eq!(
         all.iter().map(|outcome| outcome.won).collect::<Vec<_>>(),
         [false, true]

@@ -109,10 +109,10 @@ async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let mut events = knowledge.events();
     let why = loop {
-        let told = tokio::time::timeout(Duration::from_secs(5), events.next())
+        let reported = tokio::time::timeout(Duration::from_secs(5), events.next())
             .await
             .expect("soon");
-        if let Some(Event::Trouble(Trouble::Store(why))) = told {
+        if let Some(Event::Trouble(Trouble::Store(why))) = reported {
             break why;
         }
     };

@@ -87,7 +87,7 @@ fn tells(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
         };
         alternative
             .find(key)
-            .is_some_and(|told| told.value.overlaps(&property.value))
+            .is_some_and(|reported| reported.value.overlaps(&property.value))
             || named()
     })
 }

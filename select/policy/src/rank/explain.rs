@@ -122,12 +122,12 @@ impl Trail {
             effect: Effect::Removed,
             after: None,
         });
-        let told = merged.iter().map(|(key, how)| Change {
+        let reported = merged.iter().map(|(key, how)| Change {
             key: *key,
             effect: how.map_or(Effect::Added, Effect::Merged),
             after: after.find(*key).cloned(),
         });
-        let changes = removed.chain(told).collect();
+        let changes = removed.chain(reported).collect();
         Self(Some(Arc::new(Link {
             before: self.clone(),
             step: Step { source, changes },

@@ -352,13 +352,13 @@ fn the_timestamp_of_a_cookie_is_not_ahead() {
         let first = Segment { sack_permitted: i % 2 == 0, scale: Some((i % 15) as u8), ..syn(3 + i, 10) };
         bench.inject(&first);
         let answer = bench.one();
-        let told = answer.timestamps.expect("timestamps").0;
+        let reported = answer.timestamps.expect("timestamps").0;
         bench.inject(&last_ack(&first, &answer));
         let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
         let _ = bench.sent();
         bench.send(handle, 1);
         let now = bench.one().timestamps.expect("timestamps").0;
-        assert!(now.wrapping_sub(told) < 64, "{told} {now}");
+        assert!(now.wrapping_sub(reported) < 64, "{reported} {now}");
         bench.close(handle);
         let _ = bench.sent();
         bench.advance(7 * MS);

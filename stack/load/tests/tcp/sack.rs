@@ -89,7 +89,7 @@ fn the_examples_of_rfc_2883() {
     assert_eq!(answer(&mut c, base, 3000, 3500), (3500, vec![]));
     assert_eq!(answer(&mut c, base, 3500, 4000), (4000, vec![]));
     assert_eq!(answer(&mut c, base, 3000, 3500), (4000, vec![(3000, 3500)]));
-    assert_eq!(answer(&mut c, base, 4000, 4500), (4500, vec![]), "told once");
+    assert_eq!(answer(&mut c, base, 4000, 4500), (4500, vec![]), "reported once");
 
     // 4.1.2: the same while something is held out of order.
     let (mut c, base) = receiving(3000);

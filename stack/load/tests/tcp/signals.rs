@@ -243,8 +243,8 @@ fn the_end_is_signalled_once() {
         let (mut c, received, _) = observed(&[], true);
         received.all();
         end(&mut c);
-        let told = received.all().into_iter().filter(|(signal, _)| signal == "closed").count();
-        assert_eq!((told, c.bench.stack.contexts()), (1, 0), "{name}");
+        let reported = received.all().into_iter().filter(|(signal, _)| signal == "closed").count();
+        assert_eq!((reported, c.bench.stack.contexts()), (1, 0), "{name}");
     }
     let (mut c, received, _) = observed(&[], true);
     finish(&mut c);
@@ -279,14 +279,14 @@ fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
 #[test]
 fn signalled_counts_add_up() {
     let len = 2_000_000;
-    let (ended, told, retransmissions) = lossy(len, true);
+    let (ended, reported, retransmissions) = lossy(len, true);
     assert_eq!((ended, retransmissions), {
         let (ended, _, count) = lossy(len, false);
         (ended, count)
     });
-    let count = |name: &str| told.iter().filter(|(signal, _)| signal == name).count() as u64;
+    let count = |name: &str| reported.iter().filter(|(signal, _)| signal == name).count() as u64;
     let sum = |name: &str, field: &str| -> u64 {
-        let of = told.iter().filter(|(signal, _)| signal == name).flat_map(|(_, fields)| fields);
+        let of = reported.iter().filter(|(signal, _)| signal == name).flat_map(|(_, fields)| fields);
         of.filter(|(name, _)| name == field).map(|(_, value)| value).sum()
     };
     assert_eq!(sum("sent", "bytes"), len as u64);
@@ -294,7 +294,7 @@ fn signalled_counts_add_up() {
     assert_eq!((count("retransmitted"), retransmissions > 10), (retransmissions, true));
     assert_eq!(count("established"), 1);
     let mut open = false;
-    for (name, _) in &told {
+    for (name, _) in &reported {
         match name.as_str() {
             "recovery_began" => assert!(!std::mem::replace(&mut open, true)),
             "recovery_ended" => assert!(std::mem::replace(&mut open, false)),

@@ -120,6 +120,6 @@ fn a_d_sack_goes_once_beside_data() {
     let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.payload.is_empty());
     assert!(text.len() > 10 && c.bench.wire.super_segments > 1, "{}", text.len());
     assert!(text.iter().all(|s| s.sacks.is_empty()), "{:?}", text[0].sacks);
-    let told: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
-    assert_eq!(told, [[(c.next.wrapping_sub(1000), c.next)]]);
+    let reported: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
+    assert_eq!(reported, [[(c.next.wrapping_sub(1000), c.next)]]);
 }

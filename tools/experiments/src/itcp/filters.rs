@@ -92,7 +92,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     let watch = Watch {
         every: 1_000_000_000,
         fields: &[],
-        told: &mut |_| {},
+        reported: &mut |_| {},
     };
     run_steered(&scenario, Some(seed), watch, &bus, &["sender"]).map_err(|error| error.to_string())?;
     drop(subscriber);

@@ -154,7 +154,7 @@ fn transfer(
     let watch = Watch {
         every: times.every_ms * 1_000_000,
         fields: &fields,
-        told: &mut sampled,
+        reported: &mut sampled,
     };
     let bus = Bus::new();
     let alpha = params

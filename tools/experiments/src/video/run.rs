@@ -193,7 +193,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
     let watch = Watch {
         every: 1_000_000_000,
         fields: &[],
-        told: &mut |_| (),
+        reported: &mut |_| (),
     };
     let report = run_live(&scenario, Some(seed), watch, &bus, &["sender"], &mut cast)
         .map_err(|error| error.to_string())?;

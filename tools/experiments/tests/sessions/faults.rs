@@ -153,8 +153,8 @@ fn outage(lasts: f64) -> TestResult {
         "  {lasts} s without any path: {pause:.3} s without data, {:.3} s in all",
         report.seconds
     );
-    let told = report.when("stalled").is_some() && report.when("resumed").is_some();
-    if told && pause < lasts + 1.0 {
+    let reported = report.when("stalled").is_some() && report.when("resumed").is_some();
+    if reported && pause < lasts + 1.0 {
         Ok(())
     } else {
         Err(format!("{pause} s, {:?}", report.events).into())
