@@ -128,8 +128,10 @@ pub(crate) fn a_trace_is_followed() -> TestResult {
     let lab = pair(&format!("forward = {{ trace = {path:?} }}"))?;
     let arrivals = Probe::v4(&lab)?.run(20, 1472, Duration::ZERO)?;
     assert_eq!(arrivals.len(), 20);
-    let span = arrivals[19].received - arrivals[0].received;
-    assert!(span > 188 * MS && span < 230 * MS, "{span:?} instead of 190 ms");
+    // The first leaves within 10 ms, each other 10 ms after the one before. Counted from when the first was sent:
+    // when it was read depends on who else wants the processor.
+    let span = arrivals[19].received - arrivals[0].sent;
+    assert!(span > 190 * MS && span < 240 * MS, "{span:?}");
     Ok(())
 }
 
