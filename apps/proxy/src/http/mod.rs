@@ -131,7 +131,7 @@ async fn answer(
     match understood {
         Err(Refusal { status, why }) => {
             client.rejected(why.as_str());
-            reported(status, "http_request_error", &why)
+            problem(status, "http_request_error", &why)
         }
         Ok(Wanted::Tunnel(destination)) => {
             let began = Instant::now();
@@ -184,12 +184,12 @@ async fn forwarded(
     match with_interims(exchanged, interims, line).await {
         Err(_) => {
             let why = format!("the origin did not answer in {} s", limit.as_secs());
-            reported(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
+            problem(StatusCode::GATEWAY_TIMEOUT, "http_response_timeout", &why)
         }
         // Nobody asked it to (RFC 9110, 15.2.2): `Upgrade` is not passed on.
         Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             let why = "the origin switched protocols, which it was not asked to";
-            reported(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
+            problem(StatusCode::BAD_GATEWAY, "http_protocol_error", why)
         }
         Ok(Ok(mut response)) => {
             let version = response.version();
@@ -204,7 +204,7 @@ async fn forwarded(
         Ok(Err(error)) => {
             memory.died(Failure::Reset);
             let why = format!("the origin broke off: {}", with_causes(&error));
-            reported(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
+            problem(StatusCode::BAD_GATEWAY, "http_response_incomplete", &why)
         }
     }
 }
@@ -308,11 +308,11 @@ async fn exchange(connected: Connected, request: Request<Body>) -> Result<Respon
 /// There is no connection.
 fn failed(error: &ConnectError) -> Answer {
     let (status, kind) = answer::status(error.failure);
-    reported(status, kind, &error.to_string())
+    problem(status, kind, &error.to_string())
 }
 
 /// An answer of the proxy's own, which says so (RFC 9209).
-fn reported(status: StatusCode, kind: &'static str, why: &str) -> Answer {
+fn problem(status: StatusCode, kind: &'static str, why: &str) -> Answer {
     let body = Full::from(format!("{why}\n"))
         .map_err(|never| match never {})
         .boxed();
@@ -331,7 +331,7 @@ fn reported(status: StatusCode, kind: &'static str, why: &str) -> Answer {
 
 fn unauthenticated() -> Answer {
     let why = "this proxy wants a credential";
-    let mut response = reported(
+    let mut response = problem(
         StatusCode::PROXY_AUTHENTICATION_REQUIRED,
         "http_request_denied",
         why,
