@@ -217,6 +217,35 @@ fn every_comparison_is_made() {
     }
 }
 
+/// A call's arguments that make no sense leave a script unreadable, and the report names them.
+#[test]
+fn a_call_with_wrong_arguments_says_which_and_why() {
+    for (call, why) in [
+        (
+            "close(four)",
+            "argument 1 of close(): `four` is no constant that is known",
+        ),
+        ("close()", "close() takes more arguments than that"),
+        ("write(4, ..., -1)", "a length is negative"),
+        ("writev(4, 7, 1)", "buffers are written [{..., 1000}]"),
+        (
+            "poll(4, 1, 0)",
+            "poll() takes [{fd=3, events=POLLIN, revents=POLLIN}]",
+        ),
+        (
+            "setsockopt(4, SOL_SOCKET, SO_LINGER, [1], 4)",
+            "{onoff=1, linger=0}",
+        ),
+    ] {
+        let report = report(&format!("{OPEN}+0 {call} = 0\n"));
+        let text = report.explain("script");
+        assert!(
+            report.word() == "unreadable" && text.contains(why),
+            "{call}: {text}"
+        );
+    }
+}
+
 /// A packet that never comes is missed when nothing more will happen, and not at the end of all time.
 #[test]
 fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() {

@@ -2,55 +2,13 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt;
 
+use super::error::{BlockError, EvaluationError, NameError, Why};
+use super::value::Value;
 use super::{Block, Comparison, Kind, Node, Operator, Statement};
-use crate::syntax::Place;
 
 /// The longest text that a block may make.
 const MAX_TEXT_BYTES: usize = 4096;
-
-/// A value.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Value {
-    None,
-    Bool(bool),
-    Integer(i128),
-    Float(f64),
-    Text(String),
-    List(Vec<Value>),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::None => f.write_str("None"),
-            Value::Bool(true) => f.write_str("True"),
-            Value::Bool(false) => f.write_str("False"),
-            Value::Integer(value) => write!(f, "{value}"),
-            Value::Float(value) => write!(f, "{value}"),
-            Value::Text(text) => f.write_str(text),
-            Value::List(items) => {
-                f.write_str("[")?;
-                for (i, item) in items.iter().enumerate() {
-                    write!(f, "{}{item}", if i > 0 { ", " } else { "" })?;
-                }
-                f.write_str("]")
-            }
-        }
-    }
-}
-
-/// Why a block of code did not pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// The statement's place.
-    pub(crate) place: Place,
-    /// The assertion that is false; nothing when the code itself is wrong.
-    pub(crate) assertion: Option<String>,
-    /// What is wrong.
-    pub(crate) message: String,
-}
 
 /// Where names come from.
 pub(crate) trait Names {
@@ -58,7 +16,7 @@ pub(crate) trait Names {
     ///
     /// # Errors
     /// Why it has none.
-    fn value(&self, name: &str) -> Result<Value, String>;
+    fn value(&self, name: &str) -> Result<Value, NameError>;
 }
 
 /// Runs a block. Variables live on in `variables`; what is printed goes to `printed`.
@@ -67,7 +25,7 @@ pub(crate) fn execute(
     names: &dyn Names,
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), BlockError> {
     block
         .0
         .iter()
@@ -79,11 +37,10 @@ fn step(
     names: &dyn Names,
     variables: &mut BTreeMap<String, Value>,
     printed: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let wrong = |message| Failure {
+) -> Result<(), BlockError> {
+    let wrong = |error| BlockError {
         place: statement.place,
-        assertion: None,
-        message,
+        why: Why::NoValue(error),
     };
     let scope = Scope { names, variables };
     match &statement.kind {
@@ -96,10 +53,12 @@ fn step(
                 Some(message) => scope.value(message).map_err(wrong)?.to_string(),
                 None => scope.sides(test),
             };
-            return Err(Failure {
+            return Err(BlockError {
                 place: statement.place,
-                assertion: Some(source.clone()),
-                message,
+                why: Why::IsFalse {
+                    assertion: source.clone(),
+                    message,
+                },
             });
         }
         Kind::Assign(name, operator, node) => {
@@ -111,7 +70,7 @@ fn step(
             variables.insert(name.clone(), value);
         }
         Kind::Evaluate(Node::Call(name, arguments)) if name == "print" => {
-            let texts: Result<Vec<String>, String> = arguments
+            let texts: Result<Vec<String>, EvaluationError> = arguments
                 .iter()
                 .map(|node| scope.value(node).map(|value| value.to_string()))
                 .collect();
@@ -125,7 +84,7 @@ fn step(
 }
 
 /// Computes an expression.
-pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, String> {
+pub(crate) fn evaluate(node: &Node, names: &dyn Names) -> Result<Value, EvaluationError> {
     Scope {
         names,
         variables: &BTreeMap::new(),
@@ -139,14 +98,14 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn name(&self, name: &str) -> Result<Value, String> {
+    fn name(&self, name: &str) -> Result<Value, EvaluationError> {
         self.variables
             .get(name)
             .cloned()
-            .map_or_else(|| self.names.value(name), Ok)
+            .map_or_else(|| Ok(self.names.value(name)?), Ok)
     }
 
-    fn value(&self, node: &Node) -> Result<Value, String> {
+    fn value(&self, node: &Node) -> Result<Value, EvaluationError> {
         match node {
             Node::Constant(value) => Ok(value.clone()),
             Node::Name(name) => self.name(name),
@@ -175,13 +134,14 @@ impl Scope<'_> {
             }),
             Node::Index(list, at) => index(&self.value(list)?, &self.value(at)?),
             Node::Call(name, arguments) => {
-                let arguments: Result<Vec<Value>, String> = arguments.iter().map(|a| self.value(a)).collect();
+                let arguments: Result<Vec<Value>, EvaluationError> =
+                    arguments.iter().map(|a| self.value(a)).collect();
                 call(name, arguments?)
             }
         }
     }
 
-    fn comparisons(&self, first: &Node, rest: &[(Comparison, Node)]) -> Result<Value, String> {
+    fn comparisons(&self, first: &Node, rest: &[(Comparison, Node)]) -> Result<Value, EvaluationError> {
         let mut left = self.value(first)?;
         for (comparison, node) in rest {
             let right = self.value(node)?;
@@ -195,7 +155,10 @@ impl Scope<'_> {
 
     /// Both sides of a comparison that is false, for an assertion without a message.
     fn sides(&self, node: &Node) -> String {
-        let show = |node: &Node| self.value(node).map_or_else(|why| why, |value| value.to_string());
+        let show = |node: &Node| {
+            self.value(node)
+                .map_or_else(|why| why.to_string(), |value| value.to_string())
+        };
         match node {
             Node::Compare(first, rest) => std::iter::once(&**first)
                 .chain(rest.iter().map(|(_, n)| n))
@@ -218,27 +181,27 @@ fn truth(value: &Value) -> bool {
     }
 }
 
-fn integer(value: &Value) -> Result<i128, String> {
+fn integer(value: &Value) -> Result<i128, EvaluationError> {
     match value {
         Value::Integer(value) => Ok(*value),
         Value::Bool(value) => Ok(i128::from(*value)),
         Value::None | Value::Float(_) | Value::Text(_) | Value::List(_) => {
-            Err(format!("`{value}` is no integer"))
+            Err(EvaluationError::NoInteger(value.clone()))
         }
     }
 }
 
-fn float(value: &Value) -> Result<f64, String> {
+fn float(value: &Value) -> Result<f64, EvaluationError> {
     match value {
         Value::Float(value) => Ok(*value),
         value => integer(value)
             .map(|value| value as f64)
-            .map_err(|_| format!("`{value}` is no number")),
+            .map_err(|_| EvaluationError::NoNumber(value.clone())),
     }
 }
 
-fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, String> {
-    let order = || -> Result<Option<Ordering>, String> {
+fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, EvaluationError> {
+    let order = || -> Result<Option<Ordering>, EvaluationError> {
         Ok(match (left, right) {
             (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
             (Value::Float(_), _) | (_, Value::Float(_)) => float(left)?.partial_cmp(&float(right)?),
@@ -249,7 +212,7 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, 
     let within = || match (left, right) {
         (_, Value::List(items)) => Ok(items.contains(left)),
         (Value::Text(part), Value::Text(text)) => Ok(text.contains(part.as_str())),
-        _ => Err(format!("`{right}` holds nothing")),
+        _ => Err(EvaluationError::HoldsNothing(right.clone())),
     };
     Ok(match comparison {
         Comparison::Equal => equal(),
@@ -263,7 +226,7 @@ fn compare(comparison: Comparison, left: &Value, right: &Value) -> Result<bool, 
     })
 }
 
-fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String> {
+fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, EvaluationError> {
     match (operator, &left, &right) {
         (Operator::Modulo, Value::Text(form), _) => return format_text(form, right).map(Value::Text),
         (Operator::Add, Value::Text(a), Value::Text(b)) if a.len() + b.len() <= MAX_TEXT_BYTES => {
@@ -272,7 +235,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String
         (Operator::Divide, _, _) => {
             let by = float(&right)?;
             return if by == 0.0 {
-                Err("division by zero".into())
+                Err(EvaluationError::DivisionByZero)
             } else {
                 Ok(Value::Float(float(&left)? / by))
             };
@@ -286,7 +249,7 @@ fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String
         Operator::Add => a.checked_add(b),
         Operator::Subtract => a.checked_sub(b),
         Operator::Multiply => a.checked_mul(b),
-        Operator::FloorDivide | Operator::Modulo if b == 0 => return Err("division by zero".into()),
+        Operator::FloorDivide | Operator::Modulo if b == 0 => return Err(EvaluationError::DivisionByZero),
         Operator::FloorDivide => a
             .checked_div(b)
             .map(|q| q - i128::from(a % b != 0 && (a < 0) != (b < 0))),
@@ -304,18 +267,16 @@ fn binary(operator: Operator, left: Value, right: Value) -> Result<Value, String
         Operator::ShiftRight => small(b).map(|b| a >> b.min(127)),
         Operator::Divide => None,
     };
-    result
-        .map(Value::Integer)
-        .ok_or_else(|| format!("{a} and {b} give no number of 128 bits"))
+    result.map(Value::Integer).ok_or(EvaluationError::Overflow(a, b))
 }
 
-fn float_binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, String> {
+fn float_binary(operator: Operator, left: &Value, right: &Value) -> Result<Value, EvaluationError> {
     let (a, b) = (float(left)?, float(right)?);
     Ok(Value::Float(match operator {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
-        Operator::FloorDivide | Operator::Modulo if b == 0.0 => return Err("division by zero".into()),
+        Operator::FloorDivide | Operator::Modulo if b == 0.0 => return Err(EvaluationError::DivisionByZero),
         Operator::FloorDivide => (a / b).floor(),
         Operator::Modulo => a - b * (a / b).floor(),
         Operator::Power => a.powf(b),
@@ -324,12 +285,12 @@ fn float_binary(operator: Operator, left: &Value, right: &Value) -> Result<Value
         | Operator::Or
         | Operator::Xor
         | Operator::ShiftLeft
-        | Operator::ShiftRight => return Err(format!("`{left}` and `{right}` are no integers")),
+        | Operator::ShiftRight => return Err(EvaluationError::NoIntegers(left.clone(), right.clone())),
     }))
 }
 
 /// `'cwnd=%d' % 10`: each `%` form takes the next value; flags and widths are read and left out.
-fn format_text(form: &str, values: Value) -> Result<String, String> {
+fn format_text(form: &str, values: Value) -> Result<String, EvaluationError> {
     let mut values = match values {
         Value::List(items) => items,
         value => vec![value],
@@ -349,40 +310,42 @@ fn format_text(form: &str, values: Value) -> Result<String, String> {
         match rest.next() {
             Some('%') => text.push('%'),
             Some(kind @ ('d' | 'i' | 'u' | 's' | 'r' | 'x' | 'f' | 'g')) => {
-                let value = values.next().ok_or("there are more forms than values")?;
+                let value = values.next().ok_or(EvaluationError::TooFewValues)?;
                 match kind {
                     'x' => text.push_str(&format!("{:x}", integer(&value)?)),
                     _ => text.push_str(&value.to_string()),
                 }
             }
-            _ => return Err(format!("`{form}` is no form that is known")),
+            _ => return Err(EvaluationError::UnknownForm(form.to_owned())),
         }
         if text.len() > MAX_TEXT_BYTES {
-            return Err("the text is too long".into());
+            return Err(EvaluationError::TooLong);
         }
     }
     Ok(text)
 }
 
-fn index(list: &Value, at: &Value) -> Result<Value, String> {
+fn index(list: &Value, at: &Value) -> Result<Value, EvaluationError> {
     let Value::List(items) = list else {
-        return Err(format!("`{list}` is no list"));
+        return Err(EvaluationError::NoList(list.clone()));
     };
     let at = integer(at)?;
     let at = if at < 0 { at + items.len() as i128 } else { at };
     let item = usize::try_from(at).ok().and_then(|at| items.get(at));
     item.cloned()
-        .ok_or_else(|| format!("there is no item {at} in a list of {}", items.len()))
+        .ok_or(EvaluationError::NoItem { at, len: items.len() })
 }
 
-fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
-    let best = |wanted: Comparison| -> Result<Value, String> {
+fn call(name: &str, arguments: Vec<Value>) -> Result<Value, EvaluationError> {
+    let best = |wanted: Comparison| -> Result<Value, EvaluationError> {
         let items = match arguments.as_slice() {
             [Value::List(items)] => items.clone(),
             items => items.to_vec(),
         };
         let mut items = items.into_iter();
-        let mut best = items.next().ok_or_else(|| format!("{name}() of nothing"))?;
+        let mut best = items
+            .next()
+            .ok_or_else(|| EvaluationError::OfNothing(name.to_owned()))?;
         for item in items {
             if compare(wanted, &item, &best)? {
                 best = item;
@@ -397,7 +360,7 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         ("abs", [value]) => integer(value)?
             .checked_abs()
             .map(Value::Integer)
-            .ok_or_else(|| "this is too large".into()),
+            .ok_or(EvaluationError::AbsOverflow),
         ("len", [Value::List(items)]) => Ok(Value::Integer(items.len() as i128)),
         ("len", [Value::Text(text)]) => Ok(Value::Integer(text.chars().count() as i128)),
         ("int", [Value::Float(value)]) => Ok(Value::Integer(*value as i128)),
@@ -405,10 +368,10 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         ("float", [value]) => float(value).map(Value::Float),
         ("str", [value]) => Ok(Value::Text(value.to_string())),
         ("bool", [value]) => Ok(Value::Bool(truth(value))),
-        _ => Err(format!(
-            "`{name}()` with {} arguments is not understood",
-            arguments.len()
-        )),
+        _ => Err(EvaluationError::UnknownCall {
+            name: name.to_owned(),
+            arguments: arguments.len(),
+        }),
     }
 }
 
@@ -416,13 +379,14 @@ fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
 mod tests {
     use super::*;
     use crate::python::{expression, parse};
+    use crate::syntax::Place;
 
     struct Two;
     impl Names for Two {
-        fn value(&self, name: &str) -> Result<Value, String> {
+        fn value(&self, name: &str) -> Result<Value, NameError> {
             match name {
                 "two" | "cc.two" => Ok(Value::Integer(2)),
-                _ => Err(format!("`{name}` is not known")),
+                _ => Err(NameError::Unknown(name.to_owned())),
             }
         }
     }
@@ -470,11 +434,11 @@ mod tests {
             ("foo(1)", "not understood"),
         ] {
             let error = evaluate(&expression(text).expect(text), &Two).expect_err(text);
-            assert!(error.contains(why), "{text}: {error}");
+            assert!(error.to_string().contains(why), "{text}: {error}");
         }
     }
 
-    fn run(text: &str) -> Result<Vec<String>, Failure> {
+    fn run(text: &str) -> Result<Vec<String>, BlockError> {
         let block = parse(text, Place { line: 10, column: 5 }).expect(text);
         let (mut variables, mut printed) = (BTreeMap::new(), Vec::new());
         execute(&block, &Two, &mut variables, &mut printed)?;
@@ -485,14 +449,22 @@ mod tests {
     fn statements_are_executed() {
         let text = "\nimport sys\ncwnd = 10; cwnd += 2 # more\nprint(cwnd); assert cwnd == 12, cwnd ;\\\n  assert (1 ==\n  1)\n";
         assert_eq!(run(text), Ok(vec!["12".to_owned()]));
-        let failure = run("\nassert two == 3, 'two=%d' % two").expect_err("it is false");
-        assert_eq!(failure.place, Place { line: 11, column: 1 });
+        let is_false = |place, assertion: &str, message: &str| BlockError {
+            place,
+            why: Why::IsFalse {
+                assertion: assertion.to_owned(),
+                message: message.to_owned(),
+            },
+        };
+        let assertion = "assert two == 3, 'two=%d' % two";
         assert_eq!(
-            failure.assertion.as_deref(),
-            Some("assert two == 3, 'two=%d' % two")
+            run(&format!("\n{assertion}")),
+            Err(is_false(Place { line: 11, column: 1 }, assertion, "two=2"))
         );
-        assert_eq!(failure.message, "two=2");
-        assert_eq!(run("assert two == 3").expect_err("it is false").message, "2, 3");
+        assert_eq!(
+            run("assert two == 3"),
+            Err(is_false(Place { line: 10, column: 5 }, "assert two == 3", "2, 3"))
+        );
     }
 
     #[test]

@@ -7,12 +7,16 @@
 //! Invariants: reading and evaluating end, whatever the text: nesting and sizes are bounded, and
 //! arithmetic that does not fit 128 bits is an error.
 
+mod error;
 mod evaluate;
 mod read;
 mod token;
+mod value;
 
-pub(crate) use evaluate::{Names, Value, evaluate, execute};
+pub(crate) use error::{NameError, Why};
+pub(crate) use evaluate::{Names, evaluate, execute};
 pub(crate) use read::{expression, parse};
+pub(crate) use value::Value;
 
 use std::collections::BTreeSet;
 

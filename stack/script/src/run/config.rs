@@ -64,6 +64,13 @@ pub(crate) enum BadSetting {
     Beyond(Place, String),
 }
 
+/// A command's outcome decides whether the script passes, and cannot be known here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the command `{command}`, which asks the machine")]
+pub(crate) struct AsksMachine {
+    command: String,
+}
+
 impl Config {
     /// Reads a script's options and the commands before its first packet or call.
     pub(crate) fn read(
@@ -106,7 +113,7 @@ impl Config {
         for command in script.init.iter().chain(early) {
             config
                 .command(&command.text, folder, table, file)
-                .map_err(|what| BadSetting::Beyond(command.place, what))?;
+                .map_err(|what| BadSetting::Beyond(command.place, what.to_string()))?;
             if !config.listeners_asked_for.is_empty() {
                 let message = "nobody listens before the first call".to_owned();
                 return Err(BadSetting::Wrong(command.place, message));
@@ -115,14 +122,14 @@ impl Config {
         Ok(config)
     }
 
-    /// Takes in what a command sets. The error is what it asks that cannot be known here.
+    /// Takes in what a command sets.
     pub(crate) fn command(
         &mut self,
         text: &str,
         folder: &Path,
         table: &Table,
         file: ReadFile<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<(), AsksMachine> {
         effects(text, folder, table, file)
             .into_iter()
             .try_for_each(|effect| self.apply(effect, table))
@@ -196,11 +203,9 @@ impl Config {
         Ok(())
     }
 
-    fn apply(&mut self, effect: Effect, table: &Table) -> Result<(), String> {
+    fn apply(&mut self, effect: Effect, table: &Table) -> Result<(), AsksMachine> {
         match effect {
-            Effect::Beyond(command) => {
-                return Err(format!("the command `{command}`, which asks the machine"));
-            }
+            Effect::Beyond(command) => return Err(AsksMachine { command }),
             Effect::Listens(port) => self.listeners_asked_for.push(port),
             Effect::Mtu(mtu) => self.mtu = mtu,
             Effect::Note(command) => self.notes.push(format!("`{command}` has no effect")),

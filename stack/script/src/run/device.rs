@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hawser_engine::Nanos;
 use hawser_engine::wire::Wire;
-use hawser_host::netns::Netlink;
+use hawser_host::netns::{NamespaceError, Netlink};
 use hawser_host::peer::Peer;
-use hawser_host::{Clock, TunOptions, TunWire};
+use hawser_host::{Clock, OpenError, TunOptions, TunWire};
 
 use super::world::World;
 
@@ -16,6 +16,17 @@ use super::world::World;
 const NAME: &str = "hawser-script";
 /// The longest sleep: the clock and the peer's end are looked at no less often.
 const NAP: Duration = Duration::from_millis(1);
+
+/// Why there is no device to run a script on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeviceError {
+    /// The device, or the packet socket at its other end, does not open.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The device does not come up.
+    #[error(transparent)]
+    Up(#[from] NamespaceError),
+}
 
 /// A TUN device and a packet socket at its other end.
 pub(super) struct OnDevice {
@@ -25,17 +36,12 @@ pub(super) struct OnDevice {
 
 impl OnDevice {
     /// Makes a device for packets of up to `mtu` bytes. It is gone when this is dropped.
-    ///
-    /// # Errors
-    /// The message to show.
-    pub(super) fn open(mtu: u32) -> Result<OnDevice, String> {
+    pub(super) fn open(mtu: u32) -> Result<OnDevice, DeviceError> {
         // Without offloads: each packet is as it would be on a cable.
-        let mut wire =
-            TunWire::open(NAME, TunOptions { offload: false }).map_err(|error| error.to_string())?;
-        wire.set_mtu(mtu).map_err(|error| error.to_string())?;
-        let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
-        netlink.bring_up(wire.name()).map_err(|error| error.to_string())?;
-        let peer = Peer::open(wire.name()).map_err(|error| error.to_string())?;
+        let mut wire = TunWire::open(NAME, TunOptions { offload: false })?;
+        wire.set_mtu(mtu)?;
+        Netlink::open()?.bring_up(wire.name())?;
+        let peer = Peer::open(wire.name())?;
         Ok(OnDevice { wire, peer })
     }
 }

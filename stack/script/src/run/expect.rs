@@ -10,10 +10,11 @@ use hawser_engine::Nanos;
 
 use super::config::Config;
 use super::flows::{Cookies, Flow};
+use super::mismatch::Mismatch;
 use crate::syntax::tree::{
     ACK, Ecn, FIN, IpFields, Numbering, Options, PSH, Packet, RST, SYN, Segment, TcpOption, URG,
 };
-use crate::wire::{Tcp, pattern, show_flags, show_option};
+use crate::wire::{Tcp, pattern, show_option};
 
 /// A packet that the stack has sent.
 #[derive(Clone, Debug)]
@@ -34,13 +35,14 @@ pub struct Leniency {
 }
 
 /// What came of a comparison.
+#[derive(Debug)]
 pub(crate) enum Match {
     /// It is as expected.
     Yes,
     /// So far it is: more segments are needed.
     More,
     /// It is not: what differs.
-    No(String),
+    No(Mismatch),
 }
 
 /// Compares the packets of a flow at the front of `queue` with what is expected, and takes from the
@@ -121,7 +123,7 @@ impl Part<'_> {
         sent: &Sent,
         (flow, cookies): (&mut Flow, &mut Cookies),
         config: &Config,
-    ) -> Result<(), String> {
+    ) -> Result<(), Mismatch> {
         let (segment, tcp) = (self.segment, &sent.tcp);
         self.flags(tcp)?;
         if tcp.flags & SYN != 0 && flow.script_isn.is_none() {
@@ -158,7 +160,7 @@ impl Part<'_> {
         payload(tcp, flow)
     }
 
-    fn flags(&self, tcp: &Tcp) -> Result<(), String> {
+    fn flags(&self, tcp: &Tcp) -> Result<(), Mismatch> {
         let mut wanted = self.segment.flags;
         let mut found = tcp.flags;
         if !self.last {
@@ -173,11 +175,10 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        Err(format!(
-            "the flags are {}, not {}",
-            show_flags(tcp.flags),
-            show_flags(self.segment.flags)
-        ))
+        Err(Mismatch::Flags {
+            found: tcp.flags,
+            expected: self.segment.flags,
+        })
     }
 
     fn options(
@@ -186,7 +187,7 @@ impl Part<'_> {
         sent: &Sent,
         (flow, cookies): (&mut Flow, &mut Cookies),
         config: &Config,
-    ) -> Result<(), String> {
+    ) -> Result<(), Mismatch> {
         let mut wanted = self.significant(wanted);
         let mut found = self.significant(&sent.tcp.options);
         for option in &mut found {
@@ -207,7 +208,10 @@ impl Part<'_> {
             if let (Some(tick), Some(is)) = (config.tick, flow.stamp_of(live)) {
                 let slack = (config.tolerance / tick) as u32 + 1;
                 if is.wrapping_sub(script).wrapping_add(slack) > 2 * slack {
-                    return Err(format!("the timestamp is {is}, not {script}"));
+                    return Err(Mismatch::Timestamp {
+                        found: is,
+                        expected: script,
+                    });
                 }
             }
             flow.stamp(script, live);
@@ -224,11 +228,10 @@ impl Part<'_> {
         if wanted == found {
             return Ok(());
         }
-        let list = |list: &[TcpOption]| {
-            let list: Vec<String> = list.iter().map(show_option).collect();
-            format!("<{}>", list.join(","))
-        };
-        Err(format!("the options are {}, not {}", list(&found), list(&wanted)))
+        Err(Mismatch::Options {
+            found,
+            expected: wanted,
+        })
     }
 
     /// The options that are compared, in the order in which they are.
@@ -264,16 +267,21 @@ fn own_cookies(wanted: &mut [TcpOption], found: &[TcpOption], cookies: &mut Cook
     }
 }
 
-fn equal<T: PartialEq + std::fmt::Display>(what: &str, wanted: T, found: T) -> Result<(), String> {
-    if wanted == found {
+fn equal<T: Into<u32>>(field: &'static str, expected: T, found: T) -> Result<(), Mismatch> {
+    let (expected, found) = (expected.into(), found.into());
+    if expected == found {
         Ok(())
     } else {
-        Err(format!("{what} is {found}, not {wanted}"))
+        Err(Mismatch::Number {
+            field,
+            found,
+            expected,
+        })
     }
 }
 
-/// The text is what the application wrote.
-fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), String> {
+/// The payload is what the application wrote.
+fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), Mismatch> {
     let Some(isn) = flow.isn else { return Ok(()) };
     let first = tcp
         .seq
@@ -286,13 +294,11 @@ fn payload(tcp: &Tcp, flow: &Flow) -> Result<(), String> {
         .find(|(byte, i)| **byte != pattern(first.wrapping_add(*i)));
     match wrong {
         None => Ok(()),
-        Some((_, i)) => Err(format!(
-            "byte {i} of the text is not what the application wrote there"
-        )),
+        Some((_, at)) => Err(Mismatch::Payload { at }),
     }
 }
 
-fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), String> {
+fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), Mismatch> {
     let ecn = tcp.tos & 3;
     let fits = match wanted.ecn {
         None => true,
@@ -303,10 +309,7 @@ fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), String> {
         Some(Ecn::Ce) => ecn == 3,
     };
     if !fits {
-        return Err(format!(
-            "the ECN field is {}",
-            ["noecn", "ect1", "ect0", "ce"][usize::from(ecn)]
-        ));
+        return Err(Mismatch::Ecn { found: ecn });
     }
     wanted
         .tos
@@ -317,14 +320,4 @@ fn ip(wanted: &IpFields, tcp: &Tcp) -> Result<(), String> {
     wanted
         .flow_label
         .map_or(Ok(()), |label| equal("the flow label", label, tcp.flow_label))
-}
-
-impl std::fmt::Debug for Match {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Match::Yes => "Yes",
-            Match::More => "More",
-            Match::No(why) => why,
-        })
-    }
 }

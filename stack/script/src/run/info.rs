@@ -6,7 +6,7 @@ use hawser_engine::{Handle, Stack};
 
 use super::symbols;
 use super::table::Table;
-use crate::python::{Names, Value, evaluate};
+use crate::python::{NameError, Names, Value, evaluate};
 
 /// The names that a script's code may use, for one connection.
 pub(crate) struct Info<'a> {
@@ -55,34 +55,37 @@ impl Info<'_> {
 }
 
 impl Names for Info<'_> {
-    fn value(&self, name: &str) -> Result<Value, String> {
+    fn value(&self, name: &str) -> Result<Value, NameError> {
         if name == "tcpi_state" && self.is_over() {
             return Ok(Value::Integer(symbols::constant("TCP_CLOSE").unwrap_or(0).into()));
         }
         if let Some(node) = self.table.info(name) {
-            return evaluate(node, &Observed(self)).map_err(|why| format!("{name}: {why}"));
+            return evaluate(node, &Observed(self)).map_err(|why| NameError::Field {
+                field: name.to_owned(),
+                why: Box::new(why),
+            });
         }
         if let Some(value) = self.constant(name) {
             return Ok(value);
         }
         Err(match name.starts_with("tcpi_") {
-            true => format!("{name} is not mapped: the program's script.toml says nothing of it"),
-            false => format!("`{name}` is not known"),
+            true => NameError::Unmapped(name.to_owned()),
+            false => NameError::Unknown(name.to_owned()),
         })
     }
 }
 
 impl Names for Observed<'_> {
-    fn value(&self, name: &str) -> Result<Value, String> {
+    fn value(&self, name: &str) -> Result<Value, NameError> {
         let Info { stack, handle, .. } = self.0;
         if let Some(value) = self.0.constant(name) {
             return Ok(value);
         }
-        let handle = handle.ok_or("there is no connection")?;
+        let handle = handle.ok_or(NameError::NoConnection)?;
         let last = || self.0.last_value(name);
         match stack.observe(handle, name).or_else(last) {
             Some(value) => Ok(Value::Integer(value.into())),
-            None => Err(format!("`{name}` cannot be observed, or the connection is gone")),
+            None => Err(NameError::Unobservable(name.to_owned())),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! * `config`, `shell`, `table`: what is set before it begins
 //! * `script`: the events, in order
 //! * `world`: the wire and the clock
-//! * `flows`, `expect`, `inject`: packets
+//! * `flows`, `expect`, `mismatch`, `inject`: packets
 //! * `calls`, `info`, `symbols`: system calls and TCP_INFO
 
 mod calls;
@@ -14,6 +14,7 @@ mod expect;
 mod flows;
 mod info;
 mod inject;
+mod mismatch;
 mod report;
 mod script;
 mod shell;
@@ -115,7 +116,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     let mut config =
         Config::read(&script, bench.version, folder, bench.table, bench.read).map_err(|bad| match bad {
             BadSetting::Wrong(place, message) => wrong(place, message),
-            BadSetting::Beyond(place, what) => Verdict::Unsupported(failure(place, script::beyond(&what))),
+            BadSetting::Beyond(place, what) => Verdict::Unsupported(failure(place, script::beyond(what))),
         })?;
     if bench.linux {
         for (name, value) in bench.table.linux() {
@@ -132,7 +133,7 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
                 return Err(Verdict::Unsupported(failure(start, what)));
             }
             config.tolerance = config.tolerance.max(HOST_TOLERANCE);
-            Box::new(OnDevice::open(config.mtu).map_err(|why| wrong(start, why))?)
+            Box::new(OnDevice::open(config.mtu).map_err(|error| wrong(start, error.to_string()))?)
         }
     };
     let bits = if config.local.is_ipv4() { 16 } else { 64 };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use hawser_engine::Nanos;
 
 use super::Bench;
-use super::calls::{Kernel, Progress, Trouble};
+use super::calls::{CallError, Kernel, Progress};
 use super::config::Config;
 use super::expect::{Match, Sent, compare, is_extra};
 use super::flows::{Cookies, Flow, Flows};
@@ -17,7 +17,7 @@ use super::inject::{self, Impossible};
 use super::report::{Failure, Report, Verdict, seconds};
 use super::symbols::{errno, errno_name, number};
 use super::world::World;
-use crate::python::{self, Value};
+use crate::python::{self, Value, Why};
 use crate::syntax::tree::{ACK, Action, Body, Call, Event, Expression, Packet, SYN, Segment, When};
 use crate::syntax::{Place, Script};
 use crate::wire::{self, Decoded, Tcp};
@@ -156,12 +156,12 @@ impl<'a> Runner<'a> {
                 self.settle()?;
                 let names = self.kernel.info();
                 let result = python::execute(block, &names, &mut self.variables, &mut self.printed);
-                if let Err(failure) = result {
-                    let expected = failure
-                        .assertion
-                        .clone()
-                        .unwrap_or_else(|| "code that runs".into());
-                    return self.failed(failure.place, expected, failure.message);
+                if let Err(error) = result {
+                    let (expected, got) = match error.why {
+                        Why::IsFalse { assertion, message } => (assertion, message),
+                        Why::NoValue(why) => ("code that runs".into(), why.to_string()),
+                    };
+                    return self.failed(error.place, expected, got);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Runner<'a> {
             .config
             .command(text, &self.folder, self.bench.table, self.bench.read)
         {
-            return Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))));
+            return Err(Verdict::Unsupported(self.failure(place, "", beyond(what))));
         }
         let asked = std::mem::take(&mut self.config.listeners_asked_for);
         if let Some(port) = asked.iter().find(|port| !self.kernel.listens(**port)) {
@@ -283,7 +283,7 @@ impl<'a> Runner<'a> {
 
     fn impossible(&self, impossible: Impossible, place: Place) -> Verdict {
         match impossible {
-            Impossible::Unsupported(what) => Verdict::Unsupported(self.failure(place, "", beyond(&what))),
+            Impossible::Unsupported(what) => Verdict::Unsupported(self.failure(place, "", beyond(what))),
             Impossible::Wrong(why) => Verdict::Unreadable(self.failure(place, "", why)),
         }
     }
@@ -421,10 +421,10 @@ impl<'a> Runner<'a> {
         self.settle_stack()?;
         match made {
             Ok(progress) => Ok(progress),
-            Err(Trouble::Unsupported(what)) => {
-                Err(Verdict::Unsupported(self.failure(place, "", beyond(&what))))
+            Err(CallError::Unsupported(what)) => {
+                Err(Verdict::Unsupported(self.failure(place, "", beyond(what))))
             }
-            Err(Trouble::Wrong(why)) => Err(Verdict::Unreadable(self.failure(place, "", why))),
+            Err(CallError::Misuse(why)) => Err(Verdict::Unreadable(self.failure(place, "", why.to_string()))),
         }
     }
 
@@ -646,7 +646,7 @@ fn shown(tcp: &Tcp, flow: &Flow) -> String {
     wire::seen(tcp, flow.own_base(tcp.flags), flow.peer_base(tcp.flags))
 }
 
-pub(super) fn beyond(what: &str) -> String {
+pub(super) fn beyond(what: impl std::fmt::Display) -> String {
     format!("beyond what scripts may use here: {what}")
 }
 

@@ -233,8 +233,8 @@ fn word(text: &str) -> (String, usize) {
 fn arithmetic(text: &str) -> Option<(String, usize)> {
     struct Nothing;
     impl python::Names for Nothing {
-        fn value(&self, name: &str) -> Result<python::Value, String> {
-            Err(name.to_owned())
+        fn value(&self, name: &str) -> Result<python::Value, python::NameError> {
+            Err(python::NameError::Unknown(name.to_owned()))
         }
     }
     let inner = text.strip_prefix("$((")?;

@@ -101,29 +101,38 @@ pub(crate) fn errno_name(value: u32) -> String {
     name.unwrap_or_else(|| format!("errno {value}"))
 }
 
+/// Why an expression is no number.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NumberError {
+    #[error("`{0}` is no constant that is known")]
+    UnknownConstant(String),
+    #[error("`{0}` takes one number")]
+    OneArgument(String),
+    #[error("expected a number")]
+    NoNumber,
+}
+
 /// What an expression is worth as a number.
-pub(crate) fn number(expression: &Expression) -> Result<i64, String> {
+pub(crate) fn number(expression: &Expression) -> Result<i64, NumberError> {
     match expression {
         Expression::Number(value) => Ok(*value),
-        Expression::Word(name) => {
-            constant(name).ok_or_else(|| format!("`{name}` is no constant that is known"))
-        }
+        Expression::Word(name) => constant(name).ok_or_else(|| NumberError::UnknownConstant(name.clone())),
         Expression::Or(left, right) => Ok(number(left)? | number(right)?),
         Expression::Apply(name, arguments) if matches!(name.as_str(), "htons" | "htonl") => {
             match arguments.as_slice() {
                 [value] => number(value),
-                _ => Err(format!("`{name}` takes one number")),
+                _ => Err(NumberError::OneArgument(name.clone())),
             }
         }
         Expression::Array(items) => match items.as_slice() {
             [value] => number(value),
-            _ => Err("expected a number".into()),
+            _ => Err(NumberError::NoNumber),
         },
         Expression::Anything
         | Expression::Text(..)
         | Expression::Field(..)
         | Expression::Struct(_)
-        | Expression::Apply(..) => Err("expected a number".into()),
+        | Expression::Apply(..) => Err(NumberError::NoNumber),
     }
 }
 

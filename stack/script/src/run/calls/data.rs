@@ -5,7 +5,8 @@ use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
 use super::errno::{EAGAIN, EALREADY, EBADF, EFAULT, EINPROGRESS, ENOTCONN, EPIPE};
 use super::{
-    Answer, Arguments, Connection, Kernel, Made, Progress, Role, Trouble, block, done, fail, unsupported,
+    Answer, Arguments, CallError, Connection, Kernel, Made, Misuse, Progress, Role, block, done, fail,
+    unsupported,
 };
 use crate::run::symbols::{field, number};
 use crate::syntax::tree::Expression;
@@ -82,7 +83,7 @@ impl Kernel {
         handle: hawser_engine::Handle,
         mut len: u64,
         stage: &mut u64,
-    ) -> Result<Option<String>, Trouble> {
+    ) -> Result<Option<String>, CallError> {
         let isn = self
             .stack
             .peer(handle)
@@ -91,7 +92,7 @@ impl Kernel {
         while len > 0 {
             let part = len.min(PIECE as u64) as usize;
             let count = self.stack.recv(self.now, handle, &mut buffer[..part]);
-            let count = count.map_err(|error| Trouble::Wrong(error.to_string()))?;
+            let count = count.map_err(Misuse::Stack)?;
             if count == 0 {
                 break;
             }
@@ -283,7 +284,7 @@ struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    fn of(arguments: &Arguments<'a>) -> Result<Transfer<'a>, Trouble> {
+    fn of(arguments: &Arguments<'a>) -> Result<Transfer<'a>, CallError> {
         let (len, bad_buffer) = match arguments.call.name.as_str() {
             "readv" | "writev" => (vectors(arguments.get(1)?)?, false),
             "recvmsg" | "sendmsg" => {
@@ -292,14 +293,12 @@ impl<'a> Transfer<'a> {
                 if !matches!(name, None | Some(Expression::Anything)) {
                     return unsupported("an address in a message");
                 }
-                let vector =
-                    field(message, "msg_iov").ok_or_else(|| "the message has no msg_iov".to_owned())?;
+                let vector = field(message, "msg_iov").ok_or(Misuse::NoVector)?;
                 (vectors(vector)?, false)
             }
             _ => {
                 let null = matches!(arguments.get(1)?, Expression::Word(name) if name == "NULL");
-                let len =
-                    u64::try_from(arguments.number(2)?).map_err(|_| "a length is negative".to_owned())?;
+                let len = u64::try_from(arguments.number(2)?).map_err(|_| Misuse::NegativeLength)?;
                 (len, null && len > 0)
             }
         };
@@ -328,9 +327,9 @@ impl<'a> Transfer<'a> {
 }
 
 /// The bytes of `[{..., 1000}, {..., 500}]`.
-fn vectors(expression: &Expression) -> Result<u64, Trouble> {
+fn vectors(expression: &Expression) -> Result<u64, CallError> {
     let Expression::Array(items) = expression else {
-        return Err("buffers are written [{..., 1000}]".to_owned().into());
+        return Err(Misuse::Buffers.into());
     };
     let mut sum: u64 = 0;
     for item in items {
@@ -339,7 +338,7 @@ fn vectors(expression: &Expression) -> Result<u64, Trouble> {
             _ => None,
         };
         let len = len.and_then(|len| u64::try_from(len).ok());
-        sum = sum.saturating_add(len.ok_or_else(|| "buffers are written [{..., 1000}]".to_owned())?);
+        sum = sum.saturating_add(len.ok_or(Misuse::Buffers)?);
     }
     Ok(sum)
 }

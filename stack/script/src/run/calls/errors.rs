@@ -10,7 +10,7 @@ use hawser_engine::Nanos;
 
 use super::errno::EAGAIN;
 use super::{Answer, Arguments, Kernel, Made, Progress, fail};
-use crate::run::symbols::{constant, field, number};
+use crate::run::symbols::{NumberError, constant, field, number};
 use crate::syntax::tree::Expression;
 
 /// Bits of SO_TIMESTAMPING.
@@ -183,7 +183,7 @@ impl Kernel {
         &self,
         notification: &Notification,
         messages: &[Expression],
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Option<String>, NumberError> {
         let (origin, errno, code, info, data) = match notification {
             Notification::Copied(first, last) => ("SO_EE_ORIGIN_ZEROCOPY", 0, 1, *first, *last),
             Notification::Stamp { kind, key, .. } => (

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::errno::{EBADF, EEXIST, ENOENT};
-use super::{Answer, Arguments, Connection, Kernel, Made, Progress, Role, done, fail};
-use crate::run::symbols::{field, number};
+use super::{Answer, Arguments, Connection, Kernel, Made, Misuse, Progress, Role, done, fail};
+use crate::run::symbols::{NumberError, field, number};
 use crate::syntax::tree::Expression;
 
 const IN: i64 = 1;
@@ -92,15 +92,13 @@ impl Kernel {
 
     pub(super) fn poll(&mut self, arguments: &Arguments<'_>, stage: &mut u64) -> Made {
         let Expression::Array(entries) = arguments.get(0)? else {
-            return Err("poll() takes [{fd=3, events=POLLIN, revents=POLLIN}]"
-                .to_owned()
-                .into());
+            return Err(Misuse::PollEntries.into());
         };
         let timeout = arguments.number(2)?;
         let (mut count, mut differs) = (0, None);
         for entry in entries {
             let value = |name: &str| field(entry, name).map(number).transpose();
-            let fd = value("fd")?.ok_or_else(|| "an entry of poll() has no fd".to_owned())?;
+            let fd = value("fd")?.ok_or(Misuse::NoDescriptor)?;
             let events = value("events")?.unwrap_or(0) | ERR | HUP | 32;
             let found = self.ready(fd) & events;
             count += i64::from(found != 0);
@@ -218,7 +216,7 @@ impl Kernel {
 }
 
 /// What differs between the events that a script expects and those found.
-fn events_differ(expected: &Expression, found: &[(i64, i64)]) -> Result<Option<String>, String> {
+fn events_differ(expected: &Expression, found: &[(i64, i64)]) -> Result<Option<String>, NumberError> {
     let list = match expected {
         Expression::Anything => return Ok(None),
         Expression::Array(items) => items.as_slice(),

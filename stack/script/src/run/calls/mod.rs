@@ -6,8 +6,10 @@
 //! * `options`: setsockopt, getsockopt, fcntl, ioctl
 //! * `events`: poll and epoll
 //! * `errors`: error queues
+//! * `error`: why a call cannot be made
 
 mod data;
+mod error;
 mod errors;
 mod events;
 mod open;
@@ -23,6 +25,8 @@ use super::info::Info;
 use super::symbols::number;
 use super::table::Table;
 use crate::syntax::tree::{Call, Expression};
+pub(crate) use error::CallError;
+use error::Misuse;
 use errors::ErrorQueue;
 use events::Poller;
 
@@ -48,23 +52,8 @@ pub(crate) struct Answer {
     pub(crate) differs: Option<String>,
 }
 
-/// Why a call cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It is beyond what the runner does: what.
-    Unsupported(String),
-    /// The script does not make sense: why.
-    Wrong(String),
-}
-
-impl From<String> for Trouble {
-    fn from(message: String) -> Trouble {
-        Trouble::Wrong(message)
-    }
-}
-
 /// What making a call returns.
-pub(crate) type Made = Result<Progress, Trouble>;
+pub(crate) type Made = Result<Progress, CallError>;
 
 fn done(value: i64) -> Made {
     Ok(Progress::Done(Answer {
@@ -81,8 +70,8 @@ fn fail(errno: u32) -> Made {
     }))
 }
 
-fn unsupported<T>(what: impl Into<String>) -> Result<T, Trouble> {
-    Err(Trouble::Unsupported(what.into()))
+fn unsupported<T>(what: impl Into<String>) -> Result<T, CallError> {
+    Err(CallError::Unsupported(what.into()))
 }
 
 /// A call that blocks, or fails with `errno` on a socket that does not.
@@ -346,19 +335,23 @@ pub(super) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// The i-th argument.
-    fn get(&self, i: usize) -> Result<&'a Expression, String> {
-        self.list
-            .get(i)
-            .ok_or_else(|| format!("{}() takes more arguments than that", self.call.name))
+    fn get(&self, i: usize) -> Result<&'a Expression, Misuse> {
+        self.list.get(i).ok_or_else(|| Misuse::TooFewArguments {
+            call: self.call.name.clone(),
+        })
     }
 
     /// The i-th argument as a number.
-    fn number(&self, i: usize) -> Result<i64, String> {
-        number(self.get(i)?).map_err(|why| format!("argument {} of {}(): {why}", i + 1, self.call.name))
+    fn number(&self, i: usize) -> Result<i64, Misuse> {
+        number(self.get(i)?).map_err(|error| Misuse::Argument {
+            position: i + 1,
+            call: self.call.name.clone(),
+            error,
+        })
     }
 
     /// The i-th argument as a number; nothing when it is `...` or missing.
-    fn optional(&self, i: usize) -> Result<Option<i64>, String> {
+    fn optional(&self, i: usize) -> Result<Option<i64>, Misuse> {
         match self.list.get(i) {
             None | Some(Expression::Anything) => Ok(None),
             Some(_) => self.number(i).map(Some),

@@ -6,7 +6,7 @@ use hawser_engine::Handle;
 use hawser_ir::abi::OPT_FAST_OPEN;
 
 use super::errno::{EAGAIN, EALREADY, EBADF, EINPROGRESS, EINVAL, EISCONN, ENOTCONN, EOPNOTSUPP};
-use super::{Arguments, Kernel, Made, PORT, Role, Socket, block, done, fail, unsupported};
+use super::{Arguments, CallError, Kernel, Made, Misuse, PORT, Role, Socket, block, done, fail, unsupported};
 use crate::run::symbols::{self, field, number};
 use crate::syntax::tree::Expression;
 
@@ -160,7 +160,7 @@ impl Kernel {
         fd: i64,
         address: &Expression,
         fast: bool,
-    ) -> Result<Result<Handle, u32>, super::Trouble> {
+    ) -> Result<Result<Handle, u32>, CallError> {
         if fast && matches!(address, Expression::Word(name) if symbols::constant(name) == Some(0)) {
             return Ok(Err(EOPNOTSUPP));
         }
@@ -250,7 +250,7 @@ impl Kernel {
     }
 
     /// An address argument: `...` is the usual one.
-    fn address(&self, expression: &Expression, usual: IpAddr) -> Result<SocketAddr, super::Trouble> {
+    fn address(&self, expression: &Expression, usual: IpAddr) -> Result<SocketAddr, CallError> {
         if *expression == Expression::Anything {
             return Ok(SocketAddr::new(usual, PORT));
         }
@@ -261,21 +261,19 @@ impl Kernel {
         }
         let port = field(expression, "sin_port").or(field(expression, "sin6_port"));
         let port = port.map(number).transpose()?.unwrap_or(i64::from(PORT));
-        let port = u16::try_from(port).map_err(|_| "this is no port".to_owned())?;
+        let port = u16::try_from(port).map_err(|_| Misuse::Port)?;
         let address = field(expression, "sin_addr").or(field(expression, "sin6_addr"));
         let ip = match address {
             None | Some(Expression::Anything) => usual,
             Some(Expression::Apply(_, arguments)) => match arguments.first() {
-                Some(Expression::Text(text, _)) => {
-                    text.parse().map_err(|_| format!("`{text}` is no address"))?
-                }
-                _ => return Err("an address is written inet_addr(\"192.0.2.1\")".to_owned().into()),
+                Some(Expression::Text(text, _)) => text.parse().map_err(|_| Misuse::Address(text.clone()))?,
+                _ => return Err(Misuse::AddressForm.into()),
             },
             Some(Expression::Word(name)) if name == "INADDR_ANY" => match usual {
                 IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
                 IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
             },
-            Some(_) => return Err("an address is written inet_addr(\"192.0.2.1\")".to_owned().into()),
+            Some(_) => return Err(Misuse::AddressForm.into()),
         };
         Ok(SocketAddr::new(ip, port))
     }

@@ -8,7 +8,7 @@ use hawser_ir::abi::{
 };
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
-use super::{Answer, Arguments, Kernel, Made, Progress, Role, Socket, done, fail, unsupported};
+use super::{Answer, Arguments, Kernel, Made, Misuse, Progress, Role, Socket, done, fail, unsupported};
 use crate::run::symbols::{constant, field, number};
 use crate::syntax::tree::Expression;
 
@@ -168,7 +168,7 @@ impl Kernel {
         let on = field(value, "onoff").map(number).transpose()?;
         let time = field(value, "linger").map(number).transpose()?;
         let (Some(on), Some(time)) = (on, time) else {
-            return Err("SO_LINGER is written {onoff=1, linger=0}".to_owned().into());
+            return Err(Misuse::Linger.into());
         };
         self.sockets
             .entry(fd)

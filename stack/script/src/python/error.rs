@@ -1,0 +1,77 @@
+//! Why a block of code or an expression fails.
+
+use super::value::Value;
+use crate::syntax::Place;
+
+/// Why a block of code did not pass, with the statement's place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BlockError {
+    pub(crate) place: Place,
+    pub(crate) why: Why,
+}
+
+/// What is wrong with a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Why {
+    /// An assertion is false: its text, and its message or the values that it compares.
+    IsFalse { assertion: String, message: String },
+    /// An expression has no value.
+    NoValue(EvaluationError),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum EvaluationError {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("`{0}` is no integer")]
+    NoInteger(Value),
+    #[error("`{0}` and `{1}` are no integers")]
+    NoIntegers(Value, Value),
+    #[error("`{0}` is no number")]
+    NoNumber(Value),
+    #[error("`{0}` is no list")]
+    NoList(Value),
+    #[error("`{0}` holds nothing")]
+    HoldsNothing(Value),
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("{0} and {1} give no number of 128 bits")]
+    Overflow(i128, i128),
+    /// The magnitude of the least integer.
+    #[error("this is too large")]
+    AbsOverflow,
+    #[error("there is no item {at} in a list of {len}")]
+    NoItem { at: i128, len: usize },
+    #[error("there are more forms than values")]
+    TooFewValues,
+    #[error("`{0}` is no form that is known")]
+    UnknownForm(String),
+    #[error("the text is too long")]
+    TooLong,
+    /// `min()` or `max()` without anything to choose from.
+    #[error("{0}() of nothing")]
+    OfNothing(String),
+    #[error("`{name}()` with {arguments} arguments is not understood")]
+    UnknownCall { name: String, arguments: usize },
+}
+
+/// Why a name has no value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub(crate) enum NameError {
+    #[error("`{0}` is not known")]
+    Unknown(String),
+    /// A field of TCP_INFO that the program's table lacks.
+    #[error("{0} is not mapped: the program's script.toml says nothing of it")]
+    Unmapped(String),
+    /// The expression of a field of TCP_INFO has no value.
+    #[error("{field}: {why}")]
+    Field {
+        field: String,
+        why: Box<EvaluationError>,
+    },
+    #[error("there is no connection")]
+    NoConnection,
+    #[error("`{0}` cannot be observed, or the connection is gone")]
+    Unobservable(String),
+}
