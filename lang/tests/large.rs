@@ -61,8 +61,8 @@ void send@(ask@ ev, conn@ c) {
     emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  note@(c);
 }
 void note@(conn@ c) { emit raise(reported#{n: c.una}, c.self); }
-void hear@(reported@ ev, conn@ c) { c.una = ev.n; }
-dispatch d@ { ask@ -> {send@}; reported@ -> {hear@}; wake@ -> {}; }
+void follow@(reported@ ev, conn@ c) { c.una = ev.n; }
+dispatch d@ { ask@ -> {send@}; reported@ -> {follow@}; wake@ -> {}; }
 ";
     let deploy = repeat(count, "    register_ep_chains(d@);\n");
     format!(

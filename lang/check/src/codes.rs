@@ -435,13 +435,13 @@ with their context each time; a timer is not passed to a function, its context i
     Code {
         code: SIGNAL,
         title: "a signal that is not declared",
-        text: "What the interactive layer hears of is declared: `signal loss { seq<32> at; }`, then `emit
+        text: "A signal to the interactive layer is declared: `signal loss { seq<32> at; }`, then `emit
 signal(loss{at: x});`",
     },
     Code {
         code: NOTIFY,
         title: "a notice that has no such form",
-        text: "The application hears CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a
+        text: "The application is notified of CONNECTED, EOF, CLOSED, `ACCEPTED, id`, `FAILED, errno`, or a
 structure of the program's own with up to four numbers: `emit notify(wc{wr_id: x, status:
 0});`",
     },

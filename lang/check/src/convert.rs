@@ -132,7 +132,7 @@ impl<'a> Body<'_, 'a> {
                         at,
                         "a timer is no value",
                         "expected a number",
-                        "`.armed` tells whether it runs; `timer_start` and `timer_stop` take it",
+                        "`.armed` is true while it runs; `timer_start` and `timer_stop` take it",
                     );
                     return None;
                 }

@@ -35,7 +35,7 @@ impl<'a> Checker<'a> {
                     Diagnostic::error(
                         codes::OPTION_MEMBER,
                         ident_at,
-                        format!("nothing tells `{name}` from other members"),
+                        format!("nothing distinguishes `{name}` from other members"),
                     )
                     .label(format!(
                         "expected its first field to be a constant of {select_bits} bits"

@@ -28,7 +28,7 @@ impl<'a> Body<'_, 'a> {
             self.error(
                 codes::MISMATCH,
                 at,
-                "`extract` tells whether it worked",
+                "`extract` returns whether it worked",
                 "expected a `bool`",
             );
             return;

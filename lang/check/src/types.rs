@@ -195,7 +195,7 @@ impl<'a> Checker<'a> {
             }
         }
         let Some(key) = key else {
-            return self.type_arguments(ty, "expected `key k`: the field that tells elements apart");
+            return self.type_arguments(ty, "expected `key k`: the field that distinguishes elements");
         };
         if !self.fits(&elem, cap) {
             return self.too_large(ty.span);

@@ -15,7 +15,7 @@ const HEAD: &str = "
     signal loss { uint64 at; }
     context conn { uint32 n; list<uint32, 6> l; timer_t t -> wake; }
     pkt_bp hello { uint32 a; data_t data; }
-    void tell(conn c) { emit raise(reported{n: 5}, c.self); }
+    void report(conn c) { emit raise(reported{n: 5}, c.self); }
 ";
 
 fn of(processors: &str, chain: &str) -> [u32; 4] {
@@ -31,7 +31,7 @@ fn of(processors: &str, chain: &str) -> [u32; 4] {
 fn instructions_add_up() {
     let body = "void f(ask ev, conn c) {
         IPheader ip;  hello h;
-        emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  emit signal(loss{at: 1});  tell(c);  emit del_ctx();
+        emit pkt_gen(ip, h);  emit timer_start(c.t, 5ms);  emit signal(loss{at: 1});  report(c);  emit del_ctx();
     }";
     // The image of `hello`: 4 bytes, padding to 8, a `data_t` of 64. An event is 144 bytes and 8.
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_branch_costs_its_dearer_side() {
 
 #[test]
 fn loops_multiply_and_stop_at_a_list_s_end() {
-    let body = "void f(ask ev, conn c) { for (i in 0..ev.n, 5) for (x in c.l, 100) if (x == i) tell(c); }";
+    let body = "void f(ask ev, conn c) { for (i in 0..ev.n, 5) for (x in c.l, 100) if (x == i) report(c); }";
     assert_eq!(of(body, "f"), [5 * 6, 30 * 208, 0, 30]);
 }
 
@@ -79,8 +79,8 @@ fn cases_do_not_add_up() {
                 void f(ask ev, conn c) { emit notify(EOF); }
                 void g(ask ev, other c) { emit notify(EOF);  c.n = 1; }
                 void h(ask ev, no_ctx none) { conn c = new_ctx{n: 5};  c.n += 1; }
-                void all(ask ev) { tell_all(ev); }
-                void tell_all(ask ev) { emit raise(reported{n: ev.n}); }";
+                void all(ask ev) { report_all(ev); }
+                void report_all(ask ev) { emit raise(reported{n: ev.n}); }";
     let text = format!("{HEAD} {body} dispatch d {{ ask -> {{f, g, h, all}}; }}");
     let module = module(&text);
     assert_eq!(bounds(&module, "ask"), [2, 88 + 208, 0, 1]);

@@ -172,7 +172,7 @@ fn an_option_list_holds_its_largest_member() {
 
 /// Frames: no length byte, so that an unknown one fails the packet and none ends the list.
 #[test]
-fn frames_are_told_apart_and_not_skipped() {
+fn an_unknown_frame_fails_the_packet_and_none_ends_the_list() {
     let module = module(
         "opt_t padding { uint8 kind = 0; }
          struct range { varint_t gap, len; }

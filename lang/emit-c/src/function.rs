@@ -38,7 +38,7 @@ impl Emitter<'_> {
         } else if wanted.refs.iter().any(|kind| kind.may_be_null()) || wanted.slot == Slot::Absent {
             "_absent"
         } else if wanted.found == Found::Nothing {
-            "_stranger"
+            "_no_context"
         } else {
             ""
         };

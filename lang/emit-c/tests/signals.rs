@@ -174,7 +174,7 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
 /// A signal without a listener costs three instructions at most, whatever it would carry; and a chain
 /// whose program has signals, four for the mask itself.
 #[test]
-fn nobody_pays_for_what_nobody_hears() {
+fn a_signal_without_subscribers_costs_3_instructions_at_most() {
     let text = |reported: &str, emits: bool| {
         let mut body = String::new();
         for field in ["a", "b", "c", "d", "e", "f", "g", "h"] {
@@ -201,7 +201,7 @@ fn nobody_pays_for_what_nobody_hears() {
     let each =
         |more: u64, less: u64, signals: u64| more.saturating_sub(less) as f64 / (ROUNDS * signals) as f64;
     let (mask, signal) = (each(declared, without, 1), each(eight, declared, 8));
-    println!("the mask: {mask:.2} instructions of a chain; a signal that nobody hears: {signal:.2}");
+    println!("the mask: {mask:.2} instructions of a chain; a signal without subscribers: {signal:.2}");
     assert!(mask <= 4.0, "{mask}");
     assert!(signal <= 3.0, "{signal}");
 }

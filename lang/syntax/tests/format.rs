@@ -102,7 +102,7 @@ fn programs_keep_their_meaning() {
 }
 
 #[test]
-fn nothing_stays_nothing_and_errors_are_told() {
+fn an_empty_text_stays_empty_and_an_error_is_returned() {
     assert_eq!(format("").as_deref(), Ok(""));
     assert_eq!(format("\n\n  \n").as_deref(), Ok(""));
     assert!(format("struct s { uint8 x }").is_err());

@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// HTTP has said that a web origin is meant.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
-type Tell = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
+type Reply = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
 type Ended = Result<(Id, Result<Box<dyn Duplex>, AttemptError>), JoinError>;
 
 /// A race, and what is under way for it.
@@ -52,14 +52,14 @@ pub(super) struct Driver {
     ready: HashMap<CandidateId, Box<dyn Duplex>>,
     errors: BTreeMap<CandidateId, AttemptError>,
     started: HashMap<CandidateId, Duration>,
-    /// Who waits, until there is something to tell.
-    tell: Option<Tell>,
+    /// Where the outcome goes; none once it went, or once nobody waits for it.
+    reply: Option<Reply>,
     /// Its place on the bus, where there is one.
     seat: Option<Seat>,
 }
 
 impl Driver {
-    pub(super) fn new(shared: Arc<Shared>, request: Request, tell: Tell) -> Driver {
+    pub(super) fn new(shared: Arc<Shared>, request: Request, reply: Reply) -> Driver {
         let (lookup, network) = (lookup(&request), Arc::clone(&shared.lock().network));
         let resolver = shared.resolver();
         let asked = |question| u16::from(lookup.as_ref().is_some_and(|l| l.questions().contains(&question)));
@@ -89,7 +89,7 @@ impl Driver {
             ready: HashMap::new(),
             errors: BTreeMap::new(),
             started: HashMap::new(),
-            tell: Some(tell),
+            reply: Some(reply),
             seat: shared
                 .stage
                 .as_ref()
@@ -135,8 +135,8 @@ impl Driver {
                 Some(change) => vec![Event::NetworkChanged { gone: surroundings::gone(&change) }],
                 None => Vec::new(),
             },
-            () = gone(&mut self.tell) => {
-                self.tell = None;
+            () = gone(&mut self.reply) => {
+                self.reply = None;
                 vec![Event::Cancelled]
             }
             () = sleep_until(wake) => {
@@ -320,9 +320,9 @@ impl Driver {
             shared: Arc::clone(&self.shared),
             key,
         };
-        if let Some(tell) = self.tell.take() {
+        if let Some(reply) = self.reply.take() {
             // Who has gone meanwhile wants no stream: it is closed.
-            let _ = tell.send(Ok(Connected {
+            let _ = reply.send(Ok(Connected {
                 stream,
                 way,
                 took,
@@ -352,8 +352,8 @@ impl Driver {
             failure: error.failure,
             why: error.to_string(),
         });
-        if let Some(tell) = self.tell.take() {
-            let _ = tell.send(Err(Box::new(error)));
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(Err(Box::new(error)));
         }
     }
 
@@ -432,9 +432,9 @@ async fn next_change(changes: &mut Option<broadcast::Receiver<Change>>) -> Optio
     }
 }
 
-async fn gone(tell: &mut Option<Tell>) {
-    match tell {
-        Some(tell) => tell.closed().await,
+async fn gone(reply: &mut Option<Reply>) {
+    match reply {
+        Some(reply) => reply.closed().await,
         None => pending().await,
     }
 }

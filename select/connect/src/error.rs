@@ -139,7 +139,7 @@ fn most_telling(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failu
     MOST_TELLING
         .iter()
         .copied()
-        .find(|telling| failures.clone().any(|failure| failure == *telling))
+        .find(|class| failures.clone().any(|failure| failure == *class))
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_telling_failure_is_told() {
+    fn the_failure_that_explains_most_is_reported() {
         use Failure::*;
         let of =
             |ways: &[(Failure, bool)], questions: &[Failure]| error(Why::Exhausted, ways, questions).failure;

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_an_answer_is_told_as_such() {
+    fn a_failed_question_is_reported_with_its_reason() {
         let result = Err(ResolveError::NoSuchName {
             name: "www.example".to_owned(),
         });

@@ -148,7 +148,7 @@ impl fmt::Debug for Racer {
 
 impl Racer {
     /// One that resolves as the system says, and follows what becomes of the network. Where the
-    /// kernel does not tell, all is one network that never changes.
+    /// kernel does not report interfaces, all is one network that never changes.
     ///
     /// # Errors
     /// The system's configuration of names cannot be read or understood.
@@ -188,9 +188,9 @@ impl Racer {
     /// Nothing has won.
     pub async fn connect(&self, request: Request) -> Result<Connected, Box<ConnectError>> {
         let destination = request.destination.clone();
-        let (tell, reported) = oneshot::channel();
+        let (reply, reported) = oneshot::channel();
         // A task of its own: probes go on when the race is won.
-        tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, tell).run());
+        tokio::spawn(Driver::new(Arc::clone(&self.inner.shared), request, reply).run());
         match reported.await {
             Ok(result) => result,
             Err(_) => Err(Box::new(ConnectError::cancelled(destination))),

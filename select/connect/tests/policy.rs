@@ -80,7 +80,7 @@ fn files_are_what_their_endings_say() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_with_its_file() {
+fn every_mistake_is_reported_with_its_file() {
     let folders = folders("wrong");
     write(&folders.pib, "a.policy", r#"{ "uid": "same", "prioriti": 3 }"#);
     write(&folders.pib, "b.policy", r#"{ "uid": "SAME" }"#);

@@ -102,8 +102,8 @@ impl Base {
         first.unwrap_or_else(|| self.subscribe())
     }
 
-    /// Tells whoever listens.
-    pub(super) fn tell(&self, event: Event) {
+    /// Sends an event to every watcher.
+    pub(super) fn publish(&self, event: Event) {
         // Nobody has to listen.
         let _ = self.events.send(event);
     }
@@ -119,7 +119,7 @@ impl Base {
         let mut known = self.known();
         if let Err(limit) = self.apply(&mut known, origin, gone, nodes, now) {
             drop(known);
-            self.tell(Event::Trouble(Trouble::Limit { origin, limit }));
+            self.publish(Event::Trouble(Trouble::Limit { origin, limit }));
         }
     }
 
@@ -140,12 +140,12 @@ impl Base {
             let mut names = self.manager().names().clone();
             let Ok(read) = document::nodes(&node.to_string(), Format::Json, &uid, &mut names) else {
                 let why = format!("the node `{uid}` cannot be read and is left out");
-                self.tell(Event::Trouble(Trouble::Store(why)));
+                self.publish(Event::Trouble(Trouble::Store(why)));
                 continue;
             };
             *self.manager().names_mut() = names;
             if let Err(limit) = self.apply(&mut known, origin, &[], read.value, now) {
-                self.tell(Event::Trouble(Trouble::Limit { origin, limit }));
+                self.publish(Event::Trouble(Trouble::Limit { origin, limit }));
             }
         }
     }
@@ -268,7 +268,7 @@ impl Base {
                 .try_for_each(|policy| pib.insert(policy.clone()).map(drop))
         });
         if let Err(limit) = result {
-            self.tell(Event::Trouble(Trouble::Limit {
+            self.publish(Event::Trouble(Trouble::Limit {
                 origin: Origin::Race,
                 limit,
             }));
@@ -314,7 +314,7 @@ impl Base {
             if let Some(store) = self.store.as_ref().filter(|_| entry.origin.is_kept()) {
                 store.forget(uid);
             }
-            self.tell(event(uid.clone(), entry.origin));
+            self.publish(event(uid.clone(), entry.origin));
         }
     }
 
@@ -399,7 +399,7 @@ impl Base {
                 until,
                 node: json,
             };
-            self.tell(Event::Put(new.clone()));
+            self.publish(Event::Put(new.clone()));
             all.push(new);
         }
         self.changed.notify_one();

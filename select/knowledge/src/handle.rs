@@ -86,7 +86,7 @@ impl Drop for Inner {
 
 impl Knowledge {
     /// Reads files and store, looks at interfaces, and begins to follow them all. Where the kernel does
-    /// not tell of interfaces, [`Trouble::Network`] is told and all else works.
+    /// not report interfaces, [`Trouble::Network`] is published and all else works.
     ///
     /// # Errors
     /// Files are wrong, or the store is in use or no store of Hawser. A store that is damaged or of another
@@ -115,7 +115,7 @@ impl Knowledge {
         base.set_network(Arc::clone(&name));
         let mut source = interfaces::Source::new(Arc::clone(&base), Arc::clone(&links));
         if let Ok(network) = &network {
-            source.tell(network.attachments());
+            source.update(network.attachments());
         }
         base.recall(loaded.nodes, &name, now());
         let (races, outcomes) = mpsc::channel(races::QUEUE);
@@ -142,16 +142,16 @@ impl Knowledge {
         knowledge.run(sessions::follow(sessions, Arc::clone(&base), links));
         match network {
             Ok(network) => knowledge.run(source.follow(network)),
-            Err(error) => base.tell(Event::Trouble(Trouble::Network(error.to_string()))),
+            Err(error) => base.publish(Event::Trouble(Trouble::Network(error.to_string()))),
         }
         if let Some(warning) = loaded.warning {
-            base.tell(Event::Trouble(Trouble::Store(warning)));
+            base.publish(Event::Trouble(Trouble::Store(warning)));
         }
         if let Some(queue) = knowledge.queue() {
             let base = Arc::clone(&base);
             knowledge.run(async move {
                 loop {
-                    base.tell(Event::Trouble(Trouble::Store(queue.trouble().await)));
+                    base.publish(Event::Trouble(Trouble::Store(queue.trouble().await)));
                 }
             });
         }
@@ -314,14 +314,14 @@ async fn files(mut watch: Watch, base: Arc<Base>) {
                 warnings,
             }) => {
                 base.reapply(now());
-                base.tell(Event::Loaded {
+                base.publish(Event::Loaded {
                     policies,
                     nodes,
                     warnings,
                 });
             }
-            Ok(policy::Event::Refused(errors)) => base.tell(Event::Refused(errors)),
-            Err(error) => return base.tell(Event::Trouble(Trouble::Files(error.to_string()))),
+            Ok(policy::Event::Refused(errors)) => base.publish(Event::Refused(errors)),
+            Err(error) => return base.publish(Event::Trouble(Trouble::Files(error.to_string()))),
         }
     }
 }

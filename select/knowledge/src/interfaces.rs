@@ -86,7 +86,7 @@ impl Source {
 
     /// Tells what there is now, as far as it is another than before. With an interface goes what was
     /// learnt over it, and with its addresses as well: it is attached elsewhere now.
-    pub(super) fn tell(&mut self, attachments: Vec<Attachment>) {
+    pub(super) fn update(&mut self, attachments: Vec<Attachment>) {
         let wanted: BTreeMap<Arc<str>, Node> = attachments
             .iter()
             .filter_map(|attachment| node(attachment, is_wireless))
@@ -127,10 +127,10 @@ impl Source {
     pub(super) async fn follow(mut self, mut network: Network) {
         while network.next().await.is_some() {
             self.base.set_network(surroundings::name(&network));
-            self.tell(network.attachments());
+            self.update(network.attachments());
         }
-        let why = "the kernel tells no more".to_owned();
-        self.base.tell(Event::Trouble(Trouble::Network(why)));
+        let why = "the kernel reports no more changes".to_owned();
+        self.base.publish(Event::Trouble(Trouble::Network(why)));
     }
 }
 

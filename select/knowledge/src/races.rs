@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub(super) won: bool,
 }
 
-/// Takes outcomes out of what races tell. What only says something of this host, and what was given up
+/// Takes outcomes out of what races report. What only says something of this host, and what was given up
 /// because another way was quicker, is none.
 pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
     let asked = to

@@ -97,14 +97,14 @@ impl Properties {
         }
     }
 
-    /// Merges all of `others` onto these and tells of each what became of it; nothing for what is new.
+    /// Merges all of `others` onto these and reports of each how it was merged; nothing for what is new.
     ///
     /// # Errors
     /// Two immutable ones exclude each other. Others may have been merged by then.
     pub fn merge(
         &mut self,
         others: &Properties,
-        mut tell: impl FnMut(Key, Option<Merge>),
+        mut report: impl FnMut(Key, Option<Merge>),
     ) -> Result<(), Conflict> {
         self.bits |= others.bits;
         let mut at = 0;
@@ -114,7 +114,7 @@ impl Properties {
             }
             match self.entries.get_mut(at) {
                 Some((mine, property)) if mine == key => match property.merge(theirs) {
-                    Some(how) => tell(*key, Some(how)),
+                    Some(how) => report(*key, Some(how)),
                     None => {
                         return Err(Conflict {
                             key: *key,
@@ -125,7 +125,7 @@ impl Properties {
                 },
                 _ => {
                     self.entries.insert(at, (*key, theirs.clone()));
-                    tell(*key, None);
+                    report(*key, None);
                 }
             }
         }

@@ -195,7 +195,7 @@ mod tests {
 
     /// A preference goes before the order of transports, and what does not fulfil it stays behind.
     #[test]
-    fn wishes_move_transports_up() {
+    fn a_preference_moves_transports_up() {
         let transports = transports(
             r#"{ "multihoming": { "value": true, "score": 1 }, "security": { "value": false, "score": 1 } }"#,
         );

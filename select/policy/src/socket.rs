@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn the_form_of_a_name_is_found() {
         let rows = [
             ("transport", Form::Other),
             ("s", Form::Other),

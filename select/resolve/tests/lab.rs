@@ -11,7 +11,7 @@ use hawser_testing::{Test, TestResult, in_user_namespace, tests};
 
 const TESTS: &[Test] = tests![
     each_question_is_answered_apart,
-    services_are_told_in_their_order,
+    services_are_sorted_by_priority,
     aliases_are_followed,
     aliases_in_a_circle_are_named,
     failures_have_their_class,
@@ -135,7 +135,7 @@ fn each_question_is_answered_apart() -> TestResult {
     })
 }
 
-fn services_are_told_in_their_order() -> TestResult {
+fn services_are_sorted_by_priority() -> TestResult {
     in_client(async || {
         let resolver = Resolver::new(&Config::system()?)?;
         let services = only(&resolver, "www.example", Question::Service).await??.services;

@@ -428,8 +428,8 @@ fn a_program_without_abort_loses_its_context() {
 }
 
 #[test]
-fn a_chain_without_context_can_answer_a_stranger() {
-    let stranger = Script::new().on(PACKET, |step| {
+fn a_chain_without_context_can_answer_a_packet() {
+    let answering = Script::new().on(PACKET, |step| {
         assert!(step.keyed.is_none() && step.fresh.is_some());
         step.answer(0, OTHER_PACKET, 3, 99);
         Outcome::Done
@@ -445,7 +445,7 @@ fn a_chain_without_context_can_answer_a_stranger() {
             step.del_context();
             Outcome::Done
         });
-    let mut pair = Pair::new([script, stranger], 0, 1);
+    let mut pair = Pair::new([script, answering], 0, 1);
     let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
     pair.stacks[0].close(1, handle);
     pair.settle();

@@ -53,7 +53,7 @@ fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
         step.keyed.as_ref().map(|k| k.1.words).unwrap_or_default(),
     );
     if step.kind() != Some(FLOW) {
-        return on_stranger(step, own);
+        return without_context(step, own);
     }
     match ev.flag {
         ACK if ev.seq == w[UNA] + w[FLIGHT].max(w[FIN_SENT]) && ev.seq > w[UNA] => {
@@ -89,7 +89,7 @@ fn on_packet(step: &mut Step<'_>, own: u8) -> Outcome {
 
 /// A first packet makes a connection; the packet itself comes again. A FIN of a connection that is
 /// over is acknowledged once more.
-fn on_stranger(step: &mut Step<'_>, own: u8) -> Outcome {
+fn without_context(step: &mut Step<'_>, own: u8) -> Outcome {
     let ev = step.ev;
     let peer = 1 - own;
     if step.kind() == Some(LISTENER) && ev.flag == DATA && ev.seq == 0 && step.fresh.is_some() {

@@ -69,8 +69,8 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
     built.world.limit_idle(scenario.idle_packets);
     let duration = scenario.duration.0;
     let mut ignore = |_: f64| {};
-    let tell = options.progress.unwrap_or(&mut ignore);
-    let mut progress = |now: Nanos| tell(((now - START) as f64 / duration as f64).min(1.0));
+    let notify = options.progress.unwrap_or(&mut ignore);
+    let mut progress = |now: Nanos| notify(((now - START) as f64 / duration as f64).min(1.0));
 
     let mut end = match options.watch {
         Some(watch) => watch.run(&mut built, START.saturating_add(duration), &mut progress),

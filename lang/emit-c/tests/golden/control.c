@@ -4,7 +4,7 @@ static uint64_t invariants_0(hw_run *run, const struct counter *keyed);
 static uint64_t chain_ask_0(hw_run *run, struct ask *event);
 static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event);
 static uint64_t chain_ask_0_counter_0(hw_run *run, struct ask *event);
-HW_INLINE void mtp_make_stranger(hw_run *run, const struct ask *ev);
+HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev);
 HW_INLINE void mtp_make_absent(hw_run *run, const struct ask *ev);
 HW_INLINE bool mtp_check(hw_run *run, const struct ask *ev, const struct counter *c);
 HW_INLINE bool mtp_take(hw_run *run, const struct ask *ev, struct counter *c);
@@ -22,7 +22,7 @@ static uint64_t invariants_0(hw_run *run, const struct counter *keyed) {
 static uint64_t chain_ask_0_nothing(hw_run *run, struct ask *event) {
     do {
         if (run->memory->fresh) {
-            mtp_make_stranger(run, event);
+            mtp_make_no_context(run, event);
         } else {
             mtp_make_absent(run, event);
         }
@@ -63,7 +63,7 @@ static uint64_t chain_ask_0(hw_run *run, struct ask *event) {
     }
 }
 
-HW_INLINE void mtp_make_stranger(hw_run *run, const struct ask *ev) {
+HW_INLINE void mtp_make_no_context(hw_run *run, const struct ask *ev) {
     struct counter *fresh = (struct counter *)run->memory->fresh;
     /* control.mtp:13 */
     {

@@ -11,7 +11,7 @@ static uint64_t wire_write_P(hw_run *run, const struct P *h, hw_facts facts, hw_
 static void wire_put_P(hw_run *run, const struct P *h, uint64_t n, hw_writer *out);
 static void wire_rule_next(hw_run *run, struct P *h, const struct P *previous, const uint64_t *args, hw_segment segment);
 HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, struct P *h, hw_segment segment, uint8_t *header, uint64_t room);
-HW_INLINE void mtp_make_stranger(hw_run *run, const struct open *ev);
+HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_make_absent(hw_run *run, const struct open *ev);
 HW_INLINE void mtp_more(hw_run *run, const struct open *ev, struct conn *c);
 HW_INLINE void mtp_expired(hw_run *run, const struct late *ev, const struct conn *c);
@@ -23,7 +23,7 @@ HW_INLINE void mtp_arm(hw_run *run, struct conn *c, uint64_t d);
 static uint64_t chain_open_0_nothing(hw_run *run, struct open *event) {
     do {
         if (run->memory->fresh) {
-            mtp_make_stranger(run, event);
+            mtp_make_no_context(run, event);
         } else {
             mtp_make_absent(run, event);
         }
@@ -150,7 +150,7 @@ HW_FLAT static hw_built wire_build_P(hw_run *run, const hw_packet_rec *packet, s
     return built;
 }
 
-HW_INLINE void mtp_make_stranger(hw_run *run, const struct open *ev) {
+HW_INLINE void mtp_make_no_context(hw_run *run, const struct open *ev) {
     struct conn *fresh = (struct conn *)run->memory->fresh;
     /* instructions.mtp:13 */
     {

@@ -79,7 +79,15 @@ pub(super) fn structures(plan: &mut Plan, rng: &mut Rng) {
     plan.notice = declare(plan, rng, "reported", Kind::Struct, notice, "struct", 6);
     for i in 0..1 + rng.below(2) {
         let fields = fields(plan, rng, "x", &rows, 2, 0);
-        declare(plan, rng, &format!("heard{i}"), Kind::Signal, fields, "signal", 5);
+        declare(
+            plan,
+            rng,
+            &format!("signalled{i}"),
+            Kind::Signal,
+            fields,
+            "signal",
+            5,
+        );
     }
 }
 

@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_millis(50);
 /// Files that never come to rest are read all the same, after this.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often a folder is looked for that cannot be watched.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What became of the files.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,18 +91,20 @@ impl Watch {
         }
     }
 
-    /// Waits until files have changed, reads them, and tells what became of it. May be dropped and
+    /// Waits until files have changed, reads them, and returns what came of it. May be dropped and
     /// called again.
     ///
     /// # Errors
-    /// The system refuses to tell more.
+    /// The system reports no more changes.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if !self.is_stirred && self.is_blind {
-                // Something may still be said of the folders that can be watched.
-                tokio::time::timeout(LOOK, self.hear()).await.unwrap_or(Ok(()))?;
+                // The folders that can be watched may still change.
+                tokio::time::timeout(POLL_INTERVAL, self.changed())
+                    .await
+                    .unwrap_or(Ok(()))?;
             } else if !self.is_stirred {
-                self.hear().await?;
+                self.changed().await?;
             }
             // Until files are read: who drops this and calls again misses nothing.
             self.is_stirred = true;
@@ -158,21 +160,21 @@ impl Watch {
         FileError { file, diagnostic }
     }
 
-    /// Waits until nothing more is said for a while.
+    /// Waits until no file has changed for a while.
     async fn settle(&self) -> io::Result<()> {
         let end = tokio::time::Instant::now() + SETTLE_TIMEOUT;
         loop {
             let quiet = tokio::time::Instant::now() + QUIET;
-            match tokio::time::timeout_at(quiet.min(end), self.hear()).await {
+            match tokio::time::timeout_at(quiet.min(end), self.changed()).await {
                 Ok(received) => received?,
                 Err(_) => return Ok(()),
             }
         }
     }
 
-    /// Waits until something is said, and takes all of it. What it was does not matter: everything is
-    /// read again.
-    async fn hear(&self) -> io::Result<()> {
+    /// Waits until files have changed, and takes all events. Which files does not matter: everything
+    /// is read again.
+    async fn changed(&self) -> io::Result<()> {
         let mut guard = self.inotify.readable().await?;
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(self.inotify.get_ref(), &mut buffer);

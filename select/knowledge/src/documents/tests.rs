@@ -76,14 +76,14 @@ impl Peer {
             .expect("it reads");
     }
 
-    async fn hear(&mut self) -> Option<Value> {
+    async fn receive(&mut self) -> Option<Value> {
         let line = self.lines.next_line().await.ok()??;
         Some(serde_json::from_str(&line).expect("JSON"))
     }
 
     async fn ask(&mut self, line: &str) -> Value {
         self.say(line).await;
-        self.hear().await.expect("an answer")
+        self.receive().await.expect("an answer")
     }
 }
 
@@ -108,7 +108,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
     assert_eq!(listed, json!({ "done": "list", "nodes": [known] }));
     let none = peer.ask(r#"{"list":{"interface":"wlan0"}}"#).await;
     assert_eq!(none["nodes"], json!([]));
-    let reported = watcher.hear().await.expect("an event");
+    let reported = watcher.receive().await.expect("an event");
     assert_eq!(
         (&reported["event"], &reported["node"], &reported["source"]),
         (&"put".into(), &node, &"controller".into())
@@ -118,7 +118,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
         gone,
         json!({ "done": "delete", "uid": "a", "source": "controller" })
     );
-    let reported = watcher.hear().await.expect("an event");
+    let reported = watcher.receive().await.expect("an event");
     assert_eq!(
         reported,
         json!({ "event": "deleted", "source": "controller", "uid": "a" })
@@ -128,7 +128,7 @@ async fn nodes_are_put_listed_watched_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
+async fn a_wrong_document_is_refused_with_its_path_and_changes_nothing() {
     let place = Place::new();
     let base = &place.base;
     base.learn(Origin::Interface, &[], Vec::new(), now());
@@ -179,7 +179,7 @@ async fn what_is_wrong_is_told_with_its_path_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_is_slow_is_told_and_dropped() {
+async fn a_slow_watcher_is_notified_and_dropped() {
     let place = Place::new();
     let base = &place.base;
     let mut watcher = Peer::connect(&place).await;
@@ -195,7 +195,7 @@ async fn a_watcher_that_is_slow_is_told_and_dropped() {
         "nobody waits for a watcher"
     );
     let mut last = Value::Null;
-    while let Some(reported) = watcher.hear().await {
+    while let Some(reported) = watcher.receive().await {
         last = reported;
     }
     assert!(

@@ -125,7 +125,7 @@ async fn a_damaged_store_is_put_aside_and_reported_to_whoever_listens_later() {
 }
 
 #[tokio::test]
-async fn nodes_end_and_it_is_told() {
+async fn an_expired_node_is_gone_and_reported() {
     let place = Place::new();
     let knowledge = open(&place.settings()).await;
     let mut events = knowledge.events();

@@ -69,7 +69,8 @@ fn followers(nodes: &[&Node], budget: &mut Budget) -> Result<Vec<Vec<usize>>, Li
     for (from, link) in nodes.iter().enumerate().filter(|(_, node)| node.link) {
         for (to, node) in nodes.iter().enumerate().filter(|(to, _)| *to != from) {
             budget.spend(1 + link.matches.len() * node.alternatives.len(), &link.uid)?;
-            let matches = |wanted: &Properties| node.alternatives.iter().any(|one| tells(node, one, wanted));
+            let matches =
+                |wanted: &Properties| node.alternatives.iter().any(|one| fulfils(node, one, wanted));
             if link.matches.iter().any(matches) {
                 followers[to].push(from);
             }
@@ -79,7 +80,7 @@ fn followers(nodes: &[&Node], budget: &mut Budget) -> Result<Vec<Vec<usize>>, Li
 }
 
 /// Whether an alternative of a node has all that is wanted; `uid` means the node's name, too.
-fn tells(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
+fn fulfils(node: &Node, alternative: &Properties, wanted: &Properties) -> bool {
     wanted.iter().all(|(key, property)| {
         let named = || {
             let name = Value::One(Scalar::Text(node.uid.clone()));

@@ -37,7 +37,7 @@ impl Interface {
         }
         match packet.operation {
             Operation::Request => {
-                let released = self.neighbours.heard_of(now, packet.sender_ip, packet.sender_mac);
+                let released = self.neighbours.learn(now, packet.sender_ip, packet.sender_mac);
                 self.send_released(released);
                 let reply = Arp {
                     operation: Operation::Reply,
@@ -172,7 +172,7 @@ impl Interface {
         }
         match message.mac {
             Some(mac) => {
-                let released = self.neighbours.heard_of(now, packet.net.src_ip, mac);
+                let released = self.neighbours.learn(now, packet.net.src_ip, mac);
                 self.send_released(released);
                 self.advertise(own, mac, message.target, packet.net.src_ip, true);
             }

@@ -151,7 +151,7 @@ impl Neighbours {
     }
 
     /// A neighbour asked for us and said who it is. Returns the packets that waited for it.
-    pub(super) fn heard_of(&mut self, now: Nanos, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
+    pub(super) fn learn(&mut self, now: Nanos, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             // RFC 4861, 7.2.3: only news makes it stale.
             if neighbour.state == State::Incomplete || neighbour.mac != mac {

@@ -93,7 +93,7 @@ fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     peer_sends(&mut c, ECT, false);
     assert!(!c.bench.one().ece);
     peer_sends(&mut c, CE, true);
-    assert!(c.bench.one().ece, "a mark on the segment that tells of the reduction is a new one");
+    assert!(c.bench.one().ece, "a CE mark on the segment that carries CWR is a new one");
     let ack = Segment { ecn: CE, ..c.segment() };
     peer_sends(&mut c, ECT, true);
     c.bench.inject(&ack);

@@ -50,9 +50,9 @@ fn a_forged_too_big_lowers_nothing_for_nobody() {
         c.bench.deliver(icmp_error(3, 4, 600, &about));
         assert_eq!((c.bench.observe(c.handle, "smss"), announced(&mut c)), (1460, Some(1460)), "{offset}");
     }
-    let mut stranger = quoted(&c, &packet, 0);
-    stranger[20..22].copy_from_slice(&7777u16.to_be_bytes());
-    c.bench.deliver(icmp_error(3, 4, 600, &stranger));
+    let mut unknown = quoted(&c, &packet, 0);
+    unknown[20..22].copy_from_slice(&7777u16.to_be_bytes());
+    c.bench.deliver(icmp_error(3, 4, 600, &unknown));
     assert_eq!(announced(&mut c), Some(1460), "about no connection of ours");
     let about = quoted(&c, &packet, 0);
     c.bench.deliver(icmp_error(3, 4, 600, &about));

@@ -41,8 +41,8 @@ fn overlapping_and_old_data_is_cut() {
 fn any_number_of_gaps_heals() {
     let mut c = Connection::plain(&[]);
     for i in (1..100).rev() {
-        let crumb = c.segment().at(c.next.wrapping_add(i * 20)).payload(vec![b'p'; 10]);
-        c.bench.inject(&crumb);
+        let segment = c.segment().at(c.next.wrapping_add(i * 20)).payload(vec![b'p'; 10]);
+        c.bench.inject(&segment);
     }
     for i in 0..100 {
         for part in [0, 10] {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::stage::{Stage, TIMEOUT, TestResult, hawser_v4, linux_listener, linux_v4, linux_v6, pattern};
 
-/// Runs a test on a runtime of one thread, for at most as long as patience lasts.
+/// Runs a test on a runtime of one thread, and fails after the usual timeout.
 pub(crate) fn run(test: impl Future<Output = TestResult>) -> TestResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

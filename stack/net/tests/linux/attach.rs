@@ -209,7 +209,7 @@ fn change(bus: &Bus, source: SourceId, window: &AtomicU64, times: usize) -> Test
         let id = subscriber.subscribe(Subscription::new(["tcp.acked"]), &queue)?;
         if n % FRESH == 0 {
             let (before, mut words) = (count.load(Ordering::Relaxed), [0; hawser_bus::ring::SLOT - 1]);
-            until("both hear", || {
+            until("both are notified", || {
                 signals.pop(&mut words) && count.load(Ordering::Relaxed) > before
             })?;
         }

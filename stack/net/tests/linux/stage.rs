@@ -246,10 +246,10 @@ pub(crate) fn poll_until<T>(
     poll_for(endpoint, TIMEOUT, what, done)
 }
 
-/// The same with a patience of its own.
+/// As `poll_until`, with a timeout of its own.
 pub(crate) fn poll_for<T>(
     endpoint: &mut Endpoint,
-    patience: Duration,
+    timeout: Duration,
     what: &str,
     mut done: impl FnMut(&mut Endpoint) -> TestResult<Option<T>>,
 ) -> TestResult<T> {
@@ -260,8 +260,8 @@ pub(crate) fn poll_for<T>(
             endpoint.poll()?;
             return Ok(value);
         }
-        if begin.elapsed() > patience {
-            return Err(format!("{what} did not happen within {patience:?}").into());
+        if begin.elapsed() > timeout {
+            return Err(format!("{what} did not happen within {timeout:?}").into());
         }
         // Whatever this does, `done` may have been waiting for it.
         if !endpoint.poll()? {

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_query_are_told_apart_from_those_that_set() {
+    fn queries_are_beyond_the_script_and_settings_are_not() {
         let asks = |text: &str| {
             read(text)
                 .iter()

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_told() {
+    fn waiting_counts_the_frames_that_have_not_left() {
         let mut rule = Queue::default();
         rule.tune(&Profile {
             rate: Some(8_000_000),

@@ -18,7 +18,7 @@ fn with_sack(mss: u16) -> Connection {
     })
 }
 
-/// CVE-2018-5390: every other byte, in any order. Runs are bounded, memory is, and each crumb costs one ACK.
+/// CVE-2018-5390: every other byte, in any order. Ranges are bounded, memory is, and each segment costs one ACK.
 #[test]
 fn tiny_segments_out_of_order_are_bounded() {
     const TINY_SEGMENTS: u32 = 20_000;
@@ -27,8 +27,8 @@ fn tiny_segments_out_of_order_are_bounded() {
     let (before, began) = (c.bench.stack.counters().chains, Instant::now());
     for _ in 0..TINY_SEGMENTS {
         let at = 1 + 2 * rng.u32(..30_000);
-        let crumb = c.segment().at(c.next.wrapping_add(at)).payload(*b"x");
-        c.bench.inject(&crumb);
+        let tiny = c.segment().at(c.next.wrapping_add(at)).payload(*b"x");
+        c.bench.inject(&tiny);
     }
     let chains = c.bench.stack.counters().chains - before;
     let (_, held) = c.bench.stack.held_bytes();

@@ -239,15 +239,15 @@ impl Rule for Probe {
 
 #[test]
 fn every_rule_of_every_direction_has_its_own_random_numbers() {
-    let (tell, reported) = std::sync::mpsc::channel();
+    let (report, reported) = std::sync::mpsc::channel();
     for (seed, label) in [(1, "there"), (1, "back"), (2, "there")] {
         let rules: Vec<Box<dyn Rule>> = vec![
-            Box::new(Probe("x", tell.clone())),
-            Box::new(Probe("y", tell.clone())),
+            Box::new(Probe("x", report.clone())),
+            Box::new(Probe("y", report.clone())),
         ];
         Pipe::with_rules(rules, seed, label).push(0, plain(1), &mut |_, _, _| {});
     }
-    drop(tell);
+    drop(report);
     let shown: Vec<u64> = reported.into_iter().collect();
     let different: std::collections::BTreeSet<&u64> = shown.iter().collect();
     assert_eq!((shown.len(), different.len()), (6, 6));
