@@ -116,7 +116,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
 pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     let pvd = plan.properties.preferences(Property::Pvd);
     if pvd.values().any(|preference| *preference == Preference::Require) {
-        let why = "pvd: this system is told of no provisioning domains (RFC 8801)";
+        let why = "pvd: this system learns of no provisioning domains (RFC 8801)";
         return Err(EstablishmentError::Properties(why.into()));
     }
     if plan.action == Action::Initiate

@@ -38,7 +38,7 @@ pub struct Listener {
     /// How many more Connections are delivered; none: no limit.
     limit: Option<u64>,
     is_stopped: bool,
-    has_told: bool,
+    has_reported_stop: bool,
 }
 
 /// Which peers are accepted.
@@ -70,7 +70,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
         tasks: Vec::new(),
         limit: None,
         is_stopped: false,
-        has_told: false,
+        has_reported_stop: false,
     };
     for options in options(&plan)? {
         let below = transport::Listener::open(&options).map_err(|error| {
@@ -181,7 +181,7 @@ impl Listener {
     /// What happens next; none after [`ListenerEvent::Stopped`] was taken. A future that is dropped
     /// before it is ready has taken nothing.
     pub async fn next_event(&mut self) -> Option<ListenerEvent> {
-        if self.has_told {
+        if self.has_reported_stop {
             return None;
         }
         if !self.is_stopped && self.limit == Some(0) {
@@ -203,7 +203,7 @@ impl Listener {
                 )))
             }
             None => {
-                self.has_told = true;
+                self.has_reported_stop = true;
                 Some(ListenerEvent::Stopped)
             }
         }

@@ -178,7 +178,7 @@ fn a_transfer_of_linux_is_watched_and_steered() {
     offered(&folder.lines("offers"));
     let flow = agreed(&folder);
     steered(&folder);
-    heard(&folder, &flow);
+    signals_cover_the_flow(&folder, &flow);
     exported(&folder);
 }
 
@@ -295,8 +295,8 @@ fn steered(folder: &Folder) {
     }
 }
 
-/// Its life from the handshake to the end, who runs it, and who held its window.
-fn heard(folder: &Folder, flow: &str) {
+/// The signals of one flow, from its handshake to its end, name its process and who held its window.
+fn signals_cover_the_flow(folder: &Folder, flow: &str) {
     let lines = folder.lines("lines");
     assert_eq!(lines[0]["header"]["schema"], "hawser-watch/1");
     assert_eq!(
@@ -634,10 +634,10 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
             .filter(|line| line["signal"].is_object())
             .collect()
     };
-    let heard = signals("lines");
+    let received = signals("lines");
     assert!(
-        !heard.is_empty() && heard.iter().all(|line| line["signal"]["flow"] == flow["flow"]),
-        "{heard:?}"
+        !received.is_empty() && received.iter().all(|line| line["signal"]["flow"] == flow["flow"]),
+        "{received:?}"
     );
     assert_eq!(signals("silent"), [""; 0]);
     let own = Folder::new();

@@ -108,9 +108,9 @@ fn a_request_to_end_reaches_the_command() {
     }
     let file = LabFile::new("asked", FILE);
     let socket = file.0.with_extension("sock");
-    for door in [None, Some(format!("--interact={}", socket.display()))] {
+    for option in [None, Some(format!("--interact={}", socket.display()))] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
-        command.args(["lab", "up"]).arg(&file.0).args(&door);
+        command.args(["lab", "up"]).arg(&file.0).args(&option);
         let script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
         let mut child = command
             .args(["--", "sh", "-c", script])
@@ -197,11 +197,11 @@ fn start(file: &LabFile, mark: &str) -> Child {
 }
 
 /// Waits until nothing with this word runs.
-fn await_end(mark: &str, patience: Duration) {
+fn await_end(mark: &str, timeout: Duration) {
     let start = Instant::now();
     while with_mark(mark) > 0 {
         assert!(
-            start.elapsed() < patience,
+            start.elapsed() < timeout,
             "{} processes are left",
             with_mark(mark)
         );
@@ -209,7 +209,7 @@ fn await_end(mark: &str, patience: Duration) {
     }
 }
 
-fn nothing_survives(signal: &str, patience: Duration) {
+fn nothing_survives(signal: &str, timeout: Duration) {
     if !possible() {
         return;
     }
@@ -219,7 +219,7 @@ fn nothing_survives(signal: &str, patience: Duration) {
         .args(["-c", &format!("kill -{signal} {}", child.id())])
         .status();
     assert!(status.expect("kill").success());
-    await_end(&mark, patience);
+    await_end(&mark, timeout);
     let code = child.wait().expect("an end").code();
     assert_ne!(code, Some(0), "it was cut short");
 }

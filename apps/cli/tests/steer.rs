@@ -1,6 +1,6 @@
 //! A subscriber that is killed, frozen, flooded or not allowed, in the middle of a transfer: the
-//! transfer goes on by the transport's own law. What is attached in the middle of one, and a law that
-//! steers it from a process of its own.
+//! transfer goes on by the transport's own controller. What is attached in the middle of one, and a
+//! controller that steers it from a process of its own.
 
 mod place;
 mod tun;
@@ -259,8 +259,8 @@ fn attaching_without_the_right_is_refused() {
     );
 }
 
-/// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own law fills it; when
-/// its process is killed, that law goes on.
+/// FAST with an α of 4 segments keeps the queue nearly empty, where the transport's own controller fills it; when
+/// its process is killed, that controller goes on.
 #[test]
 fn a_controller_steers_from_another_process() {
     let script = r#"
@@ -275,7 +275,7 @@ fn a_controller_steers_from_another_process() {
         echo "steered $(srtt)"; kill -KILL $P; sleep 2.5; echo "after $(srtt)"
         H audit $S; same
     "#;
-    let Some(lines) = run("law", "", script) else {
+    let Some(lines) = run("controller", "", script) else {
         return;
     };
     let (steered, after) = (number(&lines, "steered"), number(&lines, "after"));
@@ -291,18 +291,18 @@ fn a_controller_steers_from_another_process() {
     for what in [
         "fast: tcp.conn.cc.cwnd of",
         "its holder is gone",
-        r#"{"steering":{"law":"reno","provider":"tcp"}}"#,
+        r#"{"steering":{"controller":"reno","provider":"tcp"}}"#,
         "reno: tcp.conn.cc.cwnd of",
         "code 1",
         "same",
     ] {
         assert!(reported(&lines, what), "{what}: {lines:?}");
     }
-    let heard = lines
+    let steered = lines
         .iter()
         .find(|(first, _)| first.contains(r#"{"steered":{"signals":"#));
     assert!(
-        heard.is_some_and(|(first, _)| !first.contains(":0}")),
+        steered.is_some_and(|(first, _)| !first.contains(":0}")),
         "{lines:?}"
     );
 }
@@ -345,7 +345,7 @@ fn a_steerer_that_can_set_nothing_fails() {
     }
 }
 
-/// What a file signals is offered and heard of like the program's own; where an assertion of it is false that is
+/// What a file signals is offered and published like the program's own; where an assertion of it is false that is
 /// signalled, too, and it is detached, while the transfer goes on.
 #[test]
 fn an_attachment_that_breaks_an_assertion_is_detached() {

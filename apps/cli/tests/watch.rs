@@ -177,7 +177,7 @@ fn followed(folder: &Folder, counts: &BTreeMap<String, u64>) {
     let live = transitions(&folder.text("live.svg"));
     assert_eq!(live, transitions(&folder.text("again.svg")));
     let taken = |event: &str| live.iter().filter(|t| t.1 == event).map(|t| t.3).sum::<u64>();
-    let heard = |event: &str| counts.get(&format!("tcp.{event}")).copied().unwrap_or(0);
+    let count = |event: &str| counts.get(&format!("tcp.{event}")).copied().unwrap_or(0);
     for (label, event) in [
         ("TCP_init", "established"),
         ("New seg send", "sent"),
@@ -186,10 +186,10 @@ fn followed(folder: &Folder, counts: &BTreeMap<String, u64>) {
         ("Win=ssthresh", "avoidance_began"),
         ("new ACK", "recovery_ended"),
     ] {
-        assert_eq!(taken(label), heard(event), "{label}: {live:?}");
+        assert_eq!(taken(label), count(event), "{label}: {live:?}");
     }
-    assert_eq!(heard("established"), 1);
-    assert!(heard("retransmitted") > 0 && heard("acked") > 100, "{counts:?}");
+    assert_eq!(count("established"), 1);
+    assert!(count("retransmitted") > 0 && count("acked") > 100, "{counts:?}");
     let into = |to: u64| {
         live.iter()
             .filter(|t| t.2 == to && t.0 != to)
@@ -197,7 +197,7 @@ fn followed(folder: &Folder, counts: &BTreeMap<String, u64>) {
             .sum::<u64>()
     };
     assert!(
-        into(4) >= heard("recovery_began").min(1),
+        into(4) >= count("recovery_began").min(1),
         "fast retransmit was entered: {live:?}"
     );
 }

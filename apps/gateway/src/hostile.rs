@@ -1,4 +1,4 @@
-//! Greetings and requests from strangers, for a fuzzer: it has no other use.
+//! Greetings and requests of unauthenticated peers, for a fuzzer: it has no other use.
 
 use std::future::Future;
 use std::pin::pin;

@@ -16,7 +16,7 @@ pub struct Limits {
     pub sessions: usize,
     /// Sessions that have not said who they are; of one network at most a quarter of them, and the oldest
     /// makes room for another.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Sessions of one client.
     pub sessions_per_client: usize,
     /// Streams with a request, on their way or connected, in all.
@@ -38,7 +38,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             sessions: 1_024,
-            strangers: 64,
+            unauthenticated: 64,
             sessions_per_client: 16,
             streams: 4_096,
             streams_per_client: 512,
@@ -52,13 +52,13 @@ impl Default for Limits {
 
 /// Streams of one session at once.
 const STREAMS: u32 = 512;
-/// Bytes that a peer may send before any of them is read: of all that a stranger can make a gateway keep.
+/// Bytes that a peer may send before any of them is read: of all that an unauthenticated peer can make a gateway keep.
 const FIRST_CREDIT: u64 = 128 << 10;
 /// Bytes to which that grows for one that reads as fast.
 const MAX_CREDIT: u64 = 8 << 20;
 
 impl Limits {
-    /// The door and the sessions of a server that is a gateway, bounded accordingly.
+    /// The acceptor and the sessions of a server that is a gateway, bounded accordingly.
     #[must_use]
     pub fn acceptor(&self) -> AcceptorConfig {
         let session = Config {
@@ -81,7 +81,7 @@ impl Limits {
 /// What is taken of the limits.
 pub(crate) struct Counts {
     /// Places of sessions that have not said who they are.
-    pub(crate) strangers: Gate,
+    pub(crate) unauthenticated: Gate,
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     sessions_per_client: usize,
@@ -97,7 +97,7 @@ struct Client {
 
 /// One session of a client.
 struct Seat {
-    /// Whether no path to the client is sound any more.
+    /// Whether no path to the client is live any more.
     is_gone: Box<dyn Fn() -> bool + Send + Sync>,
     /// Another session of the same client has its place now.
     is_taken: Notify,
@@ -135,7 +135,7 @@ pub(crate) struct StreamPlace {
 impl Counts {
     pub(crate) fn new(limits: &Limits) -> Counts {
         Counts {
-            strangers: Gate::new(Shares::new(limits.strangers)),
+            unauthenticated: Gate::new(Shares::new(limits.unauthenticated)),
             streams: Arc::new(Semaphore::new(limits.streams)),
             clients: Arc::default(),
             sessions_per_client: limits.sessions_per_client,
@@ -144,7 +144,7 @@ impl Counts {
     }
 
     /// A place for a session of this client. Names are those of the file: their number is bounded. At the
-    /// limit the oldest session to which no path is sound makes room: its client has most likely gone.
+    /// limit the oldest session to which no path is live makes room: its client has most likely gone.
     pub(crate) fn session(
         &self,
         name: &Arc<str>,

@@ -1,6 +1,6 @@
 //! The far end: accepts sessions, authenticates their clients, and connects their streams onwards.
 //!
-//! Invariants: before a welcome nothing is read of a session but its greeting. Every wait has an end
+//! Invariants: before a session is accepted nothing is read of it but its greeting. Every wait has an end
 //! ([`Limits::request_timeout`], [`Limits::connect`], [`Limits::idle`]), and every stream that is served has a
 //! place of its client and of all. When a session ends, so do its connections.
 
@@ -43,12 +43,12 @@ pub struct GatewayConfig {
 /// What happens at a gateway, for whoever runs it.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A client was welcomed.
-    Welcomed {
+    /// A client's session was accepted.
+    Accepted {
         /// Its name.
         client: Arc<str>,
     },
-    /// A session was closed without a welcome.
+    /// A session was not accepted, and closed.
     Refused {
         /// Why.
         why: String,
@@ -98,18 +98,18 @@ struct Shared {
     own: RwLock<Arc<[IpAddr]>>,
     /// The prefixes of this network's translators.
     nat64: RwLock<Arc<[Prefix]>>,
-    tell: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 /// Serves the sessions that come to `server`, which should be one by [`Limits::acceptor`], until it is
-/// closed. Events are reported to `tell`, which must not block. Dropping the future ends all sessions.
+/// closed. `report` is called with each event and must not block. Dropping the future ends all sessions.
 ///
 /// # Errors
-/// The system does not tell this machine's addresses; the server was closed.
+/// The system does not report this machine's addresses; the server was closed.
 pub async fn serve(
     server: Server,
     config: GatewayConfig,
-    tell: impl Fn(Event) + Send + Sync + 'static,
+    report: impl Fn(Event) + Send + Sync + 'static,
 ) -> io::Result<()> {
     let mut network = Network::open().await?;
     let shared = Arc::new(Shared {
@@ -117,7 +117,7 @@ pub async fn serve(
         config,
         own: RwLock::new(network.addresses().into()),
         nat64: RwLock::default(),
-        tell: Box::new(tell),
+        report: Box::new(report),
     });
     // Nobody is served before it is known what this network's translators lead to.
     shared.find_translators().await;
@@ -131,7 +131,7 @@ pub async fn serve(
                 let session = session?;
                 // A session whose only carrier is gone already has no address, and will soon be gone.
                 let peer = session.paths().first().map(|(_, info)| info.description.peer.ip());
-                let unproven = shared.counts.strangers.enter(peer.unwrap_or(IpAddr::from([0; 4])));
+                let unproven = shared.counts.unauthenticated.enter(peer.unwrap_or(IpAddr::from([0; 4])));
                 sessions.spawn(host(shared.clone(), session, unproven));
             }
             change = network.next(), if is_watched => {
@@ -153,14 +153,14 @@ impl Shared {
     /// escaped.
     fn report(&self, event: Event) {
         match event {
-            Event::Welcomed { .. } | Event::Refused { .. } | Event::Left { .. } => {
+            Event::Accepted { .. } | Event::Refused { .. } | Event::Left { .. } => {
                 tracing::info!(gateway = ?event);
             }
             Event::Connected { .. } | Event::Denied { .. } | Event::Ended { .. } => {
                 tracing::debug!(gateway = ?event);
             }
         }
-        (self.tell)(event);
+        (self.report)(event);
     }
 
     /// Asks by which prefixes this network's translators are reached (RFC 7050). What was known stays when
@@ -225,7 +225,7 @@ async fn host(shared: Arc<Shared>, session: Session, mut unproven: UnprovenPlace
         }
     };
     drop(unproven);
-    shared.report(Event::Welcomed {
+    shared.report(Event::Accepted {
         client: client.clone(),
     });
     let visit = Visit {

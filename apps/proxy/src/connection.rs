@@ -28,7 +28,7 @@ type Chosen = (Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>);
 impl Front {
     /// Logs an event, and reports it to whoever runs the proxy. As `Debug` prints it, text of clients and
     /// servers is escaped.
-    pub(crate) fn tell(&self, request: Option<u64>, what: Own) {
+    pub(crate) fn publish(&self, request: Option<u64>, what: Own) {
         match what {
             Own::Full { .. } => tracing::warn!(proxy = ?what),
             Own::Listening { .. } | Own::Stopping { .. } => tracing::info!(proxy = ?what),
@@ -67,7 +67,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn rejected(&self, why: impl Into<String>) {
-        self.front.tell(
+        self.front.publish(
             None,
             Own::Rejected {
                 client: self.address,
@@ -81,7 +81,7 @@ impl Client {
         self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;
         let destination = destination.to_string();
-        self.front.tell(
+        self.front.publish(
             Some(number),
             Own::Asked {
                 client: self.address,
@@ -110,7 +110,7 @@ impl Asked {
             Ok((kinds, ranked)) => {
                 ranked
                     .into_iter()
-                    .for_each(|candidates| self.tell(Own::Ranked { candidates }));
+                    .for_each(|candidates| self.publish(Own::Ranked { candidates }));
                 kinds
             }
             Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
@@ -146,8 +146,8 @@ impl Asked {
         }))
     }
 
-    pub(crate) fn tell(&self, what: Own) {
-        self.front.tell(Some(self.number), what);
+    pub(crate) fn publish(&self, what: Own) {
+        self.front.publish(Some(self.number), what);
     }
 
     pub(crate) fn closed(&self, way: Description, relayed: Relayed, began: Instant) {
@@ -160,7 +160,7 @@ impl Asked {
             began.elapsed().as_secs_f64(),
             error.map(|error| error.to_string()),
         );
-        self.tell(Own::Closed {
+        self.publish(Own::Closed {
             way,
             sent,
             received,

@@ -121,7 +121,7 @@ impl Proxy {
             addresses,
         } = self;
         for address in addresses {
-            front.tell(None, Own::Listening { address });
+            front.publish(None, Own::Listening { address });
         }
         let limits = front.settings.limits;
         // Half of the connections are for clients that have asked for something. All of the other half may
@@ -143,7 +143,7 @@ impl Proxy {
                         drop(stream);
                         refused += 1;
                         if reported.is_none_or(|last| last.elapsed() >= REPORT_EVERY) {
-                            front.tell(None, Own::Full { connections: clients.len(), refused });
+                            front.publish(None, Own::Full { connections: clients.len(), refused });
                             (reported, refused) = (Some(Instant::now()), 0);
                         }
                     }
@@ -162,7 +162,7 @@ impl Proxy {
             }
         }
         drop(listeners);
-        front.tell(
+        front.publish(
             None,
             Own::Stopping {
                 connections: clients.len(),

@@ -195,7 +195,7 @@ class Place(unittest.IsolatedAsyncioTestCase):
             with self.assertRaisesRegex(hawser.Refused, "no right to attach"):
                 await bus.attach(source, "cap", cap + "attach cap after cc;")
 
-    async def test_who_waits_is_told_that_the_process_is_gone(self) -> None:
+    async def test_a_waiting_client_is_notified_when_the_process_is_gone(self) -> None:
         async with hawser.connect(self.socket, name="watch", priority=0) as bus:
             signals = await bus.subscribe("tcp.*")
             self.end(self.serving)
@@ -449,7 +449,7 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
 
         self.assertEqual(printable("a\x1b[2J\nb\u202ec\u0085\u2028\t"), "a\\u001b[2J\\u000ab\\u202ec\\u0085\\u2028\t")
 
-    async def test_a_lease_that_was_taken_is_told(self) -> None:
+    async def test_a_lease_that_was_taken_is_reported(self) -> None:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readline()
             writer.write(line(ended={"flow": "0:1", "variable": "tcp.conn.cc.cwnd", "why": "taken"}))
@@ -459,7 +459,7 @@ class Protocol(unittest.IsolatedAsyncioTestCase):
             self.assertEqual(await bus.flows(), [])
             self.assertEqual(list(bus.ended), [hawser.Ended("0:1", "tcp.conn.cc.cwnd", "taken")])
 
-    async def test_who_is_cut_off_for_reading_too_slowly_is_told_so(self) -> None:
+    async def test_a_slow_reader_is_disconnected_with_the_reason(self) -> None:
         async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readline()
             writer.write(b'{"signal":{"subscr')

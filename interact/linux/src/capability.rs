@@ -59,7 +59,7 @@ pub(crate) fn table(available: Hooks) -> Vec<Capability> {
     let missing = |hook, missing| (!available.has(hook)).then_some(missing);
     let variables = Variable::ALL.into_iter().map(|variable| Capability {
         subject: Subject::Variable(variable),
-        missing: missing(Hook::Law, Missing::NoCongestionControl),
+        missing: missing(Hook::CongestionControl, Missing::NoCongestionControl),
         note: "of flows that our congestion control runs; acts at the next ACK",
     });
     let reach = Capability {
@@ -72,7 +72,8 @@ pub(crate) fn table(available: Hooks) -> Vec<Capability> {
 
 /// Whether an event can be had.
 pub(crate) fn event(event: Event, available: Hooks) -> Result<(), Missing> {
-    if event == Event::RoundTrip && !available.has(Hook::Law) && !available.has(Hook::InCgroup) {
+    if event == Event::RoundTrip && !available.has(Hook::CongestionControl) && !available.has(Hook::InCgroup)
+    {
         return Err(Missing::NoCgroup);
     }
     let missing = sources(event).iter().find(|&&hook| !available.has(hook));
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn round_trips_come_from_either_of_two_places() {
         let mut hooks: Hooks = Hook::ALL.into_iter().collect();
-        hooks.remove(Hook::Law);
+        hooks.remove(Hook::CongestionControl);
         assert_eq!(event(Event::RoundTrip, hooks), Ok(()));
         hooks.remove(Hook::InCgroup);
         assert_eq!(event(Event::RoundTrip, hooks), Err(Missing::NoCgroup));

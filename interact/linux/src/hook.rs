@@ -21,7 +21,7 @@ pub(crate) enum Hook {
     /// The iterator over sockets.
     Reach,
     /// Our congestion control.
-    Law,
+    CongestionControl,
 }
 
 /// How many hooks there are.
@@ -36,7 +36,7 @@ impl Hook {
         Hook::Queued,
         Hook::InCgroup,
         Hook::Reach,
-        Hook::Law,
+        Hook::CongestionControl,
     ];
 
     /// Those that are attached only while an event of theirs is subscribed to.
@@ -57,7 +57,7 @@ impl Hook {
             Hook::Queued => "queued",
             Hook::InCgroup => "in_cgroup",
             Hook::Reach => "reach",
-            Hook::Law => "decide",
+            Hook::CongestionControl => "decide",
         }
     }
 
@@ -71,7 +71,7 @@ impl Hook {
             Hook::Queued => "tp_btf/net_dev_queue",
             Hook::InCgroup => "sockops",
             Hook::Reach => "iter/tcp",
-            Hook::Law => "struct_ops/tcp_congestion_ops",
+            Hook::CongestionControl => "struct_ops/tcp_congestion_ops",
         }
     }
 
@@ -85,7 +85,7 @@ impl Hook {
             Hook::Queued => &["btf_trace_net_dev_queue"],
             Hook::InCgroup => &["bpf_sock_ops_kern"],
             Hook::Reach => &["bpf_iter__tcp"],
-            Hook::Law => &["bpf_struct_ops_tcp_congestion_ops"],
+            Hook::CongestionControl => &["bpf_struct_ops_tcp_congestion_ops"],
         }
     }
 }

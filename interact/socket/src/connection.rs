@@ -103,7 +103,7 @@ impl Connection {
         user: u32,
         process: Option<u32>,
     ) -> Result<Connection, BusError> {
-        let name = format!("guest-{user}");
+        let name = format!("user-{user}");
         let rights = rules.rights(&name, user);
         let priority = rights.priority.min(1);
         let ready = Arc::new(Notify::new());

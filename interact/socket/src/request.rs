@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Who it is; without it, `guest` with the user's number.
+    /// Who it is; without it, `user-` and the user's number.
     Hello(Hello),
     /// Which events and variables there are.
     Offers(Nothing),

@@ -89,7 +89,7 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
         ConnectionState::Established
     };
     if is_initiated {
-        state.tell(Event::Ready);
+        state.notify(Event::Ready);
     }
     match state.stack.greeting() {
         Ok(greeting) => {
@@ -220,7 +220,7 @@ impl Driver {
         now: Instant,
     ) -> Result<Close, ConnectionError> {
         let is_closing = state.ending == Some(Ending::Close);
-        let patience = self
+        let timeout = self
             .core
             .group
             .properties()
@@ -238,7 +238,7 @@ impl Driver {
         let gives_up = self
             .closing
             .as_ref()
-            .and_then(|closing| closing.since.checked_add(patience));
+            .and_then(|closing| closing.since.checked_add(timeout));
         if gives_up.is_some_and(|when| when <= now) {
             return Err(ConnectionError::Timeout);
         }
@@ -365,17 +365,17 @@ fn frame(state: &mut State) {
     sent(state);
 }
 
-/// Tells of the Sends that the transport has taken.
+/// Reports the Sends that the transport has taken.
 fn sent(state: &mut State) {
-    let mut has_told = false;
+    let mut was_reported = false;
     while state.marks.front().is_some_and(|mark| mark.end <= state.written) {
         let Some(mark) = state.marks.pop_front() else {
             break;
         };
         state.reported(mark);
-        has_told = true;
+        was_reported = true;
     }
-    if has_told || state.queue.is_empty() {
+    if was_reported || state.queue.is_empty() {
         state.wake_waiting();
     }
 }

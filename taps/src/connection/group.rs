@@ -133,7 +133,7 @@ impl Group {
                 };
                 members
                     .iter()
-                    .for_each(|core| core.lock().tell(Event::PathChange(change.clone())));
+                    .for_each(|core| core.lock().notify(Event::PathChange(change.clone())));
             }
         });
         self.keep(task.abort_handle());

@@ -82,9 +82,11 @@ impl Connection {
             .filter(|other| !Arc::ptr_eq(other, core))
         {
             if let Err(why) = apply(other) {
-                other.lock().tell(Event::CloneError(CloneError::Property(format!(
-                    "{property}: {why}"
-                ))));
+                other
+                    .lock()
+                    .notify(Event::CloneError(CloneError::Property(format!(
+                        "{property}: {why}"
+                    ))));
             }
         }
         Ok(())

@@ -89,7 +89,7 @@ impl Sender {
     }
 
     /// What is sent from now on may wait until [`Sender::end_batch`], to leave together; what is more
-    /// than waits at most leaves before.
+    /// than may wait leaves before.
     pub fn start_batch(&self) {
         self.core.lock().is_batching = true;
     }
@@ -102,7 +102,7 @@ impl Sender {
     }
 
     /// Waits until the peer's transport has acknowledged all that was sent before. True: it has;
-    /// false: the transport does not tell.
+    /// false: the transport does not report it.
     ///
     /// # Errors
     /// The Connection ended first.

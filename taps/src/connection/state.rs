@@ -326,13 +326,13 @@ impl State {
             return true;
         }
         let outcomes = self.outcomes + self.queue.len() + self.marks.len();
-        let is_told = self.has_listener && self.reports_sent && !is_quiet;
+        let is_reported = self.has_listener && self.reports_sent && !is_quiet;
         let has_bytes = self.queue.bytes() == 0 || self.queue.bytes() + length <= SEND_BUFFER;
-        has_bytes && (outcomes < MAX_OUTCOMES || !is_told && self.queue.len() < MAX_OUTCOMES)
+        has_bytes && (outcomes < MAX_OUTCOMES || !is_reported && self.queue.len() < MAX_OUTCOMES)
     }
 
-    /// Tells an event, if somebody listens and the last one was not told yet.
-    pub(super) fn tell(&mut self, event: Event) {
+    /// Queues an event for the application, if it takes events and the last one is not queued yet.
+    pub(super) fn notify(&mut self, event: Event) {
         if !self.has_listener || self.phase == ConnectionState::Closed {
             return;
         }
@@ -381,9 +381,9 @@ impl State {
         (context.local, context.remote) = (self.about.local, self.about.peer);
         match fate {
             _ if is_quiet => {}
-            Fate::Send => self.tell(Event::Sent { send, context }),
-            Fate::Expired => self.tell(Event::Expired { send, context }),
-            Fate::Refused(why) => self.tell(Event::SendError { send, context, why }),
+            Fate::Send => self.notify(Event::Sent { send, context }),
+            Fate::Expired => self.notify(Event::Expired { send, context }),
+            Fate::Refused(why) => self.notify(Event::SendError { send, context, why }),
         }
     }
 
@@ -410,7 +410,7 @@ impl State {
         }
         self.ended = Some(ended);
         self.wire.clear();
-        self.tell(last);
+        self.notify(last);
         self.phase = ConnectionState::Closed;
         self.wake_waiting();
         for waker in [self.reader.take(), self.listener.take()].into_iter().flatten() {
@@ -440,13 +440,13 @@ mod tests {
     use crate::{Preconnection, SecurityParameters};
 
     #[tokio::test]
-    async fn nothing_is_told_or_taken_after_the_end() {
+    async fn after_the_end_no_event_comes_and_no_message_is_taken() {
         let wanted = Preconnection::new(SecurityParameters::disabled());
         let there: std::net::SocketAddr = "127.0.0.1:9".parse().expect("an address");
         let mut connection = wanted.with_remote(there).initiate().expect("a connection");
         let core = Arc::clone(&connection.sender().core);
         core.lock().finish(Event::Closed, false);
-        core.lock().tell(Event::Ready);
+        core.lock().notify(Event::Ready);
         assert_eq!(connection.next_event().await, Some(Event::Closed));
         assert_eq!(connection.next_event().await, None);
         let sent = core.try_send(

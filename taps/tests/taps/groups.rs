@@ -85,7 +85,7 @@ async fn what_cannot_be_set_changes_nothing() {
 }
 
 #[tokio::test]
-async fn selection_properties_are_told_as_they_are() {
+async fn selection_properties_match_the_transport() {
     let (client, _server, _listener) = pair(&framed()).await;
     let properties = client.properties();
     for (name, expected) in [
@@ -244,11 +244,11 @@ async fn a_listener_takes_those_who_are_meant() {
         .listen()
         .await
         .expect("a listener");
-    let mut stranger = framed()
+    let mut unexpected = framed()
         .with_remote(listener.addresses()[0])
         .initiate()
         .expect("a connection");
-    assert!(stranger.receive().await.is_err());
+    assert!(unexpected.receive().await.is_err());
     assert!(
         tokio::time::timeout(Duration::from_millis(50), listener.accept())
             .await

@@ -77,7 +77,7 @@ async fn a_plain_tls_server_is_spoken_with() {
 
 /// Whom nobody vouches for is not spoken with, and never without protection instead.
 #[tokio::test]
-async fn a_stranger_is_refused() {
+async fn a_server_with_a_wrong_pin_is_refused() {
     let (_peer, address, _, _folder) = openssl().await;
     let security = SecurityParameters::new().with_pinned_server_certificate([7; 32]);
     let wanted = Preconnection::new(security.with_server_name("localhost")).with_remote(address);

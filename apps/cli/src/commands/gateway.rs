@@ -201,9 +201,9 @@ fn rules(path: &Path) -> Result<AllowList, Exit> {
 
 fn report(event: &Event, json: bool) {
     let (words, object): (String, Value) = match event {
-        Event::Welcomed { client } => (
-            format!("{client} is here"),
-            json!({ "event": "welcomed", "client": &**client }),
+        Event::Accepted { client } => (
+            format!("{client}: a session was accepted"),
+            json!({ "event": "accepted", "client": &**client }),
         ),
         Event::Refused { why } => (
             format!("a session was refused: {why}"),

@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// command ends, the transport continues with its own controller.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The law
+    /// The congestion controller
     controller: Controller,
     /// The provider of the connections: tcp, kernel.tcp; by default the only one
     #[arg(long, value_name = "NAME")]
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if args.client.json {
         println!(
             "{}",
-            json!({ "steering": { "law": controller.name(), "provider": provider } })
+            json!({ "steering": { "controller": controller.name(), "provider": provider } })
         );
     } else {
         println!("{} steers {provider}", controller.name());

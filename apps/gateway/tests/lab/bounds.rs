@@ -18,7 +18,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
     stage.serve(&["public"], limits())?;
     let near = stage.near()?;
     stage.as_client(async move {
-        // The welcome, and a session to use bare.
+        // A session that is accepted, and a session to use bare.
         let _ = near.connect(&Destination::parse("127.0.0.1:1")?).await;
         let session = near.session().await.ok_or("a session")?;
         let began = Instant::now();

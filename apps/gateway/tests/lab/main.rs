@@ -5,7 +5,7 @@ mod forbidden;
 mod names;
 mod passing;
 mod stage;
-mod strangers;
+mod unauthenticated;
 
 use std::process::ExitCode;
 
@@ -19,9 +19,9 @@ const TESTS: &[Test] = tests![
     names::an_unanswered_aaaa_holds_up_no_session,
     names::late_addresses_open_a_session,
     names::a_name_that_does_not_exist_is_reported,
-    strangers::are_refused,
-    strangers::nothing_is_served_before_the_welcome,
-    strangers::do_not_lock_out_the_holders_of_tokens,
+    unauthenticated::sessions_are_refused,
+    unauthenticated::requests_are_served_only_after_the_session_is_accepted,
+    unauthenticated::sessions_do_not_lock_out_the_holders_of_tokens,
     forbidden::addresses_and_names_that_lead_inside,
     forbidden::nothing_is_allowed_by_default,
     forbidden::a_name_that_is_rebound,

@@ -58,7 +58,7 @@ pub(crate) fn a_download_survives_the_loss_of_a_path() -> TestResult {
     })?;
     assert_eq!(all.len() as u64, LENGTH);
     assert_eq!(Sha256::digest(&all), Sha256::digest(content(LENGTH)));
-    stage.hears("end: Finished")
+    stage.expect_event("end: Finished")
 }
 
 pub(crate) fn ends_and_resets_go_through() -> TestResult {
@@ -165,11 +165,11 @@ pub(crate) fn a_session_that_ended_is_opened_again() -> TestResult {
         greeted().await?;
         Ok(())
     })?;
-    let welcomes = stage
+    let accepted = stage
         .events()
         .iter()
-        .filter(|event| event.starts_with("Welcomed"))
+        .filter(|event| event.starts_with("Accepted"))
         .count();
-    assert_eq!(welcomes, 3, "{:?}", stage.events());
+    assert_eq!(accepted, 3, "{:?}", stage.events());
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::TestResult;
 
 /// The gateway's port.
 const PORT: u16 = 4_433;
-/// The server's addresses: public ones, as far as anybody in the lab can tell.
+/// The server's addresses: public ones, to everybody in the lab.
 pub(crate) const SERVER: &str = "93.184.216.34";
 
 const FILE: &str = r#"
@@ -123,10 +123,10 @@ impl Stage {
             .gateway
             .block_on(self.gateway.spawn(async { Server::open(listeners) }))??;
         let events = self.events.clone();
-        let tell = move |event: Event| {
+        let report = move |event: Event| {
             events.lock().push(format!("{event:?}"));
         };
-        self.serving = Some(self.gateway.spawn(serve(server, config, tell)));
+        self.serving = Some(self.gateway.spawn(serve(server, config, report)));
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl Stage {
         Ok(document)
     }
 
-    /// Another process of the client, as far as the gateway can tell: it dies with its runtime.
+    /// Another process of the client, for the gateway: it dies with its runtime.
     pub(crate) fn another_client(&self) -> TestResult<Runtime> {
         Ok(runtime(self.lab.host("client")?.handle())?)
     }
@@ -175,8 +175,9 @@ impl Stage {
         self.events.lock().clone()
     }
 
-    /// Whether the gateway reported this, now or soon.
-    pub(crate) fn hears(&self, what: &str) -> TestResult {
+    /// # Errors
+    /// The gateway reports no such event within 2 s.
+    pub(crate) fn expect_event(&self, what: &str) -> TestResult {
         for _ in 0..100 {
             if self.events().iter().any(|event| event.contains(what)) {
                 return Ok(());

@@ -195,7 +195,7 @@ async fn forwarded(
             let version = response.version();
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
-            asked.tell(Own::Served {
+            asked.publish(Own::Served {
                 way,
                 status: response.status().as_u16(),
             });
@@ -215,25 +215,25 @@ async fn forwarded(
 /// A body that its client holds back until it is asked for is not asked for before the origin has done so
 /// (RFC 9110, 10.1.1), which may refuse it unseen: hyper says 100 for the origin then.
 fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc::Receiver<Vec<u8>>) {
-    let (tell, reported) = oneshot::channel::<()>();
+    let (resume, resumed) = oneshot::channel::<()>();
     let is_held = request::expects_continue(request.version(), request.headers());
     // Some origins know nothing of it.
-    let reported = async { drop(tokio::time::timeout(CONTINUE_IN, reported).await) };
+    let resumed = async { drop(tokio::time::timeout(CONTINUE_IN, resumed).await) };
     let mut request = match is_held {
         true => request.map(|body| {
             Held {
                 body,
-                reported: Some(Box::pin(reported)),
+                resumed: Some(Box::pin(resumed)),
             }
             .boxed()
         }),
         false => request.map(BodyExt::boxed),
     };
-    let tell = Mutex::new(Some(tell));
+    let resume = Mutex::new(Some(resume));
     let (pass, passed) = mpsc::channel(MAX_INTERIMS);
     hyper::ext::on_informational(&mut request, move |response| {
         if response.status() == StatusCode::CONTINUE {
-            tell.lock().take().map(|tell| tell.send(()));
+            resume.lock().take().map(|resume| resume.send(()));
         } else if version >= Version::HTTP_11 {
             // When there are too many at once, the client does without.
             let _ = pass.try_send(request::interim(
@@ -269,7 +269,7 @@ async fn with_interims<T>(
 /// A body of which nothing is read before it may be.
 struct Held {
     body: Incoming,
-    reported: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+    resumed: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
 }
 
 impl hyper::body::Body for Held {
@@ -280,9 +280,9 @@ impl hyper::body::Body for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(reported) = &mut self.reported {
-            ready!(reported.as_mut().poll(context));
-            self.reported = None;
+        if let Some(resumed) = &mut self.resumed {
+            ready!(resumed.as_mut().poll(context));
+            self.resumed = None;
         }
         Pin::new(&mut self.body).poll_frame(context)
     }

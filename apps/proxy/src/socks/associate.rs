@@ -62,7 +62,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         return;
     }
     client.admitted.notify_one();
-    client.front.tell(
+    client.front.publish(
         None,
         Own::Associated {
             client: client.address,
@@ -90,7 +90,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         dropped,
         seconds,
     };
-    client.front.tell(None, what);
+    client.front.publish(None, what);
 }
 
 /// Where the client reaches the proxy already.

@@ -288,7 +288,7 @@ mod tests {
 
     /// RFC 1928, 6 and 7.
     #[test]
-    fn relays_for_datagrams_are_asked_for_and_told() {
+    fn a_udp_association_is_parsed_and_answered() {
         assert_eq!(
             to(b"\x05\x03\x00\x01\0\0\0\0\0\0"),
             Ok(Some("from 0.0.0.0:0 10".to_owned()))

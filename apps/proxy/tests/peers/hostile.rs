@@ -1,4 +1,4 @@
-//! Clients that mean no good: slow, endless, wrong, strangers.
+//! Hostile clients: slow ones, endless requests, malformed ones, other hosts.
 
 use std::time::{Duration, Instant};
 

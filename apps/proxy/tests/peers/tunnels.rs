@@ -64,12 +64,12 @@ async fn resets_are_resets_on_the_other_side() {
         .expect_err("a reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
 
-    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
+    let (report, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
-        let tell = tell.clone();
+        let report = report.clone();
         async move {
             let mut all = Vec::new();
-            let _ = tell
+            let _ = report
                 .send(stream.read_to_end(&mut all).await.map_err(|error| error.kind()))
                 .await;
         }
@@ -98,12 +98,12 @@ async fn what_is_half_open_and_silent_is_ended() {
         ..hawser_proxy::Settings::default()
     })
     .await;
-    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
+    let (report, mut reported) = tokio::sync::mpsc::channel(1);
     let far = origin(move |mut stream| {
-        let tell = tell.clone();
+        let report = report.clone();
         async move {
             let mut all = Vec::new();
-            let heard = stream.read_to_end(&mut all).await.is_ok();
+            let was_read = stream.read_to_end(&mut all).await.is_ok();
             // It says nothing, and does not close, until the proxy does.
             let broken = loop {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -111,7 +111,7 @@ async fn what_is_half_open_and_silent_is_ended() {
                     break error.kind();
                 }
             };
-            let _ = tell.send((heard, broken)).await;
+            let _ = report.send((was_read, broken)).await;
         }
     });
     let stream = tunnel(&stage, far.await).await;

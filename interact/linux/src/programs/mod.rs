@@ -148,7 +148,7 @@ impl Programs {
         let mut maps = self.object.maps_mut();
         let map = maps.find(|map| map.name() == CONGESTION_CONTROL);
         let link = map.ok_or(Missing::CongestionControl)?.attach_struct_ops();
-        self.attached[Hook::Law as usize] = Some(link.map_err(|error| match error.kind() {
+        self.attached[Hook::CongestionControl as usize] = Some(link.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => KernelError::NameTaken(name.to_owned()),
             _ => system("register the congestion control", &error),
         })?);

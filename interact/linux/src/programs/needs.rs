@@ -23,7 +23,7 @@ pub(super) fn hooks(options: &Options) -> Result<Hooks, KernelError> {
     let has = |hook: &Hook| hook.types().iter().all(|name| knows(&types, name));
     let mut available: Hooks = Hook::ALL.into_iter().filter(has).collect();
     if options.congestion_control.is_none() {
-        available.remove(Hook::Law);
+        available.remove(Hook::CongestionControl);
     }
     if options.cgroup.is_none() {
         available.remove(Hook::InCgroup);
@@ -39,7 +39,7 @@ pub(super) fn check(options: &Options, available: Hooks) -> Result<(), KernelErr
     if !available.has(Hook::State) {
         return Err(Missing::Hook(Hook::State.place()).into());
     }
-    if options.congestion_control.is_some() && !available.has(Hook::Law) {
+    if options.congestion_control.is_some() && !available.has(Hook::CongestionControl) {
         return Err(Missing::CongestionControl.into());
     }
     Ok(())

@@ -32,7 +32,7 @@ pub(super) fn in_child() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_65th_is_told_and_the_next_is_served_once_one_has_gone() {
+fn the_65th_client_is_refused_until_one_has_gone() {
     let place = Place::new();
     let mut all: Vec<Client> = (0..64).map(|n| place.client(&format!("c{n}"), 1)).collect();
     let mut received = String::new();

@@ -22,20 +22,10 @@ struct Word {
     forms: &'static [&'static str],
     /// What is written instead.
     instead: &'static str,
-    /// The folders that are not yet rid of it. None comes to these.
-    not_yet: &'static [&'static str],
 }
 
-const fn word(
-    forms: &'static [&'static str],
-    instead: &'static str,
-    not_yet: &'static [&'static str],
-) -> Word {
-    Word {
-        forms,
-        instead,
-        not_yet,
-    }
+const fn word(forms: &'static [&'static str], instead: &'static str) -> Word {
+    Word { forms, instead }
 }
 
 /// Every such word.
@@ -43,50 +33,25 @@ const WORDS: &[Word] = &[
     word(
         &["stranger", "strangers"],
         "unauthenticated peer; closed-port segment",
-        &["apps/", "docs/", "interact/", "taps/"],
     ),
-    word(&["door", "doors", "doorway"], "listener", &["apps/", "interact/"]),
-    word(&["house"], "shared state", &["apps/"]),
-    word(
-        &["guest", "guests"],
-        "incoming connection",
-        &["docs/", "interact/"],
-    ),
-    word(&["welcome", "welcomed"], "accept", &["docs/", "apps/"]),
-    word(
-        &["wish", "wishes"],
-        "subscription; selection properties",
-        &["apps/", "interact/"],
-    ),
-    word(&["finding", "findings"], "diagnostic", &[]),
-    word(&["patience"], "timeout", &["apps/", "interact/", "taps/"]),
-    word(&["dice"], "rng; random numbers", &["interact/"]),
-    word(&["txunit", "rxunit"], "send_buffer, recv_buffer", &[]),
-    word(&["crumb", "crumbs"], "tiny segments", &[]),
-    word(&["weather"], "network conditions", &[]),
-    word(&["law", "laws"], "congestion controller", &["apps/", "interact/"]),
-    word(&["doubt"], "suspected, degraded", &["apps/"]),
-    word(&["debt", "debts"], "pending request", &[]),
-    word(&["starved"], "blocked on memory", &[]),
-    word(&["owe", "owed"], "defer, pending", &[]),
-    word(
-        &["told"],
-        "notify, report, receive",
-        &[
-            "docs/",
-            "apps/",
-            "bindings/",
-            "examples/",
-            "interact/",
-            "taps/",
-            "tools/",
-        ],
-    ),
-    word(
-        &["heard", "hears"],
-        "received",
-        &["docs/", "apps/", "bindings/", "interact/"],
-    ),
+    word(&["door", "doors", "doorway"], "listener"),
+    word(&["house"], "shared state"),
+    word(&["guest", "guests"], "incoming connection"),
+    word(&["welcome", "welcomed"], "accept"),
+    word(&["wish", "wishes"], "subscription; selection properties"),
+    word(&["finding", "findings"], "diagnostic"),
+    word(&["patience"], "timeout"),
+    word(&["dice"], "rng; random numbers"),
+    word(&["txunit", "rxunit"], "send_buffer, recv_buffer"),
+    word(&["crumb", "crumbs"], "tiny segments"),
+    word(&["weather"], "network conditions"),
+    word(&["law", "laws"], "congestion controller"),
+    word(&["doubt"], "suspected, degraded"),
+    word(&["debt", "debts"], "pending request"),
+    word(&["starved"], "blocked on memory"),
+    word(&["owe", "owed"], "defer, pending"),
+    word(&["told"], "notify, report, receive"),
+    word(&["heard", "hears"], "received"),
 ];
 
 /// What is a record of its time, and this list.
@@ -111,23 +76,20 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
             continue;
         }
         for (at, found) in names(path, text) {
-            judge(path, &parts(found), |word, instead| note(at, word, instead));
+            judge(&parts(found), |word, instead| note(at, word, instead));
         }
         for (at, found) in texts(path, text) {
             let found = found.to_lowercase();
             let found: Vec<&str> = found.split(|c: char| !c.is_alphanumeric()).collect();
-            judge(path, &found, |word, instead| note(at, word, instead));
+            judge(&found, |word, instead| note(at, word, instead));
         }
     }
     diagnostics
 }
 
-/// Notes those of the words that a file is rid of and that are among what was found.
-fn judge(path: &str, found: &[impl AsRef<str>], mut note: impl FnMut(&str, &str)) {
+/// Notes those of the words that are among what was found.
+fn judge(found: &[impl AsRef<str>], mut note: impl FnMut(&str, &str)) {
     for word in WORDS {
-        if word.not_yet.iter().any(|room| path.starts_with(room)) {
-            continue;
-        }
         let form = word
             .forms
             .iter()
@@ -210,9 +172,6 @@ mod tests {
                 let name = format!("fn the_{form}_of() {{}}\n");
                 assert_eq!(count("a/b.rs", &name), 1, "{form}");
                 assert_eq!(count("a.md", &format!("The {form}.\n")), 1, "{form}");
-                for room in word.not_yet {
-                    assert_eq!(count(&format!("{room}b.rs"), &name), 0, "{form} in {room}");
-                }
             }
         }
     }

@@ -37,12 +37,12 @@ fn beside(
     interact: &InteractArgs,
 ) -> Outcome {
     let lab = bring_up(spec)?;
-    let mut tell = |news: News<'_>| {
+    let mut report = |news: News<'_>| {
         if verbose {
             show(&news, true);
         }
     };
-    let body = || run_beside(&lab, spec, host, program, arguments, &mut tell);
+    let body = || run_beside(&lab, spec, host, program, arguments, &mut report);
     match seen(&lab, interact, body)?.map_err(exit_of)? {
         0 => Ok(()),
         code => Err(Exit::reported(code)),

@@ -63,10 +63,10 @@ impl Live {
             Some(flow) => json!({ "flow": flow }),
             None => json!(""),
         };
-        let wish = json!({ "subscribe": {
+        let request = json!({ "subscribe": {
             "events": [wanted.pattern], "interval": wanted.interval, "scope": scope, "priority": 0,
         } });
-        let subscription = client.ask(&wish).map_err(exit)?["subscribed"].as_u64();
+        let subscription = client.ask(&request).map_err(exit)?["subscribed"].as_u64();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header = Header {
             schema: SCHEMA.to_owned(),

@@ -1,4 +1,4 @@
-//! Whoever does not say who it is gets nothing.
+//! Sessions that do not prove who they are get nothing, and do not get in the way of others.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ async fn ended(session: &Session) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn are_refused() -> TestResult {
+pub(crate) fn sessions_are_refused() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["public"], limits())?;
     let (document, token) = (stage.document()?, stage.token.clone());
@@ -32,14 +32,14 @@ pub(crate) fn are_refused() -> TestResult {
         let wrong = Gateway::open(document.clone(), Token::generate()?).await;
         assert!(matches!(wrong, Err(ClientError::Unauthenticated)));
         // Nothing but a session, and a greeting that stays incomplete.
-        let (silent, _) = open(&document).await?;
+        let (idle, _) = open(&document).await?;
         let (slow, _) = open(&document).await?;
         let mut half = slow.open()?;
         half.write_all(&Greeting { token: token.clone() }.encode()[..32])
             .await?;
-        silent.opened().await?;
+        idle.opened().await?;
         let began = Instant::now();
-        ended(&silent).await?;
+        ended(&idle).await?;
         ended(&slow).await?;
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
         // Another version, with a token that is good.
@@ -54,12 +54,12 @@ pub(crate) fn are_refused() -> TestResult {
         Gateway::open(document, token).await?;
         Ok(())
     })?;
-    stage.hears("nobody's")?;
-    stage.hears("in time")?;
-    stage.hears("version 2")
+    stage.expect_event("nobody's")?;
+    stage.expect_event("in time")?;
+    stage.expect_event("version 2")
 }
 
-pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
+pub(crate) fn requests_are_served_only_after_the_session_is_accepted() -> TestResult {
     let mut stage = Stage::up(&[])?;
     stage.serve(&["public"], limits())?;
     let listener = stage
@@ -99,7 +99,7 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
             .await?;
         assert!(second.read_u8().await.is_err(), "it was given up");
         ended(&session).await?;
-        // Requests that wait for a welcome are served after it; those beyond the limit are given up.
+        // Requests that wait for the session to be accepted are served then; those beyond the limit are reset.
         let (session, _) = open(&document).await?;
         let mut first = session.open()?;
         let mut others = Vec::new();
@@ -122,9 +122,9 @@ pub(crate) fn nothing_is_served_before_the_welcome() -> TestResult {
     Ok(())
 }
 
-/// 17 sessions a second that say nothing, from the network of the client itself, while that opens a session
+/// 17 sessions a second that send nothing, from the network of the client itself, while that opens a session
 /// of its own every half second: with 5 s for a greeting they would hold 85 of 64 places.
-pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
+pub(crate) fn sessions_do_not_lock_out_the_holders_of_tokens() -> TestResult {
     const FOR: Duration = Duration::from_secs(10);
     let mut stage = Stage::up(&[])?;
     stage.serve(
@@ -136,8 +136,8 @@ pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
     )?;
     let (document, token) = (stage.document()?, stage.token.clone());
     let anonymous = stage.document()?;
-    let strangers = stage.another_client()?;
-    let attack = strangers.spawn(async move {
+    let attacker = stage.another_client()?;
+    let attack = attacker.spawn(async move {
         let mut sessions = Vec::new();
         let mut pace = tokio::time::interval(Duration::from_secs(1) / 17);
         let began = Instant::now();
@@ -162,8 +162,8 @@ pub(crate) fn do_not_lock_out_the_holders_of_tokens() -> TestResult {
         took.sort();
         Ok(took)
     })?;
-    let sessions = strangers.block_on(attack)?;
-    strangers.shutdown_background();
+    let sessions = attacker.block_on(attack)?;
+    attacker.shutdown_background();
     println!(
         "  beside {sessions} anonymous sessions: median {:?}, longest {:?}",
         opened[5], opened[9]
