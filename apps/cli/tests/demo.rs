@@ -1,12 +1,12 @@
 //! The demonstration, small: `hawser serve` and `hawser get` against Linux's own TCP, over TUN and
 //! over AF_PACKET, over IPv4 and IPv6, clean and faulty.
 
-mod everybody;
-
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::everybody;
 
 /// Runs the demonstration; nothing where this system does not permit it.
 fn demo(medium: &str) -> Option<Value> {

@@ -1,7 +1,5 @@
 //! Files and peers on this machine that mean harm.
 
-mod everybody;
-
 use std::io::{BufRead, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
@@ -9,6 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_temporary::Folder;
+
+use crate::everybody;
 
 fn hawser(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hawser"))

@@ -1,12 +1,11 @@
 //! `--interact` on the commands that have no device: both ends of a session, a proxy's races, a
 //! gateway's sessions, and the links of a lab.
 
-mod place;
-
 use std::collections::BTreeMap;
 
-use place::Place;
 use serde_json::Value;
+
+use crate::place::Place;
 
 /// Lines that `hawser watch --json` has written.
 fn lines(place: &Place, name: &str) -> Vec<Value> {

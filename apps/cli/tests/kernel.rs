@@ -2,13 +2,13 @@
 //! and recorded. Real root is needed: eBPF cannot be loaded in a user namespace, so the transfer has a
 //! network namespace alone. Where it cannot be loaded the tests say so and pass.
 
-mod everybody;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use crate::everybody;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const SCHEMA: &str = include_str!("../../../docs/schemas/qlog.json");

@@ -1,11 +1,11 @@
 //! Logs of a server over a TUN device, as `RUST_LOG` and `--log` select them. In a user's own network
 //! namespace; says so where there can be none.
 
-mod tun;
-
 use std::process::Command;
 
 use serde_json::Value;
+
+use crate::tun;
 
 /// One download, and one datagram to a port of a protocol that the server does not speak.
 const SCRIPT: &str = r#"

@@ -1,9 +1,8 @@
 //! Sessions and the proxy over TCP written in MTP, in labs: the phone's stack is a host of its own on WiFi.
 
-mod place;
-
-use place::Place;
 use serde_json::Value;
+
+use crate::place::Place;
 
 /// The phone's stack, on the subnet of the lab's first link.
 const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --gateway 10.77.0.2";

@@ -1,12 +1,10 @@
 //! `hawser proxy` and `hawser gateway`, in a lab: two hosts, two paths, curl.
 
-mod place;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-use place::Place;
+use crate::place::Place;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 /// Where the web server of these tests is to listen, in a process of its own.
@@ -16,7 +14,7 @@ const WEB: &str = "HAWSER_TEST_WEB";
 fn place(name: &'static str, serve: &str) -> Place {
     let web = std::env::current_exe().expect("a path");
     let web = format!(
-        "{WEB}=0.0.0.0:80 '{}' --exact the_web_server >web 2>&1",
+        "{WEB}=0.0.0.0:80 '{}' --exact proxy::the_web_server >web 2>&1",
         web.display()
     );
     Place::new(name, &format!("({web} &) && {serve}"))

@@ -3,10 +3,10 @@
 //! Its suite is Python's `unittest`; here it is started, with the command that was built. Where mypy
 //! is installed the types are checked, too.
 
-mod tun;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use crate::tun;
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python")

@@ -5,9 +5,6 @@
 //! `make`), and lines that end with `# asks the Internet`. A block that needs what this machine does not
 //! permit (namespaces of one's own, TUN devices) is skipped and says so.
 
-mod page;
-mod tun;
-
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -15,9 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use page::{Block, blocks};
-
 use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::page::{Block, blocks};
+use crate::tun;
 
 /// What is not run here, by how a line begins.
 const BY_HAND: [&str; 4] = ["sudo ", "make ", "cargo install ", "git clone "];

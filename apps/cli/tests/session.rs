@@ -1,13 +1,12 @@
 //! `hawser send`, `recv` and `cat`, in labs: two hosts, two paths.
 
-mod place;
-
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{ChildStdout, Command, Output, Stdio};
 
-use place::Place;
 use serde_json::Value;
+
+use crate::place::Place;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 

@@ -2,10 +2,8 @@
 //! transfer goes on by the transport's own controller. What is attached in the middle of one, and a
 //! controller that steers it from a process of its own.
 
-mod place;
-mod tun;
-
-use place::Place;
+use crate::place::Place;
+use crate::tun;
 
 /// A server that can be watched and steered, and a client that loads `file` from it: bytes at
 /// 40 Mbit/s. `W` waits until the transfer goes on, and names its flow in `F`; `cwnd` prints the

@@ -11,9 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-mod page;
-
-use page::{Block, blocks};
+use crate::page::{Block, blocks};
 
 #[test]
 fn the_tutorial_works_word_for_word() {

@@ -1,13 +1,13 @@
 //! `hawser watch` from outside: a download with losses over a TUN device, watched, steered, recorded,
 //! and what the recording becomes. In a user's own network namespace; says so where there can be none.
 
-mod tun;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use crate::tun;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
 const SCHEMA: &str = include_str!("../../../docs/schemas/qlog.json");

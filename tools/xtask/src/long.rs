@@ -166,7 +166,7 @@ const MODES: &[Mode] = &[
             "-p",
             "hawser-cli",
             "--test",
-            "browser",
+            "measured",
             "--",
             "--nocapture",
             "downloads_take_both_paths_when_they_can",

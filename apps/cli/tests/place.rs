@@ -82,7 +82,6 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
     }
 
     /// A file of it.
-    #[allow(dead_code)] // Not every test looks at one.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }

@@ -1,9 +1,12 @@
-//! `hawser lab self-test --quick`, in a file of its own so that no other test runs beside it.
+//! `hawser lab self-test --quick`: links have the rate, delay and loss that they should have.
 
 use std::process::Command;
 
+use crate::TURN;
+
 #[test]
 fn links_are_what_they_should_be() {
+    let _turn = TURN.lock();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     let output = command
         .args(["lab", "self-test", "--quick", "--json"])

@@ -9,16 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use hawser_dashboard::browser::{Browser, Options, command};
-use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use rustix::process::{Pid, Signal, kill_process};
+use crate::TURN;
 
 /// What a path gives a download, of 10 Mbit/s: headers and the handshake are taken off.
 const ONE_PATH: std::ops::Range<f64> = 8.5..9.6;
-
-/// Rates are measured: one test at a time.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// A row of the story's table.
 #[derive(Debug)]

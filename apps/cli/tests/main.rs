@@ -1,0 +1,27 @@
+//! The tests of the command from outside, in one program: each links everything. Rates and delays are
+//! measured in a program of their own, and so is what takes a user namespace.
+
+mod capture;
+mod demo;
+mod engines;
+mod everybody;
+mod exit_codes;
+mod growth;
+mod hostile;
+mod interact;
+mod kernel;
+mod lab;
+mod logs;
+mod mtp;
+mod page;
+mod place;
+mod plain;
+mod policy;
+mod proxy;
+mod python;
+mod readme;
+mod session;
+mod steer;
+mod tun;
+mod tutorial;
+mod watch;
