@@ -7,55 +7,26 @@ use std::process::{Command, Stdio};
 use crate::place::Place;
 
 const HAWSER: &str = env!("CARGO_BIN_EXE_hawser");
-/// Where the web server of these tests is to listen, in a process of its own.
-const WEB: &str = "HAWSER_TEST_WEB";
 
-/// A place whose server has a web server at port 80 beside what its shell runs.
+/// A place whose server has a web server at port 80 beside what its shell runs: `GET /N` gives N bytes.
 fn place(name: &'static str, serve: &str) -> Place {
-    let web = std::env::current_exe().expect("a path");
-    let web = format!(
-        "{WEB}=0.0.0.0:80 '{}' --exact proxy::the_web_server >web 2>&1",
-        web.display()
-    );
-    Place::new(name, &format!("({web} &) && {serve}"))
+    let web = "python3 -u -m http.server 80 --bind 0.0.0.0 --directory web > served";
+    let place = Place::new(name, &format!("({web} 2>&1 &) && {serve}"));
+    std::fs::create_dir(place.file("web")).expect("a directory");
+    for length in [1, 5, 1_000, 8_000_000] {
+        let path = place.file("web").join(length.to_string());
+        std::fs::write(path, vec![b'x'; length]).expect("a file");
+    }
+    place
 }
 
 fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.file(name)).unwrap_or_default()
 }
 
-/// No test: the web server of the others, when it is asked to be one. `GET /N` gives N bytes.
-#[test]
-fn the_web_server() {
-    let Ok(address) = std::env::var(WEB) else { return };
-    let listener = TcpListener::bind(address).expect("the address is free");
-    for stream in listener.incoming().flatten() {
-        std::thread::spawn(move || answer(stream));
-    }
-}
-
-fn answer(mut stream: TcpStream) -> Option<()> {
-    let mut head = Vec::new();
-    let mut byte = [0];
-    while !head.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        head.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let length: usize = head
-        .split([' ', '/'])
-        .find_map(|word| word.parse().ok())
-        .unwrap_or(0);
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-    )
-    .ok()?;
-    stream.write_all(&vec![b'x'; length]).ok()
-}
-
-/// Waits until the proxy listens.
-const LISTENS: &str = "until grep -q listening log 2>/dev/null; do sleep 0.05; done; ";
+/// Waits until the web server and the proxy listen.
+const LISTENS: &str =
+    "until grep -q Serving served && grep -q listening log; do sleep 0.05; done 2>/dev/null; ";
 
 #[test]
 fn a_download_goes_through_the_gateway_over_both_paths() {

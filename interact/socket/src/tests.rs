@@ -3,12 +3,14 @@
 
 mod attach;
 mod book;
+mod cap;
 mod manners;
 mod places;
 mod requests;
 mod ring;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -70,6 +72,17 @@ impl Place {
             .map(|e| (e.who, e.act.name(), e.count))
             .collect()
     }
+}
+
+/// The program beside these tests, `subscriber.rs`, as a client of a socket that does one thing.
+fn subscriber(does: &str, socket: &Path) -> Command {
+    let mut command = hawser_testing::helper("socket_subscriber");
+    command.arg(does).arg(socket);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
 }
 
 /// Waits for something to become true.

@@ -1,5 +1,6 @@
 //! What tests of every room use: a harness for those that need a network namespace of their own, or a
-//! process with one thread, and [`expect_file`] for those that detect a change.
+//! process with one thread, [`helper`] for those that start a process, and [`expect_file`] for those that
+//! detect a change.
 //!
 //! The standard harness runs each test in a thread, and a process can enter a user namespace only while
 //! it has one thread. Here tests run one after the other on the main thread; output, filters and
@@ -24,7 +25,8 @@
 
 mod expect;
 
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use hawser_host::netns::enter_user_namespace;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -68,6 +70,27 @@ pub fn run<N: Into<String>>(
 
 fn judge(test: impl FnOnce() -> TestResult) -> Result<(), Failed> {
     test().map_err(|error| Failed::from(error.to_string()))
+}
+
+/// A program that a test starts beside itself: an example of the test's crate, as `cargo test` builds them
+/// before the tests.
+///
+/// # Panics
+/// When it was not built: `cargo test --test NAME` and `--lib` build what is named alone.
+#[must_use]
+pub fn helper(name: &str) -> Command {
+    let own = std::env::current_exe().expect("this program has a path");
+    let built = own
+        .parent()
+        .and_then(Path::parent)
+        .expect("it lies in target/debug/deps");
+    let path = built.join("examples").join(name);
+    assert!(
+        path.exists(),
+        "{} is absent: cargo build --examples",
+        path.display()
+    );
+    Command::new(path)
 }
 
 /// Says that something is not tested on this machine, and why, on a line that the table of phases holds.

@@ -2,34 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
 
 use super::*;
 use crate::hostile::{ACKED, WINDOWS};
-
-const SOCKET: &str = "HAWSER_TEST_INTERACT";
-
-/// This test alone, in a process of its own, with a path in the environment.
-pub(super) fn child(name: &str, socket: &std::path::Path) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("it runs"));
-    command.args([
-        "--exact",
-        &format!("tests::{name}"),
-        "--nocapture",
-        "--test-threads=1",
-    ]);
-    command
-        .env(SOCKET, socket)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    command
-}
-
-/// In the child: the path; nothing where the test runs as one of many.
-pub(super) fn in_child() -> Option<PathBuf> {
-    std::env::var_os(SOCKET).map(PathBuf::from)
-}
 
 #[test]
 fn the_65th_client_is_refused_until_one_has_gone() {
@@ -45,24 +20,10 @@ fn the_65th_client_is_refused_until_one_has_gone() {
     });
 }
 
-/// Holds a variable until it is killed.
-#[test]
-fn holder() {
-    let Some(socket) = in_child() else { return };
-    let mut client = Client::connect(&socket, "holder", 1).expect("it is served");
-    let set =
-        json!({ "modify": { "flow": "0:0", "variable": ".conn.cc.cwnd", "value": 99, "lease": "1min" } });
-    client.ask(&set).expect("it may");
-    println!("\nholds");
-    std::thread::sleep(Duration::from_secs(60));
-}
-
 #[test]
 fn what_a_killed_process_held_is_given_back_and_audited() {
     let place = Place::new();
-    let mut holder = child("manners::holder", &place.socket())
-        .spawn()
-        .expect("it runs");
+    let mut holder = subscriber("holds", &place.socket()).spawn().expect("it runs");
     let lines = BufReader::new(holder.stdout.take().expect("its output")).lines();
     assert!(lines.map_while(Result::ok).any(|line| line == "holds"));
     assert_eq!(place.provider.window(0), 99);
@@ -156,18 +117,6 @@ fn losses_come_with_the_next_signal() {
 
 /// Another user, who has got past the mode, is refused by its credentials.
 #[test]
-fn another_process() {
-    let Some(socket) = in_child() else { return };
-    match UnixStream::connect(socket) {
-        Err(error) => println!("\nmet {:?}", error.kind()),
-        Ok(stream) => BufReader::new(stream)
-            .lines()
-            .map_while(Result::ok)
-            .for_each(|l| println!("\nmet {l}")),
-    }
-}
-
-#[test]
 fn another_user_is_refused_by_mode_and_by_credentials() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
@@ -183,15 +132,10 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
     };
     open(&place.folder, 0o755);
     let met = || -> Option<Vec<String>> {
-        let mut command = child("manners::another_process", &place.socket());
+        let mut command = subscriber("prints", &place.socket());
         let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output().ok()?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        Some(
-            printed
-                .lines()
-                .filter_map(|line| Some(line.strip_prefix("met ")?.to_owned()))
-                .collect(),
-        )
+        Some(printed.lines().map(str::to_owned).collect())
     };
     let Some(first) = met() else {
         println!("skipped: another user may not run this program where it lies");

@@ -3,41 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::manners::{child, in_child};
+use super::cap::Cap;
 use super::*;
 use crate::hostile::ACKED;
-use crate::{
-    Act, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId, run_in_thread,
-    run_remote,
-};
-
-/// Caps the window of each flow: half of what came, at most 40.
-struct Cap(Option<VariableId>);
-
-impl Tware for Cap {
-    fn subscriptions(&self) -> Vec<Subscription> {
-        vec![
-            Subscription::new(["tcp.closed"]),
-            Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
-        ]
-    }
-
-    fn begin(&mut self, _: SourceId, schema: &Schema) {
-        self.0 = schema.variable("tcp.conn.cc.cwnd");
-    }
-
-    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
-        assert_eq!((subscription, signal.variables().len()), (1, 1));
-        if let Some(variable) = self.0 {
-            hands.modify(
-                signal.target(),
-                variable,
-                (signal.fields()[0] / 2).min(40),
-                60_000_000_000,
-            );
-        }
-    }
-}
+use crate::{Act, Hands, Remote, Rights, Schema, Signal, SourceId, Subscription, Tware, run_in_thread};
 
 /// What it does on three events: flow, variable, count, last value.
 fn deeds(place: &Place) -> Vec<(String, String, u64, Act)> {
@@ -121,20 +90,10 @@ fn one_that_panics_in_its_thread_holds_nothing() {
     );
 }
 
-/// The other process; it ends when the first does.
-#[test]
-fn capping() {
-    let Some(socket) = in_child() else { return };
-    let client = Client::connect(&socket, "cap", 1).expect("it is served");
-    let _ = run_remote(client, Box::new(Cap(None)));
-}
-
 #[test]
 fn in_another_process() {
     let place = Place::new();
-    let mut process = child("places::capping", &place.socket())
-        .spawn()
-        .expect("it runs");
+    let mut process = subscriber("caps", &place.socket()).spawn().expect("it runs");
     soon("it has subscribed", || place.bus.subscriptions().len() == 2);
     assert_eq!(deeds(&place), expected());
     process.kill().expect("it is ours");

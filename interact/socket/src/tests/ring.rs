@@ -1,12 +1,12 @@
 //! The ring in shared memory: delivery, sealing, and a reader that writes garbage.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hawser_bus::ring::{Memory, SLOT};
 use hawser_bus::{Hands, Signal, run_waiting};
 
-use super::manners::{child, in_child};
 use super::*;
 use crate::hostile::ACKED;
 use crate::shared;
@@ -72,16 +72,14 @@ fn memory_that_could_shrink_is_not_mapped() {
     assert!(shared::accept(&offer.files[0]).is_ok());
 }
 
-/// Fills the shared memory with noise for as long as it runs.
-#[test]
-fn vandal() {
-    let Some(socket) = in_child() else { return };
-    let mut client = Client::connect(&socket, "vandal", 1).expect("it is served");
+/// Fills the shared memory of a ring with noise until it is told to stop.
+fn write_garbage(socket: &Path, over: &AtomicBool) {
+    let mut client = Client::connect(socket, "vandal", 1).expect("it is served");
     let (memory, _bell) = client.ring_memory(64).expect("memory");
     client.ask(&subscription()).expect("it may");
     let words = memory.words();
     let mut x = 1u64;
-    for n in 0.. {
+    for n in (0i64..).take_while(|_| !over.load(Ordering::Relaxed)) {
         x = x
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -93,7 +91,9 @@ fn vandal() {
 #[test]
 fn garbage_in_the_ring_harms_nobody_else() {
     let place = Place::new();
-    let mut vandal = child("ring::vandal", &place.socket()).spawn().expect("it runs");
+    let over = Arc::new(AtomicBool::new(false));
+    let (socket, ends) = (place.socket(), over.clone());
+    let vandal = std::thread::spawn(move || write_garbage(&socket, &ends));
     let mut other = place.client("other", 1);
     ask(&mut other, &json!({ "subscribe": { "events": ["tcp.acked"] } }));
     soon("both are there", || place.bus.subscriptions().len() == 2);
@@ -103,8 +103,8 @@ fn garbage_in_the_ring_harms_nobody_else() {
             (n - 99..=n).for_each(|k| assert_eq!(receive(&mut other)["fields"]["bytes"], k));
         }
     }
-    vandal.kill().expect("it is ours");
-    vandal.wait().expect("it ends");
+    over.store(true, Ordering::Relaxed);
+    vandal.join().expect("it ends");
     soon("it is gone", || place.bus.subscriptions().len() == 1);
     assert_eq!(
         ask(&mut other, &json!({ "flows": {} }))["flows"]

@@ -7,42 +7,8 @@ use std::process::Stdio;
 
 use hawser_knowledge::{Event, Settings, Trouble};
 
-use super::{Place, child, open};
-
-const VARIABLE: &str = "HAWSER_TEST_STORE";
-
-/// Node `n` of a hundred says a number that only grows.
-fn document(number: u64) -> String {
-    format!(
-        r#"{{ "uid": "n{}", "expire": -1, "properties": {{ "own/number": {{ "value": {number} }} }} }}"#,
-        number % 100
-    )
-}
-
-/// The one that is killed: tells each number when it is kept, and goes on writing.
-#[tokio::test]
-async fn writer() {
-    let Some(path) = std::env::var_os(VARIABLE) else {
-        return;
-    };
-    let knowledge = open(&Settings {
-        store: Some(path.into()),
-        ..Settings::default()
-    })
-    .await;
-    let numbers = knowledge
-        .list()
-        .iter()
-        .filter_map(|known| known.node["properties"]["own/number"]["value"].as_u64())
-        .max();
-    for number in numbers.map_or(0, |last| last + 1).. {
-        knowledge.put(&document(number)).expect("it is right");
-        if number % 3 == 0 {
-            assert!(knowledge.flush().await);
-            println!("kept {number}");
-        }
-    }
-}
+use super::Place;
+use super::open::open;
 
 #[tokio::test]
 async fn what_was_flushed_survives_kill_9() {
@@ -50,7 +16,8 @@ async fn what_was_flushed_survives_kill_9() {
     let path: PathBuf = place.0.join("store");
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
     for round in 0..4 {
-        let mut process = child("killed::writer", VARIABLE, &path)
+        let mut process = hawser_testing::helper("knowledge_writer")
+            .arg(&path)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -7,7 +7,8 @@ use hawser_connect::Racer;
 use hawser_knowledge::{Event, Origin, Trouble};
 use hawser_race::{Cache, Key, Limits, Outcome};
 
-use super::{Place, open};
+use super::Place;
+use super::open::open;
 
 const KEPT: &str = r#"[
     { "uid": "lan/printer", "expire": -1, "link": true, "match": [{ "interface": { "value": "eth0" } }],

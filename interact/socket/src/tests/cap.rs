@@ -1,0 +1,31 @@
+//! A T-ware that the tests run in the loop, in a thread, and in a process of its own.
+
+use hawser_bus::{Hands, Schema, Signal, SourceId, Subscription, Tware, VariableId};
+
+/// Caps the window of each flow: half of what came, at most 40.
+pub(super) struct Cap(pub(super) Option<VariableId>);
+
+impl Tware for Cap {
+    fn subscriptions(&self) -> Vec<Subscription> {
+        vec![
+            Subscription::new(["tcp.closed"]),
+            Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]),
+        ]
+    }
+
+    fn begin(&mut self, _: SourceId, schema: &Schema) {
+        self.0 = schema.variable("tcp.conn.cc.cwnd");
+    }
+
+    fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
+        assert_eq!((subscription, signal.variables().len()), (1, 1));
+        if let Some(variable) = self.0 {
+            hands.modify(
+                signal.target(),
+                variable,
+                (signal.fields()[0] / 2).min(40),
+                60_000_000_000,
+            );
+        }
+    }
+}
