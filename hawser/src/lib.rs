@@ -52,7 +52,7 @@
 //! use hawser::select::{Racer, Request};
 //!
 //! let connected = Racer::open().await?.connect(Request::to("www.example.org:443".parse()?)).await?;
-//! println!("{} won after {:?}", connected.way, connected.took);
+//! println!("{} won after {:?}", connected.candidate, connected.took);
 //! # Ok(())
 //! # }
 //! ```

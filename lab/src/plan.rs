@@ -1,8 +1,8 @@
 //! From a lab file to what the kernel is given: interfaces, addresses, neighbours, routes.
 //!
 //! Every host has a route to every address that can be reached from it, by each of its interfaces
-//! that leads there: the shortest way has the smallest metric, and a socket that is bound to an
-//! interface, or to its address, finds the way that begins there. What is asked over a link is
+//! that leads there: the shortest route has the smallest metric, and a socket that is bound to an
+//! interface, or to its address, finds the route that begins there. What is asked over a link is
 //! answered over it.
 
 mod addresses;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
 
-pub(crate) use routes::{Way, ways_from};
+pub(crate) use routes::{Route, routes_from};
 
 /// An address and how many bits of it are the subnet's.
 pub(crate) type Subnet = (IpAddr, u8);
@@ -37,7 +37,7 @@ pub(crate) struct HostPlan {
     pub(crate) router: bool,
     /// Addresses that others reach it by.
     pub(crate) known_by: Vec<IpAddr>,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) routes: Vec<Route>,
 }
 
 /// What a link is to be.
@@ -87,14 +87,14 @@ impl Plan {
             name: host.name.clone(),
             router: host.router,
             known_by: addresses::known_by(&links, i),
-            ways: Vec::new(),
+            routes: Vec::new(),
         });
         let mut plan = Plan {
             hosts: hosts.collect(),
             links,
         };
         for host in 0..plan.hosts.len() {
-            plan.hosts[host].ways = routes::ways(&plan, host);
+            plan.hosts[host].routes = routes::routes(&plan, host);
         }
         Ok(plan)
     }

@@ -1,7 +1,7 @@
-//! From properties to candidates: what is required and prohibited leaves some kinds out, what is
+//! From properties to candidates: what is required and prohibited leaves some transports out, what is
 //! preferred and avoided puts the others in order (RFC 9622, 6.2; RFC 9623, 4.1).
 //!
-//! Kinds are known here by what they say of themselves alone. Paths come before protocols (RFC 9622,
+//! Transports are known here by what they say of themselves alone. Paths come before protocols (RFC 9622,
 //! 6.2): a candidate over a preferred interface stands before all over others.
 
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::EstablishmentError;
 use super::preconnection::Plan;
 use super::property::{Action, Preference, Property};
-use hawser_connect::{Destination, Features, Kind, Security, Way};
+use hawser_connect::{Candidate, Destination, Features, Security, Transport};
 use hawser_resolve::Service;
 
 /// Whether a transport has a selection property; none where transports do not differ in it, or where it
@@ -32,7 +32,7 @@ pub(super) fn provides(features: &Features, property: Property) -> Option<bool> 
     })
 }
 
-/// What a kind says of itself, with what framers add: messages have ends where something writes them.
+/// What a transport says of itself, with what framers add: messages have ends where something writes them.
 fn with_framers(features: Features, plan: &Plan) -> Features {
     Features {
         boundaries: features.boundaries || !plan.framers.is_empty(),
@@ -40,7 +40,7 @@ fn with_framers(features: Features, plan: &Plan) -> Features {
     }
 }
 
-/// Why a kind is not a candidate; none if it is one.
+/// Why a transport is not a candidate; none if it is one.
 pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
@@ -54,7 +54,7 @@ pub(super) fn objection(features: &Features, plan: &Plan) -> Option<Property> {
     })
 }
 
-/// How much speaks for a kind.
+/// How much speaks for a transport.
 pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
     let features = with_framers(*features, plan);
     let properties = &plan.properties;
@@ -67,26 +67,26 @@ pub(super) fn score(features: &Features, plan: &Plan) -> i32 {
     scores.sum::<i32>() + 2 * i32::from(multipath != "Disabled" && features.multipath)
 }
 
-/// The kinds that fulfil what is required, best first; kinds that come first win ties.
+/// The transports that fulfil what is required, best first; those that come first win ties.
 ///
 /// # Errors
 /// None does; why, for each of those that there are.
 pub(super) fn fulfilling(
-    kinds: Vec<Arc<dyn Kind>>,
+    transports: Vec<Arc<dyn Transport>>,
     plan: &Plan,
-) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
     let mut objections: Vec<Property> = Vec::new();
     let mut left = Vec::new();
-    for kind in kinds {
-        match objection(&kind.features(), plan) {
-            None => left.push(kind),
+    for transport in transports {
+        match objection(&transport.features(), plan) {
+            None => left.push(transport),
             Some(property) => objections.push(property),
         }
     }
     if left.is_empty() {
         return Err(unfulfilled(&mut objections, plan));
     }
-    left.sort_by_key(|kind| -score(&kind.features(), plan));
+    left.sort_by_key(|transport| -score(&transport.features(), plan));
     Ok(left)
 }
 
@@ -112,7 +112,7 @@ fn unfulfilled(objections: &mut Vec<Property>, plan: &Plan) -> EstablishmentErro
     ))
 }
 
-/// Properties of which no kind and no path here knows anything, and that are required all the same.
+/// Properties of which no transport and no path here knows anything, and that are required all the same.
 pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     let pvd = plan.properties.preferences(Property::Pvd);
     if pvd.values().any(|preference| *preference == Preference::Require) {
@@ -128,54 +128,55 @@ pub(super) fn unknown(plan: &Plan) -> Result<(), EstablishmentError> {
     Ok(())
 }
 
-/// A kind in its place: what it offers has the place's class, and only the protocol of the endpoint.
+/// A transport in its place: what it offers has the place's class, and only the protocol of the endpoint.
 #[derive(Debug)]
 pub(super) struct Ranked {
-    pub(super) kind: Arc<dyn Kind>,
+    pub(super) transport: Arc<dyn Transport>,
     pub(super) priority: u16,
     pub(super) protocol: Option<String>,
 }
 
 impl Ranked {
-    fn place(&self, ways: Vec<Way>) -> Vec<Way> {
-        let is_meant = |way: &Way| {
+    fn place(&self, candidates: Vec<Candidate>) -> Vec<Candidate> {
+        let is_meant = |candidate: &Candidate| {
             self.protocol
                 .as_ref()
-                .is_none_or(|name| *way.description.transport == **name)
+                .is_none_or(|name| *candidate.description.transport == **name)
         };
-        ways.into_iter()
+        candidates
+            .into_iter()
             .filter(is_meant)
-            .map(|way| Way {
+            .map(|candidate| Candidate {
                 priority: self.priority,
-                ..way
+                ..candidate
             })
             .collect()
     }
 }
 
-impl Kind for Ranked {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
-        self.place(self.kind.to_address(address, service))
+impl Transport for Ranked {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
+        self.place(self.transport.to_address(address, service))
     }
 
-    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
-        self.place(self.kind.to_destination(destination))
+    fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
+        self.place(self.transport.to_destination(destination))
     }
 
     fn features(&self) -> Features {
-        self.kind.features()
+        self.transport.features()
     }
 
-    fn datagrams(&self) -> Option<hawser_connect::kinds::Place> {
-        self.kind.datagrams()
+    fn datagrams(&self) -> Option<hawser_connect::transports::Place> {
+        self.transport.datagrams()
     }
 
     fn is_https(&self) -> bool {
-        self.kind.is_https()
+        self.transport.is_https()
     }
 
     fn needs_addresses(&self) -> bool {
-        self.kind.needs_addresses()
+        self.transport.needs_addresses()
     }
 }
 
@@ -196,13 +197,13 @@ pub(super) fn paths(
         let bound: Vec<_> = required.into_iter().cloned().map(Some).collect();
         return Ok(if bound.is_empty() { vec![None] } else { bound });
     }
-    let of = |name: &str, kind: &str| {
+    let of = |name: &str, transport: &str| {
         let by_name = chosen.get(name).copied();
-        let by_kind = chosen
+        let by_transport = chosen
             .iter()
-            .find(|(word, _)| word.eq_ignore_ascii_case(kind))
+            .find(|(word, _)| word.eq_ignore_ascii_case(transport))
             .map(|(_, one)| *one);
-        by_name.or(by_kind).unwrap_or_default()
+        by_name.or(by_transport).unwrap_or_default()
     };
     let must = chosen
         .values()
@@ -210,7 +211,7 @@ pub(super) fn paths(
     let mut left: Vec<(i32, String)> = up
         .iter()
         .filter(|(name, _)| required.is_empty() || required.contains(&name))
-        .map(|(name, kind)| (of(name, kind), name))
+        .map(|(name, transport)| (of(name, transport), name))
         .filter(|(preference, _)| match preference {
             Preference::Prohibit => false,
             Preference::Require => true,
@@ -259,7 +260,7 @@ mod tests {
     };
 
     #[test]
-    fn requirements_leave_kinds_out() {
+    fn requirements_leave_transports_out() {
         let plain = plan(TransportProperties::new());
         assert_eq!(objection(&Features::STREAM, &plain), None);
         assert_eq!(

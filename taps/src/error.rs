@@ -20,7 +20,7 @@ pub enum EstablishmentError {
     Unreachable {
         /// The class that says most.
         failure: Failure,
-        /// Each way, and what became of it.
+        /// Each candidate, and why it failed.
         why: String,
     },
     /// It was not there in the time given to it.

@@ -14,8 +14,8 @@ use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint};
-use hawser_connect::kinds::{Selection, kinds_for};
-use hawser_connect::{ConnectError, Destination, Duplex, Kind, Profile, Racer, Request};
+use hawser_connect::transports::{Selection, transports_for};
+use hawser_connect::{ConnectError, Destination, Duplex, Profile, Racer, Request, Transport};
 use hawser_race::Security;
 use hawser_resolve::{Config, Lookup, Resolver};
 use hawser_session_driver::Network;
@@ -186,9 +186,9 @@ async fn to_remote(
         interfaces: interfaces.several.clone(),
         ..selection(plan, remote, &destination)?
     };
-    let kinds = ranked(plan, &selection, round.least, &paths, remote)?;
+    let transports = ranked(plan, &selection, round.least, &paths, remote)?;
     let request = Request {
-        kinds: kinds.into(),
+        transports: transports.into(),
         profile: Profile::RFC8305,
         security: round.least,
         deadline: round.deadline,
@@ -201,24 +201,24 @@ async fn to_remote(
         .map_err(|error| unreachable(&error))
 }
 
-/// Every path with every kind, paths first.
+/// Every path with every transport, paths first.
 fn ranked(
     plan: &Plan,
     selection: &Selection,
     least: Security,
     paths: &[Option<String>],
     remote: &RemoteEndpoint,
-) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
-    let mut all: Vec<Arc<dyn Kind>> = Vec::new();
+) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
+    let mut all: Vec<Arc<dyn Transport>> = Vec::new();
     for path in paths {
         let selection = Selection {
             interface: path.clone(),
             ..selection.clone()
         };
-        for kind in secured(plan, &selection, least)? {
+        for transport in secured(plan, &selection, least)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
             all.push(Arc::new(Ranked {
-                kind,
+                transport,
                 priority,
                 protocol: remote.protocol.clone(),
             }));
@@ -237,12 +237,12 @@ fn rounds(plan: &Plan) -> Vec<Security> {
     }
 }
 
-/// Kinds that fulfil what is required with this much security, and no other.
+/// Transports that fulfil what is required with this much security, and no other.
 fn secured(
     plan: &Plan,
     selection: &Selection,
     least: Security,
-) -> Result<Vec<Arc<dyn Kind>>, EstablishmentError> {
+) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
     let trust = if least == Security::None {
         None
     } else {
@@ -252,15 +252,16 @@ fn secured(
         trust,
         ..selection.clone()
     };
-    let kinds = kinds_for(&selection).map_err(|error| EstablishmentError::Security(error.to_string()))?;
-    let is_alike = |kind: &Arc<dyn Kind>| is_secure_enough(&kind.features(), least);
-    let kinds: Vec<_> = kinds.into_iter().filter(is_alike).collect();
-    if kinds.is_empty() {
+    let transports =
+        transports_for(&selection).map_err(|error| EstablishmentError::Security(error.to_string()))?;
+    let is_alike = |transport: &Arc<dyn Transport>| is_secure_enough(&transport.features(), least);
+    let transports: Vec<_> = transports.into_iter().filter(is_alike).collect();
+    if transports.is_empty() {
         return Err(EstablishmentError::Security(
             "no transport gives the protection asked for".into(),
         ));
     }
-    fulfilling(kinds, plan)
+    fulfilling(transports, plan)
 }
 
 fn selection(

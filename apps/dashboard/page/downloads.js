@@ -9,10 +9,10 @@ export function begin(state) {
   shown = new Map();
   total = state.paths.reduce((sum, path) => sum + path.mbit_per_second, 0) || 1;
   find("downloads").replaceChildren();
-  fill("order-way", state.ways.map((way) => [way.id, way.name]));
+  fill("order-setup", state.setups.map((setup) => [setup.id, setup.name]));
   fill("order-size", state.sizes_mib.map((mib) => [mib, `${mib} MiB`]));
-  find("order").hidden = state.ways.length === 0;
-  find("downloads-card").hidden = state.ways.length === 0 && state.downloads.length === 0 && state.hints.length === 0;
+  find("order").hidden = state.setups.length === 0;
+  find("downloads-card").hidden = state.setups.length === 0 && state.downloads.length === 0 && state.hints.length === 0;
   find("hints").replaceChildren(...state.hints.map((hint) => element("li", { text: hint })));
   state.downloads.forEach(change);
 }
@@ -21,7 +21,7 @@ export function change(one) {
   find("downloads-card").hidden = false;
   const rate = one.state === "done" && one.seconds > 0 ? (one.bytes * 8) / 1e6 / one.seconds : 0;
   const figure = { running: "under way", failed: "failed" }[one.state] ?? `${rate.toFixed(1)} Mbit/s`;
-  const detail = [one.way, one.by && `by ${one.by}`, one.transport && `over ${one.transport}`,
+  const detail = [one.setup, one.by && `by ${one.by}`, one.transport && `over ${one.transport}`,
     one.seconds !== null && `${one.seconds.toFixed(1)} s`, one.error].filter(Boolean).join(" · ");
   const bar = element("i");
   if (one.state !== "running") bar.style.width = `${Math.min(100, (100 * rate) / total)}%`;
@@ -42,7 +42,7 @@ function fill(id, options) {
 find("order").addEventListener("submit", async (event) => {
   event.preventDefault();
   try {
-    await order("download", { way: find("order-way").value, mib: Number(find("order-size").value) });
+    await order("download", { setup: find("order-setup").value, mib: Number(find("order-size").value) });
   } catch (error) {
     complain(error);
   }

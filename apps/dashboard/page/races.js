@@ -55,14 +55,14 @@ function lanes(race) {
     const width = `${(100 * (Math.min(end, max) - Math.min(lane.start_ms, max))) / max}%`;
     const bar = element("i", { data: { outcome: lane.outcome }, style: { left: place(lane.start_ms), width } });
     if (end > max || lane.end_ms === null) bar.dataset.cut = "";
-    const way = element("span", { class: "way", title: `${lane.transport} to ${lane.remote} ${lane.interface ?? ""}` },
+    const candidate = element("span", { class: "candidate", title: `${lane.transport} to ${lane.remote} ${lane.interface ?? ""}` },
       element("b", { text: lane.transport }), ` ${lane.remote}${lane.interface ? ` over ${lane.interface}` : ""}`);
-    if (lane.probe) way.append(element("span", { class: "tag", text: "probe" }));
-    else if (lane.known !== "unknown") way.append(element("span", { class: "tag", text: `cache: ${lane.known}` }));
+    if (lane.probe) candidate.append(element("span", { class: "tag", text: "probe" }));
+    else if (lane.known !== "unknown") candidate.append(element("span", { class: "tag", text: `cache: ${lane.known}` }));
     const took = lane.end_ms === null ? "" : ` ${milliseconds(lane.start_ms)} – ${milliseconds(lane.end_ms)}`;
     const verdict = element("span", { class: "end", data: { outcome: lane.outcome }, title: lane.why ?? "",
       text: words[lane.outcome] + took });
-    return element("div", { class: "lane" }, way, element("span", { class: "track" }, bar), verdict);
+    return element("div", { class: "lane" }, candidate, element("span", { class: "track" }, bar), verdict);
   });
 }
 

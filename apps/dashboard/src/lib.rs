@@ -46,5 +46,5 @@ pub mod browser;
 mod feed;
 mod server;
 
-pub use feed::{Candidate, Controls, Download, DownloadState, Feed, Path, Plan, Switch, Way};
+pub use feed::{Candidate, Controls, Download, DownloadState, Feed, Path, Plan, Setup, Switch};
 pub use server::{Dashboard, DashboardError};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use hawser::select::{Description, Failure, Report, What};
 use hawser_dashboard::browser::{Browser, Options, command};
 use hawser_dashboard::{
-    Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Switch, Way,
+    Candidate, Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup, Switch,
 };
 use parking_lot::Mutex;
 
@@ -42,8 +42,8 @@ impl Controls for Network {
         Ok(())
     }
 
-    fn download(&self, way: &str, mib: u32) -> Result<(), String> {
-        self.orders.lock().push(format!("download {way} {mib}"));
+    fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
+        self.orders.lock().push(format!("download {setup} {mib}"));
         Ok(())
     }
 }
@@ -62,7 +62,7 @@ fn stage() -> Stage {
             Switch::new("sctp", "SCTP", "UDP port 9899", true),
             Switch::new("stuck", "Stuck", "it never moves", true),
         ],
-        ways: vec![Way {
+        setups: vec![Setup {
             id: "sctp".into(),
             name: "SCTP or TCP".into(),
         }],
@@ -173,8 +173,14 @@ fn orders_come_from_the_page_alone() {
     assert_eq!(order(&here, json, "switch", r#"{"id":"other","on":false}"#), 404);
     assert_eq!(order(&here, json, "switch", r#"{"id":"sctp"}"#), 400);
     assert_eq!(order(&here, json, "switch", &" ".repeat(5_000)), 400);
-    assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":64}"#), 404);
-    assert_eq!(order(&here, json, "download", r#"{"way":"sctp","mib":16}"#), 200);
+    assert_eq!(
+        order(&here, json, "download", r#"{"setup":"sctp","mib":64}"#),
+        404
+    );
+    assert_eq!(
+        order(&here, json, "download", r#"{"setup":"sctp","mib":16}"#),
+        200
+    );
     assert_eq!(*stage.orders.lock(), ["sctp false", "download sctp 16"]);
 }
 
@@ -198,7 +204,7 @@ fn play(feed: &Feed) {
         let swing = f64::from(step % 40) / 40.0;
         feed.sample(&[9.4 - 0.4 * swing, if step > 90 { 9.3 } else { 0.0 }]);
     }
-    let way = |transport: &str, remote: &str, interface: &str| Description {
+    let candidate = |transport: &str, remote: &str, interface: &str| Description {
         transport: transport.into(),
         remote: remote.into(),
         interface: interface.into(),
@@ -212,14 +218,17 @@ fn play(feed: &Feed) {
             },
         );
     };
-    let (sctp, tcp) = (way("sctp", "10.77.0.2:80", ""), way("tcp", "10.77.0.2:80", ""));
-    let six = way("tcp", "[fd77::2]:80", "wlan0");
+    let (sctp, tcp) = (
+        candidate("sctp", "10.77.0.2:80", ""),
+        candidate("tcp", "10.77.0.2:80", ""),
+    );
+    let six = candidate("tcp", "[fd77::2]:80", "wlan0");
     feed.asked(1, "server:80");
     report(
         1,
         2,
         What::Started {
-            way: sctp.clone(),
+            candidate: sctp.clone(),
             known: "unknown",
         },
     );
@@ -227,7 +236,7 @@ fn play(feed: &Feed) {
         1,
         252,
         What::Started {
-            way: six.clone(),
+            candidate: six.clone(),
             known: "unknown",
         },
     );
@@ -235,7 +244,7 @@ fn play(feed: &Feed) {
         1,
         260,
         What::Failed {
-            way: six,
+            candidate: six,
             failure: Failure::Refused,
             why: "refused".into(),
         },
@@ -244,7 +253,7 @@ fn play(feed: &Feed) {
         1,
         261,
         What::Started {
-            way: tcp.clone(),
+            candidate: tcp.clone(),
             known: "unknown",
         },
     );
@@ -252,18 +261,24 @@ fn play(feed: &Feed) {
         1,
         283,
         What::Won {
-            way: tcp.clone(),
+            candidate: tcp.clone(),
             took: Duration::from_millis(22),
         },
     );
-    report(1, 283, What::Cancelled { way: sctp.clone() });
+    report(
+        1,
+        283,
+        What::Cancelled {
+            candidate: sctp.clone(),
+        },
+    );
     feed.closed(1, None);
     feed.asked(2, "server:80");
     report(
         2,
         1,
         What::Started {
-            way: sctp.clone(),
+            candidate: sctp.clone(),
             known: "won",
         },
     );
@@ -271,7 +286,7 @@ fn play(feed: &Feed) {
         2,
         24,
         What::Won {
-            way: sctp,
+            candidate: sctp,
             took: Duration::from_millis(23),
         },
     );

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use hawser::select::{
-    ConnectError, Connected, Description, Destination, Kind, PolicyError, Racer, Ranked, Report, Request,
-    Watcher,
+    ConnectError, Connected, Description, Destination, PolicyError, Racer, Ranked, Report, Request,
+    Transport, Watcher,
 };
 use tokio::sync::{Notify, watch};
 
@@ -22,8 +22,8 @@ pub(crate) struct Front {
     pub(crate) requests: AtomicU64,
 }
 
-/// Kinds of ways, and the ranking that chose them where a policy does.
-type Chosen = (Arc<[Arc<dyn Kind>]>, Option<Vec<Ranked>>);
+/// Transports, and the ranking that chose them where a policy does.
+type Chosen = (Arc<[Arc<dyn Transport>]>, Option<Vec<Ranked>>);
 
 impl Front {
     /// Logs an event, and reports it to whoever runs the proxy. As `Debug` prints it, text of clients and
@@ -42,13 +42,13 @@ impl Front {
         }
     }
 
-    /// The kinds of ways to a destination, and the ranking that chose them where a policy does.
-    pub(crate) fn kinds(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
+    /// The transports to a destination, and the ranking that chose them where a policy does.
+    pub(crate) fn transports(&self, destination: &Destination) -> Result<Chosen, PolicyError> {
         Ok(match &self.settings.choice {
-            Choice::Always(kinds) => (Arc::clone(kinds), None),
+            Choice::Always(transports) => (Arc::clone(transports), None),
             Choice::ByPolicy(policies) => {
                 let chosen = policies.choose(destination)?;
-                (chosen.kinds, Some(chosen.candidates))
+                (chosen.transports, Some(chosen.candidates))
             }
         })
     }
@@ -106,17 +106,17 @@ impl Asked {
     /// Races for its destination. Dropping the future cancels the race.
     pub(crate) async fn race(&self, destination: Destination) -> Result<Connected, Box<ConnectError>> {
         let settings = &self.front.settings;
-        let kinds = match self.front.kinds(&destination) {
-            Ok((kinds, ranked)) => {
+        let transports = match self.front.transports(&destination) {
+            Ok((transports, ranked)) => {
                 ranked
                     .into_iter()
                     .for_each(|candidates| self.publish(Own::Ranked { candidates }));
-                kinds
+                transports
             }
             Err(error) => return Err(Box::new(ConnectError::not_chosen(destination, &error))),
         };
         let request = Request {
-            kinds,
+            transports,
             profile: settings.profile.clone(),
             deadline: settings.deadline,
             watcher: self.watcher(&destination),
@@ -150,7 +150,7 @@ impl Asked {
         self.front.publish(Some(self.number), what);
     }
 
-    pub(crate) fn closed(&self, way: Description, relayed: Relayed, began: Instant) {
+    pub(crate) fn closed(&self, candidate: Description, relayed: Relayed, began: Instant) {
         let Relayed {
             sent,
             received,
@@ -161,7 +161,7 @@ impl Asked {
             error.map(|error| error.to_string()),
         );
         self.publish(Own::Closed {
-            way,
+            candidate,
             sent,
             received,
             seconds,

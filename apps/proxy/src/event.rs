@@ -79,9 +79,9 @@ pub enum Own {
     },
     /// A connection has come to its end.
     Closed {
-        /// The way that it took.
+        /// The candidate that it went over.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
         /// Bytes from the client.
         sent: u64,
         /// Bytes to the client.
@@ -94,9 +94,9 @@ pub enum Own {
     },
     /// A plain HTTP request was answered by its origin.
     Served {
-        /// The way that it took.
+        /// The candidate that it went over.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
         /// The answer's code.
         status: u16,
     },

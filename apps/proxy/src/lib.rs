@@ -2,7 +2,7 @@
 //! HTTP (RFC 9110, 9112), told apart by the first byte.
 //!
 //! A client is answered when the race for its destination is over, so that the answer is the right
-//! one. What runs over which transport is decided by the [`Kind`](hawser::select::Kind)s that the
+//! one. What runs over which transport is decided by the [`Transport`](hawser::select::Transport)s that the
 //! [`Settings`] name; nothing here knows one.
 //!
 //! ```no_run

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::kinds::Tcp;
-use hawser::select::{Destination, Kind, Policies, Profile, Watcher};
+use hawser::select::transports::Tcp;
+use hawser::select::{Destination, Policies, Profile, Transport, Watcher};
 
 use crate::{Credential, Event};
 
@@ -23,7 +23,7 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Who may use it; anybody where there is none, which is allowed on loopback alone.
     pub credential: Option<Credential>,
-    /// The kinds of ways that races are run over.
+    /// The transports that are raced.
     pub choice: Choice,
     /// The rules of the races.
     pub profile: Profile,
@@ -37,11 +37,11 @@ pub struct Settings {
     pub learner: Option<Learner>,
 }
 
-/// Which kinds of ways a race is run over.
+/// Which transports are raced.
 #[derive(Clone, Debug)]
 pub enum Choice {
     /// Always these.
-    Always(Arc<[Arc<dyn Kind>]>),
+    Always(Arc<[Arc<dyn Transport>]>),
     /// What a policy chooses for the destination.
     ByPolicy(Policies),
 }
@@ -78,12 +78,12 @@ impl Default for Limits {
 }
 
 impl Default for Settings {
-    /// Port 1080 of this host, nobody's credential, the default kinds by RFC 8305 within 30 s.
+    /// Port 1080 of this host, nobody's credential, the default transports by RFC 8305 within 30 s.
     fn default() -> Settings {
         Settings {
             listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 1080))],
             credential: None,
-            choice: Choice::Always(Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>])),
+            choice: Choice::Always(Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>])),
             profile: Profile::RFC8305,
             deadline: Duration::from_secs(30),
             limits: Limits::default(),

@@ -18,7 +18,7 @@ const TESTS: &[Test] = tests![
     every_profile_connects,
     failures_have_their_codes,
     what_was_blocked_is_remembered,
-    ways_keep_to_their_interface,
+    candidates_keep_to_their_interface,
     https_records_lead_to_other_endpoints,
     ipv4_addresses_are_reached_by_a_translator,
 ];
@@ -297,11 +297,11 @@ fn what_was_blocked_is_remembered() -> TestResult {
     })
 }
 
-fn ways_keep_to_their_interface() -> TestResult {
+fn candidates_keep_to_their_interface() -> TestResult {
     let over = |word| -> TestResult<Settings> {
-        let kind = hawser::select::kinds::Transports::new().parse(word, 0)?;
+        let transport = hawser::select::transports::Transports::new().parse(word, 0)?;
         Ok(Settings {
-            choice: Choice::Always([kind].into()),
+            choice: Choice::Always([transport].into()),
             deadline: Duration::from_secs(1),
             ..Settings::default()
         })

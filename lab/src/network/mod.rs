@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hawser_host::netns::{Namespace, Netlink, Route};
 
 use crate::LabError;
-use crate::plan::{HostPlan, Plan, Way, ways_from};
+use crate::plan::{HostPlan, Plan, Route, routes_from};
 
 pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
@@ -72,12 +72,12 @@ impl Network {
         Ok(network)
     }
 
-    /// Gives a host its ways: in the main table, and for each of several interfaces in a table of
+    /// Gives a host its routes: in the main table, and for each of several interfaces in a table of
     /// its own that what comes from its addresses obeys.
     fn route(&mut self, plan: &Plan, number: usize, host: &HostPlan) -> Result<(), LabError> {
         let netlink = &mut self.stations[number].netlink;
-        for way in &host.ways {
-            set(netlink, plan, way, None)?;
+        for route in &host.routes {
+            set(netlink, plan, route, None)?;
         }
         let ends: Vec<_> = plan.links.iter().enumerate().collect();
         let mut own: Vec<(usize, usize)> = Vec::new();
@@ -104,22 +104,22 @@ impl Network {
                 netlink.set_route(&subnet)?;
                 netlink.route_by_source(*address, table)?;
             }
-            for way in ways_from(&host.ways, link, end) {
-                set(netlink, plan, way, Some(table))?;
+            for route in routes_from(&host.routes, link, end) {
+                set(netlink, plan, route, Some(table))?;
             }
         }
         Ok(())
     }
 }
 
-fn set(netlink: &mut Netlink, plan: &Plan, way: &Way, table: Option<u8>) -> Result<(), LabError> {
-    let prefix = if way.to.is_ipv4() { 32 } else { 128 };
-    let interface = &plan.links[way.link].ends[way.end].interface;
+fn set(netlink: &mut Netlink, plan: &Plan, route: &Route, table: Option<u8>) -> Result<(), LabError> {
+    let prefix = if route.to.is_ipv4() { 32 } else { 128 };
+    let interface = &plan.links[route.link].ends[route.end].interface;
     let route = Route {
-        to: (way.to, prefix),
+        to: (route.to, prefix),
         interface,
-        gateway: way.gateway,
-        metric: way.metric(),
+        gateway: route.gateway,
+        metric: route.metric(),
         table,
     };
     Ok(netlink.set_route(&route)?)

@@ -14,7 +14,7 @@ const IPV6: &[(&str, &str)] = &[
     ("autoconf", "0"),
     // An interface that goes down and comes back has its addresses still.
     ("keep_addr_on_down", "1"),
-    // What has lost its carrier is no way.
+    // An interface that has lost its carrier is no route.
     ("ignore_routes_with_linkdown", "1"),
 ];
 const IPV4: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! Which way leads where.
+//! The routes of hosts to every address of a lab.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use super::addresses::in_subnet;
 use super::{End, LinkPlan, Plan};
 
 /// How much a route's metric grows for each step of its cost: more than there are links, the
-/// number of which decides between ways of one cost.
+/// number of which decides between routes of one cost.
 const METRIC_PER_STEP: u32 = 64;
 
 /// A route to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct Route {
     pub(crate) to: IpAddr,
     /// The link that it begins with, and the end that the host is at.
     pub(crate) link: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Way {
     pub(crate) cost: u32,
 }
 
-impl Way {
+impl Route {
     /// The smallest is taken first.
     pub(crate) fn metric(&self) -> u32 {
         1 + METRIC_PER_STEP * self.cost + self.link as u32
@@ -39,10 +39,10 @@ struct Destination {
     owner: usize,
 }
 
-/// All ways from a host to the addresses of others. Those on its own subnets are among them, since
-/// ways by other interfaces lead there, too, and must come after.
-pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
-    let mut ways = Vec::new();
+/// All routes from a host to the addresses of others. Those on its own subnets are among them, since
+/// routes by other interfaces lead there, too, and must come after.
+pub(super) fn routes(plan: &Plan, host: usize) -> Vec<Route> {
+    let mut routes = Vec::new();
     for (link, end) in ends_of(plan, host) {
         for destination in destinations(plan) {
             let to = destination.to;
@@ -51,7 +51,7 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
                 continue;
             }
             if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
-                ways.push(Way {
+                routes.push(Route {
                     to,
                     link,
                     end,
@@ -64,7 +64,7 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
                 continue;
             };
             if let Some(cost) = cost(plan, host, (link, end), destination) {
-                ways.push(Way {
+                routes.push(Route {
                     to,
                     link,
                     end,
@@ -74,19 +74,21 @@ pub(super) fn ways(plan: &Plan, host: usize) -> Vec<Way> {
             }
         }
     }
-    ways
+    routes
 }
 
-/// The ways for what comes from a host's addresses on one link: those that begin there. The link's
+/// The routes for what comes from a host's addresses on one link: those that begin there. The link's
 /// second host answers by the link that it was asked from: where another interface leads to an
 /// address with less cost, that one is taken.
-pub(crate) fn ways_from(ways: &[Way], link: usize, end: usize) -> impl Iterator<Item = &Way> {
-    let own = ways.iter().filter(move |way| (way.link, way.end) == (link, end));
+pub(crate) fn routes_from(routes: &[Route], link: usize, end: usize) -> impl Iterator<Item = &Route> {
+    let own = routes
+        .iter()
+        .filter(move |route| (route.link, route.end) == (link, end));
     own.map(move |own| {
-        let others = ways
+        let others = routes
             .iter()
-            .filter(|way| way.to == own.to && way.cost < own.cost && end == 1);
-        others.min_by_key(|way| way.metric()).unwrap_or(own)
+            .filter(|route| route.to == own.to && route.cost < own.cost && end == 1);
+        others.min_by_key(|route| route.metric()).unwrap_or(own)
     })
 }
 
@@ -141,7 +143,7 @@ fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
         .find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
 }
 
-/// What a way costs that begins with a link at an end, by routers alone and not by way of `except`.
+/// What a route costs that begins with a link at an end, by routers alone and not by way of `except`.
 fn cost(plan: &Plan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
     let mut seen = vec![false; plan.hosts.len()];
     seen[except] = true;
@@ -168,15 +170,15 @@ mod tests {
     use super::*;
     use crate::spec::Spec;
 
-    fn ways_of(text: &str, host: usize) -> Vec<String> {
+    fn routes_of(text: &str, host: usize) -> Vec<String> {
         let plan = Plan::new(&Spec::parse(text).expect("a lab")).expect("a plan");
-        let v4 = plan.hosts[host].ways.iter().filter(|way| way.to.is_ipv4());
-        v4.map(|way| {
-            let end = &plan.links[way.link].ends[way.end];
-            let gateway = way
+        let v4 = plan.hosts[host].routes.iter().filter(|route| route.to.is_ipv4());
+        v4.map(|route| {
+            let end = &plan.links[route.link].ends[route.end];
+            let gateway = route
                 .gateway
                 .map_or("itself".to_owned(), |gateway| gateway.to_string());
-            format!("{} by {} {gateway}", way.to, end.interface)
+            format!("{} by {} {gateway}", route.to, end.interface)
         })
         .collect()
     }
@@ -191,9 +193,9 @@ mod tests {
     "#;
 
     #[test]
-    fn each_interface_has_a_way_to_what_lies_behind() {
+    fn each_interface_has_a_route_to_what_lies_behind() {
         assert_eq!(
-            ways_of(TWO_PATHS, 0),
+            routes_of(TWO_PATHS, 0),
             [
                 "10.77.0.2 by eth0 itself",
                 "10.77.1.2 by eth0 10.77.0.2",
@@ -207,9 +209,9 @@ mod tests {
         );
         let by_the_router = ["10.77.0.1", "10.77.0.2", "10.77.1.1", "10.77.1.2"];
         let by_the_router = by_the_router.map(|to| format!("{to} by eth0 10.77.2.1"));
-        let ways = ways_of(TWO_PATHS, 2);
-        assert_eq!(ways[..4], by_the_router);
-        assert_eq!(ways[4..], ["10.77.2.1 by eth0 itself"]);
+        let routes = routes_of(TWO_PATHS, 2);
+        assert_eq!(routes[..4], by_the_router);
+        assert_eq!(routes[4..], ["10.77.2.1 by eth0 itself"]);
     }
 
     /// The interfaces by which answers leave to 10.77.0.1 and 10.77.1.1, from each address of a host.
@@ -219,12 +221,12 @@ mod tests {
         for (link, end) in ends_of(&plan, host) {
             for to in ["10.77.0.1", "10.77.1.1"] {
                 let to: IpAddr = to.parse().expect("an address");
-                let way = ways_from(&plan.hosts[host].ways, link, end).find(|way| way.to == to);
-                let way = way.expect("a way");
+                let route = routes_from(&plan.hosts[host].routes, link, end).find(|route| route.to == to);
+                let route = route.expect("a route");
                 let from = &plan.links[link].ends[end].interface;
                 found.push(format!(
                     "{from} to {to} by {}",
-                    plan.links[way.link].ends[way.end].interface
+                    plan.links[route.link].ends[route.end].interface
                 ));
             }
         }
@@ -280,9 +282,9 @@ mod tests {
     fn nobody_forwards_who_is_no_router() {
         let text = TWO_PATHS.replace(", router = true", "");
         assert!(
-            ways_of(&text, 2)
+            routes_of(&text, 2)
                 .iter()
-                .all(|way| !way.contains("10.77.0.1 ") && !way.contains("10.77.1.1 "))
+                .all(|route| !route.contains("10.77.0.1 ") && !route.contains("10.77.1.1 "))
         );
     }
 
@@ -293,9 +295,9 @@ mod tests {
             link = [{ between = ["client", "server"], nat = { inside = "client" } }]
         "#;
         assert_eq!(
-            ways_of(text, 0),
+            routes_of(text, 0),
             ["10.77.0.2 by eth0 192.168.0.1", "10.77.0.1 by eth0 192.168.0.1"]
         );
-        assert!(ways_of(text, 1).is_empty());
+        assert!(routes_of(text, 1).is_empty());
     }
 }

@@ -22,7 +22,7 @@ use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, 
 /// How long questions may take once the race is over, for the sake of later ones (version 3,
 /// connection attempts).
 const LINGER: Duration = Duration::from_secs(1);
-/// Ports at which HTTPS records are asked for whatever kinds there are. At others nobody but a kind that speaks
+/// Ports at which HTTPS records are asked for whatever transports there are. At others only a transport that speaks
 /// HTTP has said that a web origin is meant.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
@@ -75,7 +75,7 @@ impl Driver {
         };
         Driver {
             race: Race::new(request.profile.clone(), wanted, questions, Duration::ZERO),
-            found: Found::new(request.destination.clone(), Arc::clone(&request.kinds)),
+            found: Found::new(request.destination.clone(), Arc::clone(&request.transports)),
             network,
             began: Instant::now(),
             wake: None,
@@ -223,9 +223,9 @@ impl Driver {
             }
             Err(error) => {
                 let failure = error.failure;
-                if let Some(way) = self.describe(id) {
+                if let Some(candidate) = self.describe(id) {
                     self.report(What::Failed {
-                        way,
+                        candidate,
                         failure,
                         why: error.why.clone(),
                     });
@@ -277,16 +277,18 @@ impl Driver {
     }
 
     fn start(&mut self, id: CandidateId, is_probe: bool) {
-        let Some(way) = self.found.way(id) else { return };
-        let (connect, way) = (Arc::clone(&way.connect), way.description.clone());
+        let Some(candidate) = self.found.candidate(id) else {
+            return;
+        };
+        let (connect, candidate) = (Arc::clone(&candidate.connect), candidate.description.clone());
         let known = self
             .race
             .candidate(id)
             .map_or("unknown", |candidate| word(candidate.known));
         self.report(if is_probe {
-            What::Probed { way }
+            What::Probed { candidate }
         } else {
-            What::Started { way, known }
+            What::Started { candidate, known }
         });
         let task = self.attempts.spawn(async move { connect().await });
         self.ids.insert(task.id(), id);
@@ -299,21 +301,21 @@ impl Driver {
             task.abort();
         }
         self.ready.remove(&id);
-        if let Some(way) = self.describe(id) {
-            self.report(What::Cancelled { way });
+        if let Some(candidate) = self.describe(id) {
+            self.report(What::Cancelled { candidate });
         }
     }
 
     fn won(&mut self, id: CandidateId) {
         let took = self.began.elapsed();
-        let (stream, way) = (self.ready.remove(&id), self.describe(id));
+        let (stream, candidate) = (self.ready.remove(&id), self.describe(id));
         let key = self.race.candidate(id).map(|candidate| self.key(candidate));
-        let (Some(stream), Some(way), Some(key)) = (stream, way, key) else {
+        let (Some(stream), Some(candidate), Some(key)) = (stream, candidate, key) else {
             return;
         };
         let own = took.saturating_sub(self.started.get(&id).copied().unwrap_or_default());
         self.report(What::Won {
-            way: way.clone(),
+            candidate: candidate.clone(),
             took: own,
         });
         let memory = Memory {
@@ -324,7 +326,7 @@ impl Driver {
             // Who has gone meanwhile wants no stream: it is closed.
             let _ = reply.send(Ok(Connected {
                 stream,
-                way,
+                candidate,
                 took,
                 memory,
             }));
@@ -332,13 +334,15 @@ impl Driver {
     }
 
     fn lost(&mut self, defeat: &Defeat) {
-        let mut ways = Vec::new();
+        let mut candidates = Vec::new();
         for &(id, failure) in &defeat.candidates {
-            let Some(way) = self.describe(id) else { continue };
+            let Some(candidate) = self.describe(id) else {
+                continue;
+            };
             let own = self.errors.remove(&id);
             let why = failure.to_string();
-            ways.push((
-                way,
+            candidates.push((
+                candidate,
                 own.unwrap_or(AttemptError {
                     failure,
                     is_network: false,
@@ -347,7 +351,7 @@ impl Driver {
             ));
         }
         let (to, after) = (self.request.destination.clone(), self.began.elapsed());
-        let error = ConnectError::new(to, defeat, ways, std::mem::take(&mut self.questions), after);
+        let error = ConnectError::new(to, defeat, candidates, std::mem::take(&mut self.questions), after);
         self.report(What::AllFailed {
             failure: error.failure,
             why: error.to_string(),
@@ -358,7 +362,9 @@ impl Driver {
     }
 
     fn describe(&self, id: CandidateId) -> Option<Description> {
-        self.found.way(id).map(|way| way.description.clone())
+        self.found
+            .candidate(id)
+            .map(|candidate| candidate.description.clone())
     }
 
     fn report(&self, what: What) {
@@ -378,7 +384,11 @@ impl Driver {
 
 /// The questions that a request needs, if any. Its destination was understood when it was made.
 pub(super) fn lookup(request: &Request) -> Option<Lookup> {
-    if !request.kinds.iter().any(|kind| kind.needs_addresses()) {
+    if !request
+        .transports
+        .iter()
+        .any(|transport| transport.needs_addresses())
+    {
         return None;
     }
     let (host, port) = (request.destination.host(), request.destination.port());
@@ -393,7 +403,9 @@ pub(super) fn lookup(request: &Request) -> Option<Lookup> {
                 false => lookup.only(&[Question::Ipv4]),
             })
         }
-        None if WEB_PORTS.contains(&port) || request.kinds.iter().any(|kind| kind.is_https()) => {
+        None if WEB_PORTS.contains(&port)
+            || request.transports.iter().any(|transport| transport.is_https()) =>
+        {
             Lookup::https(host, port).ok()
         }
         None => Lookup::addresses(host).ok(),

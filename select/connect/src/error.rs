@@ -15,10 +15,10 @@ pub struct ConnectError {
     /// The class that says most: what a peer said, before what the way there did, before silence of
     /// this host's own making.
     pub failure: Failure,
-    /// Every way that failed so had no network at all, not just no host.
+    /// Every candidate that failed so had no network at all, not just no host.
     pub is_network: bool,
-    /// Each way, and what became of it.
-    pub ways: Vec<(Description, AttemptError)>,
+    /// Each candidate, and why it failed.
+    pub candidates: Vec<(Description, AttemptError)>,
     /// Questions about the name without an answer, and what the resolver said.
     pub questions: Vec<(Question, Failure, String)>,
     /// After how long.
@@ -27,7 +27,7 @@ pub struct ConnectError {
     pub not_begun: Option<String>,
 }
 
-/// Classes in the order of what they tell; those that are not here tell nothing.
+/// Classes in the order of what they explain; those that are not here explain nothing.
 const MOST_TELLING: &[Failure] = &[
     Failure::Refused,
     Failure::Reset,
@@ -50,21 +50,21 @@ impl ConnectError {
     pub(super) fn new(
         destination: Destination,
         defeat: &Defeat,
-        ways: Vec<(Description, AttemptError)>,
+        candidates: Vec<(Description, AttemptError)>,
         questions: Vec<(Question, Failure, String)>,
         after: Duration,
     ) -> ConnectError {
-        let tried = || ways.iter().map(|(_, error)| error.failure);
+        let tried = || candidates.iter().map(|(_, error)| error.failure);
         let asked = || questions.iter().map(|(_, failure, _)| *failure);
-        // A name that is answered for one family exists; only ways can tell more then.
+        // A name that is answered for one family exists; only candidates can fail for another reason then.
         let failure = match defeat.why {
             Why::Cancelled => Failure::Cancelled,
-            Why::Deadline if ways.is_empty() => Failure::NameServer,
+            Why::Deadline if candidates.is_empty() => Failure::NameServer,
             Why::Deadline | Why::Exhausted => most_telling(tried())
                 .or_else(|| most_telling(asked()))
                 .unwrap_or(Failure::NotStarted),
         };
-        let mut alike = ways
+        let mut alike = candidates
             .iter()
             .filter(|(_, error)| error.failure == failure)
             .peekable();
@@ -73,7 +73,7 @@ impl ConnectError {
             destination,
             failure,
             is_network,
-            ways,
+            candidates,
             questions,
             after,
             not_begun: None,
@@ -97,7 +97,7 @@ impl ConnectError {
             destination,
             failure: Failure::Cancelled,
             is_network: false,
-            ways: Vec::new(),
+            candidates: Vec::new(),
             questions: Vec::new(),
             after: Duration::ZERO,
             not_begun: None,
@@ -118,9 +118,9 @@ impl ConnectError {
             return why.clone();
         }
         let mut words: Vec<String> = self
-            .ways
+            .candidates
             .iter()
-            .map(|(way, error)| format!("{way}: {error}"))
+            .map(|(candidate, error)| format!("{candidate}: {error}"))
             .take(8)
             .collect();
         if words.is_empty() {
@@ -146,15 +146,15 @@ fn most_telling(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failu
 mod tests {
     use super::*;
 
-    fn error(why: Why, ways: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
-        let ways = ways.iter().map(|&(failure, is_network)| {
-            let way = Description {
+    fn error(why: Why, candidates: &[(Failure, bool)], questions: &[Failure]) -> ConnectError {
+        let candidates = candidates.iter().map(|&(failure, is_network)| {
+            let candidate = Description {
                 transport: "t".into(),
                 remote: "r".into(),
                 interface: "".into(),
             };
             (
-                way,
+                candidate,
                 AttemptError {
                     failure,
                     is_network,
@@ -171,14 +171,21 @@ mod tests {
             questions: Vec::new(),
         };
         let to = Destination::new("a.example", 443).expect("a destination");
-        ConnectError::new(to, &defeat, ways.collect(), questions.collect(), Duration::ZERO)
+        ConnectError::new(
+            to,
+            &defeat,
+            candidates.collect(),
+            questions.collect(),
+            Duration::ZERO,
+        )
     }
 
     #[test]
     fn the_failure_that_explains_most_is_reported() {
         use Failure::*;
-        let of =
-            |ways: &[(Failure, bool)], questions: &[Failure]| error(Why::Exhausted, ways, questions).failure;
+        let of = |candidates: &[(Failure, bool)], questions: &[Failure]| {
+            error(Why::Exhausted, candidates, questions).failure
+        };
         assert_eq!(of(&[(Unreachable, true), (Refused, false)], &[]), Refused);
         assert_eq!(of(&[(Unreachable, true), (Timeout, false)], &[]), Timeout);
         assert_eq!(of(&[(Unreachable, true)], &[NoRecord]), Unreachable);
@@ -193,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_is_unreachable_when_no_way_says_otherwise() {
+    fn a_network_is_unreachable_unless_one_candidate_failed_elsewhere() {
         let two = |first, second| {
             error(
                 Why::Exhausted,

@@ -1,7 +1,7 @@
-//! What a kind of candidate says of itself, and what a connected stream can be told and asked beyond
+//! What a transport says of itself, and what a connected stream can be told and asked beyond
 //! its bytes.
 //!
-//! Whoever chooses between kinds asks for these, never for a name.
+//! Whoever chooses between transports asks for these, never for a name.
 
 use std::future::Future;
 use std::io;
@@ -77,7 +77,7 @@ pub struct About {
     pub protocol: Option<Vec<u8>>,
 }
 
-/// What may be asked of a stream at any time. None: the system's own ways.
+/// What may be asked of a stream at any time. None: the system's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     /// Ask an idle peer for a sign of life after so long.

@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use hawser_race::{Candidate, CandidateId, Event, Question, rfc6724};
+use hawser_race::{self as race, CandidateId, Event, Question, rfc6724};
 use hawser_resolve::{Answer, Records, Service, Services};
 
-use super::{Destination, Kind, Way};
+use super::{Candidate, Destination, Transport};
 use hawser_session_driver::surroundings;
 
-/// The ways of one race, numbered as the race knows them.
+/// The candidates of one race, numbered as the race knows them.
 #[derive(Debug)]
 pub(super) struct Found {
     destination: Destination,
-    kinds: Arc<[Arc<dyn Kind>]>,
-    ways: Vec<Way>,
+    transports: Arc<[Arc<dyn Transport>]>,
+    candidates: Vec<Candidate>,
     /// Hints about a host, and the candidates made of them.
     hints: Vec<(String, IpAddr, CandidateId)>,
     /// Addresses that are known, by host and whether they are of IPv6.
@@ -42,42 +42,45 @@ struct Endpoint {
     rank: Option<hawser_race::Service>,
 }
 
-/// The most ways of one race; the race itself takes fewer.
-const MAX_WAYS: usize = 4 * hawser_race::Race::MAX_CANDIDATES;
-/// The most hosts that records name and that are asked for: those of the best records.
+/// How many candidates are kept for one race; the race itself takes fewer.
+const MAX_CANDIDATES: usize = 4 * hawser_race::Race::MAX_CANDIDATES;
+/// How many hosts that records name are asked for: those of the best records.
 const MAX_HOSTS: usize = 4;
-/// The port at which records name other endpoints than the one that was asked for, whatever kinds there are.
+/// The port at which records name other endpoints than the one that was asked for, whatever transports there are.
 const HTTPS: u16 = 443;
 /// A record's port below this is not followed, except for that of `https`: what speaks there is no web
 /// server, and records come from anybody.
 const FIRST_PORT: u16 = 1_024;
 
 impl Found {
-    pub(super) fn new(destination: Destination, kinds: Arc<[Arc<dyn Kind>]>) -> Found {
-        let (ways, hints, endpoints) = (Vec::new(), Vec::new(), Vec::new());
+    pub(super) fn new(destination: Destination, transports: Arc<[Arc<dyn Transport>]>) -> Found {
+        let (candidates, hints, endpoints) = (Vec::new(), Vec::new(), Vec::new());
         Found {
             destination,
-            kinds,
-            ways,
+            transports,
+            candidates,
             hints,
             known: BTreeMap::new(),
             endpoints,
         }
     }
 
-    /// The way of a candidate; ids come from here alone.
-    pub(super) fn way(&self, id: CandidateId) -> Option<&Way> {
-        self.ways.get(id.0 as usize)
+    /// The candidate with this id; ids come from here alone.
+    pub(super) fn candidate(&self, id: CandidateId) -> Option<&Candidate> {
+        self.candidates.get(id.0 as usize)
     }
 
     /// Candidates that need no answer.
     pub(super) fn at_once(&mut self) -> Event {
-        let kinds = Arc::clone(&self.kinds);
-        let ways: Vec<Way> = kinds
+        let transports = Arc::clone(&self.transports);
+        let candidates: Vec<Candidate> = transports
             .iter()
-            .flat_map(|kind| kind.to_destination(&self.destination))
+            .flat_map(|transport| transport.to_destination(&self.destination))
             .collect();
-        let candidates = ways.into_iter().filter_map(|way| self.enter(way)).collect();
+        let candidates = candidates
+            .into_iter()
+            .filter_map(|candidate| self.enter(candidate))
+            .collect();
         Event::Found {
             question: None,
             candidates,
@@ -148,7 +151,7 @@ impl Found {
     /// The endpoints that records name.
     fn named(&self, services: &Services) -> Vec<Endpoint> {
         let (own, port) = (self.own_host(), self.destination.port());
-        let is_https = port == HTTPS || self.kinds.iter().any(|kind| kind.is_https());
+        let is_https = port == HTTPS || self.transports.iter().any(|transport| transport.is_https());
         let mut endpoints: Vec<Endpoint> = Vec::new();
         for service in &services.services {
             let endpoint = Endpoint {
@@ -236,51 +239,51 @@ impl Found {
         }
     }
 
-    /// Candidates for addresses of an endpoint, in the order of RFC 6724, each kind's in turn.
-    fn candidates(&mut self, addresses: &[IpAddr], endpoint: &Endpoint) -> Vec<(IpAddr, Candidate)> {
+    /// Candidates for addresses of an endpoint, in the order of RFC 6724, each transport's in turn.
+    fn candidates(&mut self, addresses: &[IpAddr], endpoint: &Endpoint) -> Vec<(IpAddr, race::Candidate)> {
         let destinations: Vec<_> = addresses.iter().copied().map(surroundings::destination).collect();
-        let kinds = Arc::clone(&self.kinds);
+        let transports = Arc::clone(&self.transports);
         let mut all = Vec::new();
         for index in rfc6724::order(&destinations, rfc6724::DEFAULT_TABLE) {
             let destination = &destinations[index];
             let rank = rfc6724::rank(destination, rfc6724::DEFAULT_TABLE);
             let address = SocketAddr::new(destination.address, endpoint.port);
-            for way in kinds
+            for candidate in transports
                 .iter()
-                .flat_map(|kind| kind.to_address(address, endpoint.service.as_ref()))
+                .flat_map(|transport| transport.to_address(address, endpoint.service.as_ref()))
             {
                 // This host is reached over no other interface.
-                let interface = &*way.description.interface;
+                let interface = &*candidate.description.interface;
                 if destination.address.is_loopback() && !interface.is_empty() && interface != "lo" {
                     continue;
                 }
-                let Some(mut candidate) = self.enter(way) else {
+                let Some(mut entrant) = self.enter(candidate) else {
                     return all;
                 };
-                (candidate.rank, candidate.service) = (rank, endpoint.rank);
-                all.push((destination.address, candidate));
+                (entrant.rank, entrant.service) = (rank, endpoint.rank);
+                all.push((destination.address, entrant));
             }
         }
         all
     }
 
-    /// Numbers a way; none when there are too many.
-    fn enter(&mut self, way: Way) -> Option<Candidate> {
-        if self.ways.len() >= MAX_WAYS {
+    /// Numbers a candidate; none when there are too many.
+    fn enter(&mut self, candidate: Candidate) -> Option<race::Candidate> {
+        if self.candidates.len() >= MAX_CANDIDATES {
             return None;
         }
-        let id = CandidateId(self.ways.len() as u32);
-        let description = &way.description;
-        let mut candidate = Candidate::new(
+        let id = CandidateId(self.candidates.len() as u32);
+        let description = &candidate.description;
+        let mut entrant = race::Candidate::new(
             id,
             Arc::clone(&description.transport),
             Arc::clone(&description.remote),
         );
-        candidate.interface = Arc::clone(&description.interface);
-        (candidate.family, candidate.priority) = (way.family, way.priority);
-        (candidate.security, candidate.handshake) = (way.security, way.handshake);
-        self.ways.push(way);
-        Some(candidate)
+        entrant.interface = Arc::clone(&description.interface);
+        (entrant.family, entrant.priority) = (candidate.family, candidate.priority);
+        (entrant.security, entrant.handshake) = (candidate.security, candidate.handshake);
+        self.candidates.push(candidate);
+        Some(entrant)
     }
 }
 
@@ -290,15 +293,15 @@ mod tests {
 
     use super::*;
     use crate::drive::lookup;
-    use crate::{Request, kinds};
+    use crate::{Request, transports};
     use hawser_resolve::ResolveError;
     use hawser_session_driver::Trust;
 
     fn found() -> Found {
-        let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
+        let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];
         Found::new(
             Destination::new("www.example", 443).expect("a destination"),
-            kinds.into(),
+            transports.into(),
         )
     }
 
@@ -364,7 +367,7 @@ mod tests {
         let Event::Found { candidates, .. } = event else {
             panic!("{event:?}")
         };
-        let rank = |one: &Candidate| {
+        let rank = |one: &race::Candidate| {
             one.service
                 .filter(|service| service.is_choice)
                 .map(|it| it.priority)
@@ -447,14 +450,14 @@ mod tests {
     /// RFC 9460, 9.1: an origin of `https` at another port has records, too, and they name other endpoints.
     #[test]
     fn kinds_that_speak_http_follow_records_at_every_port() {
-        let tls = |protocol: &str| -> Arc<dyn Kind> {
-            let tls = kinds::Tls::new(&Trust::Anyone, "www.example", &[protocol.to_owned()]);
+        let tls = |protocol: &str| -> Arc<dyn Transport> {
+            let tls = transports::Tls::new(&Trust::Anyone, "www.example", &[protocol.to_owned()]);
             Arc::new(tls.expect("a name"))
         };
         for (protocol, expected) in [("h2", vec!["192.0.2.3:9000"]), ("imap", Vec::new())] {
             let destination = Destination::new("www.example", 8_443).expect("one");
             let request = Request {
-                kinds: [tls(protocol)].into(),
+                transports: [tls(protocol)].into(),
                 ..Request::to(destination.clone())
             };
             let asked = lookup(&request).expect("a question");
@@ -463,7 +466,7 @@ mod tests {
                 !expected.is_empty(),
                 "{protocol}"
             );
-            let mut found = Found::new(destination, request.kinds);
+            let mut found = Found::new(destination, request.transports);
             let services = vec![service("pool.example.", Some(9_000), [192, 0, 2, 3])];
             let events = found.answered(answer(Question::Service, &[], services));
             assert_eq!(remotes(&events[0]), expected, "{protocol}");
@@ -473,8 +476,11 @@ mod tests {
     /// Who asks for another port has not said that it means a web origin.
     #[test]
     fn at_other_ports_records_about_the_destination_alone_count() {
-        let kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(kinds::Tcp::default())];
-        let mut found = Found::new(Destination::new("www.example", 80).expect("one"), kinds.into());
+        let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];
+        let mut found = Found::new(
+            Destination::new("www.example", 80).expect("one"),
+            transports.into(),
+        );
         let services = vec![
             service("pool.example.", None, [192, 0, 2, 3]),
             service("www.example.", Some(8443), [192, 0, 2, 4]),
@@ -520,10 +526,10 @@ mod tests {
     #[test]
     fn no_interface_leads_to_this_host() {
         let words = ["tcp:eth0", "tcp:lo", "tcp"];
-        let kinds = words.map(|word| kinds::Transports::new().parse(word, 0).expect("a kind"));
+        let transports = words.map(|word| transports::Transports::new().parse(word, 0).expect("a transport"));
         let mut found = Found::new(
             Destination::new("localhost", 80).expect("a destination"),
-            kinds.into(),
+            transports.into(),
         );
         let events = found.answered(about("localhost", Question::Ipv4, &["127.0.0.1"]));
         let Event::Found { candidates, .. } = &events[0] else {
@@ -534,13 +540,13 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_bounded() {
+    fn candidates_are_bounded() {
         let mut found = found();
-        let many: Vec<String> = (0..MAX_WAYS + 50)
+        let many: Vec<String> = (0..MAX_CANDIDATES + 50)
             .map(|n| format!("192.0.{}.{}", n / 250, n % 250))
             .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         found.answered(answer(Question::Ipv4, &many, Vec::new()));
-        assert_eq!(found.ways.len(), MAX_WAYS);
+        assert_eq!(found.candidates.len(), MAX_CANDIDATES);
     }
 }

@@ -13,8 +13,8 @@ use hawser_bus::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use super::candidate::Description;
 use super::report::What;
-use super::way::Description;
 use hawser_race::Failure;
 
 /// Events, in the order of [`event_of`]'s numbers.
@@ -30,7 +30,7 @@ const EVENTS: [(&str, &[&str]); 9] = [
     ("race.all_failed", &["failure"]),
 ];
 
-/// What the kinds call their transports; the first stands for what has another name.
+/// The names of the transports; the first stands for what has another name.
 const TRANSPORTS: [&str; 8] = [
     "other",
     "tcp",
@@ -122,20 +122,22 @@ fn event_of(what: &What) -> (u16, Vec<u64>) {
     match what {
         What::Answered { addresses, .. } => (1, vec![addresses.len() as u64]),
         What::Unanswered { failure: f, .. } => (2, failure(f)),
-        What::Started { way, .. } => (3, vec![transport(way)]),
-        What::Probed { way } => (4, vec![transport(way)]),
-        What::Failed { way, failure, .. } => (5, vec![transport(way), *failure as u64]),
-        What::Cancelled { way } => (6, vec![transport(way)]),
-        What::Won { way, took } => (7, vec![transport(way), took.as_nanos() as u64]),
+        What::Started { candidate, .. } => (3, vec![transport(candidate)]),
+        What::Probed { candidate } => (4, vec![transport(candidate)]),
+        What::Failed {
+            candidate, failure, ..
+        } => (5, vec![transport(candidate), *failure as u64]),
+        What::Cancelled { candidate } => (6, vec![transport(candidate)]),
+        What::Won { candidate, took } => (7, vec![transport(candidate), took.as_nanos() as u64]),
         What::AllFailed { failure: f, .. } => (8, failure(f)),
     }
 }
 
-/// A way's transport, by its place in [`TRANSPORTS`].
-fn transport(way: &Description) -> u64 {
+/// A candidate's transport, by its place in [`TRANSPORTS`].
+fn transport(candidate: &Description) -> u64 {
     TRANSPORTS
         .iter()
-        .position(|name| *name == &*way.transport)
+        .position(|name| *name == &*candidate.transport)
         .unwrap_or(0) as u64
 }
 

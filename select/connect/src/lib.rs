@@ -1,4 +1,4 @@
-//! A connection to a destination, by whichever way wins the race.
+//! A connection to a destination, by whichever candidate wins the race.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -6,19 +6,19 @@
 //!
 //! let racer = Racer::open().await?;
 //! let connected = racer.connect(Request::to("www.example.org:443".parse()?)).await?;
-//! println!("{} won after {:?}", connected.way, connected.took);
+//! println!("{} won after {:?}", connected.candidate, connected.took);
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! * [`Racer`]: resolver, memory of outcomes, network; one for all requests of a process
-//! * [`Request`]: where to, by which kinds of way, by which rules
-//! * [`Kind`]: a kind of candidate: given an address, or the destination itself, it offers [`Way`]s;
-//!   [`kinds`] are those that there are
-//! * [`Policies`]: which kinds, by a policy
+//! * [`Request`]: where to, by which transports, by which rules
+//! * [`Transport`]: given an address, or the destination itself, it offers [`Candidate`]s; [`transports`] are
+//!   those that there are
+//! * [`Policies`]: which transports, by a policy
 //! * [`policy`]: the folders of profiles and policies, and what watches them
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
-//! * [`Features`]: what a kind says of itself; [`Streams`]: the other streams of a transport connection
+//! * [`Features`]: what a transport says of itself; [`Streams`]: the other streams of a transport connection
 //! * [`listener`]: the other end, which accepts streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into
@@ -33,6 +33,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod candidate;
 mod delegate;
 mod destination;
 mod drive;
@@ -40,7 +41,6 @@ mod error;
 mod features;
 mod found;
 mod interact;
-pub mod kinds;
 pub mod listener;
 mod place;
 mod policies;
@@ -48,8 +48,9 @@ pub mod policy;
 mod racer;
 mod report;
 mod towards;
-mod way;
+pub mod transports;
 
+pub use candidate::{Attempt, AttemptError, Candidate, Connect, Description, Duplex, Transport};
 use delegate::delegate;
 pub use destination::{BadDestination, Destination};
 pub use error::ConnectError;
@@ -60,4 +61,3 @@ pub use policies::{Chosen, Policies, PolicyError, Ranked};
 pub use racer::{Connected, Memory, OpenError, Racer, Request};
 pub use report::{Report, Watcher, What};
 pub use towards::{endpoint, towards};
-pub use way::{Attempt, AttemptError, Connect, Description, Duplex, Kind, Way};

@@ -1,4 +1,4 @@
-//! Which kinds are raced for a destination, by policy: a ranking's candidates become kinds, and their
+//! Which transports are raced for a destination, by policy: a ranking's candidates become transports, and their
 //! places in it become classes, which the race turns into delays (NEAT's Algorithm 1).
 
 use std::fmt;
@@ -11,15 +11,15 @@ use serde::Serialize;
 use crate::policy::{self, Candidate, Key, Limit, Manager, Options, Property, Request, Scalar, Value, keys};
 use hawser_race::Family;
 
-use super::kinds::{Place, Transports};
-use super::{Destination, Kind, towards};
+use super::transports::{Place, Transports};
+use super::{Destination, Transport, towards};
 
 /// Candidates of a ranking that are looked at for transports that this process can go by.
 const MAX_CANDIDATES: usize = 64;
 /// Kinds of one race.
-const MAX_KINDS: usize = 16;
+const MAX_TRANSPORTS: usize = 16;
 
-/// Chooses kinds by a policy. Clones share what is known.
+/// Chooses transports by a policy. Clones share what is known.
 #[derive(Clone)]
 pub struct Policies {
     manager: Arc<Mutex<Manager>>,
@@ -55,8 +55,8 @@ pub enum PolicyError {
 /// What a policy chose for a destination.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// The kinds, best first.
-    pub kinds: Arc<[Arc<dyn Kind>]>,
+    /// The transports, best first.
+    pub transports: Arc<[Arc<dyn Transport>]>,
     /// Why: a candidate for each of them.
     pub candidates: Vec<Ranked>,
 }
@@ -131,7 +131,7 @@ impl Policies {
         })
     }
 
-    /// The kinds to race for a destination.
+    /// The transports to race for a destination.
     ///
     /// # Errors
     /// No candidate can be used, or there are too many.
@@ -146,7 +146,7 @@ impl Policies {
             manager.select(&request, now)?
         };
         let chosen = self.usable(&ranking.candidates);
-        if chosen.kinds.is_empty() {
+        if chosen.transports.is_empty() {
             let mut left: Vec<&str> = ranking
                 .candidates
                 .iter()
@@ -167,7 +167,7 @@ impl Policies {
     }
 
     fn usable(&self, candidates: &[Candidate]) -> Chosen {
-        let (mut kinds, mut ranked) = (Vec::new(), Vec::<Ranked>::new());
+        let (mut transports, mut ranked) = (Vec::new(), Vec::<Ranked>::new());
         for candidate in candidates {
             let Some(transport) = transport(candidate) else {
                 continue;
@@ -196,17 +196,17 @@ impl Policies {
             if ranked.iter().any(is_same) {
                 continue;
             }
-            let Some(kind) = self.transports.named(transport, &place, class) else {
+            let Some(transport) = self.transports.named(transport, &place, class) else {
                 continue;
             };
-            kinds.push(kind);
+            transports.push(transport);
             ranked.push(one);
-            if kinds.len() == MAX_KINDS {
+            if transports.len() == MAX_TRANSPORTS {
                 break;
             }
         }
         Chosen {
-            kinds: kinds.into(),
+            transports: transports.into(),
             candidates: ranked,
         }
     }
@@ -258,8 +258,8 @@ mod tests {
         let policies = Policies::new(manager(nodes), profile, Transports::new()).expect("a profile");
         let chosen = policies
             .choose(&"www.example:80".parse().expect("a destination"))
-            .expect("kinds");
-        assert_eq!(chosen.kinds.len(), chosen.candidates.len());
+            .expect("transports");
+        assert_eq!(chosen.transports.len(), chosen.candidates.len());
         let line = |one: &Ranked| {
             format!("{} {} {}", one.class, one.transport, one.interface)
                 .trim()
@@ -277,7 +277,7 @@ mod tests {
     /// By hand: on eth0 the round trip of 10 ms is within 0–50 (5, evaluated), and so is the transport (4,
     /// 3, 2); without it nothing is evaluated. SCTP runs over all interfaces that there are, once.
     #[test]
-    fn what_is_known_of_interfaces_makes_further_ways() {
+    fn known_interfaces_make_further_candidates() {
         let nodes = r#"[{ "uid": "eth0", "root": true, "expire": -1, "properties": {
             "interface": { "value": "eth0", "precedence": 2 }, "rtt": { "value": 10 },
             "security": {}, "transport": {}, "remote_name": {}, "port": {} } }]"#;

@@ -16,21 +16,21 @@ use hawser_socket::process_bus;
 
 use super::drive::Driver;
 use super::interact::Stage;
-use super::kinds::Tcp;
-use super::{ConnectError, Description, Destination, Duplex, Kind, Watcher};
+use super::transports::Tcp;
+use super::{ConnectError, Description, Destination, Duplex, Transport, Watcher};
 
 /// What is asked for.
 #[derive(Clone)]
 pub struct Request {
     /// Where to.
     pub destination: Destination,
-    /// The kinds of ways that may be gone; at first the kernel's TCP alone.
-    pub kinds: Arc<[Arc<dyn Kind>]>,
+    /// The transports to race; at first the kernel's TCP alone.
+    pub transports: Arc<[Arc<dyn Transport>]>,
     /// The rules; at first those of RFC 8305.
     pub profile: Profile,
-    /// The least protection; ways with less are not gone.
+    /// The least protection; candidates with less are not tried.
     pub security: Security,
-    /// Whether ways without a handshake may be gone; at first they may not.
+    /// Whether candidates without a handshake may be tried; at first they may not.
     pub connectionless: Connectionless,
     /// How long it may take in all, names included; at first 30 s.
     pub deadline: Duration,
@@ -44,7 +44,7 @@ impl Request {
     pub fn to(destination: Destination) -> Request {
         Request {
             destination,
-            kinds: Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
+            transports: Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>]),
             profile: Profile::RFC8305,
             security: Security::None,
             connectionless: Connectionless::Never,
@@ -58,13 +58,13 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Request {
             destination,
-            kinds,
+            transports,
             profile,
             ..
         } = self;
         f.debug_struct("Request")
             .field("destination", destination)
-            .field("kinds", kinds)
+            .field("transports", transports)
             .field("profile", &profile.name)
             .finish_non_exhaustive()
     }
@@ -74,8 +74,8 @@ impl fmt::Debug for Request {
 pub struct Connected {
     /// The stream.
     pub stream: Box<dyn Duplex>,
-    /// The way that won.
-    pub way: Description,
+    /// The candidate that won.
+    pub candidate: Description,
     /// From the beginning of the race.
     pub took: Duration,
     pub(super) memory: Memory,
@@ -92,12 +92,12 @@ impl Connected {
 impl fmt::Debug for Connected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connected")
-            .field("way", &self.way)
+            .field("candidate", &self.candidate)
             .finish_non_exhaustive()
     }
 }
 
-/// Where the outcome of a way is remembered.
+/// Where the outcome of a candidate is remembered.
 #[derive(Clone)]
 pub struct Memory {
     pub(super) shared: Arc<Shared>,

@@ -46,23 +46,23 @@ pub enum What {
     },
     /// An attempt began.
     Started {
-        /// Which way.
+        /// The candidate.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
         /// What is remembered of it: `unknown`, `won`, `lost`, `failed`, `blocked`.
         known: &'static str,
     },
     /// One that is remembered as blocked is tried beside the winner, to learn whether it still is.
     Probed {
-        /// Which way.
+        /// The candidate.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
     },
     /// An attempt or a probe failed.
     Failed {
-        /// Which way.
+        /// The candidate.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
         /// The class.
         failure: Failure,
         /// What the system or the transport said.
@@ -71,15 +71,15 @@ pub enum What {
     /// An attempt was given up: another one won, or its time was over. Or a probe has shown what it
     /// should.
     Cancelled {
-        /// Which way.
+        /// The candidate.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
     },
     /// It won.
     Won {
-        /// Which way.
+        /// The candidate.
         #[serde(flatten)]
-        way: Description,
+        candidate: Description,
         /// From its start; in JSON `took_ms`.
         #[serde(rename = "took_ms", serialize_with = "milliseconds")]
         took: Duration,

@@ -209,7 +209,7 @@ async fn a_race_is_seen() {
         .connect(Request::to(Destination::new("127.0.0.1", to.port()).unwrap()))
         .await
         .unwrap();
-    assert_eq!(&*connected.way.remote, to.to_string());
+    assert_eq!(&*connected.candidate.remote, to.to_string());
     let began = ear.received("race.began").await;
     let won = ear.received("race.won").await;
     assert_eq!(began, won);

@@ -4,7 +4,7 @@
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use hawser_bus::Bus;
 //! use hawser_knowledge::{Knowledge, Settings};
-//! use hawser_connect::kinds::Transports;
+//! use hawser_connect::transports::Transports;
 //! use hawser_connect::{Destination, Policies, Racer, Request};
 //!
 //! let knowledge = Knowledge::open(Settings {
@@ -22,7 +22,7 @@
 //! let destination: Destination = "www.example.org:443".parse()?;
 //! let chosen = policies.choose(&destination)?;
 //! let watcher = Some(knowledge.watcher_to(&destination));
-//! let request = Request { kinds: chosen.kinds, watcher, ..Request::to(destination) };
+//! let request = Request { transports: chosen.transports, watcher, ..Request::to(destination) };
 //! let connected = racer.connect(request).await?;
 //! # Ok(())
 //! # }

@@ -34,27 +34,29 @@ const PRIORITY: f64 = 1e6;
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
-    pub(super) way: Description,
+    pub(super) candidate: Description,
     /// The name and port that were asked for, where it was a name.
     pub(super) asked: Option<(Arc<str>, u16)>,
     pub(super) won: bool,
 }
 
 /// Takes outcomes out of what races report. What only says something of this host, and what was given up
-/// because another way was quicker, is none.
+/// because another candidate was quicker, is none.
 pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
     let asked = to
         .filter(|to| to.address().is_none())
         .map(|to| (to.host().into(), to.port()));
     Arc::new(move |report| {
-        let (way, won) = match report.what {
-            What::Won { way, .. } => (way, true),
-            What::Failed { way, failure, .. } if failure.is_block() || failure.is_answer() => (way, false),
+        let (candidate, won) = match report.what {
+            What::Won { candidate, .. } => (candidate, true),
+            What::Failed {
+                candidate, failure, ..
+            } if failure.is_block() || failure.is_answer() => (candidate, false),
             _ => return,
         };
         // A full queue: this outcome is not learnt.
         let _ = queue.try_send(Outcome {
-            way,
+            candidate,
             asked: asked.clone(),
             won,
         });
@@ -63,7 +65,7 @@ pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) ->
 
 /// The nodes of an outcome over this interface: of the address, and of the name if one was asked for.
 pub(super) fn nodes(outcome: &Outcome, interface: &str, now: f64) -> Vec<Node> {
-    let Ok(remote) = outcome.way.remote.parse::<SocketAddr>() else {
+    let Ok(remote) = outcome.candidate.remote.parse::<SocketAddr>() else {
         // A relay connects onwards: the name is all that there is.
         return outcome
             .asked
@@ -117,7 +119,7 @@ fn node(
     properties: Vec<(hawser_policy::Key, Property)>,
     now: f64,
 ) -> Node {
-    let transport = transport(&outcome.way.transport);
+    let transport = transport(&outcome.candidate.transport);
     let score = if outcome.won { SCORE } else { -SCORE };
     let common = [
         (keys::INTERFACE, fact(text(interface))),
@@ -218,8 +220,8 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(outcome) = next.take() {
-            let named = Some(outcome.way.interface.to_string()).filter(|name| !name.is_empty());
-            let remote = outcome.way.remote.parse::<SocketAddr>().ok();
+            let named = Some(outcome.candidate.interface.to_string()).filter(|name| !name.is_empty());
+            let remote = outcome.candidate.remote.parse::<SocketAddr>().ok();
             // Where the system chose the interface, its routes say which; what is not there is no
             // interface to remember anything of.
             let interface = named.or_else(|| links.towards(remote?.ip()));

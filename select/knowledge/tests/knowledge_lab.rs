@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_connect::{Racer, Request, kinds};
+use hawser_connect::{Racer, Request, transports};
 use hawser_knowledge::{Event, Knowledge, Known, Origin, Settings};
 use hawser_lab::{Lab, Spec};
 use hawser_session_driver::{
@@ -116,7 +116,8 @@ fn races_are_learnt_from() -> TestResult {
             for interface in [None, Some("wlan0")] {
                 let mut request = Request::to(format!("{server}:{port}").parse()?);
                 if let Some(name) = interface {
-                    request.kinds = Arc::new([kinds::Transports::new().parse(&format!("tcp:{name}"), 0)?]);
+                    request.transports =
+                        Arc::new([transports::Transports::new().parse(&format!("tcp:{name}"), 0)?]);
                 }
                 request.watcher = Some(knowledge.watcher());
                 // The server has an address on each link; wlan0 reaches the one of its own.

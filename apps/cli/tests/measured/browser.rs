@@ -21,7 +21,7 @@ const ONE_PATH: std::ops::Range<f64> = 8.5..9.6;
 #[derive(Debug)]
 struct Row {
     network: String,
-    way: String,
+    setup: String,
     mib: u64,
     transport: String,
     mbit_per_second: f64,
@@ -39,7 +39,7 @@ fn rows(result: &Value) -> Vec<Row> {
         let text = |key: &str| row[key].as_str().expect(key).to_owned();
         Row {
             network: text("network"),
-            way: text("way"),
+            setup: text("setup"),
             mib: row["mib"].as_u64().expect("a size"),
             transport: text("transport"),
             mbit_per_second: row["mbit_per_second"].as_f64().expect("a rate"),
@@ -51,7 +51,7 @@ fn rows(result: &Value) -> Vec<Row> {
 /// The least that both paths give together, in Mbit/s. One path's worth is asked of a small file: the
 /// race, the handshake and the start of congestion control take most of its time.
 fn least(row: &Row) -> f64 {
-    match (row.mib, row.way.as_str()) {
+    match (row.mib, row.setup.as_str()) {
         (32.., "policy") => 18.0,
         (16.., "policy") => 17.0,
         (16.., _) => 17.5,
@@ -66,7 +66,7 @@ fn is_right(row: &Row, rows: &[Row]) -> bool {
         "SCTP blocked" => row.mib < 16 || ONE_PATH.contains(&row.mbit_per_second),
         "all admitted" => {
             let alone = rows.iter().find(alone).expect("the same over one path");
-            let best = if row.way == "policy" { "sctp" } else { "session" };
+            let best = if row.setup == "policy" { "sctp" } else { "session" };
             row.transport == best && row.mbit_per_second >= least(row).max(0.95 * alone.mbit_per_second)
         }
         // That they are complete is what counts.
@@ -102,7 +102,7 @@ fn downloads_take_both_paths_when_they_can() {
     const MEASURED_AT_MOST: usize = 3;
     for attempt in 1..=MEASURED_AT_MOST {
         let mut story = hawser();
-        story.args(["--story", "browser", "--json", "--every-way"]);
+        story.args(["--story", "browser", "--json", "--every-setup"]);
         if std::env::var_os("HAWSER_EVERY_SIZE").is_some() {
             story.arg("--every-size");
         }

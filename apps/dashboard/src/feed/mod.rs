@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tokio::sync::broadcast;
 
-pub use model::{Candidate, Controls, Download, DownloadState, Path, Plan, Switch, Way};
+pub use model::{Candidate, Controls, Download, DownloadState, Path, Plan, Setup, Switch};
 
 use model::Sample;
 use race::Race;
@@ -175,9 +175,9 @@ impl Feed {
     }
 
     /// Whether such a download is offered.
-    pub(crate) fn offers(&self, way: &str, mib: u32) -> bool {
+    pub(crate) fn offers(&self, setup: &str, mib: u32) -> bool {
         let state = self.lock();
-        state.plan.ways.iter().any(|one| one.id == way) && state.plan.sizes_mib.contains(&mib)
+        state.plan.setups.iter().any(|one| one.id == setup) && state.plan.sizes_mib.contains(&mib)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -13,8 +13,8 @@ pub struct Plan {
     pub paths: Vec<Path>,
     /// What can be switched.
     pub switches: Vec<Switch>,
-    /// The ways that a download can be asked to go; none where none is offered.
-    pub ways: Vec<Way>,
+    /// What a download can go over; empty where no downloads are offered.
+    pub setups: Vec<Setup>,
     /// The sizes that it can have, in MiB.
     pub sizes_mib: Vec<u32>,
     /// Lines on how to take part from outside of the page.
@@ -58,9 +58,9 @@ impl Switch {
     }
 }
 
-/// A way that a download can be asked to go.
+/// What a download can go over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Way {
+pub struct Setup {
     /// What it is called between the two of us.
     pub id: String,
     /// What people call it.
@@ -95,8 +95,8 @@ pub struct Candidate {
 pub struct Download {
     /// Its number.
     pub id: u64,
-    /// The way that it was asked to go.
-    pub way: String,
+    /// The name of the setup that was asked for.
+    pub setup: String,
     /// What it went over, once that is known.
     pub transport: Option<String>,
     /// Who downloads: a browser, curl.
@@ -126,10 +126,10 @@ pub enum DownloadState {
 impl Download {
     /// One that begins.
     #[must_use]
-    pub fn begun(id: u64, way: &str, bytes: u64) -> Download {
+    pub fn begun(id: u64, setup: &str, bytes: u64) -> Download {
         Download {
             id,
-            way: way.to_owned(),
+            setup: setup.to_owned(),
             transport: None,
             by: String::new(),
             bytes,
@@ -148,12 +148,12 @@ pub trait Controls: Send + Sync {
     /// Why it cannot be, in words.
     fn switch(&self, id: &str, on: bool) -> Result<(), String>;
 
-    /// Begins a download of so many MiB by one of the plan's ways, and returns at once.
+    /// Begins a download of so many MiB over one of the plan's setups, and returns at once.
     ///
     /// # Errors
     /// Why it cannot be, in words.
-    fn download(&self, way: &str, mib: u32) -> Result<(), String> {
-        let _ = (way, mib);
+    fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
+        let _ = (setup, mib);
         Err("nothing can be downloaded here".to_owned())
     }
 }

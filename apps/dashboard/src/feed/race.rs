@@ -42,7 +42,7 @@ struct Answer {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Lane {
     #[serde(flatten)]
-    way: Description,
+    candidate: Description,
     /// What was remembered of it.
     known: &'static str,
     /// Whether it is tried beside the winner, to learn whether it is still blocked.
@@ -88,12 +88,12 @@ impl Race {
                 self.answer(after_ms, format!("{question:?}: {}", addresses.join(", ")));
             }
             What::Unanswered { question, why, .. } => self.answer(after_ms, format!("{question:?}: {why}")),
-            What::Started { way, known } => self.start(after_ms, way, known, false),
-            What::Probed { way } => self.start(after_ms, way, "blocked", true),
-            What::Failed { way, why, .. } => self.end(after_ms, way, Outcome::Failed, Some(why)),
-            What::Cancelled { way } => self.end(after_ms, way, Outcome::Cancelled, None),
-            What::Won { way, .. } => {
-                self.end(after_ms, way, Outcome::Won, None);
+            What::Started { candidate, known } => self.start(after_ms, candidate, known, false),
+            What::Probed { candidate } => self.start(after_ms, candidate, "blocked", true),
+            What::Failed { candidate, why, .. } => self.end(after_ms, candidate, Outcome::Failed, Some(why)),
+            What::Cancelled { candidate } => self.end(after_ms, candidate, Outcome::Cancelled, None),
+            What::Won { candidate, .. } => {
+                self.end(after_ms, candidate, Outcome::Won, None);
                 self.state = State::Connected;
             }
             What::AllFailed { why, .. } => {
@@ -115,11 +115,11 @@ impl Race {
         }
     }
 
-    fn start(&mut self, start_ms: f64, way: &Description, known: &'static str, probe: bool) {
+    fn start(&mut self, start_ms: f64, candidate: &Description, known: &'static str, probe: bool) {
         if self.lanes.len() < MAX_CANDIDATES {
-            let (way, outcome) = (way.clone(), Outcome::Running);
+            let (candidate, outcome) = (candidate.clone(), Outcome::Running);
             self.lanes.push(Lane {
-                way,
+                candidate,
                 known,
                 probe,
                 start_ms,
@@ -130,8 +130,8 @@ impl Race {
         }
     }
 
-    fn end(&mut self, end_ms: f64, way: &Description, outcome: Outcome, why: Option<&String>) {
-        let is_it = |lane: &&mut Lane| lane.outcome == Outcome::Running && lane.way == *way;
+    fn end(&mut self, end_ms: f64, candidate: &Description, outcome: Outcome, why: Option<&String>) {
+        let is_it = |lane: &&mut Lane| lane.outcome == Outcome::Running && lane.candidate == *candidate;
         if let Some(lane) = self.lanes.iter_mut().find(is_it) {
             (lane.end_ms, lane.outcome, lane.why) = (Some(end_ms), outcome, why.cloned());
         }
@@ -144,7 +144,7 @@ mod tests {
     use hawser::select::Failure;
     use serde_json::{Value, json};
 
-    fn way(transport: &str) -> Description {
+    fn candidate(transport: &str) -> Description {
         Description {
             transport: transport.into(),
             remote: "192.0.2.1:80".into(),
@@ -169,30 +169,40 @@ mod tests {
             (
                 1,
                 What::Started {
-                    way: way("sctp"),
+                    candidate: candidate("sctp"),
                     known: "unknown",
                 },
             ),
             (
                 251,
                 What::Started {
-                    way: way("tcp"),
+                    candidate: candidate("tcp"),
                     known: "lost",
                 },
             ),
             (
                 270,
                 What::Won {
-                    way: way("tcp"),
+                    candidate: candidate("tcp"),
                     took: Duration::from_millis(19),
                 },
             ),
-            (270, What::Cancelled { way: way("sctp") }),
-            (280, What::Probed { way: way("sctp") }),
+            (
+                270,
+                What::Cancelled {
+                    candidate: candidate("sctp"),
+                },
+            ),
+            (
+                280,
+                What::Probed {
+                    candidate: candidate("sctp"),
+                },
+            ),
             (
                 290,
                 What::Failed {
-                    way: way("sctp"),
+                    candidate: candidate("sctp"),
                     failure: Failure::Timeout,
                     why: "silence".into(),
                 },

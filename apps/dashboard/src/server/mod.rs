@@ -9,7 +9,7 @@
 //! | `GET /state` | all that is shown, as JSON |
 //! | `GET /events` | the same, and then what changes |
 //! | `POST /switch` `{"id": "sctp", "on": false}` | a switch is set |
-//! | `POST /download` `{"way": "sctp", "mib": 16}` | a download begins |
+//! | `POST /download` `{"setup": "sctp", "mib": 16}` | a download begins |
 
 mod guard;
 mod pages;
@@ -209,7 +209,7 @@ struct SwitchOrder {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DownloadOrder {
-    way: String,
+    setup: String,
     mib: u32,
 }
 
@@ -228,11 +228,11 @@ impl Shared {
 
     async fn download(&self, request: Request<Incoming>) -> Result<(), Wrong> {
         let order: DownloadOrder = read(request).await?;
-        if !self.feed.offers(&order.way, order.mib) {
+        if !self.feed.offers(&order.setup, order.mib) {
             return Err((StatusCode::NOT_FOUND, "no such download is offered".to_owned()));
         }
         let controls = Arc::clone(&self.controls);
-        carry_out(move || controls.download(&order.way, order.mib)).await
+        carry_out(move || controls.download(&order.setup, order.mib)).await
     }
 }
 

@@ -105,11 +105,11 @@ impl Tunnel {
         let Ok(parts) = upgraded.downcast::<TokioIo<Line>>() else {
             return;
         };
-        let way = self.connected.way.clone();
+        let candidate = self.connected.candidate.clone();
         let half_open = self.asked.front.settings.limits.half_open;
         let client = parts.io.into_inner().into_stream();
         let relayed = relay(client, &parts.read_buf, self.connected, half_open).await;
-        self.asked.closed(way, relayed, self.began);
+        self.asked.closed(candidate, relayed, self.began);
     }
 }
 
@@ -171,7 +171,7 @@ async fn forwarded(
         Ok(connected) => connected,
         Err(error) => return failed(&error),
     };
-    let (way, memory) = (connected.way.clone(), connected.memory());
+    let (candidate, memory) = (connected.candidate.clone(), connected.memory());
     let version = request.version();
     *request.uri_mut() = forward.path;
     *request.version_mut() = Version::HTTP_11;
@@ -196,7 +196,7 @@ async fn forwarded(
             request::strip(response.headers_mut());
             request::via(response.headers_mut(), version);
             asked.publish(Own::Served {
-                way,
+                candidate,
                 status: response.status().as_u16(),
             });
             response.map(BodyExt::boxed)

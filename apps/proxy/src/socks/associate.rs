@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use hawser::select::Family;
-use hawser::select::kinds::Place;
+use hawser::select::transports::Place;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -265,7 +265,7 @@ impl<'a> Association<'a> {
 
     /// The socket by which this address may be sent to, as the choice of ways has it.
     fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
-        let kinds = self.client.front.kinds(&to.destination()).ok()?.0;
+        let transports = self.client.front.transports(&to.destination()).ok()?.0;
         let family = if address.is_ipv6() {
             Family::Ipv6
         } else {
@@ -277,7 +277,10 @@ impl<'a> Association<'a> {
             let is_near = !address.ip().is_loopback() || interface.is_none_or(|name| name == "lo");
             is_near && place.family.is_none_or(|only| only == family)
         };
-        let place = kinds.iter().filter_map(|kind| kind.datagrams()).find(is_of_use)?;
+        let place = transports
+            .iter()
+            .filter_map(|transport| transport.datagrams())
+            .find(is_of_use)?;
         let is_same =
             |outlet: &Outlet| outlet.interface == place.interface && outlet.is_ipv6 == address.is_ipv6();
         if let Some(index) = self.outlets.iter().position(is_same) {

@@ -57,10 +57,10 @@ pub(crate) async fn serve(client: &Client, mut stream: TcpStream) {
             if stream.write_all(&wire::reply(socks::SUCCEEDED)).await.is_err() {
                 return;
             }
-            let way = connected.way.clone();
+            let candidate = connected.candidate.clone();
             let half_open = client.front.settings.limits.half_open;
             let relayed = relay(stream, &inbox, connected, half_open).await;
-            request.closed(way, relayed, began);
+            request.closed(candidate, relayed, began);
         }
         Err(error) => {
             if stream
@@ -90,7 +90,7 @@ async fn converse(client: &Client, stream: &mut TcpStream, inbox: &mut Vec<u8>) 
     if !methods.contains(&wanted) {
         stream.write_all(&wire::method(wire::NO_METHOD)).await?;
         return Err(Stop::Reported(
-            "it offers no way to authenticate that is taken here".to_owned(),
+            "it offers no method to authenticate that is taken here".to_owned(),
         ));
     }
     stream.write_all(&wire::method(wanted)).await?;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser::select::kinds::Transports;
+use hawser::select::transports::Transports;
 use hawser_proxy::{Choice, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -157,9 +157,9 @@ async fn those_to_whom_the_client_has_not_sent_do_not_get_through() {
 /// Streams to the destination may leave by SCTP alone, so that no datagram may go there directly.
 #[tokio::test]
 async fn datagrams_leave_only_where_streams_may() {
-    let kind = Transports::new().parse("sctp", 0).expect("a kind");
+    let transport = Transports::new().parse("sctp", 0).expect("a transport");
     let settings = Settings {
-        choice: Choice::Always([kind].into()),
+        choice: Choice::Always([transport].into()),
         ..Settings::default()
     };
     let (stage, echo) = (Stage::with(settings).await, echo().await);

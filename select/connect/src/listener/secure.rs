@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{Incoming, ListenOptions};
 use crate::Duplex;
-use crate::kinds::{QuicDuplex, STREAMS, SessionDuplex};
+use crate::transports::{QuicDuplex, STREAMS, SessionDuplex};
 use hawser_session_driver::places::{Gate, Shares};
 use hawser_session_driver::{AcceptorConfig, Connection, Identity, Server, ServerConfig, scheduler};
 

@@ -12,13 +12,13 @@ use hawser_race::Failure;
 const NOW: f64 = 1_700_000_000.0;
 
 fn outcome(transport: &str, remote: &str, asked: Option<&str>, won: bool) -> Outcome {
-    let way = Description {
+    let candidate = Description {
         transport: transport.into(),
         remote: remote.into(),
         interface: "eth0".into(),
     };
     Outcome {
-        way,
+        candidate,
         asked: asked.map(|name| (name.into(), 443)),
         won,
     }
@@ -188,7 +188,7 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     let (queue, mut reported) = mpsc::channel(2);
     let destination: Destination = "www.example.org:443".parse().expect("a destination");
     let watcher = watcher(queue, Some(&destination));
-    let way = outcome("tcp", "192.0.2.1:443", None, true).way;
+    let candidate = outcome("tcp", "192.0.2.1:443", None, true).candidate;
     let report = |what| {
         watcher(Report {
             after: Duration::ZERO,
@@ -196,20 +196,22 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
         })
     };
     let failed = |failure| What::Failed {
-        way: way.clone(),
+        candidate: candidate.clone(),
         failure,
         why: String::new(),
     };
     report(What::Started {
-        way: way.clone(),
+        candidate: candidate.clone(),
         known: "unknown",
     });
-    report(What::Cancelled { way: way.clone() });
+    report(What::Cancelled {
+        candidate: candidate.clone(),
+    });
     report(failed(Failure::Local));
     report(failed(Failure::InterfaceGone));
     report(failed(Failure::Timeout));
     report(What::Won {
-        way: way.clone(),
+        candidate: candidate.clone(),
         took: Duration::ZERO,
     });
     // The queue is full; this returns all the same.
@@ -222,6 +224,6 @@ fn a_watcher_takes_outcomes_alone_and_never_waits() {
     );
     assert!(
         all.iter()
-            .all(|outcome| outcome.asked == asked && outcome.way == way)
+            .all(|outcome| outcome.asked == asked && outcome.candidate == candidate)
     );
 }

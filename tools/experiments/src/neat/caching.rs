@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser::lab::{HostHandle, Lab, Spec};
-use hawser::select::kinds::{Tcp, Tls};
-use hawser::select::{Destination, Kind, Profile, Racer, Request};
+use hawser::select::transports::{Tcp, Tls};
+use hawser::select::{Destination, Profile, Racer, Request, Transport};
 use hawser::session::{Identity, TcpOptions, Trust};
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_tcp::{TcpIncoming, TcpListener};
@@ -263,10 +263,10 @@ async fn call(
     connections: u32,
 ) -> Result<f64, Error> {
     let racer = Racer::open().await?;
-    let kinds = kinds(case, trust.as_ref())?;
+    let transports = transports(case, trust.as_ref())?;
     let profile = Profile::by_name(case.profile).ok_or("no such profile")?;
     let request = Request {
-        kinds,
+        transports,
         profile,
         ..Request::to(to)
     };
@@ -295,14 +295,14 @@ async fn ask(racer: &Racer, request: &Request) -> Result<(), Error> {
     Ok(())
 }
 
-/// The kinds of a case, each in a class of its own: NEAT's spacing is the place in the list.
-fn kinds(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Kind>]>, Error> {
-    let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
+/// The transports of a case, each in a class of its own: NEAT's spacing is the place in the list.
+fn transports(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Transport>]>, Error> {
+    let mut transports: Vec<Arc<dyn Transport>> = Vec::new();
     for (class, name) in (0..).zip(case.candidates) {
         let (transport, interface) = name.split_once(' ').map_or((*name, None), |(t, i)| (t, Some(i)));
         let (interface, is_multipath) = (interface.map(str::to_owned), transport == "MPTCP");
         let Some(trust) = trust else {
-            kinds.push(Arc::new(Tcp {
+            transports.push(Arc::new(Tcp {
                 is_multipath,
                 interface,
                 priority: class,
@@ -312,11 +312,11 @@ fn kinds(case: Case, trust: Option<&Trust>) -> Result<Arc<[Arc<dyn Kind>]>, Erro
         let tls = Tls::new(trust, "server", &["hawser/1".to_owned()])?
             .by(interface)
             .in_class(class);
-        kinds.push(Arc::new(if is_multipath {
+        transports.push(Arc::new(if is_multipath {
             tls.over_several_paths()
         } else {
             tls
         }));
     }
-    Ok(kinds.into())
+    Ok(transports.into())
 }

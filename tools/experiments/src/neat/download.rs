@@ -13,9 +13,9 @@ use std::time::Instant;
 
 use hawser::lab::{Lab, Spec};
 use hawser::policy::{Manager, shipped};
-use hawser::select::kinds::{Tcp, Transports};
 use hawser::select::listener::{Incoming, ListenOptions, Listener};
-use hawser::select::{Destination, Kind, Policies, Racer, Request};
+use hawser::select::transports::{Tcp, Transports};
+use hawser::select::{Destination, Policies, Racer, Request, Transport};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -96,12 +96,12 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                     sizes.len() * times * WAYS.len(),
                     &format!("{size} bytes by {name}"),
                 );
-                let kinds = match way {
-                    0 => Arc::new([Arc::new(Tcp::default()) as Arc<dyn Kind>]),
-                    _ => policies.choose(&destination)?.kinds,
+                let raced = match way {
+                    0 => Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>]),
+                    _ => policies.choose(&destination)?.transports,
                 };
                 let request = Request {
-                    kinds,
+                    transports: raced,
                     ..Request::to(destination.clone())
                 };
                 let task = runtime.spawn(fetch(racer.clone(), request, size));
@@ -173,7 +173,7 @@ fn policies() -> Result<Policies, Error> {
 async fn fetch(racer: Racer, request: Request, bytes: u64) -> Result<(f64, String), Error> {
     let begin = Instant::now();
     let connected = racer.connect(request).await?;
-    let transport = connected.way.transport.to_string();
+    let transport = connected.candidate.transport.to_string();
     let mut stream = connected.stream;
     stream.write_all(&bytes.to_be_bytes()).await?;
     let (mut buffer, mut came) = (vec![0; CHUNK], 0);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_leads_in_a_circle() {
+    fn no_route_leads_in_a_circle() {
         let edges = edges();
         assert!(edges.iter().all(|(from, _)| !leads(&edges, from, from)));
     }

@@ -47,14 +47,14 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = Story::All)]
     story: Story,
     /// Serve a page with live throughput, races, candidates and switches of the networks, until Ctrl-C
-    #[arg(long, conflicts_with_all = ["story", "size", "every_way", "every_size", "picture"])]
+    #[arg(long, conflicts_with_all = ["story", "size", "every_setup", "every_size", "picture"])]
     web: bool,
     /// Size of each download in MiB; by default 64, and 16 for the browser
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     size: Option<u32>,
     /// Run the part with the browser with sessions over every pair of transports
     #[arg(long)]
-    every_way: bool,
+    every_setup: bool,
     /// The same with sizes from 1 to 64 MiB, which takes some ten minutes
     #[arg(long, conflicts_with = "size")]
     every_size: bool,

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::select::kinds::Transports;
-use hawser::select::{Kind, Profile, Racer, Ranked, Report, What as Race};
+use hawser::select::transports::Transports;
+use hawser::select::{Profile, Racer, Ranked, Report, Transport, What as Race};
 use hawser_proxy::{BindError, Choice, Credential, Event, Limits, Observer, Own, Proxy, Settings, What};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -136,7 +136,7 @@ fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Exit> {
 }
 
 fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
-    let kinds: Result<Vec<Arc<dyn Kind>>, Exit> = args
+    let transports: Result<Vec<Arc<dyn Transport>>, Exit> = args
         .over
         .iter()
         .zip(0..)
@@ -149,7 +149,7 @@ fn settings(args: &Args, transports: &Transports) -> Result<Settings, Exit> {
     Ok(Settings {
         listen: args.listen.clone(),
         credential: args.credential.as_deref().map(credential).transpose()?,
-        choice: Choice::Always(kinds?.into()),
+        choice: Choice::Always(transports?.into()),
         profile: args.profile.clone(),
         deadline: Duration::from_secs(args.deadline),
         limits: Limits {
@@ -224,14 +224,17 @@ fn race(what: &Race) -> String {
         }
         Race::Unanswered { why, .. } => why.clone(),
         Race::Started {
-            way,
+            candidate,
             known: "unknown",
-        } => format!("{way}: started"),
-        Race::Started { way, known } => format!("{way}: started; remembered as {known}"),
-        Race::Probed { way } => format!("{way}: tried beside the winner"),
-        Race::Failed { way, why, .. } => format!("{way}: {why}"),
-        Race::Cancelled { way } => format!("{way}: cancelled"),
-        Race::Won { way, took } => format!("{way}: won, {:.1} ms from its start", took.as_secs_f64() * 1e3),
+        } => format!("{candidate}: started"),
+        Race::Started { candidate, known } => format!("{candidate}: started; remembered as {known}"),
+        Race::Probed { candidate } => format!("{candidate}: tried beside the winner"),
+        Race::Failed { candidate, why, .. } => format!("{candidate}: {why}"),
+        Race::Cancelled { candidate } => format!("{candidate}: cancelled"),
+        Race::Won { candidate, took } => format!(
+            "{candidate}: won, {:.1} ms from its start",
+            took.as_secs_f64() * 1e3
+        ),
         Race::AllFailed { why, .. } => why.clone(),
     }
 }
@@ -252,7 +255,7 @@ fn own(own: &Own) -> String {
         }
         Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
         Own::Closed {
-            way,
+            candidate,
             sent,
             received,
             seconds,
@@ -261,7 +264,7 @@ fn own(own: &Own) -> String {
             let error = error
                 .as_ref()
                 .map_or_else(String::new, |error| format!(": {error}"));
-            format!("{way}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
+            format!("{candidate}: closed after {seconds:.2} s, {sent} bytes sent, {received} received{error}")
         }
         Own::Associated { client, address } => format!("{client} sends datagrams to {address}"),
         Own::Dissociated {
@@ -273,7 +276,7 @@ fn own(own: &Own) -> String {
         } => format!(
             "{client} has sent {sent} datagrams and received {received} in {seconds:.2} s; {dropped} were dropped"
         ),
-        Own::Served { way, status } => format!("{way}: answered with {status}"),
+        Own::Served { candidate, status } => format!("{candidate}: answered with {status}"),
         Own::Full { connections, refused } => format!(
             "{connections} clients are connected, and there are no more places (--max-connections): \
              {refused} refused"

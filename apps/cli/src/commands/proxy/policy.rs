@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser::gateway::Gateway;
 use hawser::knowledge::{Event, Knowledge, OpenError, Settings as Known, StoreError};
 use hawser::policy::Folders;
-use hawser::select::kinds::Transports;
+use hawser::select::transports::Transports;
 use hawser::select::{Destination, Policies};
 use hawser_proxy::Learner;
 use serde_json::json;

@@ -5,12 +5,12 @@ use hawser_dashboard::{Candidate, Feed};
 use hawser_proxy::{Event, Own, What};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::ways::WAYS;
+use super::setups::SETUPS;
 
 /// Hears of all proxies.
 pub(super) struct Bridge {
     feed: Feed,
-    state: Mutex<[Seen; WAYS.len()]>,
+    state: Mutex<[Seen; SETUPS.len()]>,
 }
 
 /// What was heard of a proxy.
@@ -20,7 +20,7 @@ struct Seen {
     requests: u64,
     /// The transport of the race that was won last, and the request's number.
     won: Option<(u64, String)>,
-    /// What the policy ranked last, or the ways that were started in the race.
+    /// What the policy ranked last, or the candidates that were started in the race.
     candidates: Vec<Candidate>,
     is_ranked: bool,
 }
@@ -33,27 +33,27 @@ impl Bridge {
         }
     }
 
-    /// How many requests a way's proxy has had.
-    pub(super) fn requests(&self, way: usize) -> u64 {
-        self.lock()[way].requests
+    /// How many requests a setup's proxy has had.
+    pub(super) fn requests(&self, setup: usize) -> u64 {
+        self.lock()[setup].requests
     }
 
-    /// What won the last race of a way's proxy, if that was for a request after the first `count`.
-    pub(super) fn won_after(&self, way: usize, count: u64) -> Option<String> {
-        self.lock()[way]
+    /// What won the last race of a setup's proxy, if that was for a request after the first `count`.
+    pub(super) fn won_after(&self, setup: usize, count: u64) -> Option<String> {
+        self.lock()[setup]
             .won
             .clone()
             .filter(|(request, _)| *request > count)
             .map(|(_, transport)| transport)
     }
 
-    /// Hears of an event of a way's proxy.
-    pub(super) fn on(&self, way: usize, event: &Event) {
+    /// Takes an event of a setup's proxy.
+    pub(super) fn on(&self, setup: usize, event: &Event) {
         let Some(number) = event.request else { return };
         // The page counts requests over all proxies.
-        let id = number * WAYS.len() as u64 + way as u64;
+        let id = number * SETUPS.len() as u64 + setup as u64;
         let mut state = self.lock();
-        let seen = &mut state[way];
+        let seen = &mut state[setup];
         match &event.what {
             What::Race(report) => {
                 self.feed.reported(id, report);
@@ -64,7 +64,7 @@ impl Bridge {
                 seen.candidates.clear();
                 seen.is_ranked = false;
                 self.feed
-                    .asked(id, &format!("{destination} by {}", WAYS[way].name));
+                    .asked(id, &format!("{destination} by {}", SETUPS[setup].name));
                 return;
             }
             What::Own(Own::Ranked { candidates }) => {
@@ -86,7 +86,7 @@ impl Bridge {
         self.feed.ranked(candidates);
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Seen; WAYS.len()]> {
+    fn lock(&self) -> MutexGuard<'_, [Seen; SETUPS.len()]> {
         self.state.lock()
     }
 }
@@ -94,14 +94,14 @@ impl Bridge {
 impl Seen {
     fn raced(&mut self, number: u64, report: &Report) {
         match &report.what {
-            Race::Started { way, known } => self.started(way, known),
-            Race::Probed { way } => self.note(way, "tried beside the winner".to_owned()),
-            Race::Failed { way, why, .. } => self.note(way, format!("failed: {why}")),
-            Race::Cancelled { way } => self.note(way, "gave way".to_owned()),
-            Race::Won { way, took } => {
-                self.won = Some((number, way.transport.to_string()));
-                self.note(way, format!("won in {:.0} ms", took.as_secs_f64() * 1e3));
-                if let Some(one) = self.find(way) {
+            Race::Started { candidate, known } => self.started(candidate, known),
+            Race::Probed { candidate } => self.note(candidate, "tried beside the winner".to_owned()),
+            Race::Failed { candidate, why, .. } => self.note(candidate, format!("failed: {why}")),
+            Race::Cancelled { candidate } => self.note(candidate, "gave way".to_owned()),
+            Race::Won { candidate, took } => {
+                self.won = Some((number, candidate.transport.to_string()));
+                self.note(candidate, format!("won in {:.0} ms", took.as_secs_f64() * 1e3));
+                if let Some(one) = self.find(candidate) {
                     one.chosen = true;
                 }
             }
@@ -109,9 +109,9 @@ impl Seen {
         }
     }
 
-    fn started(&mut self, way: &Description, known: &str) {
+    fn started(&mut self, candidate: &Description, known: &str) {
         if !self.is_ranked {
-            let (name, why) = (way.to_string(), vec!["no policy: as listed".to_owned()]);
+            let (name, why) = (candidate.to_string(), vec!["no policy: as listed".to_owned()]);
             self.candidates.push(Candidate {
                 name,
                 score: None,
@@ -124,25 +124,25 @@ impl Seen {
         } else {
             format!(", remembered: {known}")
         };
-        self.note(way, format!("tried{memory}"));
+        self.note(candidate, format!("tried{memory}"));
     }
 
-    fn note(&mut self, way: &Description, reason: String) {
-        if let Some(one) = self.find(way)
+    fn note(&mut self, candidate: &Description, reason: String) {
+        if let Some(one) = self.find(candidate)
             && !one.why.contains(&reason)
         {
             one.why.push(reason);
         }
     }
 
-    /// The candidate that a way belongs to: policies speak of transports, races of addresses as well.
-    fn find(&mut self, way: &Description) -> Option<&mut Candidate> {
+    /// The candidate of a policy that one of a race belongs to: policies speak of transports, races of addresses as well.
+    fn find(&mut self, candidate: &Description) -> Option<&mut Candidate> {
         let of_policy = |name: &str| {
             name.split(['/', ' '])
                 .next()
-                .is_some_and(|word| word.eq_ignore_ascii_case(&way.transport))
+                .is_some_and(|word| word.eq_ignore_ascii_case(&candidate.transport))
         };
-        let (is_ranked, name) = (self.is_ranked, way.to_string());
+        let (is_ranked, name) = (self.is_ranked, candidate.to_string());
         self.candidates.iter_mut().find(|one| {
             if is_ranked {
                 of_policy(&one.name)

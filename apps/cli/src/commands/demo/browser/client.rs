@@ -10,7 +10,7 @@ use hawser_dashboard::browser::{Browser, Options, Transfer, command, program};
 use super::bridge::Bridge;
 use super::origin::{CHECK, content};
 use super::place::{Place, SERVER};
-use super::ways::WAYS;
+use super::setups::SETUPS;
 use crate::exit::{Exit, Outcome};
 
 /// A download may take so long at most: 64 MiB over one path take 60 s.
@@ -30,9 +30,9 @@ pub(super) struct Client<'p> {
 
 /// A download under way.
 pub(super) struct Running {
-    way: usize,
+    setup: usize,
     mib: u32,
-    /// Requests of the way's proxy before this one.
+    /// Requests of the setup's proxy before this one.
     before: u64,
     begun: Begun,
 }
@@ -92,12 +92,12 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Begins a download through a way's proxy, over a connection of its own.
-    pub(super) fn begin(&mut self, way: usize, mib: u32) -> Result<Running, String> {
-        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, WAYS[way].port));
+    /// Begins a download through a setup's proxy, over a connection of its own.
+    pub(super) fn begin(&mut self, setup: usize, mib: u32) -> Result<Running, String> {
+        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, SETUPS[setup].port));
         let url = format!("http://{SERVER}/{mib}");
         let Some(browser) = &mut self.browser else {
-            let before = self.bridge.requests(way);
+            let before = self.bridge.requests(setup);
             let mut curl = self
                 .place
                 .on_client("curl".as_ref())
@@ -120,7 +120,7 @@ impl<'p> Client<'p> {
                 .spawn()
                 .map_err(|error| error.to_string())?;
             return Ok(Running {
-                way,
+                setup,
                 mib,
                 before,
                 begun: Begun::Curl(child, Instant::now()),
@@ -130,13 +130,13 @@ impl<'p> Client<'p> {
             browser.turn_to(proxy)?;
             // A page of the server's, which may fetch from there.
             browser.navigate(&format!("http://{SERVER}/"))?;
-            let before = self.bridge.requests(way);
+            let before = self.bridge.requests(setup);
             Ok((before, browser.begin_fetch(&url, LIMIT)?))
         };
         let begun: Result<_, hawser_dashboard::browser::BrowserError> = begin(browser);
         let (before, transfer) = begun.map_err(|error| error.to_string())?;
         Ok(Running {
-            way,
+            setup,
             mib,
             before,
             begun: Begun::Browser(transfer),
@@ -186,7 +186,7 @@ impl<'p> Client<'p> {
             }
             (Begun::Browser(_), None) => return Err("the browser has gone".to_owned()),
         };
-        let transport = self.bridge.won_after(running.way, running.before);
+        let transport = self.bridge.won_after(running.setup, running.before);
         Ok(Done {
             transport: transport.unwrap_or_else(|| "?".to_owned()),
             seconds,
@@ -194,8 +194,8 @@ impl<'p> Client<'p> {
     }
 
     /// Both.
-    pub(super) fn download(&mut self, way: usize, mib: u32) -> Result<Done, String> {
-        let running = self.begin(way, mib)?;
+    pub(super) fn download(&mut self, setup: usize, mib: u32) -> Result<Done, String> {
+        let running = self.begin(setup, mib)?;
         self.finish(running)
     }
 }

@@ -1,7 +1,7 @@
 //! The browser on top: Chromium downloads through the proxy, in a lab with two paths, over whatever
 //! transport the selection picks.
 //!
-//! * `place`: the lab, its switches, and who runs in it; `ways`: what proxies there are
+//! * `place`: the lab, its switches, and who runs in it; `setups`: what proxies there are
 //! * `origin`: the web server, over TCP and over SCTP, and its content
 //! * `client`: who downloads: a browser, or curl
 //! * `bridge`: what the proxies tell, for the page and for the table
@@ -13,8 +13,8 @@ mod origin;
 mod page;
 mod picture;
 mod place;
+mod setups;
 mod story;
-mod ways;
 
 pub(super) use client::require_client;
 pub(super) use origin::run as origin;

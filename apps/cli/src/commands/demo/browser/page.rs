@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use hawser::lab::{LinkReport, enter_user_namespace};
-use hawser_dashboard::{Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Way as FeedWay};
+use hawser_dashboard::{Controls, Dashboard, Download, DownloadState, Feed, Path, Plan, Setup as FeedSetup};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::bridge::Bridge;
 use super::client::Client;
 use super::place::{PATHS, Place, RATE, SERVER, switches};
-use super::ways::{WAYS, Way};
+use super::setups::{SETUPS, Setup};
 use crate::exit::{Exit, Outcome};
 
 /// How often the paths are looked at.
@@ -44,10 +44,10 @@ impl Controls for Network {
         Ok(())
     }
 
-    fn download(&self, way: &str, mib: u32) -> Result<(), String> {
-        let way = Way::numbered(way).ok_or("there is no such way")?;
+    fn download(&self, setup: &str, mib: u32) -> Result<(), String> {
+        let setup = Setup::numbered(setup).ok_or("there is no such setup")?;
         let mut number = self.downloads.lock();
-        match self.orders.try_send((*number, way, mib)) {
+        match self.orders.try_send((*number, setup, mib)) {
             Ok(()) => *number += 1,
             Err(TrySendError::Full(_)) => return Err(format!("{WAITING} downloads wait already")),
             Err(TrySendError::Disconnected(_)) => return Err("nobody downloads any more".to_owned()),
@@ -61,7 +61,7 @@ pub(in super::super) fn run(as_json: bool) -> Outcome {
     // Before the namespaces: these are for the browser of who started this.
     let here = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(Exit::environment);
     let page = here(0)?;
-    let proxies = WAYS.iter().map(|_| here(0)).collect::<Result<Vec<_>, _>>()?;
+    let proxies = SETUPS.iter().map(|_| here(0)).collect::<Result<Vec<_>, _>>()?;
     let ports = proxies
         .iter()
         .map(TcpListener::local_addr)
@@ -101,11 +101,11 @@ pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
         name: name.into(),
         mbit_per_second: RATE,
     };
-    let way = |way: &Way| FeedWay {
-        id: way.id.into(),
-        name: way.name.into(),
+    let setup = |setup: &Setup| FeedSetup {
+        id: setup.id.into(),
+        name: setup.name.into(),
     };
-    let hint = |(way, port): (&Way, &SocketAddr)| format!("{}: socks5://{port}", way.name);
+    let hint = |(setup, port): (&Setup, &SocketAddr)| format!("{}: socks5://{port}", setup.name);
     let hints = (!ports.is_empty()).then(|| format!("A browser of yours gets http://{SERVER}/ by a proxy:"));
     Plan {
         title: "Two paths, one download".into(),
@@ -114,21 +114,21 @@ pub(super) fn plan(ports: &[SocketAddr]) -> Plan {
         ),
         paths: PATHS.map(path).into(),
         switches: switches(),
-        ways: WAYS.iter().map(way).collect(),
+        setups: SETUPS.iter().map(setup).collect(),
         sizes_mib: SIZES_MIB.into(),
         hints: hints
             .into_iter()
-            .chain(WAYS.iter().zip(ports).map(hint))
+            .chain(SETUPS.iter().zip(ports).map(hint))
             .collect(),
     }
 }
 
 fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
     if as_json {
-        let proxies: serde_json::Map<String, Value> = WAYS
+        let proxies: serde_json::Map<String, Value> = SETUPS
             .iter()
             .zip(ports)
-            .map(|(way, port)| (way.id.to_owned(), port.to_string().into()))
+            .map(|(setup, port)| (setup.id.to_owned(), port.to_string().into()))
             .collect();
         println!("{}", json!({ "event": "page", "url": url, "proxies": proxies }));
         return;
@@ -136,8 +136,8 @@ fn announce(url: &str, ports: &[SocketAddr], as_json: bool) {
     print!("the page, for this machine's users who know its address:\n\n  {url}\n\n");
     println!("a browser of your own takes part by one of the proxies, and gets http://{SERVER}/ there:");
     println!();
-    for (way, port) in WAYS.iter().zip(ports) {
-        println!("  {:24} --proxy-server=socks5://{port}", way.name);
+    for (setup, port) in SETUPS.iter().zip(ports) {
+        println!("  {:24} --proxy-server=socks5://{port}", setup.name);
     }
     println!();
     println!("Ctrl-C ends it");
@@ -185,8 +185,8 @@ fn download(
 ) {
     // A browser takes memory: it is started when it is wanted.
     let mut client = None;
-    for (number, way, mib) in ordered {
-        let mut download = Download::begun(number, WAYS[way].name, u64::from(mib) << 20);
+    for (number, setup, mib) in ordered {
+        let mut download = Download::begun(number, SETUPS[setup].name, u64::from(mib) << 20);
         let done = match &mut client {
             Some(client) => Ok(client),
             None => Client::start(place, bridge, stop).map(|started| client.insert(started)),
@@ -194,7 +194,7 @@ fn download(
         let done = done.map_err(|exit| exit.to_string()).and_then(|client| {
             download.by = client.name().to_owned();
             feed.download(download.clone());
-            client.download(way, mib)
+            client.download(setup, mib)
         });
         match done {
             Ok(done) => {

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 use super::bridge::Bridge;
 use super::origin::PORT;
-use super::ways::{GatewayAccess, WAYS};
+use super::setups::{GatewayAccess, SETUPS};
 use crate::commands::demo::directory::Directory;
 use crate::exit::Exit;
 
@@ -78,7 +78,7 @@ pub(super) fn switches() -> Vec<Switch> {
 }
 
 impl Place {
-    /// Builds it. `outside` are listeners for proxies, one for each way, from where this command was
+    /// Builds it. `outside` are listeners for proxies, one for each setup, from where this command was
     /// started, or none. The process is in a user namespace, and has one thread.
     pub(super) fn set_up(bridge: &Arc<Bridge>, outside: Vec<TcpListener>) -> Result<Place, Exit> {
         let spec = Spec::parse(LAB).map_err(Exit::failed)?;
@@ -221,7 +221,7 @@ fn runtime(lab: &Lab) -> Result<Runtime, Exit> {
         .map_err(Exit::environment)
 }
 
-/// The proxies, one for each way, each with a memory of its own.
+/// The proxies, one for each setup, each with a memory of its own.
 fn proxies(
     runtime: &Runtime,
     access: &GatewayAccess,
@@ -229,11 +229,11 @@ fn proxies(
     outside: Vec<TcpListener>,
 ) -> Result<(), Exit> {
     let mut outside = outside.into_iter();
-    for (number, way) in WAYS.iter().enumerate() {
+    for (number, setup) in SETUPS.iter().enumerate() {
         let bridge = Arc::clone(bridge);
         let settings = Settings {
-            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, way.port))],
-            choice: way.choice(access)?,
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, setup.port))],
+            choice: setup.choice(access)?,
             limits: Limits {
                 drain: Duration::ZERO,
                 ..Limits::default()

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::bridge::Bridge;
 use super::client::{Client, Done, Running};
 use super::place::{Place, RATE};
-use super::ways::{WAYS, Way};
+use super::setups::{SETUPS, Setup};
 use super::{page, picture};
 use crate::commands::demo::Args;
 use crate::exit::{Exit, Outcome};
@@ -23,7 +23,7 @@ use crate::exit::{Exit, Outcome};
 const EVERY_SIZE_MIB: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const SIZE_MIB: u32 = 16;
 /// The session that is shown where not all are.
-const MIXED: &[Way] = WAYS.split_at(2).1.split_at(1).0;
+const MIXED: &[Setup] = SETUPS.split_at(2).1.split_at(1).0;
 /// What is downloaded to see which transport is picked, and that something comes at all.
 const SMALL_MIB: u32 = 1;
 /// How long it may take until a transport that was blocked is noticed to be admitted: it is tried again
@@ -39,7 +39,7 @@ const LOST: &str = "QUIC blocked midway";
 /// A row of the table.
 struct Row {
     network: &'static str,
-    way: &'static Way,
+    setup: &'static Setup,
     mib: u32,
     /// The transport and the seconds, or what went wrong.
     result: Result<(String, f64), String>,
@@ -58,13 +58,13 @@ impl Row {
             .map(|(t, s)| (Some(t), Some(s)))
             .unwrap_or_default();
         json!({
-            "network": self.network, "way": self.way.id, "mib": self.mib, "transport": transport,
+            "network": self.network, "setup": self.setup.id, "mib": self.mib, "transport": transport,
             "seconds": seconds, "mbit_per_second": self.mbit_per_second(), "error": self.result.as_ref().err(),
         })
     }
 
     fn print(&self) {
-        let line = format!("{:20}{:26}{:>4} MiB", self.network, self.way.name, self.mib);
+        let line = format!("{:20}{:26}{:>4} MiB", self.network, self.setup.name, self.mib);
         match (&self.result, self.mbit_per_second()) {
             (Ok((transport, seconds)), Some(rate)) => {
                 println!("{line}  {transport:9}{seconds:>7.2} s {rate:>6.2} Mbit/s");
@@ -97,7 +97,7 @@ fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
         true => EVERY_SIZE_MIB.to_vec(),
         false => vec![args.size.unwrap_or(SIZE_MIB)],
     };
-    let every_way = args.every_way || args.every_size;
+    let every_setup = args.every_setup || args.every_size;
     if !args.json {
         println!();
         println!("{by} downloads through the proxy, over two paths of {RATE} Mbit/s each:");
@@ -110,7 +110,7 @@ fn play(args: &Args, place: &Place, bridge: &Bridge, feed: &Feed, stop: &AtomicB
         rows: Vec::new(),
         as_json: args.json,
     };
-    story.play(&sizes, if every_way { &WAYS[1..] } else { MIXED })?;
+    story.play(&sizes, if every_setup { &SETUPS[1..] } else { MIXED })?;
     if let Some(file) = &args.picture {
         // The policy's ranking is to be seen, and SCTP at work.
         story.notice()?;
@@ -138,8 +138,8 @@ struct Story<'p> {
 }
 
 impl Story<'_> {
-    fn play(&mut self, sizes: &[u32], sessions: &'static [Way]) -> Result<(), Exit> {
-        let policy = &WAYS[0];
+    fn play(&mut self, sizes: &[u32], sessions: &'static [Setup]) -> Result<(), Exit> {
+        let policy = &SETUPS[0];
         self.switch("sctp", false)?;
         self.download(BLOCKED, policy, sizes);
         self.switch("sctp", true)?;
@@ -148,8 +148,8 @@ impl Story<'_> {
         self.switch("sctp", false)?;
         self.download(AGAIN, policy, &[SMALL_MIB]);
         self.switch("sctp", true)?;
-        for way in sessions {
-            self.download(ADMITTED, way, sizes);
+        for setup in sessions {
+            self.download(ADMITTED, setup, sizes);
         }
         self.lose(
             &MIXED[0],
@@ -163,14 +163,14 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn download(&mut self, network: &'static str, way: &'static Way, sizes: &[u32]) {
+    fn download(&mut self, network: &'static str, setup: &'static Setup, sizes: &[u32]) {
         for &mib in sizes {
-            let running = self.client.begin(way.number(), mib);
-            self.finish(network, way, mib, running);
+            let running = self.client.begin(setup.number(), mib);
+            self.finish(network, setup, mib, running);
         }
     }
 
-    /// Downloads a little until the first way goes by SCTP again.
+    /// Downloads a little until the first setup goes by SCTP again.
     fn notice(&mut self) -> Result<(), Exit> {
         let begin = Instant::now();
         while begin.elapsed() < NOTICED_IN {
@@ -186,12 +186,12 @@ impl Story<'_> {
     }
 
     /// A download within a session that loses one of its carriers.
-    fn lose(&mut self, way: &'static Way, mib: u32) -> Result<(), Exit> {
-        let running = self.client.begin(way.number(), mib);
+    fn lose(&mut self, setup: &'static Setup, mib: u32) -> Result<(), Exit> {
+        let running = self.client.begin(setup.number(), mib);
         // A third of it has come over both paths.
         std::thread::sleep(Duration::from_secs_f64(f64::from(mib) * 8.4 / (3.0 * 2.0 * RATE)));
         self.switch("quic", false)?;
-        self.finish(LOST, way, mib, running);
+        self.finish(LOST, setup, mib, running);
         self.switch("quic", true)
     }
 
@@ -199,12 +199,12 @@ impl Story<'_> {
     fn finish(
         &mut self,
         network: &'static str,
-        way: &'static Way,
+        setup: &'static Setup,
         mib: u32,
         running: Result<Running, String>,
     ) {
         let id = self.rows.len() as u64;
-        let mut download = Download::begun(id, way.name, u64::from(mib) << 20);
+        let mut download = Download::begun(id, setup.name, u64::from(mib) << 20);
         download.by = self.client.name().to_owned();
         self.feed.download(download.clone());
         let result = running.and_then(|running| self.client.finish(running));
@@ -221,7 +221,7 @@ impl Story<'_> {
         self.feed.download(download);
         let row = Row {
             network,
-            way,
+            setup,
             mib,
             result: result.map(|done| (done.transport, done.seconds)),
         };

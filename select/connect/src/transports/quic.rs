@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hawser_carrier_quic::{QuicConnection, QuicEndpoint, QuicOptions, QuicStream};
 
-use crate::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams, Way};
+use crate::{About, AttemptError, Candidate, Duplex, Features, Opening, SharedStreams, Streams, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::Trust;
@@ -76,8 +76,8 @@ impl Quic {
     }
 }
 
-impl Kind for Quic {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Quic {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         // What a record lists must be among what this connection would speak (RFC 9460, 7.1.2).
         let speaks = |service: &Service| {
             let ours = |name: &String| self.tls.alpn_protocols.iter().any(|own| own == name.as_bytes());
@@ -86,12 +86,12 @@ impl Kind for Quic {
         if !service.is_none_or(speaks) {
             return Vec::new();
         }
-        let connect = |kind: Arc<Quic>, address| async move { kind.connect(address).await };
-        let way = Way::to_address(self, address, "quic", self.interface.as_deref(), connect);
-        vec![Way {
+        let connect = |transport: Arc<Quic>, address| async move { transport.connect(address).await };
+        let candidate = Candidate::to_address(self, address, "quic", self.interface.as_deref(), connect);
+        vec![Candidate {
             security: self.security,
             handshake: Handshake::Secure,
-            ..way
+            ..candidate
         }]
     }
 

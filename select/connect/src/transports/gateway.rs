@@ -1,9 +1,9 @@
-//! By way of a gateway: a stream of the one session with it.
+//! Through a gateway: a stream of the one session with it.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{AttemptError, Description, Destination, Duplex, Kind, Way};
+use crate::{AttemptError, Candidate, Description, Destination, Duplex, Transport};
 use hawser_race::{Failure, Family, Handshake, Security};
 use hawser_relay::{ClientError, Gateway, GatewayStream, Reply};
 use hawser_resolve::Service;
@@ -21,7 +21,7 @@ pub struct Via {
 }
 
 impl Via {
-    /// By way of this gateway, in this class: 0 is the best.
+    /// Through this gateway, in this class: 0 is the best.
     #[must_use]
     pub fn new(gateway: Gateway, priority: u16) -> Via {
         let name = gateway.name().into();
@@ -47,18 +47,18 @@ impl fmt::Debug for Via {
     }
 }
 
-impl Kind for Via {
-    fn to_address(&self, _: std::net::SocketAddr, _: Option<&Service>) -> Vec<Way> {
+impl Transport for Via {
+    fn to_address(&self, _: std::net::SocketAddr, _: Option<&Service>) -> Vec<Candidate> {
         Vec::new()
     }
 
-    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
+    fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
         // A name that its protocol cannot carry is one that it could not look up.
         let Ok(onwards) = hawser_relay::Destination::parse(&destination.to_string()) else {
             return Vec::new();
         };
         let gateway = self.gateway.clone();
-        vec![Way {
+        vec![Candidate {
             description: Description {
                 transport: "session".into(),
                 remote: format!("{destination} by {}", self.name).into(),

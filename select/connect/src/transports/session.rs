@@ -13,7 +13,7 @@ use hawser_carrier_mtp::{MtpOptions, MtpStack};
 use hawser_carrier_quic::QuicOptions;
 use hawser_carrier_tcp::TcpOptions;
 
-use crate::{About, AttemptError, Duplex, Features, Kind, Opening, SharedStreams, Streams};
+use crate::{About, AttemptError, Duplex, Features, Opening, SharedStreams, Streams, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{
@@ -103,12 +103,12 @@ impl Session {
     }
 
     /// Over each interface, TCP and, should that lead nowhere, QUIC.
-    fn ways(&self, peer: SocketAddr) -> Vec<(PathCandidate, Candidate)> {
+    fn candidates(&self, peer: SocketAddr) -> Vec<(PathCandidate, Candidate)> {
         let interfaces: Vec<Option<String>> = match self.interfaces.is_empty() {
             true => vec![self.interface.clone()],
             false => self.interfaces.iter().cloned().map(Some).collect(),
         };
-        let mut ways = Vec::new();
+        let mut candidates = Vec::new();
         for (path, interface) in interfaces.into_iter().enumerate() {
             let candidate = Candidate {
                 backup: self.is_handover && path > 0,
@@ -122,7 +122,7 @@ impl Session {
                 interface,
                 ..QuicOptions::default()
             };
-            ways.push((
+            candidates.push((
                 PathCandidate::Tcp {
                     peer,
                     local: None,
@@ -130,7 +130,7 @@ impl Session {
                 },
                 candidate.clone(),
             ));
-            ways.push((
+            candidates.push((
                 PathCandidate::Quic {
                     peer,
                     local: None,
@@ -140,12 +140,12 @@ impl Session {
             ));
         }
         let stacks = self.stacks.iter().filter(|_| self.has_several_paths());
-        for (path, stack) in (ways.len()..).zip(stacks) {
+        for (path, stack) in (candidates.len()..).zip(stacks) {
             let candidate = Candidate {
                 backup: self.is_handover,
                 ..Candidate::new(path as u32)
             };
-            ways.push((
+            candidates.push((
                 PathCandidate::Mtp {
                     peer,
                     stack: stack.clone(),
@@ -154,7 +154,7 @@ impl Session {
                 candidate,
             ));
         }
-        ways
+        candidates
     }
 
     async fn connect(&self, peer: SocketAddr) -> Result<SessionDuplex, AttemptError> {
@@ -163,7 +163,7 @@ impl Session {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or_else(none)?,
-            candidates: self.ways(peer),
+            candidates: self.candidates(peer),
             tls: Some((Arc::clone(&self.tls), self.name.to_string())),
         })
         .map_err(io::Error::from)?;
@@ -173,23 +173,23 @@ impl Session {
     }
 }
 
-impl Kind for Session {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<crate::Way> {
+impl Transport for Session {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<crate::Candidate> {
         // A record lists what else is spoken there, and that is not it.
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }
-        let connect = |kind: Arc<Session>, address| async move { kind.connect(address).await };
+        let connect = |transport: Arc<Session>, address| async move { transport.connect(address).await };
         // What it runs over is part of what it is: over several interfaces it stands and falls with them.
         let interface = match self.has_several_paths() {
             true => Some(self.interfaces.join("+")),
             false => self.interface.clone(),
         };
-        let way = crate::Way::to_address(self, address, "session", interface.as_deref(), connect);
-        vec![crate::Way {
+        let candidate = crate::Candidate::to_address(self, address, "session", interface.as_deref(), connect);
+        vec![crate::Candidate {
             security: self.security,
             handshake: Handshake::Secure,
-            ..way
+            ..candidate
         }]
     }
 

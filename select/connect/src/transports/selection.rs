@@ -1,4 +1,4 @@
-//! The kinds that have selection properties (RFC 9622, 6.2): which kinds there are is known here, and to
+//! The transports that have selection properties (RFC 9622, 6.2): which transports there are is known here, and to
 //! nobody above.
 
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Mtp, Quic, Sctp, Session, Tcp, Tls};
 use hawser_carrier_mtp::MtpStack;
 
-use crate::Kind;
+use crate::Transport;
 use hawser_session_driver::Trust;
 
 /// What candidates for one connection have to be.
@@ -19,9 +19,9 @@ pub struct Selection {
     pub trust: Option<Trust>,
     /// Application protocols to agree on (RFC 7301), best first.
     pub protocols: Vec<String>,
-    /// Whether kinds that use several paths are of use.
+    /// Whether transports that use several paths are of use.
     pub is_multipath: bool,
-    /// Whether kinds without several streams are of no use.
+    /// Whether transports without several streams are of no use.
     pub is_multistreamed: bool,
     /// How several paths are used: `Handover`, `Interactive`, `Aggregate` (RFC 9622, 8.1.7).
     pub policy: &'static str,
@@ -33,15 +33,15 @@ pub struct Selection {
     pub stacks: Vec<MtpStack>,
 }
 
-/// The kinds that have these properties, those first that should win ties. What each has besides is in its
-/// [`Kind::features`].
+/// The transports that have these properties, those first that should win ties. What each has besides is in its
+/// [`Transport::features`].
 ///
 /// A session asks a peer that does not speak its protocol in vain, so that it is there only where it has
 /// something to give: several paths, or several streams.
 ///
 /// # Errors
 /// The certificates of those to be trusted cannot be read; the name is none.
-pub fn kinds_for(selection: &Selection) -> io::Result<Vec<Arc<dyn Kind>>> {
+pub fn transports_for(selection: &Selection) -> io::Result<Vec<Arc<dyn Transport>>> {
     let Selection {
         interface,
         name,
@@ -63,33 +63,33 @@ pub fn kinds_for(selection: &Selection) -> io::Result<Vec<Arc<dyn Kind>>> {
             interface: by(),
             ..Tcp::default()
         };
-        let mut kinds: Vec<Arc<dyn Kind>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
+        let mut transports: Vec<Arc<dyn Transport>> = vec![Arc::new(tcp(false)), Arc::new(tcp(true))];
         if selection.is_multipath && interface.is_none() {
-            kinds.push(Arc::new(Sctp::default()));
+            transports.push(Arc::new(Sctp::default()));
         }
-        kinds.extend(stacks().map(|kind| Arc::new(kind) as Arc<dyn Kind>));
-        return Ok(kinds);
+        transports.extend(stacks().map(|transport| Arc::new(transport) as Arc<dyn Transport>));
+        return Ok(transports);
     };
-    let mut kinds: Vec<Arc<dyn Kind>> = Vec::new();
+    let mut transports: Vec<Arc<dyn Transport>> = Vec::new();
     if selection.is_multipath || selection.is_multistreamed {
         let session = Session::new(trust, name)?.by(by()).beside(&selection.stacks);
         if selection.is_multipath {
             let own = by().map(|one| vec![one]);
             let interfaces = own.as_ref().unwrap_or(&selection.interfaces);
-            kinds.push(Arc::new(
+            transports.push(Arc::new(
                 session.clone().over(interfaces, selection.policy == "Handover"),
             ));
         }
-        kinds.push(Arc::new(session));
+        transports.push(Arc::new(session));
     }
     if !protocols.is_empty() {
-        kinds.push(Arc::new(Quic::new(trust, name, protocols)?.by(by())));
+        transports.push(Arc::new(Quic::new(trust, name, protocols)?.by(by())));
     }
     let tls = Tls::new(trust, name, protocols)?.by(by());
-    kinds.push(Arc::new(tls.clone()));
-    kinds.push(Arc::new(tls.over_several_paths()));
-    for kind in stacks() {
-        kinds.push(Arc::new(kind.with_tls(trust, name, protocols)?));
+    transports.push(Arc::new(tls.clone()));
+    transports.push(Arc::new(tls.over_several_paths()));
+    for transport in stacks() {
+        transports.push(Arc::new(transport.with_tls(trust, name, protocols)?));
     }
-    Ok(kinds)
+    Ok(transports)
 }

@@ -1,4 +1,4 @@
-//! Ways to connect: what the race is told of them, and how they are gone.
+//! Candidates: what the race knows of them, and how they connect.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,8 +26,8 @@ use super::place::Place;
 
 /// A connected stream, whatever it runs over. Shutting down its writer ends this direction alone.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Ends both directions at once, so that the peer sees no orderly end where the transport can
-    /// tell the two apart.
+    /// Ends both directions at once, so that the peer sees no orderly end where the transport
+    /// distinguishes the two.
     fn abort(self: Box<Self>);
 
     /// What is known of it.
@@ -45,7 +45,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
         None
     }
 
-    /// Bytes that were written and that the peer's transport has not acknowledged, if it tells.
+    /// Bytes that were written and that the peer's transport has not acknowledged, if it reports them.
     fn unacknowledged(&mut self) -> Option<u64> {
         None
     }
@@ -189,9 +189,9 @@ pub type Attempt = Pin<Box<dyn Future<Output = Result<Box<dyn Duplex>, AttemptEr
 /// Begins an attempt. It is ready when all is done that the request needs, security included.
 pub type Connect = Arc<dyn Fn() -> Attempt + Send + Sync>;
 
-/// One way to connect: its description for the race, and how it is gone.
+/// A candidate of a race: its description, and how it connects.
 #[derive(Clone)]
-pub struct Way {
+pub struct Candidate {
     /// What identifies it in memory and reports.
     pub description: Description,
     /// The family of the address that it connects to.
@@ -202,29 +202,29 @@ pub struct Way {
     pub security: Security,
     /// What shows that the peer is there.
     pub handshake: Handshake,
-    /// How it is gone.
+    /// Begins an attempt.
     pub connect: Connect,
 }
 
-impl Way {
-    /// The way of a kind to an address: without protection, by the transport's own handshake, in the best
-    /// class, unless that is said otherwise.
+impl Candidate {
+    /// A candidate of a transport to an address: without protection, by the transport's own handshake, in the
+    /// best class, unless the caller sets these.
     pub(super) fn to_address<K, D, F>(
-        kind: &K,
+        transport: &K,
         address: SocketAddr,
-        transport: &str,
+        name: &str,
         interface: Option<&str>,
         connect: impl Fn(Arc<K>, SocketAddr) -> F + Send + Sync + 'static,
-    ) -> Way
+    ) -> Candidate
     where
         K: Clone + Send + Sync + 'static,
         D: Duplex + 'static,
         F: Future<Output = Result<D, AttemptError>> + Send + 'static,
     {
-        let kind = Arc::new(kind.clone());
-        Way {
+        let transport = Arc::new(transport.clone());
+        Candidate {
             description: Description {
-                transport: transport.into(),
+                transport: name.into(),
                 remote: address.to_string().into(),
                 interface: interface.unwrap_or_default().into(),
             },
@@ -237,22 +237,22 @@ impl Way {
             security: Security::None,
             handshake: Handshake::Transport,
             connect: Arc::new(move || {
-                let attempt = connect(Arc::clone(&kind), address);
+                let attempt = connect(Arc::clone(&transport), address);
                 Box::pin(async move { Ok(Box::new(attempt.await?) as Box<dyn Duplex>) })
             }),
         }
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Way")
+        f.debug_struct("Candidate")
             .field("description", &self.description)
             .finish_non_exhaustive()
     }
 }
 
-/// What identifies a way; alike for ways that stand and fall together on a network.
+/// What identifies a candidate; alike for candidates that succeed or fail together on a network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Description {
     /// The transport's name.
@@ -275,16 +275,16 @@ impl fmt::Display for Description {
     }
 }
 
-/// A kind of candidate. The race and those who ask for connections know no other thing about
-/// transports: another transport is another `Kind`.
-pub trait Kind: fmt::Debug + Send + Sync {
-    /// Ways to an address of the destination: none, one, or one for each interface. `service` is
-    /// the record that named it, if one did; a kind that does not speak its protocols offers none.
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way>;
+/// A transport that candidates are made of. The race and those who ask for connections know nothing else of
+/// it: another transport is another implementation.
+pub trait Transport: fmt::Debug + Send + Sync {
+    /// Candidates to an address of the destination: none, one, or one for each interface. `service` is
+    /// the record that named it, if one did; a transport that does not speak its protocols offers none.
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate>;
 
-    /// Ways that need no address of the destination, because somebody further on looks it up: by a
-    /// relay, such as a session's far end.
-    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
+    /// Candidates that need no address of the destination, because a relay looks it up, such as a session's
+    /// far end.
+    fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
         let _ = destination;
         Vec::new()
     }
@@ -295,7 +295,7 @@ pub trait Kind: fmt::Debug + Send + Sync {
     }
 
     /// Where datagrams to the same destinations may leave this host: where its streams do, if they go to the
-    /// destination itself. None for a kind whose streams go by way of somebody else, whom datagrams would
+    /// destination itself. None for a transport whose streams go by way of somebody else, whom datagrams would
     /// pass over.
     fn datagrams(&self) -> Option<Place> {
         None
@@ -307,7 +307,7 @@ pub trait Kind: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether it has a use for addresses. Where none of a request's kinds has, no name server is
+    /// Whether it has a use for addresses. Where none of a request's transports has, no name server is
     /// asked.
     fn needs_addresses(&self) -> bool {
         true

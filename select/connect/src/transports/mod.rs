@@ -1,4 +1,4 @@
-//! The kinds of candidates that there are, a file each.
+//! The transports that there are, a file each.
 //!
 //! [`Transports`] makes one from a word of a command, or from a policy's name for a transport; another
 //! transport adds its row there, and nothing above changes.
@@ -21,14 +21,14 @@ use hawser_race::Family;
 use hawser_relay::Gateway;
 use hawser_resolve::Service;
 
-use super::{Destination, Kind, Way};
+use super::{Candidate, Destination, Transport};
 
 pub use gateway::Via;
 pub use mtp::Mtp;
 pub use quic::Quic;
 pub(super) use quic::{QuicDuplex, STREAMS};
 pub use sctp::Sctp;
-pub use selection::{Selection, kinds_for};
+pub use selection::{Selection, transports_for};
 pub use session::Session;
 pub(super) use session::SessionDuplex;
 pub use tcp::Tcp;
@@ -36,10 +36,10 @@ pub use tls::Tls;
 
 pub use crate::place::Place;
 
-/// A word that names no kind.
+/// A word that names no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{word}` is no way to connect; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
-pub struct UnknownKind {
+#[error("`{word}` is no transport; write TRANSPORT[:INTERFACE], where the transport is one of {known}")]
+pub struct UnknownTransport {
     word: String,
     known: String,
 }
@@ -106,11 +106,11 @@ impl Transports {
         TABLE.iter().filter(move |row| has_gateway || row.0 != "gateway")
     }
 
-    /// The kind that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
+    /// The transport that `TRANSPORT[:INTERFACE]` names, in this class: 0 is the best.
     ///
     /// # Errors
     /// No such transport, one that takes no interface, or an interface that can have no such name.
-    pub fn parse(&self, text: &str, priority: u16) -> Result<Arc<dyn Kind>, UnknownKind> {
+    pub fn parse(&self, text: &str, priority: u16) -> Result<Arc<dyn Transport>, UnknownTransport> {
         let (word, interface) = match text.split_once(':') {
             None => (text, None),
             Some((transport, interface)) => (transport, Some(interface)),
@@ -128,7 +128,7 @@ impl Transports {
         } else {
             None
         };
-        named.ok_or_else(|| UnknownKind {
+        named.ok_or_else(|| UnknownTransport {
             word: text.chars().take(100).collect(),
             known: self.words().collect::<Vec<_>>().join(", "),
         })
@@ -159,9 +159,9 @@ impl Transports {
         })
     }
 
-    /// The kind of a policy's `transport`, if this process can go by it there.
+    /// The transport of a policy's `transport`, if this process can go by it there.
     #[must_use]
-    pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+    pub fn named(&self, transport: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
         let word = TABLE
             .iter()
             .find(|(_, name, _)| *name == transport)
@@ -169,9 +169,9 @@ impl Transports {
         self.make(word, &self.place(transport, place.clone())?, priority)
     }
 
-    fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Kind>> {
+    fn make(&self, word: &str, place: &Place, priority: u16) -> Option<Arc<dyn Transport>> {
         let interface = place.interface.clone();
-        let kind: Arc<dyn Kind> = match (word, &interface) {
+        let transport: Arc<dyn Transport> = match (word, &interface) {
             ("tcp" | "mptcp", _) => Arc::new(Tcp {
                 is_multipath: word == "mptcp",
                 interface,
@@ -191,8 +191,8 @@ impl Transports {
             }
         };
         Some(match place.family {
-            Some(family) => Arc::new(Only { kind, family }),
-            None => kind,
+            Some(family) => Arc::new(Only { transport, family }),
+            None => transport,
         })
     }
 }
@@ -204,38 +204,38 @@ fn has_https(protocols: &[Vec<u8>]) -> bool {
         .any(|name| matches!(&name[..], b"http/1.1" | b"h2" | b"h3"))
 }
 
-/// The ways of a kind to addresses of one family.
+/// The candidates of a transport to addresses of one family.
 #[derive(Debug)]
 struct Only {
-    kind: Arc<dyn Kind>,
+    transport: Arc<dyn Transport>,
     family: Family,
 }
 
-impl Kind for Only {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Only {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         match address.is_ipv6() == (self.family == Family::Ipv6) {
-            true => self.kind.to_address(address, service),
+            true => self.transport.to_address(address, service),
             false => Vec::new(),
         }
     }
 
-    fn to_destination(&self, destination: &Destination) -> Vec<Way> {
-        self.kind.to_destination(destination)
+    fn to_destination(&self, destination: &Destination) -> Vec<Candidate> {
+        self.transport.to_destination(destination)
     }
 
     fn datagrams(&self) -> Option<Place> {
         Some(Place {
             family: Some(self.family),
-            ..self.kind.datagrams()?
+            ..self.transport.datagrams()?
         })
     }
 
     fn is_https(&self) -> bool {
-        self.kind.is_https()
+        self.transport.is_https()
     }
 
     fn needs_addresses(&self) -> bool {
-        self.kind.needs_addresses()
+        self.transport.needs_addresses()
     }
 }
 
@@ -244,20 +244,26 @@ mod tests {
     use super::*;
     use hawser_resolve::Service;
 
-    fn describe(kind: &dyn Kind, address: &str, service: Option<&Service>) -> Vec<String> {
-        let ways = kind.to_address(address.parse().expect("an address"), service);
-        ways.into_iter().map(|way| way.description.to_string()).collect()
+    fn describe(transport: &dyn Transport, address: &str, service: Option<&Service>) -> Vec<String> {
+        let candidates = transport.to_address(address.parse().expect("an address"), service);
+        candidates
+            .into_iter()
+            .map(|candidate| candidate.description.to_string())
+            .collect()
     }
 
     #[test]
     fn words_name_kinds() {
-        let kind = Transports::new().parse("mptcp:wlan0", 3).expect("a kind");
+        let transport = Transports::new().parse("mptcp:wlan0", 3).expect("a transport");
         assert_eq!(
-            describe(&*kind, "[2001:db8::1]:443", None),
+            describe(&*transport, "[2001:db8::1]:443", None),
             ["mptcp to [2001:db8::1]:443 over wlan0"]
         );
-        let kind = Transports::new().parse("tcp", 0).expect("a kind");
-        assert_eq!(describe(&*kind, "192.0.2.1:80", None), ["tcp to 192.0.2.1:80"]);
+        let transport = Transports::new().parse("tcp", 0).expect("a transport");
+        assert_eq!(
+            describe(&*transport, "192.0.2.1:80", None),
+            ["tcp to 192.0.2.1:80"]
+        );
         for wrong in [
             "",
             "gateway",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hawser_carrier_sctp::{SctpOptions, Stack};
 
-use crate::{AttemptError, Features, Kind, Way};
+use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_resolve::Service;
 use hawser_session_driver::PlainStream;
 
@@ -19,17 +19,18 @@ pub struct Sctp {
     pub options: SctpOptions,
 }
 
-impl Kind for Sctp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Sctp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         // What a record lists is spoken over TCP or QUIC (RFC 9460, 7.1).
         if service.is_some_and(|service| service.no_default_alpn) {
             return Vec::new();
         }
-        let connect = |kind: Arc<Sctp>, address| async move { connect(address, &kind.options).await };
-        let way = Way::to_address(self, address, "sctp", None, connect);
-        vec![Way {
+        let connect =
+            |transport: Arc<Sctp>, address| async move { connect(address, &transport.options).await };
+        let candidate = Candidate::to_address(self, address, "sctp", None, connect);
+        vec![Candidate {
             priority: self.priority,
-            ..way
+            ..candidate
         }]
     }
 

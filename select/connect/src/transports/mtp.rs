@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hawser_carrier_mtp::{MtpOptions, MtpStack};
 use hawser_carrier_tls::TlsClient;
 
-use crate::{Features, Kind, Way};
+use crate::{Candidate, Features, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{PlainStream, Trust};
@@ -55,8 +55,8 @@ impl Mtp {
     }
 }
 
-impl Kind for Mtp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Mtp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
@@ -65,13 +65,15 @@ impl Kind for Mtp {
             Some(_) => (format!("tls/{transport}"), Handshake::Secure),
             None => (transport.to_owned(), Handshake::Transport),
         };
-        let connect = |kind: Arc<Mtp>, address| async move { kind.connect(address).await.map_err(secured) };
-        let way = Way::to_address(self, address, &transport, Some(self.stack.interface()), connect);
-        vec![Way {
+        let connect =
+            |transport: Arc<Mtp>, address| async move { transport.connect(address).await.map_err(secured) };
+        let candidate =
+            Candidate::to_address(self, address, &transport, Some(self.stack.interface()), connect);
+        vec![Candidate {
             priority: self.priority,
             security: self.features().security,
             handshake,
-            ..way
+            ..candidate
         }]
     }
 

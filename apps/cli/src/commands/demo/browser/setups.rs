@@ -6,19 +6,19 @@ use hawser::gateway::{Gateway, Token};
 use hawser::policy::document::{self, Format};
 use hawser::policy::{Kind, Manager, shipped};
 use hawser::select::Policies;
-use hawser::select::kinds::Transports;
+use hawser::select::transports::Transports;
 use hawser::session::document::{Document, Format as DocumentFormat, StatePlace};
 use hawser_proxy::Choice;
 use parking_lot::Mutex;
 
 use crate::exit::Exit;
 
-/// The policy of the first way, beside those that come with Hawser.
+/// The policy of the first setup, beside those that come with Hawser.
 const PROFILE: &str = include_str!("browser.profile.toml");
 
-/// A way.
+/// What a download goes over, with a proxy of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct Setup {
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     /// The carriers of its session, one for each path; none where a policy chooses transports.
@@ -27,27 +27,27 @@ pub(super) struct Way {
     pub(super) port: u16,
 }
 
-/// All of them.
-pub(super) const WAYS: [Way; 4] = [
-    Way {
+/// All setups, in the order of their proxies' ports.
+pub(super) const SETUPS: [Setup; 4] = [
+    Setup {
         id: "policy",
         name: "SCTP or TCP, by policy",
         carriers: None,
         port: 1080,
     },
-    Way {
+    Setup {
         id: "tcp-tcp",
         name: "session, TCP + TCP",
         carriers: Some(["tcp", "tcp"]),
         port: 1081,
     },
-    Way {
+    Setup {
         id: "tcp-quic",
         name: "session, TCP + QUIC",
         carriers: Some(["tcp", "quic"]),
         port: 1082,
     },
-    Way {
+    Setup {
         id: "quic-quic",
         name: "session, QUIC + QUIC",
         carriers: Some(["quic", "quic"]),
@@ -67,15 +67,15 @@ pub(super) struct GatewayAccess {
     pub(super) token: Token,
 }
 
-impl Way {
-    /// The number of the way with this name.
+impl Setup {
+    /// The number of the setup with this id.
     pub(super) fn numbered(id: &str) -> Option<usize> {
-        WAYS.iter().position(|way| way.id == id)
+        SETUPS.iter().position(|setup| setup.id == id)
     }
 
     /// Its number among them.
     pub(super) fn number(&self) -> usize {
-        usize::from(self.port - WAYS[0].port)
+        usize::from(self.port - SETUPS[0].port)
     }
 
     /// What its proxy races.
@@ -96,8 +96,8 @@ impl Way {
             .map_err(|errors| Exit::failed(format!("the session of {}: {errors:?}", self.id)))?;
         document.state = StatePlace::Nowhere;
         let transports = Transports::new().with_gateway(Gateway::new(document, access.token.clone()));
-        let kind = transports.parse("gateway", 0).map_err(Exit::failed)?;
-        Ok(Choice::Always([kind].into()))
+        let transport = transports.parse("gateway", 0).map_err(Exit::failed)?;
+        Ok(Choice::Always([transport].into()))
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::kinds::Place;
-use crate::{AttemptError, Features, Kind, Way};
+use crate::transports::Place;
+use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_resolve::Service;
 
 /// Idle for so long, a peer is asked whether it is still there: tunnels have no other end.
@@ -24,17 +24,17 @@ pub struct Tcp {
     pub priority: u16,
 }
 
-impl Kind for Tcp {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Tcp {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
         let transport = if self.is_multipath { "mptcp" } else { "tcp" };
-        let connect = |kind: Arc<Tcp>, address| async move { kind.connect(address).await };
-        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
-        vec![Way {
+        let connect = |transport: Arc<Tcp>, address| async move { transport.connect(address).await };
+        let candidate = Candidate::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Candidate {
             priority: self.priority,
-            ..way
+            ..candidate
         }]
     }
 
@@ -91,15 +91,18 @@ impl Tcp {
 mod tests {
     use super::*;
 
-    fn describe(kind: &dyn Kind, address: &str, service: Option<&Service>) -> Vec<String> {
-        let ways = kind.to_address(address.parse().expect("an address"), service);
-        ways.into_iter().map(|way| way.description.to_string()).collect()
+    fn describe(transport: &dyn Transport, address: &str, service: Option<&Service>) -> Vec<String> {
+        let candidates = transport.to_address(address.parse().expect("an address"), service);
+        candidates
+            .into_iter()
+            .map(|candidate| candidate.description.to_string())
+            .collect()
     }
 
     /// RFC 9460, 7.1.2: the protocols of a record are those of its list and, unless it says
     /// otherwise, the scheme's default.
     #[test]
-    fn what_speaks_quic_alone_is_no_way() {
+    fn a_service_that_speaks_quic_alone_gives_no_candidate() {
         let mut service = Service {
             priority: 1,
             target: "a.example.".to_owned(),
@@ -110,11 +113,11 @@ mod tests {
             ipv6_hints: Vec::new(),
             ech: None,
         };
-        let kind = Tcp::default();
-        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 0);
+        let transport = Tcp::default();
+        assert_eq!(describe(&transport, "192.0.2.1:443", Some(&service)).len(), 0);
         service.no_default_alpn = false;
-        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+        assert_eq!(describe(&transport, "192.0.2.1:443", Some(&service)).len(), 1);
         (service.no_default_alpn, service.alpn) = (true, vec!["h3".to_owned(), "h2".to_owned()]);
-        assert_eq!(describe(&kind, "192.0.2.1:443", Some(&service)).len(), 1);
+        assert_eq!(describe(&transport, "192.0.2.1:443", Some(&service)).len(), 1);
     }
 }

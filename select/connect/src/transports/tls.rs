@@ -8,7 +8,7 @@ use hawser_carrier_tcp::TcpOptions;
 use hawser_carrier_tls::TlsClient;
 use rustls::pki_types::ServerName;
 
-use crate::{AttemptError, Features, Kind, Way};
+use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{PlainStream, Trust};
@@ -75,19 +75,20 @@ impl Tls {
     }
 }
 
-impl Kind for Tls {
-    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Way> {
+impl Transport for Tls {
+    fn to_address(&self, address: SocketAddr, service: Option<&Service>) -> Vec<Candidate> {
         if !service.is_none_or(is_of_use) {
             return Vec::new();
         }
         let transport = if self.is_multipath { "tls/mptcp" } else { "tls/tcp" };
-        let connect = |kind: Arc<Tls>, address| async move { kind.connect(address).await.map_err(secured) };
-        let way = Way::to_address(self, address, transport, self.interface.as_deref(), connect);
-        vec![Way {
+        let connect =
+            |transport: Arc<Tls>, address| async move { transport.connect(address).await.map_err(secured) };
+        let candidate = Candidate::to_address(self, address, transport, self.interface.as_deref(), connect);
+        vec![Candidate {
             priority: self.priority,
             security: self.security,
             handshake: Handshake::Secure,
-            ..way
+            ..candidate
         }]
     }
 
