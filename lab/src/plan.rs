@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
 
-pub(crate) use routes::{Route, routes_from};
+pub(crate) use routes::{RoutePlan, routes_from};
 
 /// An address and how many bits of it are the subnet's.
 pub(crate) type Subnet = (IpAddr, u8);
@@ -37,7 +37,7 @@ pub(crate) struct HostPlan {
     pub(crate) router: bool,
     /// Addresses that others reach it by.
     pub(crate) known_by: Vec<IpAddr>,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) routes: Vec<RoutePlan>,
 }
 
 /// What a link is to be.

@@ -223,73 +223,33 @@ fn play(feed: &Feed) {
         candidate("tcp", "10.77.0.2:80", ""),
     );
     let six = candidate("tcp", "[fd77::2]:80", "wlan0");
+    let started = |candidate: &Description, known: &'static str| What::Started {
+        candidate: candidate.clone(),
+        known,
+    };
+    let won = |candidate: &Description, ms: u64| What::Won {
+        candidate: candidate.clone(),
+        took: Duration::from_millis(ms),
+    };
+    let failed = What::Failed {
+        candidate: six.clone(),
+        failure: Failure::Refused,
+        why: "refused".into(),
+    };
+    let cancelled = What::Cancelled {
+        candidate: sctp.clone(),
+    };
     feed.asked(1, "server:80");
-    report(
-        1,
-        2,
-        What::Started {
-            candidate: sctp.clone(),
-            known: "unknown",
-        },
-    );
-    report(
-        1,
-        252,
-        What::Started {
-            candidate: six.clone(),
-            known: "unknown",
-        },
-    );
-    report(
-        1,
-        260,
-        What::Failed {
-            candidate: six,
-            failure: Failure::Refused,
-            why: "refused".into(),
-        },
-    );
-    report(
-        1,
-        261,
-        What::Started {
-            candidate: tcp.clone(),
-            known: "unknown",
-        },
-    );
-    report(
-        1,
-        283,
-        What::Won {
-            candidate: tcp.clone(),
-            took: Duration::from_millis(22),
-        },
-    );
-    report(
-        1,
-        283,
-        What::Cancelled {
-            candidate: sctp.clone(),
-        },
-    );
+    report(1, 2, started(&sctp, "unknown"));
+    report(1, 252, started(&six, "unknown"));
+    report(1, 260, failed);
+    report(1, 261, started(&tcp, "unknown"));
+    report(1, 283, won(&tcp, 22));
+    report(1, 283, cancelled);
     feed.closed(1, None);
     feed.asked(2, "server:80");
-    report(
-        2,
-        1,
-        What::Started {
-            candidate: sctp.clone(),
-            known: "won",
-        },
-    );
-    report(
-        2,
-        24,
-        What::Won {
-            candidate: sctp,
-            took: Duration::from_millis(23),
-        },
-    );
+    report(2, 1, started(&sctp, "won"));
+    report(2, 24, won(&sctp, 23));
     feed.ranked(vec![
         Candidate {
             name: "sctp to 10.77.0.2:80".into(),

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use hawser_host::netns::{Namespace, Netlink, Route};
 
 use crate::LabError;
-use crate::plan::{HostPlan, Plan, Route, routes_from};
+use crate::plan::{HostPlan, Plan, RoutePlan, routes_from};
 
 pub(crate) use links::{is_shaped, near_end, set_near_ends, shape};
 
@@ -112,7 +112,7 @@ impl Network {
     }
 }
 
-fn set(netlink: &mut Netlink, plan: &Plan, route: &Route, table: Option<u8>) -> Result<(), LabError> {
+fn set(netlink: &mut Netlink, plan: &Plan, route: &RoutePlan, table: Option<u8>) -> Result<(), LabError> {
     let prefix = if route.to.is_ipv4() { 32 } else { 128 };
     let interface = &plan.links[route.link].ends[route.end].interface;
     let route = Route {

@@ -12,7 +12,7 @@ const METRIC_PER_STEP: u32 = 64;
 
 /// A route to one address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub(crate) struct RoutePlan {
     pub(crate) to: IpAddr,
     /// The link that it begins with, and the end that the host is at.
     pub(crate) link: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Route {
     pub(crate) cost: u32,
 }
 
-impl Route {
+impl RoutePlan {
     /// The smallest is taken first.
     pub(crate) fn metric(&self) -> u32 {
         1 + METRIC_PER_STEP * self.cost + self.link as u32
@@ -41,7 +41,7 @@ struct Destination {
 
 /// All routes from a host to the addresses of others. Those on its own subnets are among them, since
 /// routes by other interfaces lead there, too, and must come after.
-pub(super) fn routes(plan: &Plan, host: usize) -> Vec<Route> {
+pub(super) fn routes(plan: &Plan, host: usize) -> Vec<RoutePlan> {
     let mut routes = Vec::new();
     for (link, end) in ends_of(plan, host) {
         for destination in destinations(plan) {
@@ -51,7 +51,7 @@ pub(super) fn routes(plan: &Plan, host: usize) -> Vec<Route> {
                 continue;
             }
             if here.addresses.iter().any(|subnet| in_subnet(to, *subnet)) {
-                routes.push(Route {
+                routes.push(RoutePlan {
                     to,
                     link,
                     end,
@@ -64,7 +64,7 @@ pub(super) fn routes(plan: &Plan, host: usize) -> Vec<Route> {
                 continue;
             };
             if let Some(cost) = cost(plan, host, (link, end), destination) {
-                routes.push(Route {
+                routes.push(RoutePlan {
                     to,
                     link,
                     end,
@@ -80,7 +80,7 @@ pub(super) fn routes(plan: &Plan, host: usize) -> Vec<Route> {
 /// The routes for what comes from a host's addresses on one link: those that begin there. The link's
 /// second host answers by the link that it was asked from: where another interface leads to an
 /// address with less cost, that one is taken.
-pub(crate) fn routes_from(routes: &[Route], link: usize, end: usize) -> impl Iterator<Item = &Route> {
+pub(crate) fn routes_from(routes: &[RoutePlan], link: usize, end: usize) -> impl Iterator<Item = &RoutePlan> {
     let own = routes
         .iter()
         .filter(move |route| (route.link, route.end) == (link, end));
