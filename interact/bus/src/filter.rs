@@ -178,13 +178,8 @@ mod tests {
     #[test]
     fn filters_match_the_figure_of_the_paper() {
         for seed in 0..4000u64 {
-            let mut state = seed;
-            let mut below = |n: u64| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) % n
-            };
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut below = |n: u64| rng.u64(..n);
             let (interval, frequency) = (below(120), below(7) as u32);
             let (most, step) = (below(200), 1 + below(50));
             let mut now = 0;

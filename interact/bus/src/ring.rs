@@ -322,14 +322,13 @@ mod tests {
         let words: Box<[AtomicU64]> = (0..words_for(4)).map(|_| AtomicU64::new(0)).collect();
         let memory: Arc<dyn Memory> = Arc::new(words);
         let ring = Ring::create(memory.clone(), 4, None);
-        let mut x = 1u64;
+        let mut rng = fastrand::Rng::with_seed(1);
         for _ in 0..10_000 {
-            x = x
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let at = (x >> 33) as usize % memory.words().len();
-            memory.words()[at].store(x, Ordering::Relaxed);
-            ring.push(&[x; MAX_WORDS]);
+            let value = rng.u64(..);
+            rng.choice(memory.words())
+                .expect("some")
+                .store(value, Ordering::Relaxed);
+            ring.push(&[value; MAX_WORDS]);
         }
     }
 

@@ -61,13 +61,8 @@ mod tests {
             "both ends"
         );
 
-        let mut state = 0x9e37_79b9_u64;
-        let mut random = |below: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state % below.max(1) as u64) as usize
-        };
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut random = |below: usize| rng.usize(..below.max(1));
         let mut read = 0;
         for _ in 0..20_000 {
             let mut data = Vec::new();

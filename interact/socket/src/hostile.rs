@@ -264,13 +264,8 @@ mod tests {
             r#"{"watch":{}}"#,
             r#"{"delete":"a"}"#,
         ];
-        let mut seed = 1u64;
-        let mut random = |below: usize| {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) as usize % below
-        };
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut random = |below: usize| rng.usize(..below);
         for _ in 0..400 {
             let mut data = Vec::new();
             for _ in 0..1 + random(8) {

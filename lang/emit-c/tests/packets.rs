@@ -15,6 +15,7 @@ use hawser_interp::Interpreter;
 use hawser_ir::abi::{Csum, Icmp, Net, Op, Packet, PacketRec, ParseError, Segment, addr};
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO};
 use hawser_ir::{Blueprint, Fill, Instr, Module, Parser, Source, Stmt, StmtKind, WireField};
+use hawser_testing::internet_checksum;
 
 /// Inputs for each parser.
 const INPUTS: usize = 1500;
@@ -344,13 +345,8 @@ fn crc32(bytes: &[u8]) -> u32 {
 
 /// Completes an Internet checksum whose field holds the pseudo-header's sum (RFC 1071).
 fn complete(bytes: &mut [u8], at: usize) {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let sum: u32 = words.sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let folded = (folded & 0xffff) + (folded >> 16);
-    bytes[at..at + 2].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    let sum = internet_checksum(&[bytes]);
+    bytes[at..at + 2].copy_from_slice(&sum);
 }
 
 #[test]

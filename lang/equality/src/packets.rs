@@ -1,5 +1,6 @@
 //! Packets, requests and headers: what parsers, segmentation and coalescing make on both sides.
 
+use etherparse::checksum::Sum16BitWords;
 use hawser_ir::abi::{Csum, Data, Packet, PacketRec, ParseError, RecordKind, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf};
 use hawser_ir::{FuncId, Module, Source, Stmt, StmtKind};
@@ -238,29 +239,14 @@ impl Packets<'_> {
         header.truncate(built.len);
         if let Some((start, at)) = built.csum {
             let at = usize::from(at);
-            let covered: Vec<u8> = header[usize::from(start)..]
-                .iter()
-                .chain(after)
-                .copied()
-                .collect();
+            let covered = [&header[usize::from(start)..], after].concat();
+            let sum = Sum16BitWords::new().add_slice(&covered).ones_complement();
             if let Some(field) = header.get_mut(at..at + 2) {
-                field.copy_from_slice(&(!internet_sum(&covered)).to_be_bytes());
+                field.copy_from_slice(&sum.to_ne_bytes());
             }
         }
         header
     }
-}
-
-/// The Internet checksum's sum (RFC 1071).
-fn internet_sum(bytes: &[u8]) -> u16 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
-    let mut sum: u64 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    sum as u16
 }
 
 /// The blueprints that a parser takes apart, in order.

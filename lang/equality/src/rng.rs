@@ -1,39 +1,30 @@
 //! Random numbers from a seed, with a taste for the edges.
 //!
-//! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). The same
-//! seed gives the same numbers on every machine and in every version of this crate's dependencies.
+//! The same seed gives the same numbers on every machine; another version of `fastrand` may change them.
 
 /// A source of random numbers.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng(fastrand::Rng);
 
 impl Rng {
     /// Numbers of their own for each seed and each purpose.
     #[must_use]
     pub fn new(seed: u64, purpose: &str) -> Rng {
-        let mut rng = Rng(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5851_f42d_4c95_7f2d);
+        let mut rng = fastrand::Rng::with_seed(seed);
         for byte in purpose.bytes() {
-            rng.0 = rng.word() ^ u64::from(byte);
+            rng = fastrand::Rng::with_seed(rng.u64(..) ^ u64::from(byte));
         }
-        rng
+        Rng(rng)
     }
 
     /// 64 random bits.
     pub fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.u64(..)
     }
 
     /// A number below `limit`; 0 below 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        if limit == 0 {
-            0
-        } else {
-            (self.word() % limit as u64) as usize
-        }
+        self.0.usize(..limit.max(1))
     }
 
     /// True once in `n` times.
@@ -76,7 +67,7 @@ impl Rng {
                 let value = self.word() as u8;
                 bytes.fill(value);
             }
-            _ => bytes.iter_mut().for_each(|byte| *byte = self.word() as u8),
+            _ => self.0.fill(bytes),
         }
     }
 }

@@ -74,11 +74,8 @@ mod tests {
 
     #[test]
     fn agrees_with_a_set_of_bits_on_every_short_history() {
-        let mut rng = 1_u64;
-        let mut roll = |below: u64| {
-            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (rng >> 33) % below
-        };
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut roll = |below: u64| rng.u64(..below);
         for _ in 0..2_000 {
             let (mut ranges, mut model) = (Ranges::default(), 0_u64);
             for _ in 0..12 {

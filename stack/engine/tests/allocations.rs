@@ -11,6 +11,7 @@ use common::script::*;
 use common::{address, config, stack};
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_ir::abi::*;
+use hawser_testing::internet_checksum;
 
 /// The system's allocator, counting.
 struct Counting;
@@ -73,12 +74,8 @@ fn frame(port: u16) -> Vec<u8> {
     let mut frame = vec![
         0x45, 0, 0x04, 0x08, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1,
     ];
-    let sum: u32 = frame
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    frame[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sum = internet_checksum(&[&frame]);
+    frame[10..12].copy_from_slice(&sum);
     frame.extend([0, 80]);
     frame.extend(port.to_be_bytes());
     frame.extend([PACKET as u8, 0, 0, 0, 0, 0, 0, 0]);

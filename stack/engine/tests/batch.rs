@@ -13,6 +13,7 @@ use common::{address, config, stack};
 use hawser_engine::TapEvent;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_ir::abi::*;
+use hawser_testing::internet_checksum;
 use parking_lot::Mutex;
 
 /// A wire with frames ready to be taken, which keeps what is sent.
@@ -102,22 +103,16 @@ fn script() -> Script {
 fn ip(protocol: u8, body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x45, 0, 0, 20 + body.len() as u8, 0, 0, 0, 0, 64, protocol, 0, 0];
     frame.extend([10, 0, 0, 2, 10, 0, 0, 1]);
-    let sum: u32 = frame
-        .chunks(2)
-        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
-        .sum();
-    frame[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    let sum = internet_checksum(&[&frame]);
+    frame[10..12].copy_from_slice(&sum);
     frame.extend(body);
     frame
 }
 
 /// Frames as a seed will have them: of few connections, now and then damaged or of another protocol.
 fn frames(seed: u64) -> VecDeque<Vec<u8>> {
-    let mut state = seed;
-    let mut below = |limit: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) % limit
-    };
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut below = |limit: u64| rng.u64(..limit);
     let mut frame = || {
         let [port, peer] = [below(8), below(4)].map(|port| (port as u16).to_be_bytes());
         let event = if below(3) == 0 { PACKET } else { OTHER_PACKET } as u8;

@@ -10,6 +10,7 @@ use common::{Pair, address, config, stack};
 use hawser_engine::net::DropReason;
 use hawser_engine::{ConfigError, Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::*;
+use hawser_testing::internet_checksum;
 use parking_lot::Mutex;
 
 /// Connects; the flow has both units.
@@ -689,22 +690,13 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     );
 }
 
-/// The Internet checksum (RFC 1071).
-fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let sum: u32 = bytes
-        .chunks(2)
-        .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
-        .sum();
-    (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes()
-}
-
 /// An IPv4 packet without options that must not be fragmented.
 fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
     let mut header = [
         0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to,
     ];
     header[2..4].copy_from_slice(&len.to_be_bytes());
-    let sum = checksum(&header);
+    let sum = internet_checksum(&[&header]);
     header[10..12].copy_from_slice(&sum);
     [&header[..], payload].concat()
 }
@@ -716,7 +708,7 @@ fn a_program_without_a_parser_for_errors_vouches_for_none() {
     let (mut pair, _) = connected(connecting());
     let quoted = ipv4(1, 2, 253, 1500, &[0; 8]);
     let mut error = [&[3, 4, 0, 0, 0, 0, 0, 68][..], &quoted].concat();
-    let sum = checksum(&error);
+    let sum = internet_checksum(&[&error]);
     error[2..4].copy_from_slice(&sum);
     let len = 20 + error.len() as u16;
     pair.ends[0].inbound.lock().push_back(ipv4(9, 1, 1, len, &error));

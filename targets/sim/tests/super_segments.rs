@@ -15,6 +15,7 @@ use hawser_engine::wire::Wire;
 use hawser_engine::{Stack, StackConfig};
 use hawser_ir::Module;
 use hawser_load::Interpreted;
+use hawser_sim::rng::Rng;
 use hawser_sim::wire::SimWire;
 
 /// Runs of both kinds; each sends this many times.
@@ -139,13 +140,14 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let bytes: Vec<u8> = (0..200_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8)
         .collect();
-    let mut rng = seed;
+    let mut rng = Rng::new(seed, "lengths");
     for now in 0..SENDS as u64 {
-        rng = rng
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let len = (rng >> 33) as usize % if rng >> 63 == 0 { 3000 } else { 20_000 };
-        let len = 1 + if now == 50 { 150_000 } else { len };
+        let most = if rng.chance(0.5) { 3000 } else { 20_000 };
+        let len = 1 + if now == 50 {
+            150_000
+        } else {
+            rng.below(most) as usize
+        };
         if stack.send(now, handle, &bytes[..len]).expect("open") < len {
             break;
         }

@@ -1,6 +1,6 @@
 //! What tests of every room use: a harness for those that need a network namespace of their own, or a
-//! process with one thread, [`helper`] for those that start a process, and [`expect_file`] for those that
-//! detect a change.
+//! process with one thread, [`helper`] for those that start a process, [`expect_file`] for those that
+//! detect a change, and [`internet_checksum`].
 //!
 //! The standard harness runs each test in a thread, and a process can enter a user namespace only while
 //! it has one thread. Here tests run one after the other on the main thread; output, filters and
@@ -23,14 +23,17 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod expect;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+#[cfg(feature = "namespaces")]
 use hawser_host::netns::enter_user_namespace;
 use libtest_mimic::{Arguments, Failed, Trial};
 
+pub use checksum::internet_checksum;
 pub use expect::expect_file;
 
 /// How a test ends.
@@ -47,6 +50,7 @@ macro_rules! tests {
 
 /// Enters a user namespace, in which an ordinary user may make network namespaces, and runs the tests
 /// that the command line names, or all; where that is not permitted, `what` they are is skipped.
+#[cfg(feature = "namespaces")]
 pub fn in_user_namespace(what: &str, tests: &[Test]) -> ExitCode {
     if !is_listing()
         && let Err(reason) = enter_user_namespace()

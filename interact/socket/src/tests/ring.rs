@@ -78,13 +78,14 @@ fn write_garbage(socket: &Path, over: &AtomicBool) {
     let (memory, _bell) = client.ring_memory(64).expect("memory");
     client.ask(&subscription()).expect("it may");
     let words = memory.words();
-    let mut x = 1u64;
+    let mut rng = fastrand::Rng::with_seed(1);
     for n in (0i64..).take_while(|_| !over.load(Ordering::Relaxed)) {
-        x = x
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let value = if n % 3 == 0 { x >> 40 } else { x };
-        words[(x >> 33) as usize % words.len()].store(value, Ordering::Relaxed);
+        let value = if n % 3 == 0 {
+            rng.u64(..1 << 24)
+        } else {
+            rng.u64(..)
+        };
+        rng.choice(words).expect("some").store(value, Ordering::Relaxed);
     }
 }
 

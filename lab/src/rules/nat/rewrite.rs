@@ -4,6 +4,8 @@
 
 use std::net::Ipv4Addr;
 
+use hawser_engine::net::Sum;
+
 use super::super::packet::{self, ICMP, Packet, TCP, UDP};
 use super::table::Endpoint;
 
@@ -126,8 +128,8 @@ impl Flow {
         // covers all that has changed.
         let at = self.transport + 2;
         frame[at..at + 2].fill(0);
-        let sum = fold(sum_of(&frame[self.transport..self.end]));
-        frame[at..at + 2].copy_from_slice(&(!sum).to_be_bytes());
+        let sum = Sum::default().with(&frame[self.transport..self.end]).complement();
+        frame[at..at + 2].copy_from_slice(&sum);
     }
 
     /// Changes an address and the header's checksum.
@@ -233,15 +235,6 @@ fn update(frame: &mut [u8], at: usize, change: Changed, is_udp: bool) {
     let new = !fold(u32::from(!old) + change.0);
     let new = if is_udp && new == 0 { 0xffff } else { new };
     frame[at..at + 2].copy_from_slice(&new.to_be_bytes());
-}
-
-fn sum_of(bytes: &[u8]) -> u32 {
-    let mut words = bytes.chunks_exact(2);
-    let sum: u32 = words
-        .by_ref()
-        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])))
-        .sum();
-    sum + words.remainder().first().map_or(0, |last| u32::from(*last) << 8)
 }
 
 fn fold(mut sum: u32) -> u16 {

@@ -1,4 +1,4 @@
-//! Expected values come from the RFCs, and checksums from summing whole packets again (RFC 1071).
+//! Expected values come from the RFCs, and checksums from another implementation, over whole packets.
 
 use std::net::Ipv4Addr;
 
@@ -6,6 +6,7 @@ use hawser_engine::wire::{Csum, Nanos};
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_testing::internet_checksum;
 
 use crate::plan::NatPlan;
 use crate::rules::packet::{ICMP, TCP, UDP};
@@ -83,18 +84,6 @@ fn apply(rule: &mut dyn Rule, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
     }
 }
 
-fn checksum(parts: &[&[u8]]) -> u16 {
-    let bytes = parts.concat();
-    let words = bytes
-        .chunks(2)
-        .map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0)));
-    let mut sum: u64 = words.sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
 /// An IPv4 header (RFC 791) in an Ethernet frame, and what follows.
 fn ipv4(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0x45, 0];
@@ -102,8 +91,8 @@ fn ipv4(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, payload: &[u8]) -> Vec<u8> {
     header.extend([0x12, 0x34, 0x40, 0, 64, protocol, 0, 0]);
     header.extend(from.octets());
     header.extend(to.octets());
-    let sum = checksum(&[&header]);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sum = internet_checksum(&[&header]);
+    header[10..12].copy_from_slice(&sum);
     [&[2; 12][..], &[8, 0], &header, payload].concat()
 }
 
@@ -129,8 +118,8 @@ fn packet(protocol: u8, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16), data: &[u8])
         }
         _ => ([&[8, 0, 0, 0][..], &source, &[0, 1], data].concat(), 2),
     };
-    let sum = checksum(&[&pseudo(protocol, from.0, to.0, segment.len()), &segment]);
-    segment[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    let sum = internet_checksum(&[&pseudo(protocol, from.0, to.0, segment.len()), &segment]);
+    segment[at..at + 2].copy_from_slice(&sum);
     ipv4(protocol, from.0, to.0, &segment)
 }
 
@@ -150,10 +139,14 @@ fn pseudo(protocol: u8, from: Ipv4Addr, to: Ipv4Addr, len: usize) -> Vec<u8> {
 /// Every checksum of a packet verifies: the sum over all, the field included, is zero.
 fn verify(frame: &[u8]) {
     let (header, segment) = frame[14..].split_at(20);
-    assert_eq!(checksum(&[header]), 0, "the IP header");
+    assert_eq!(internet_checksum(&[header]), [0, 0], "the IP header");
     let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
     let pseudo = pseudo(header[9], address(12), address(16), segment.len());
-    assert_eq!(checksum(&[&pseudo, segment]), 0, "the transport header");
+    assert_eq!(
+        internet_checksum(&[&pseudo, segment]),
+        [0, 0],
+        "the transport header"
+    );
 }
 
 #[test]
@@ -311,8 +304,8 @@ fn errors_reach_whom_they_concern() {
         // "Fragmentation needed" (RFC 1191) from the server, which quotes header and 8 bytes.
         let quote = &out[14..42];
         let mut error = [&[3, 4, 0, 0, 0, 0, 5, 0x78], quote].concat();
-        let sum = checksum(&[&error]);
-        error[2..4].copy_from_slice(&sum.to_be_bytes());
+        let sum = internet_checksum(&[&error]);
+        error[2..4].copy_from_slice(&sum);
         let back = nat
             .back(1, ipv4(ICMP, SERVER, OUTSIDE, &error))
             .expect("the error comes in");
@@ -336,8 +329,8 @@ fn errors_from_inside_go_out() {
     let came = packet(UDP, (SERVER, 80), (OUTSIDE, port), b"data");
     let inside = nat.back(1, came.clone()).expect("it comes in");
     let mut error = [&[3, 3, 0, 0, 0, 0, 0, 0], &inside[14..42]].concat();
-    let sum = checksum(&[&error]);
-    error[2..4].copy_from_slice(&sum.to_be_bytes());
+    let sum = internet_checksum(&[&error]);
+    error[2..4].copy_from_slice(&sum);
     let out = nat
         .out(2, ipv4(ICMP, INSIDE, SERVER, &error))
         .expect("the error goes out");

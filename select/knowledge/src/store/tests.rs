@@ -81,11 +81,8 @@ async fn a_damaged_file_is_put_aside() {
     drop(store);
     drop(open(&path, NOW).await);
     let good = fs::read(&path).expect("it is ours");
-    let mut seed = 7u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (seed >> 33) as usize % below
-    };
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut random = |below: usize| rng.usize(..below);
     let mut aside = 0;
     for round in 0..90 {
         let mut bad = good.clone();

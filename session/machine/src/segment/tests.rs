@@ -242,11 +242,8 @@ fn a_header_of_every_wrong_length_is_refused() {
 #[test]
 fn whatever_comes_the_decoder_ends_or_goes_on() {
     let whole: Vec<u8> = examples().into_iter().flat_map(|(_, bytes)| bytes).collect();
-    let mut rng = 7_u64;
-    let mut roll = |below: usize| {
-        rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (rng >> 33) as usize % below
-    };
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut roll = |below: usize| rng.usize(..below);
     for _ in 0..20_000 {
         let mut bytes = whole.clone();
         for _ in 0..=roll(3) {

@@ -112,6 +112,8 @@ pub(super) fn complete(frame: &mut TxFrame) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hawser_testing::internet_checksum;
+
     use super::*;
     use crate::wire::PayRef;
 
@@ -127,25 +129,14 @@ mod tests {
     #[test]
     fn pieces_of_any_length_sum_alike() {
         let bytes: Vec<u8> = (0..600u32).map(|i| (i * 37 + 11) as u8).collect();
-        // The definition, pair by pair in network order.
-        let mut plain = bytes
-            .chunks(2)
-            .map(|c| u32::from(c[0]) << 8 | u32::from(c[1]))
-            .sum::<u32>();
-        while plain >> 16 != 0 {
-            plain = (plain & 0xffff) + (plain >> 16);
-        }
+        let expected = internet_checksum(&[&bytes]);
         for cut in 0..40 {
             for second in cut..60 {
                 let sum = Sum::default()
                     .with(&bytes[..cut])
                     .with(&bytes[cut..second])
                     .with(&bytes[second..]);
-                assert_eq!(
-                    u32::from(u16::from_be_bytes(sum.folded())),
-                    plain,
-                    "cut at {cut} and {second}"
-                );
+                assert_eq!(sum.complement(), expected, "cut at {cut} and {second}");
             }
         }
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_testing::internet_checksum;
 use parking_lot::Mutex;
 
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
@@ -16,7 +17,7 @@ pub struct Cable {
     pub room: usize,
     batch: Vec<Vec<u8>>,
     loss_percent: u64,
-    rng: u64,
+    rng: fastrand::Rng,
     pub caps: Caps,
     /// Super-segments taken, before they were cut.
     pub joined: usize,
@@ -35,13 +36,13 @@ pub fn caps() -> Caps {
 /// Both ends of a cable.
 pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
     let (there, back) = (Queue::default(), Queue::default());
-    let end = |inbound: &Queue, outbound: &Queue, rng| Cable {
+    let end = |inbound: &Queue, outbound: &Queue, seed| Cable {
         inbound: inbound.clone(),
         outbound: outbound.clone(),
         room: 1000,
         batch: Vec::new(),
         loss_percent,
-        rng,
+        rng: fastrand::Rng::with_seed(seed),
         caps: caps(),
         joined: 0,
     };
@@ -49,13 +50,8 @@ pub fn cable(loss_percent: u64, seed: u64) -> [Cable; 2] {
 }
 
 impl Cable {
-    /// Knuth's MMIX generator; its upper bits are good enough to lose frames by.
     fn lost(&mut self) -> bool {
-        self.rng = self
-            .rng
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.rng >> 33) % 100 < self.loss_percent
+        self.rng.u64(..100) < self.loss_percent
     }
 }
 
@@ -131,12 +127,8 @@ fn cut(frame: &TxFrame) -> Vec<Vec<u8>> {
         head[36..38].copy_from_slice(&sum.to_be_bytes());
         head[2..4].copy_from_slice(&((frame.head.len() + bytes.len()) as u16).to_be_bytes());
         head[10..12].fill(0);
-        let words = head[..20]
-            .chunks(2)
-            .map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum = words.sum::<u32>();
-        let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-        head[10..12].copy_from_slice(&sum.to_be_bytes());
+        let sum = internet_checksum(&[&head[..20]]);
+        head[10..12].copy_from_slice(&sum);
         [head, bytes.to_vec()].concat()
     };
     payload

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_testing::internet_checksum;
+
 use crate::bench::{Connection, MS, Offer, SECOND};
 use crate::segment::{PEER, icmp_error};
 
@@ -28,11 +30,8 @@ fn quoted(c: &Connection, packet: &[u8], seq_offset: i64) -> Vec<u8> {
     let mut about = packet.to_vec();
     about[2..4].copy_from_slice(&1500u16.to_be_bytes());
     about[10..12].fill(0);
-    let sum = !about[..20].chunks(2).fold(0u32, |s, w| {
-        let s = s + u32::from(u16::from_be_bytes([w[0], w[1]]));
-        (s & 0xffff) + (s >> 16)
-    }) as u16;
-    about[10..12].copy_from_slice(&sum.to_be_bytes());
+    let sum = internet_checksum(&[&about[..20]]);
+    about[10..12].copy_from_slice(&sum);
     let seq = c.host.wrapping_add(seq_offset as u32);
     about[24..28].copy_from_slice(&seq.to_be_bytes());
     about

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use hawser_testing::internet_checksum;
+
 /// The stack under test.
 pub(crate) const HOST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The peer, played by the test.
@@ -119,7 +121,7 @@ impl Segment {
         tcp.extend(options);
         tcp.extend(&self.payload);
         let sum = checksum(source, HOST, &tcp);
-        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        tcp[16..18].copy_from_slice(&sum);
         marked(ip_packet(source, HOST, 6, &tcp), self.ecn)
     }
 
@@ -127,11 +129,11 @@ impl Segment {
     pub(crate) fn parse(packet: &[u8]) -> Segment {
         assert_eq!(packet[0], 0x45, "IPv4 without options");
         assert_eq!(u16::from_be_bytes([packet[2], packet[3]]) as usize, packet.len(), "total length");
-        assert_eq!(sum(&packet[..20]), 0xffff, "IP checksum");
+        assert_eq!(internet_checksum(&[&packet[..20]]), [0, 0], "IP checksum");
         assert_eq!(packet[9], 6, "TCP");
         assert_eq!((&packet[12..16], &packet[16..20]), (&HOST.octets()[..], &PEER.octets()[..]));
         let tcp = &packet[20..];
-        assert_eq!(checksum(HOST, PEER, tcp), 0, "TCP checksum");
+        assert_eq!(checksum(HOST, PEER, tcp), [0, 0], "TCP checksum");
         let word = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
         let long = |at: usize| u32::from_be_bytes([tcp[at], tcp[at + 1], tcp[at + 2], tcp[at + 3]]);
         let header = usize::from(tcp[12] >> 4) * 4;
@@ -194,11 +196,11 @@ pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
         tcp[16..18].fill(0);
         tcp.extend(text);
         let check = checksum(HOST, PEER, &tcp);
-        tcp[16..18].copy_from_slice(&check.to_be_bytes());
+        tcp[16..18].copy_from_slice(&check);
         ip[2..4].copy_from_slice(&((20 + tcp.len()) as u16).to_be_bytes());
         ip[10..12].fill(0);
-        let check = !sum(&ip);
-        ip[10..12].copy_from_slice(&check.to_be_bytes());
+        let check = internet_checksum(&[&ip]);
+        ip[10..12].copy_from_slice(&check);
         [ip, tcp].concat()
     };
     (0..count).map(packet).collect()
@@ -208,8 +210,8 @@ pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
 fn marked(mut packet: Vec<u8>, ecn: u8) -> Vec<u8> {
     packet[1] = ecn;
     packet[10..12].fill(0);
-    let header = !sum(&packet[..20]);
-    packet[10..12].copy_from_slice(&header.to_be_bytes());
+    let header = internet_checksum(&[&packet[..20]]);
+    packet[10..12].copy_from_slice(&header);
     packet
 }
 
@@ -220,8 +222,8 @@ pub(crate) fn ip_packet(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, payload: &[u
     packet.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
     packet.extend(from.octets());
     packet.extend(to.octets());
-    let header = !sum(&packet);
-    packet[10..12].copy_from_slice(&header.to_be_bytes());
+    let header = internet_checksum(&[&packet]);
+    packet[10..12].copy_from_slice(&header);
     packet.extend(payload);
     packet
 }
@@ -231,28 +233,13 @@ pub(crate) fn icmp_error(kind: u8, code: u8, mtu: u16, about: &[u8]) -> Vec<u8> 
     let mut icmp = vec![kind, code, 0, 0, 0, 0];
     icmp.extend(mtu.to_be_bytes());
     icmp.extend(&about[..28]);
-    let check = !sum(&icmp);
-    icmp[2..4].copy_from_slice(&check.to_be_bytes());
+    let check = internet_checksum(&[&icmp]);
+    icmp[2..4].copy_from_slice(&check);
     ip_packet(PEER, HOST, 1, &icmp)
 }
 
-/// The Internet checksum with the pseudo-header (RFC 9293, 3.1); 0 over a segment that holds its own.
-fn checksum(from: Ipv4Addr, to: Ipv4Addr, tcp: &[u8]) -> u16 {
-    let mut all = Vec::new();
-    all.extend(from.octets());
-    all.extend(to.octets());
-    all.extend([0, 6]);
-    all.extend((tcp.len() as u16).to_be_bytes());
-    all.extend(tcp);
-    !sum(&all)
-}
-
-/// The ones' complement sum of 16-bit words (RFC 1071).
-fn sum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
-    let mut total: u32 = words.sum();
-    while total > 0xffff {
-        total = (total & 0xffff) + (total >> 16);
-    }
-    total as u16
+/// A segment's checksum, which covers a pseudo-header (RFC 9293, 3.1); 0 over a segment that holds its own.
+fn checksum(from: Ipv4Addr, to: Ipv4Addr, tcp: &[u8]) -> [u8; 2] {
+    let len = (tcp.len() as u16).to_be_bytes();
+    internet_checksum(&[&from.octets(), &to.octets(), &[0, 6], &len, tcp])
 }

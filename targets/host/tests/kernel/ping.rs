@@ -4,10 +4,10 @@ use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use hawser_testing::internet_checksum;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::TestResult;
-use crate::station::fold;
 
 /// Asks `to` for an echo of `len` bytes and compares what comes back.
 pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
@@ -21,8 +21,8 @@ pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
     let mut message = vec![request, 0, 0, 0, 0x12, 0x34, 0, 7];
     message.extend((0..len).map(|i| (i * 7) as u8));
     if to.is_ipv4() {
-        let [a, b] = fold(&message);
-        message[2..4].copy_from_slice(&[!a, !b]);
+        let sum = internet_checksum(&[&message]);
+        message[2..4].copy_from_slice(&sum);
     }
     socket.send(&message)?;
     let mut buffer = vec![0; 65_536];
@@ -40,7 +40,7 @@ pub(crate) fn ping(to: IpAddr, len: usize) -> TestResult {
         if answer[0] != reply {
             continue;
         }
-        if to.is_ipv4() && fold(answer) != [0xff, 0xff] {
+        if to.is_ipv4() && internet_checksum(&[answer]) != [0, 0] {
             return Err("the echo's checksum is wrong".into());
         }
         if answer[4..] != message[4..] {

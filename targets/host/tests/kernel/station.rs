@@ -11,6 +11,7 @@ use hawser_engine::wire::{Csum, Medium, PayRef, TxFrame, Wire};
 use hawser_host::{Clock, PacketWire, TunWire, WireCounters};
 use hawser_ir::abi::{Icmp, Net};
 use hawser_ir::buf::NET_ZERO;
+use hawser_testing::internet_checksum;
 
 /// What both kinds of wire can do.
 pub(crate) trait HostWire: Wire + AsFd + Send {
@@ -183,15 +184,5 @@ pub(crate) fn pseudo_sum(net: &Net, len: u32) -> [u8; 2] {
     }
     bytes.extend(len.to_be_bytes());
     bytes.extend([0, 0, 0, net.protocol]);
-    fold(&bytes)
-}
-
-/// The one's complement sum of bytes by its definition (RFC 1071, 1).
-pub(crate) fn fold(bytes: &[u8]) -> [u8; 2] {
-    let pair = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    let mut sum: u64 = bytes.chunks(2).map(|c| u64::from(pair(c))).sum();
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    (sum as u16).to_be_bytes()
+    internet_checksum(&[&bytes]).map(|byte| !byte)
 }

@@ -1,6 +1,8 @@
 //! The roaming story: `hawser send` and `hawser recv` in a lab whose links come and go.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ use crate::exit::{Exit, Outcome};
 
 const LAB: &str = include_str!("roaming.toml");
 /// So much that it takes longer than the story.
-const BYTES: usize = 50_000_000;
+const BYTES: u64 = 50_000_000;
 /// What the phone goes over: Linux's TCP, QUIC, and TCP written in MTP, which is a host of its own on the
 /// dock's cable.
 const OVER: &str = "tcp:wlan0,quic:wwan0,mtp-tcp:eth0";
@@ -38,19 +40,11 @@ pub(super) fn run(as_json: bool) -> Outcome {
     play(&directory, as_json)
 }
 
-fn play(directory: &std::path::Path, as_json: bool) -> Outcome {
+fn play(directory: &Path, as_json: bool) -> Outcome {
     let spec = Spec::parse(LAB).map_err(Exit::failed)?;
     let lab = Lab::up(&spec).map_err(Exit::environment)?;
     let (original, copy) = (directory.join("original"), directory.join("copy"));
-    let mut content = vec![0; BYTES];
-    let mut word = 1u64;
-    for piece in content.chunks_mut(8) {
-        word = word
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        piece.copy_from_slice(&word.to_le_bytes()[..piece.len()]);
-    }
-    std::fs::write(&original, content).map_err(Exit::environment)?;
+    write_random(&original).map_err(Exit::environment)?;
     let hawser = std::env::current_exe().map_err(Exit::environment)?;
     let on = |host: &str| -> Result<Command, Exit> {
         lab.host(host)
@@ -177,6 +171,12 @@ fn show(links: &[(String, Vec<f64>)]) {
     }
     let marks = links.iter().map(|(_, rates)| rates.len()).max().unwrap_or(0);
     println!("{}", picture::axis(marks, MARK, INDENT));
+}
+
+/// Makes a file that no compression on the way makes shorter.
+fn write_random(path: &Path) -> io::Result<()> {
+    let mut random = File::open("/dev/urandom")?.take(BYTES);
+    io::copy(&mut random, &mut File::create(path)?).map(drop)
 }
 
 /// The pin of the server's certificate and its one-time code, from the first line that it prints.

@@ -7,18 +7,6 @@ use crate::memory::Region;
 
 const RUNS: u32 = 4;
 
-/// A small generator, so that a failure repeats.
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 /// The definition: positions by their distance from where the test began.
 #[derive(Default, Clone)]
 struct Model {
@@ -64,13 +52,13 @@ fn check(elem: Ty, origin: u64, span: u64) {
     };
     let window = Window::of(Loc::start(Region::Scratch), &ty).unwrap();
     let mut model = Model::default();
-    let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ origin);
+    let mut rng = fastrand::Rng::with_seed(origin);
     window.slide(&mut memory, at(0));
 
     for round in 0..3000 {
-        let a = model.head + rng.below(span);
-        let b = a + rng.below(6);
-        match rng.below(8) {
+        let a = model.head + rng.u64(..span);
+        let b = a + rng.u64(..6);
+        match rng.u64(..8) {
             0..=4 => {
                 let expected = model.attempt(|m| m.set.extend(a..b));
                 assert_eq!(
@@ -88,7 +76,7 @@ fn check(elem: Ty, origin: u64, span: u64) {
                 );
             }
             _ => {
-                let to = model.head + rng.below(8);
+                let to = model.head + rng.u64(..8);
                 model.head = to;
                 model.set.retain(|x| *x >= to);
                 window.slide(&mut memory, at(to));
@@ -98,7 +86,7 @@ fn check(elem: Ty, origin: u64, span: u64) {
                 }
             }
         }
-        let x = model.head + rng.below(span);
+        let x = model.head + rng.u64(..span);
         let runs: Vec<_> = (0..RUNS.into()).map_while(|i| window.run(&memory, i)).collect();
         let expected: Vec<_> = model
             .runs()

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hawser_ir::abi::{Csum, Net};
 use hawser_ir::buf::NET_ZERO;
+use hawser_testing::internet_checksum;
 
 use super::{OWN_MAC, caps, config, frame, from_hex, station};
 use crate::net::neighbour::{MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
@@ -280,7 +281,7 @@ fn super_segments_are_counted() {
         ];
         let len = (bytes.len() + transport.len() + tail) as u16;
         bytes[2..4].copy_from_slice(&len.to_be_bytes());
-        let sum = crate::net::checksum::Sum::default().with(&bytes).complement();
+        let sum = internet_checksum(&[&bytes]);
         bytes[10..12].copy_from_slice(&sum);
         bytes.extend(transport);
         let tail = vec![0; tail];
