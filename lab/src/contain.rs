@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use hawser_host::netns::enter_user_namespace;
+use hawser_host::netns::{enter_user_namespace, unshare};
 use rustix::process::Signal;
 use rustix::thread::UnshareFlags;
 
@@ -33,7 +33,7 @@ const END_GRACE: Duration = Duration::from_secs(3);
 /// When the system does not allow namespaces, or the command cannot be started.
 pub fn contain(mut command: Command) -> Result<u8, LabError> {
     enter_user_namespace()?;
-    sys::unshare(UnshareFlags::NEWPID).map_err(LabError::io("make a process namespace"))?;
+    unshare(UnshareFlags::NEWPID).map_err(LabError::io("make a process namespace"))?;
     let signals = Signals::take().map_err(LabError::io("take the signals over"))?;
     sys::prepare_child(&mut command, None);
     let child = command

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::contain::code;
 use crate::lab::Lab;
 use crate::spec::Spec;
-use crate::sys::{self, Signals};
+use crate::sys::{self, Signals, Watch};
 use crate::timeline::Entry;
 use crate::{LabError, LinkReport};
 
@@ -310,7 +310,7 @@ impl<'a> Stage<'a> {
             .collect();
         let handles = handles.iter().map(AsFd::as_fd);
         // If it cannot wait, the next check comes at once.
-        let _ = sys::wait(handles.chain([self.signals.as_fd()]), Some(LOOK));
+        let _ = Watch::new(handles.chain([self.signals.as_fd()])).and_then(|watch| watch.wait(Some(LOOK)));
     }
 
     fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(News<'_>)) {

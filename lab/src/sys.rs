@@ -11,10 +11,10 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use rustix::time::{ClockId, clock_gettime};
 
 fn check(result: c_int) -> io::Result<c_int> {
@@ -40,15 +40,31 @@ pub(crate) fn realtime() -> Nanos {
     nanos(ClockId::Realtime)
 }
 
+/// A poll set: descriptors to wait for, time after time. The kernel keeps the list.
+pub(crate) struct Watch {
+    epoll: OwnedFd,
+}
+
+impl Watch {
+    /// Watches the descriptors until they are closed.
+    pub(crate) fn new<'a>(readable: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Watch> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        for fd in readable {
+            epoll::add(&epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        }
+        Ok(Watch { epoll })
+    }
+
+    /// Waits until one of the descriptors is readable, or the time is over, or a signal comes.
+    pub(crate) fn wait(&self, limit: Option<Duration>) -> io::Result<()> {
+        // Before Linux 5.11 epoll counts in milliseconds, so that the set is polled in its turn.
+        wait([self.epoll.as_fd()], limit)
+    }
+}
+
 /// Waits until one of the descriptors is readable, or the time is over, or a signal comes.
-pub(crate) fn wait<'a>(
-    readable: impl IntoIterator<Item = BorrowedFd<'a>>,
-    limit: Option<Duration>,
-) -> io::Result<()> {
-    let mut list: Vec<PollFd<'_>> = readable
-        .into_iter()
-        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-        .collect();
+pub(crate) fn wait<const N: usize>(readable: [BorrowedFd<'_>; N], limit: Option<Duration>) -> io::Result<()> {
+    let mut list = readable.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     // A limit that the kernel's type has no room for is none.
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     match poll(&mut list, limit.as_ref()) {
@@ -81,13 +97,6 @@ pub(crate) fn prepare_child(command: &mut Command, view: Option<File>) {
     };
     // SAFETY: between fork and exec the closure makes system calls alone, and allocates nothing.
     unsafe { command.pre_exec(prepare) };
-}
-
-/// Moves the calling thread into new process or mount namespaces, or gives it a working directory of its own.
-pub(crate) fn unshare(what: UnshareFlags) -> io::Result<()> {
-    debug_assert!(!what.contains(UnshareFlags::FILES));
-    // SAFETY: it is the table of descriptors that may not be unshared carelessly.
-    Ok(unsafe { rustix::thread::unshare_unsafe(what) }?)
 }
 
 /// Moves the calling thread into a mount namespace.

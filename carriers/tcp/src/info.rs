@@ -110,21 +110,6 @@ fn set<T: Copy>(fd: RawFd, level: libc::c_int, name: libc::c_int, value: T) -> i
     }
 }
 
-/// Bytes that the kernel keeps unsent before the socket is no longer writable.
-pub(crate) fn set_not_sent(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
-    set(
-        socket.as_raw_fd(),
-        libc::IPPROTO_TCP,
-        libc::TCP_NOTSENT_LOWAT,
-        bytes,
-    )
-}
-
-/// Neither end sends segments of more than so many bytes; before the connection begins (tcp(7)).
-pub(crate) fn set_max_segment(socket: &SockRef<'_>, bytes: u32) -> io::Result<()> {
-    set(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
-}
-
 /// At most `rate` bytes a second.
 pub(crate) fn set_pacing(socket: &SockRef<'_>, rate: u64) -> io::Result<()> {
     set(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MAX_PACING_RATE, rate)
@@ -132,12 +117,7 @@ pub(crate) fn set_pacing(socket: &SockRef<'_>, rate: u64) -> io::Result<()> {
 
 /// Sends over the interface of this name, without privilege (IP_UNICAST_IF, IPV6_UNICAST_IF).
 pub(crate) fn set_unicast_interface(socket: &SockRef<'_>, name: &str, peer: SocketAddr) -> io::Result<()> {
-    let name = std::ffi::CString::new(name)?;
-    // SAFETY: `name` ends with a zero and lives during the call.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let index = rustix::net::netdevice::name_to_index(&**socket, name)?;
     let (level, option) = match peer {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_UNICAST_IF),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_IF),

@@ -34,7 +34,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Sock
     }
     tune(&SockRef::from(&socket), options)?;
     if let Some(bytes) = options.max_segment {
-        match crate::info::set_max_segment(&SockRef::from(&socket), bytes) {
+        match socket.set_tcp_mss(bytes) {
             // MPTCP has it since Linux 6.17.
             Err(error) if options.mptcp && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
             result => result.map_err(|error| named(error, "the largest segment"))?,
@@ -60,7 +60,7 @@ pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<So
 /// What may be set at any time.
 pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> io::Result<()> {
     socket.set_tcp_nodelay(!options.nagle)?;
-    crate::info::set_not_sent(socket, options.not_sent)?;
+    socket.set_tcp_notsent_lowat(options.not_sent)?;
     if let Some(timeout) = options.idle_timeout {
         socket.set_tcp_user_timeout(Some(timeout))?;
         let probe = (timeout / 4).max(Duration::from_secs(1));

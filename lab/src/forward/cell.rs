@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hawser_engine::wire::{Csum, Nanos};
-use hawser_host::port::Port;
+use hawser_host::port::{Messages, Port};
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{self, Pipe, Profile, Rule};
 use parking_lot::Mutex;
@@ -116,14 +116,14 @@ impl Cell {
     }
 
     /// Sends on what has come through by `now`.
-    pub(crate) fn deliver(&mut self, now: Nanos) {
+    pub(crate) fn deliver(&mut self, now: Nanos, messages: &mut Messages) {
         for (i, direction) in self.directions.iter_mut().enumerate() {
             while let Some(frame) = direction.pipe.pop(now, &mut |_, _, _| {}) {
                 self.outbox.push(frame);
             }
             if !self.outbox.is_empty() {
-                let frames: Vec<&[u8]> = self.outbox.iter().map(|frame| frame.head.as_slice()).collect();
-                self.ports[1 - i].send(&frames);
+                let frames = self.outbox.iter().map(|frame| frame.head.as_slice());
+                self.ports[1 - i].send(frames, messages);
                 self.outbox.clear();
             }
         }

@@ -21,8 +21,9 @@ use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::Namespace;
+use hawser_host::port::Messages;
 
-use crate::sys;
+use crate::sys::{self, Watch};
 
 pub(crate) use cell::{Cell, CellSetup, Change};
 
@@ -46,11 +47,12 @@ impl Forwarder {
         let cells = core.run(move || setups.into_iter().map(Cell::open).collect::<io::Result<Vec<_>>>());
         let cells = cells.map_err(io::Error::other)??;
         let bell = Arc::new(File::from(sys::event()?));
+        let watch = Watch::new(cells.iter().flat_map(Cell::ports).chain([bell.as_fd()]))?;
         let (orders, inbox) = mpsc::channel();
         let thread_bell = Arc::clone(&bell);
         let thread = std::thread::Builder::new()
             .name("lab-forwarder".to_owned())
-            .spawn(move || run(cells, &inbox, &thread_bell))?;
+            .spawn(move || run(cells, &inbox, &thread_bell, &watch))?;
         Ok(Forwarder {
             orders: Some(orders),
             bell,
@@ -93,12 +95,13 @@ impl Drop for Forwarder {
     }
 }
 
-fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
+fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File, watch: &Watch) {
     sys::demand_exact_timers();
+    let mut messages = Messages::default();
     loop {
         let more = receive(&mut cells);
         let now = sys::monotonic();
-        cells.iter_mut().for_each(|cell| cell.deliver(now));
+        cells.iter_mut().for_each(|cell| cell.deliver(now, &mut messages));
         if !obey(&mut cells, inbox, bell) {
             return;
         }
@@ -108,7 +111,7 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File) {
         let due = cells.iter().filter_map(Cell::next_deadline).min();
         let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(sys::monotonic())));
         if limit != Some(Duration::ZERO)
-            && let Err(error) = sys::wait(cells.iter().flat_map(Cell::ports).chain([bell.as_fd()]), limit)
+            && let Err(error) = watch.wait(limit)
         {
             tracing::warn!(%error, "the links of a lab have stopped");
             return;

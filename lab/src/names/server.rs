@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
 
-use crate::sys;
+use crate::sys::{self, Watch};
 
 use super::{RESOLVER, Zone};
 
@@ -47,10 +47,11 @@ impl NameServer {
     pub(crate) fn start(zone: Zone, sockets: Vec<UdpSocket>) -> io::Result<NameServer> {
         let over = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(File::from(sys::event()?));
-        let (thread_over, thread_bell) = (Arc::clone(&over), Arc::clone(&bell));
+        let watch = Watch::new(sockets.iter().map(AsFd::as_fd).chain([bell.as_fd()]))?;
+        let thread_over = Arc::clone(&over);
         let thread = std::thread::Builder::new()
             .name("lab-resolver".to_owned())
-            .spawn(move || serve(&zone, &sockets, &thread_over, &thread_bell))?;
+            .spawn(move || serve(&zone, &sockets, &thread_over, &watch))?;
         Ok(NameServer {
             over,
             bell,
@@ -71,7 +72,7 @@ impl Drop for NameServer {
     }
 }
 
-fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
+fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Watch) {
     let mut waiting: BinaryHeap<Pending> = BinaryHeap::new();
     let mut number = 0;
     while !over.load(Ordering::Relaxed) {
@@ -97,8 +98,7 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, bell: &File) {
         }
         let due = waiting.peek().map(|Reverse((at, ..))| *at);
         let limit = due.map(|at| Duration::from_nanos(at.saturating_sub(sys::monotonic())));
-        let readable = sockets.iter().map(AsFd::as_fd).chain([bell.as_fd()]);
-        if limit != Some(Duration::ZERO) && sys::wait(readable, limit).is_err() {
+        if limit != Some(Duration::ZERO) && watch.wait(limit).is_err() {
             return;
         }
     }

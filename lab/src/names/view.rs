@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use hawser_host::netns::Namespace;
+use hawser_host::netns::{Namespace, unshare};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
 };
@@ -50,7 +50,7 @@ impl View {
 
     /// Moves the calling thread into it; its working directory stays.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        sys::unshare(UnshareFlags::FS)?;
+        unshare(UnshareFlags::FS)?;
         sys::keeping_directory(|| sys::enter_mounts(self.namespace.as_fd()))
     }
 
@@ -62,7 +62,7 @@ impl View {
 
 /// Builds the view in the calling thread, and leaves the thread in it.
 fn build(hosts: &str) -> io::Result<File> {
-    sys::unshare(UnshareFlags::NEWNS)?;
+    unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let hatch = COVERED.iter().map(Path::new).find(|path| path.is_dir());
     let hatch = hatch.ok_or_else(|| io::Error::other("none of /mnt, /media and /tmp is a directory"))?;

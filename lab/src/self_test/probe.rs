@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::{InterfaceCounters, Netlink};
-use hawser_host::port::{SEND_BATCH, send_all};
+use hawser_host::port::{Messages, SEND_BATCH};
 use parking_lot::MutexGuard;
 
 use crate::lab::Lab;
@@ -64,6 +64,7 @@ impl Pair {
     fn send(&self, bytes: usize, bits_per_second: f64, more: &dyn Fn(u64) -> bool) -> u64 {
         let datagram = vec![0; bytes];
         let frame = ((bytes + HEADERS) * 8) as f64;
+        let mut messages = Messages::default();
         let (start, mut count) = (Instant::now(), 0);
         while more(count) {
             let due = (start.elapsed().as_secs_f64() * bits_per_second / frame) as u64;
@@ -73,7 +74,8 @@ impl Pair {
                 continue;
             }
             // What does not fit into the sender's queue is lost as it is in the lab's.
-            let _ = send_all(self.from.as_fd(), std::iter::repeat_n(&datagram[..], batch));
+            let frames = std::iter::repeat_n(&datagram[..], batch);
+            let _ = messages.send(self.from.as_fd(), frames);
             count += batch as u64;
         }
         count

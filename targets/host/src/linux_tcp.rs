@@ -1,7 +1,9 @@
 //! Linux's own TCP as a peer: choosing its congestion control, asking what it did.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
+
+use crate::sys;
 
 /// What Linux says of one connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,22 +19,7 @@ pub struct TcpInfo {
 /// # Errors
 /// When this kernel has none of that name, or this user may not use it.
 pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the pointer and the length describe `name`, which outlives the call.
-    let result = unsafe {
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
 }
 
 /// What Linux says of a connection, now.
@@ -40,24 +27,7 @@ pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> 
 /// # Errors
 /// When the socket is not one of TCP.
 pub fn info(socket: &impl AsFd) -> io::Result<TcpInfo> {
-    let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: `tcp_info` is plain numbers, for which zero is a value.
-    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
-    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: the pointers describe `info` and its length, which outlive the call; the kernel
-    // writes at most `len` bytes.
-    let result = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast(),
-            &raw mut len,
-        )
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let info: libc::tcp_info = sys::option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(TcpInfo {
         retransmissions: u64::from(info.tcpi_total_retrans),
         srtt_ns: u64::from(info.tcpi_rtt) * 1000,

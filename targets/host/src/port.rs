@@ -3,6 +3,7 @@
 
 use std::ffi::c_int;
 use std::io::{self, IoSlice};
+use std::mem::take;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hawser_engine::wire::Nanos;
@@ -18,7 +19,7 @@ const FRONT: usize = 96;
 /// Frames of at most 1500 bytes that the ring holds: 24 ms at 1 Gbit/s, 4 MB.
 const FRAMES: usize = 2048;
 
-/// Frames that [`send_all`] hands over in one system call, at most.
+/// Frames that [`Messages::send`] hands over in one system call, at most.
 pub const SEND_BATCH: usize = 64;
 
 /// A packet socket on one interface.
@@ -81,17 +82,21 @@ impl Port {
     }
 
     /// Sends all frames; those that the kernel refuses are lost.
-    pub fn send(&mut self, frames: &[&[u8]]) {
-        let mut rest = frames;
-        while !rest.is_empty() {
-            match send_all(self.socket.as_fd(), rest.iter().copied()) {
-                Ok(sent) => rest = &rest[sent.max(1)..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+    pub fn send<'a>(
+        &mut self,
+        mut frames: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+        messages: &mut Messages,
+    ) {
+        while frames.len() > 0 {
+            let done = match messages.send(self.socket.as_fd(), frames.clone()) {
+                Ok(sent) => sent.max(1),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
                 Err(_) => {
                     self.refused += 1;
-                    rest = &rest[1..];
+                    1
                 }
-            }
+            };
+            frames.by_ref().take(done).for_each(drop);
         }
     }
 
@@ -117,21 +122,74 @@ impl AsFd for Port {
     }
 }
 
-/// Sends the first [`SEND_BATCH`] messages in one system call; returns how many were taken from the front.
-///
-/// # Errors
-/// When the first of them is not taken.
-pub fn send_all<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
-    let pieces: Vec<[IoSlice<'_>; 1]> = frames
-        .take(SEND_BATCH)
-        .map(|frame| [IoSlice::new(frame)])
-        .collect();
-    let mut controls: Vec<SendAncillaryBuffer<'_, '_, '_>> = Vec::new();
-    controls.resize_with(pieces.len(), SendAncillaryBuffer::default);
-    let mut messages: Vec<MMsgHdr<'_>> = pieces
-        .iter()
-        .zip(&mut controls)
-        .map(|(pieces, control)| MMsgHdr::new(pieces, control))
-        .collect();
-    Ok(sendmmsg(socket, &mut messages, SendFlags::empty())?)
+/// What describes messages to the kernel, up to [`SEND_BATCH`] in one system call. Its memory is kept from one
+/// call to the next.
+pub struct Messages {
+    // Both are empty between calls: nobody's bytes are borrowed for longer.
+    pieces: Vec<[IoSlice<'static>; 1]>,
+    headers: Vec<MMsgHdr<'static>>,
+    controls: [SendAncillaryBuffer<'static, 'static, 'static>; SEND_BATCH],
+}
+
+impl Default for Messages {
+    fn default() -> Messages {
+        Messages {
+            pieces: Vec::with_capacity(SEND_BATCH),
+            headers: Vec::with_capacity(SEND_BATCH),
+            controls: std::array::from_fn(|_| SendAncillaryBuffer::default()),
+        }
+    }
+}
+
+impl Messages {
+    /// Sends the first [`SEND_BATCH`] of the frames; returns how many were taken from the front.
+    ///
+    /// # Errors
+    /// When the first of them is not taken.
+    pub fn send<'a>(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        frames: impl Iterator<Item = &'a [u8]>,
+    ) -> io::Result<usize> {
+        let mut pieces: Vec<[IoSlice<'_>; 1]> = emptied(take(&mut self.pieces));
+        pieces.extend(frames.take(SEND_BATCH).map(|frame| [IoSlice::new(frame)]));
+        let mut headers: Vec<MMsgHdr<'_>> = emptied(take(&mut self.headers));
+        let both = pieces.iter().zip(&mut self.controls);
+        headers.extend(both.map(|(piece, control)| MMsgHdr::new(piece, control)));
+        let sent = sendmmsg(socket, &mut headers, SendFlags::empty());
+        self.headers = emptied(headers);
+        self.pieces = emptied(pieces);
+        Ok(sent?)
+    }
+}
+
+/// The same memory for values of another lifetime: the standard library collects in place.
+fn emptied<A, B>(mut values: Vec<A>) -> Vec<B> {
+    values.clear();
+    values.into_iter().map(|_| unreachable!()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_from_one_call_to_the_next() -> io::Result<()> {
+        let (here, there) = std::os::unix::net::UnixDatagram::pair()?;
+        let mut messages = Messages::default();
+        let memory = |messages: &Messages| (messages.pieces.as_ptr(), messages.headers.as_ptr());
+        let before = memory(&messages);
+        for count in [1, 3] {
+            let frames: Vec<Vec<u8>> = (0..count).map(|n| vec![n; 9]).collect();
+            let sent = messages.send(here.as_fd(), frames.iter().map(Vec::as_slice))?;
+            assert_eq!(sent, frames.len());
+            for frame in frames {
+                let mut buffer = [0; 20];
+                assert_eq!(there.recv(&mut buffer)?, 9);
+                assert_eq!(buffer[..9], frame);
+            }
+            assert_eq!(memory(&messages), before);
+        }
+        Ok(())
+    }
 }

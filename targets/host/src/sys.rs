@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType};
-use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::OpenError;
 
@@ -38,6 +38,7 @@ macro_rules! plain {
 
 plain!(
     c_int,
+    libc::tcp_info,
     libc::tpacket_stats,
     libc::packet_mreq,
     libc::tpacket_req,
@@ -97,12 +98,7 @@ pub(crate) fn bind_packet(socket: BorrowedFd<'_>, interface: c_int) -> io::Resul
 
 /// Received frames that a packet socket had no room for since this was last asked.
 pub(crate) fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut statistics = libc::tpacket_stats::zeroed();
-    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let at = std::ptr::from_mut(&mut statistics).cast();
-    let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-    // SAFETY: the structure is writable for `len` bytes, and valid whatever is written.
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) })?;
+    let statistics: libc::tpacket_stats = option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
     Ok(statistics.tp_drops.into())
 }
 
@@ -115,6 +111,16 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
 pub(crate) fn send_pieces(socket: BorrowedFd<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
     let mut control = SendAncillaryBuffer::default();
     Ok(net::sendmsg(socket, pieces, &mut control, SendFlags::empty())?)
+}
+
+/// `getsockopt`; what the kernel does not fill is zero.
+pub(crate) fn option<T: Plain>(socket: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<T> {
+    let mut value = T::zeroed();
+    let mut len = size_of::<T>() as libc::socklen_t;
+    let at = std::ptr::from_mut(&mut value).cast();
+    // SAFETY: the value is writable for `len` bytes, and valid whatever is written.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, name, at, &mut len) })?;
+    Ok(value)
 }
 
 /// `setsockopt`.
@@ -224,11 +230,17 @@ pub(crate) fn ethtool_set(socket: BorrowedFd<'_>, name: &str, command: u32, valu
     check(unsafe { libc::ioctl(fd, which as _, std::ptr::from_mut(&mut request)) }).map(drop)
 }
 
-/// Moves the calling thread into new user and network namespaces.
-pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
-    debug_assert!((UnshareFlags::NEWUSER | UnshareFlags::NEWNET).contains(namespaces));
-    // SAFETY: it is the table of descriptors that may not be unshared carelessly; these are namespaces alone.
-    Ok(unsafe { rustix::thread::unshare_unsafe(namespaces) }?)
+/// Moves the calling thread into new namespaces, or gives it a working directory of its own.
+///
+/// # Errors
+/// When the system does not allow it.
+///
+/// # Panics
+/// For [`UnshareFlags::FILES`], which would take descriptors away from other threads' sight.
+pub fn unshare(what: UnshareFlags) -> io::Result<()> {
+    assert!(!what.contains(UnshareFlags::FILES), "descriptors stay shared");
+    // SAFETY: it is the table of descriptors alone that may not be unshared carelessly.
+    Ok(unsafe { unshare_unsafe(what) }?)
 }
 
 /// Moves the calling thread into the network namespace that `namespace` stands for.

@@ -129,7 +129,7 @@ pub(crate) struct Manner {
 /// # Errors
 /// When the system allows neither.
 pub(crate) fn prepare() -> Result<bool, netns::NamespaceError> {
-    if sys::is_root() && Namespace::create().is_ok() {
+    if rustix::process::geteuid().is_root() && Namespace::create().is_ok() {
         return Ok(false);
     }
     // A thread of the attempt before may be in the middle of its end.
@@ -216,15 +216,15 @@ impl Network {
             (right, ENDS[1], constellation.server, true),
         ];
         for (host, name, _, _) in ends {
-            host.run(|| -> io::Result<()> {
+            host.run(|| -> Result<(), netns::NamespaceError> {
+                let mut netlink = Netlink::open()?;
                 if self.medium == Medium::VethPlain {
-                    sys::set_offloads(name, false)?;
+                    netlink.set_segmentation(name, false)?;
                 }
-                Netlink::open()
-                    .and_then(|mut n| n.bring_up(name))
-                    .map_err(io::Error::other)
+                netlink.bring_up(name)
             })
-            .map_err(io::Error::other)??;
+            .and_then(|done| done)
+            .map_err(io::Error::other)?;
         }
         for (host, name, stack, is_server) in ends {
             let set = || -> Result<(), netns::NamespaceError> {

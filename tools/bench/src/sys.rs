@@ -1,40 +1,24 @@
-//! System calls that the standard library does not offer, each wrapped so that safe code cannot
-//! misuse it.
+//! System calls that the standard library does not offer. What rustix does not offer either is
+//! wrapped so that safe code cannot misuse it.
 
-use std::ffi::{c_int, c_void};
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::zeroed;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
-}
-
-/// Whether this user is root, in its own eyes.
-pub(crate) fn is_root() -> bool {
-    // SAFETY: the call always succeeds and touches no memory.
-    unsafe { libc::geteuid() == 0 }
-}
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The cores that this process may run on, in order.
 ///
 /// # Errors
 /// When the kernel does not say.
 pub(crate) fn cores() -> io::Result<Vec<usize>> {
-    // SAFETY: a set of bits; zero is a value.
-    let mut set: libc::cpu_set_t = unsafe { zeroed() };
-    // SAFETY: `set` is writable for its size.
-    check(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) })?;
-    // SAFETY: the index is below the number of bits in the set.
-    let has = |core: usize| unsafe { libc::CPU_ISSET(core, &set) };
-    Ok((0..libc::CPU_SETSIZE as usize)
-        .filter(|core| has(*core))
-        .collect())
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
 /// Keeps the calling thread, and those that it starts, on one core.
@@ -42,15 +26,12 @@ pub(crate) fn cores() -> io::Result<Vec<usize>> {
 /// # Errors
 /// When there is no such core, or it is not ours.
 pub(crate) fn pin(core: usize) -> io::Result<()> {
-    if core >= libc::CPU_SETSIZE as usize {
+    if core >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // SAFETY: a set of bits; zero is a value.
-    let mut set: libc::cpu_set_t = unsafe { zeroed() };
-    // SAFETY: the index is below the number of bits in the set.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: `set` is readable for its size.
-    check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) }).map(drop)
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Processor time of this process so far: in user space, and in the kernel on its behalf.
@@ -67,11 +48,10 @@ pub(crate) fn cpu_time() -> (Duration, Duration) {
 /// Ends this process when `limit` is over, or when its parent ends: a side of a measurement that
 /// hangs does not outlive it.
 pub(crate) fn do_not_outlive(limit: Duration) {
+    // If it fails, the limit of time is left.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // SAFETY: no memory is involved.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::alarm(limit.as_secs().clamp(1, 86_400) as u32);
-    }
+    unsafe { libc::alarm(limit.as_secs().clamp(1, 86_400) as u32) };
 }
 
 /// Bytes that the allocator has given out and not got back.
@@ -82,66 +62,14 @@ pub(crate) fn allocated_bytes() -> u64 {
     (info.uordblks + info.hblkhd) as u64
 }
 
-/// `struct ethtool_value` of <linux/ethtool.h>.
-#[repr(C)]
-struct EthtoolValue {
-    command: u32,
-    data: u32,
-}
-
-/// `struct ifreq` with its pointer member.
-#[repr(C)]
-struct InterfaceRequest {
-    name: [u8; libc::IFNAMSIZ],
-    data: *mut c_void,
-    rest: [u8; 16],
-}
-
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
-/// Commands of <linux/ethtool.h> that switch segmentation and merging: TSO, GSO, GRO.
-const OFFLOADS: [u32; 3] = [0x1f, 0x24, 0x2c];
-
-/// Switches an interface's segmentation and merging (TSO, GSO, GRO) on or off, in the calling
-/// thread's network namespace. Checksums stay as they are.
-///
-/// # Errors
-/// When there is no such interface, or it may not be changed.
-pub(crate) fn set_offloads(interface: &str, on: bool) -> io::Result<()> {
-    if interface.is_empty() || interface.len() >= libc::IFNAMSIZ {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    // SAFETY: no memory is involved; the descriptor is new and nobody else's.
-    let socket = unsafe {
-        OwnedFd::from_raw_fd(check(libc::socket(
-            libc::AF_INET,
-            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
-            0,
-        ))?)
-    };
-    for command in OFFLOADS {
-        let mut value = EthtoolValue {
-            command,
-            data: u32::from(on),
-        };
-        let mut request = InterfaceRequest {
-            name: [0; libc::IFNAMSIZ],
-            data: (&raw mut value).cast(),
-            rest: [0; 16],
-        };
-        request.name[..interface.len()].copy_from_slice(interface.as_bytes());
-        // SAFETY: the request is at least as large as `struct ifreq`, its pointer leads to a
-        // `struct ethtool_value`, and both live as long as the call.
-        check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
-    }
-    Ok(())
-}
-
 /// Waits for several descriptors at once (epoll(7), level triggered).
-#[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    events: Vec<libc::epoll_event>,
+    events: Vec<epoll::Event>,
 }
+
+/// The most that one wait reports.
+const EVENTS: usize = 256;
 
 impl Poller {
     /// An empty one.
@@ -149,11 +77,9 @@ impl Poller {
     /// # Errors
     /// When descriptors run out.
     pub(crate) fn new() -> io::Result<Poller> {
-        // SAFETY: no memory is involved; the descriptor is new and nobody else's.
-        let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
         Ok(Poller {
-            epoll,
-            events: vec![libc::epoll_event { events: 0, u64: 0 }; 256],
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(EVENTS),
         })
     }
 
@@ -161,26 +87,26 @@ impl Poller {
     ///
     /// # Errors
     /// When it cannot be watched.
-    pub(crate) fn add(&self, fd: RawFd, number: u64, output: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, number, output)
+    pub(crate) fn add(&self, fd: impl AsFd, number: u64, output: bool) -> io::Result<()> {
+        Ok(epoll::add(
+            &self.epoll,
+            fd,
+            epoll::EventData::new_u64(number),
+            events(output),
+        )?)
     }
 
     /// Changes whether output is waited for.
     ///
     /// # Errors
     /// When it is not watched.
-    pub(crate) fn change(&self, fd: RawFd, number: u64, output: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, fd, number, output)
-    }
-
-    fn control(&self, operation: c_int, fd: RawFd, number: u64, output: bool) -> io::Result<()> {
-        let events = libc::EPOLLIN | if output { libc::EPOLLOUT } else { 0 };
-        let mut event = libc::epoll_event {
-            events: events as u32,
-            u64: number,
-        };
-        // SAFETY: `event` is readable for the call.
-        check(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &raw mut event) }).map(drop)
+    pub(crate) fn change(&self, fd: impl AsFd, number: u64, output: bool) -> io::Result<()> {
+        Ok(epoll::modify(
+            &self.epoll,
+            fd,
+            epoll::EventData::new_u64(number),
+            events(output),
+        )?)
     }
 
     /// Sleeps until something is ready, or `limit` is over, and appends the numbers of what is.
@@ -188,16 +114,21 @@ impl Poller {
     /// # Errors
     /// When waiting is impossible.
     pub(crate) fn wait(&mut self, limit: Option<Duration>, ready: &mut Vec<u64>) -> io::Result<()> {
-        let timeout = limit.map_or(-1, |t| t.as_millis().min(60_000) as c_int);
-        let (at, len) = (self.events.as_mut_ptr(), self.events.len() as c_int);
-        // SAFETY: `at` is writable for `len` events.
-        match check(unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), at, len, timeout) }) {
-            Ok(n) => ready.extend(self.events[..n as usize].iter().map(|event| event.u64)),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        // A limit that the kernel's type has no room for is none.
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), limit.as_ref()) {
+            Err(error) if error != Errno::INTR => return Err(error.into()),
+            _ => ready.extend(self.events.iter().map(|event| event.data.u64())),
         }
         Ok(())
     }
+}
+
+fn events(output: bool) -> epoll::EventFlags {
+    let mut events = epoll::EventFlags::IN;
+    events.set(epoll::EventFlags::OUT, output);
+    events
 }
 
 #[cfg(test)]
@@ -236,7 +167,7 @@ mod tests {
         use std::io::Write;
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut poller = Poller::new().unwrap();
-        poller.add(ours.as_raw_fd(), 7, false).unwrap();
+        poller.add(&ours, 7, false).unwrap();
         let mut ready = Vec::new();
         poller.wait(Some(Duration::ZERO), &mut ready).unwrap();
         assert!(ready.is_empty());

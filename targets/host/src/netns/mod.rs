@@ -40,6 +40,8 @@ pub use netlink::Netlink;
 pub use route::Route;
 pub use shaper::Shape;
 
+pub use crate::sys::unshare;
+
 /// Why a namespace, link, address or route could not be set up.
 #[derive(Debug)]
 pub struct NamespaceError {
@@ -98,7 +100,7 @@ impl std::error::Error for NamespaceError {
 /// it first of all.
 pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    sys::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET).map_err(|error| {
+    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET).map_err(|error| {
         let action = match error.raw_os_error() {
             Some(libc::EINVAL) => "enter a user namespace (the process must have one thread alone)",
             _ => "enter a user namespace",
@@ -152,7 +154,7 @@ impl Namespace {
     /// When the system does not allow it.
     pub fn create() -> Result<Namespace, NamespaceError> {
         on_thread(|| {
-            sys::unshare(UnshareFlags::NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
+            unshare(UnshareFlags::NEWNET).map_err(NamespaceError::new("make a network namespace"))?;
             Namespace::current()
         })?
     }

@@ -179,6 +179,21 @@ impl Netlink {
             .map_err(NamespaceError::new(format!("set receive merging of {name}")))
     }
 
+    /// Whether segmentation is left to an interface, and whether what it receives is merged (TSO, GSO, GRO).
+    /// Checksums stay as they are.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it is not permitted.
+    pub fn set_segmentation(&mut self, name: &str, on: bool) -> Result<(), NamespaceError> {
+        /// ETHTOOL_STSO and ETHTOOL_SGSO of <linux/ethtool.h>.
+        const SET_SEGMENTATION: [u32; 2] = [0x1f, 0x24];
+        for command in SET_SEGMENTATION {
+            sys::ethtool_set(self.socket.as_fd(), name, command, u32::from(on))
+                .map_err(NamespaceError::new(format!("set segmentation offload of {name}")))?;
+        }
+        self.set_receive_merging(name, on)
+    }
+
     /// Gives an interface an address of the kernel's, at once usable, with the prefix length of
     /// its subnet.
     ///

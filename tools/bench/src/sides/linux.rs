@@ -5,7 +5,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use hawser::host::linux_tcp;
@@ -31,7 +30,6 @@ enum Waiting {
 }
 
 /// A table of sockets.
-#[derive(Debug)]
 pub(crate) struct Linux {
     address: IpAddr,
     waiting: Waiting,
@@ -69,7 +67,7 @@ impl Linux {
         stream.set_nonblocking(self.waiting != Waiting::InCalls)?;
         let place = self.free.pop().unwrap_or(self.streams.len());
         if self.waiting == Waiting::ForAll {
-            self.poller.add(stream.as_raw_fd(), place as u64, opening)?;
+            self.poller.add(&stream, place as u64, opening)?;
         }
         if place == self.streams.len() {
             self.streams.push(None);
@@ -78,8 +76,8 @@ impl Linux {
         Ok(place)
     }
 
-    fn stream(&mut self, connection: usize) -> io::Result<&mut TcpStream> {
-        let stream = self.streams.get_mut(connection).and_then(Option::as_mut);
+    fn stream(&self, connection: usize) -> io::Result<&TcpStream> {
+        let stream = self.streams.get(connection).and_then(Option::as_ref);
         stream.ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
@@ -97,7 +95,7 @@ impl Transport for Linux {
         let listener = TcpListener::bind(SocketAddr::new(any, port))?;
         linux_tcp::set_congestion_control(&listener, CONGESTION_CONTROL)?;
         listener.set_nonblocking(self.waiting != Waiting::InCalls)?;
-        self.poller.add(listener.as_raw_fd(), LISTENER, false)?;
+        self.poller.add(&listener, LISTENER, false)?;
         self.listener = Some(listener);
         Ok(())
     }
@@ -133,9 +131,8 @@ impl Transport for Linux {
             Err(error) if error.kind() == io::ErrorKind::NotConnected => return Ok(false),
             result => drop(result?),
         }
-        let fd = stream.as_raw_fd();
         if self.waiting == Waiting::ForAll {
-            self.poller.change(fd, connection as u64, false)?;
+            self.poller.change(stream, connection as u64, false)?;
         }
         Ok(true)
     }
