@@ -3,9 +3,14 @@
 
 use crate::common;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use common::script::*;
 use common::{Pair, address};
+use hawser_bus::{Bus, Rights};
 use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_ir::Module;
 use hawser_ir::abi::*;
 
 const MSS: u64 = 1000;
@@ -288,6 +293,39 @@ fn many_connections_share_a_stack() {
             .count(),
         500
     );
+}
+
+/// The ends of a connection to this server, as an observer on the bus sees them.
+fn observed_ends(server: Script) -> [Option<SocketAddr>; 2] {
+    let mut pair = Pair::new([program(0), server], 0, 1);
+    let bus = Bus::new();
+    let schema = hawser_engine::schema(pair.stacks[1].module()).expect("a small program");
+    let source = bus.source(Arc::new(schema), None);
+    let observer = bus.join("observer", Rights::observer(), 0).expect("room for one");
+    let id = source.id();
+    pair.stacks[1].interact(source);
+    pair.stacks[1].listen(pair.now, address(1, 80), 8).expect("free");
+    let client = pair.stacks[0]
+        .connect(pair.now, address(1, 80), Some(address(0, 5555)))
+        .expect("free");
+    pair.stacks[0].send(pair.now, client, b"x").expect("open");
+    pair.settle();
+    let flows = observer.flows(id).expect("a source");
+    pair.settle();
+    let flows = flows.ready().expect("an answer");
+    let mut connections = flows.iter().filter(|(_, info)| info.kind == "flow");
+    let (Some((_, info)), None) = (connections.next(), connections.next()) else {
+        panic!("one connection: {flows:?}")
+    };
+    [info.local, info.remote]
+}
+
+#[test]
+fn observers_see_the_ends_that_a_program_states_and_no_others() {
+    let stated = observed_ends(program(1));
+    assert_eq!(stated, [Some(address(1, 80)), Some(address(0, 5555))]);
+    let forget = |module: &mut Module| module.contexts.iter_mut().for_each(|kind| kind.ends = None);
+    assert_eq!(observed_ends(program(1).with(forget)), [None, None]);
 }
 
 #[test]
