@@ -13,7 +13,7 @@ use super::candidates::{Ranked, fulfilling, is_secure_enough, paths, unknown};
 use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
-use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint};
+use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint, log};
 use hawser_connect::transports::{Selection, transports_for};
 use hawser_connect::{ConnectError, Destination, Duplex, Profile, Racer, Request, Transport};
 use hawser_race::Security;
@@ -64,8 +64,10 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     for (place, least) in rounds.into_iter().enumerate() {
         let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
         result = round(plan, &racer, &interfaces, Round { least, deadline }).await;
-        if result.is_ok() {
-            break;
+        match &result {
+            Ok(_) => break,
+            Err(error) if place < last => log::unprotected(error),
+            Err(_) => {}
         }
     }
     result

@@ -45,6 +45,7 @@ mod error;
 mod establish;
 mod framer;
 mod listener;
+mod log;
 mod message;
 mod preconnection;
 mod property;

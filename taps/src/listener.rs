@@ -13,7 +13,7 @@ use super::establish::addresses;
 use super::preconnection::Plan;
 use super::property::Property;
 use super::security::Mode;
-use super::{Connection, EstablishmentError};
+use super::{Connection, EstablishmentError, log};
 use hawser_connect::listener::{self as transport, Incoming, ListenOptions};
 use hawser_connect::{Duplex, SharedStreams};
 
@@ -80,6 +80,7 @@ pub(super) async fn open(plan: Arc<Plan>) -> Result<Listener, EstablishmentError
             let why = format!("no transport that can be listened for here fulfils {property}");
             return Err(EstablishmentError::Properties(why));
         }
+        log::listening(below.address());
         listener.addresses.push(below.address());
         let task = tokio::spawn(admit(Arc::clone(&admission), below, sender.clone()));
         listener.tasks.push(task.abort_handle());
@@ -136,6 +137,7 @@ async fn admit(
             plan.remotes.is_empty() || plan.remotes.iter().any(|remote| remote.admits(peer, named))
         };
         if !peer.is_none_or(is_meant) {
+            log::rejected(peer, "it is none of the remote endpoints");
             stream.abort();
             continue;
         }
@@ -168,6 +170,7 @@ async fn further(
             return;
         };
         if !group.has_place() {
+            log::rejected(stream.about().peer, "its group is full");
             stream.abort();
             continue;
         }

@@ -186,6 +186,7 @@ impl SctpCarrier {
             Notice::NotSetUp => self.failed_setup = true,
             Notice::Adaptation(indication) => self.knows_end = indication == ADAPTATION,
             Notice::Path(event) => {
+                tracing::debug!(peer = %event.peer, state = ?event.state, "a path of an association has changed");
                 if self.events.len() == EVENTS {
                     self.events.pop_front();
                 }

@@ -12,6 +12,7 @@ use hawser_carrier::{Carrier, Description, Statistics, named};
 use hawser_carrier_tls::{MaybeTls, TlsClient, TlsServer};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
+use tracing::{debug, info};
 
 use crate::options::{SMALL_SEGMENT, TcpOptions};
 use crate::socket::{open, reset_on_close, tune};
@@ -59,15 +60,19 @@ pub async fn connect(
     if !info::statistics(&SockRef::from(&socket)).oversized {
         return Ok(finish(full.await?, options));
     }
+    debug!(%peer, "a TLS handshake stalls: one with small packets is tried beside it");
     let kept_small = TcpOptions {
         max_segment: Some(SMALL_SEGMENT),
         ..options.clone()
     };
     let small = async { MaybeTls::connect(dial(peer, local, &kept_small).await?, tls, peer).await };
     tokio::pin!(small);
-    let by_small = |stream| TcpCarrier {
-        is_kept_small: true,
-        ..finish(stream, &kept_small)
+    let by_small = |stream| {
+        info!(%peer, "the path loses long packets: its packets are kept small");
+        TcpCarrier {
+            is_kept_small: true,
+            ..finish(stream, &kept_small)
+        }
     };
     tokio::select! {
         stream = &mut full => match stream {

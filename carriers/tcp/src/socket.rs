@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hawser_carrier::named;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
+use tracing::debug;
 
 use crate::options::TcpOptions;
 
@@ -23,6 +24,7 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Sock
     let socket = match Socket::new(domain, Type::STREAM, Some(protocol)) {
         // A kernel without MPTCP: TCP, as it would fall back to.
         Err(error) if options.mptcp && is_unknown_protocol(&error) => {
+            debug!(%error, "no MPTCP in this kernel: TCP is used");
             Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?
         }
         result => result?,

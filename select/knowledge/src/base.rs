@@ -102,8 +102,9 @@ impl Base {
         first.unwrap_or_else(|| self.subscribe())
     }
 
-    /// Sends an event to every watcher.
+    /// Logs an event, and sends it to every watcher.
     pub(super) fn publish(&self, event: Event) {
+        event.log();
         // Nobody has to listen.
         let _ = self.events.send(event);
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hawser_policy::Limit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tracing::{debug, info, warn};
 
 use hawser_connect::policy::FileError;
 
@@ -88,7 +89,7 @@ pub enum Event {
         policies: usize,
         /// Nodes.
         nodes: usize,
-        /// What is doubtful in them.
+        /// What the reader warns of in them.
         warnings: Vec<FileError>,
     },
     /// Something is wrong with files; what was in force before still is.
@@ -136,6 +137,35 @@ pub enum Trouble {
 }
 
 impl Event {
+    /// Logs it: names of networks and of a controller's nodes are others' text, and escaped.
+    pub(super) fn log(&self) {
+        let quoted = |error: &FileError| error.to_string();
+        match self {
+            Event::Loaded {
+                policies,
+                nodes,
+                warnings,
+            } => {
+                info!(policies, nodes, "policies and nodes of files are in force");
+                for why in warnings.iter().map(quoted) {
+                    warn!(?why, "a file has a warning");
+                }
+            }
+            Event::Refused(errors) => {
+                for why in errors.iter().map(quoted) {
+                    warn!(?why, "files are refused: what was in force still is");
+                }
+            }
+            Event::Put(Known { uid, origin, .. }) => debug!(?uid, ?origin, "node known"),
+            Event::Deleted { uid, origin } => debug!(?uid, ?origin, "node deleted"),
+            Event::Expired { uid, origin } => debug!(?uid, ?origin, "node expired"),
+            Event::Trouble(trouble) => {
+                let why = trouble.to_string();
+                warn!(?why, "not all is known or kept");
+            }
+        }
+    }
+
     /// As JSON, with the kind in `event`.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -158,5 +188,25 @@ impl Event {
             Event::Expired { uid, origin } => json!({ "event": "expired", "source": origin, "uid": &**uid }),
             Event::Trouble(trouble) => json!({ "event": "trouble", "why": trouble.to_string() }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_testing::Log;
+
+    use super::*;
+
+    #[test]
+    fn trouble_is_a_warning_and_changes_of_nodes_are_logged_at_debug_and_escaped() {
+        let log = Log::start();
+        Event::Trouble(Trouble::Store("the disk is full".into())).log();
+        Event::Expired {
+            uid: "mine\u{1b}[2J\nforged".into(),
+            origin: Origin::Controller,
+        }
+        .log();
+        log.expect(&["WARN", "the store: the disk is full"]);
+        log.expect(&["DEBUG", r"mine\u{1b}[2J\nforged", "node expired"]);
     }
 }

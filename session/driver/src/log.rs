@@ -43,64 +43,21 @@ pub(super) fn connected(session: SessionId, carrier: CarrierId, description: &De
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write;
-    use std::sync::Arc;
-
     use hawser_session::Loss;
-    use parking_lot::Mutex;
-    use tracing::field::{Field, Visit};
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Event, Metadata, Subscriber};
+    use hawser_testing::Log;
 
     use super::*;
 
-    /// Keeps the fields of every event.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<String>>);
-
-    impl Visit for Lines {
-        fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-            let _ = write!(self.0.lock(), "{field}={value:?} ");
-        }
-    }
-
-    impl Subscriber for Lines {
-        fn enabled(&self, _: &Metadata<'_>) -> bool {
-            true
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, event: &Event<'_>) {
-            let _ = write!(self.0.lock(), "{} ", event.metadata().level());
-            event.record(&mut self.clone());
-        }
-
-        fn enter(&self, _: &Id) {}
-
-        fn exit(&self, _: &Id) {}
-    }
-
     #[test]
     fn control_characters_in_the_reason_of_a_loss_are_escaped() {
-        let lines = Lines::default();
+        let log = Log::start();
         let lost = Notice::PathLost {
             carrier: CarrierId(3),
             reason: Loss::Transport("closed: \u{1b}[2Jforged\nline".into()),
             counts: Default::default(),
         };
-        tracing::subscriber::with_default(lines.clone(), || notice(SessionId([7; 16]), &lost));
-        let text = lines.0.lock().clone();
-        assert!(
-            text.starts_with("DEBUG ") && text.contains(r"forged\nline"),
-            "{text}"
-        );
-        assert!(!text.contains(['\n', '\u{1b}']), "{text:?}");
+        notice(SessionId([7; 16]), &lost);
+        log.expect(&["DEBUG ", r"forged\nline"]);
+        assert!(!log.lines().concat().contains(['\n', '\u{1b}']));
     }
 }

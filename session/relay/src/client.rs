@@ -14,6 +14,7 @@ use hawser_session_driver::{Session, SessionStream, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+use tracing::{debug, info, warn};
 
 use super::wire::{ACCEPTED, Greeting, RESET, Reply, Request};
 use super::{Destination, Token};
@@ -124,23 +125,20 @@ impl Gateway {
     /// nothing of the connection was used.
     pub async fn connect(&self, destination: &Destination) -> Result<GatewayStream, ClientError> {
         let session = self.near.session().await?;
-        match request(&session, destination).await {
+        let answered = match request(&session, destination).await {
             Err(ClientError::Broken(_)) if session.is_closed() => {
                 request(&self.near.session().await?, destination).await
             }
             result => result,
-        }
+        };
+        log_answer(&self.name(), destination, answered.as_ref().err());
+        answered
     }
 
     /// What it is called: `HOST:PORT`.
     #[must_use]
     pub fn name(&self) -> String {
-        let Document { host, port, .. } = &self.near.document;
-        if host.contains(':') {
-            format!("[{host}]:{port}")
-        } else {
-            format!("{host}:{port}")
-        }
+        self.near.name()
     }
 
     /// The session, if there is one: for its paths and counts.
@@ -167,6 +165,15 @@ impl Gateway {
 }
 
 impl Near {
+    fn name(&self) -> String {
+        let Document { host, port, .. } = &self.document;
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+
     /// The session that there is, or a new one. Whoever comes while it is opened waits for it.
     async fn session(&self) -> Result<Session, ClientError> {
         let mut current = self.session.lock().await;
@@ -179,6 +186,12 @@ impl Near {
     }
 
     async fn dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
+        let dialed = self.try_dial().await;
+        log_session(&self.name(), dialed.as_ref().err());
+        dialed
+    }
+
+    async fn try_dial(&self) -> Result<(Session, Vec<Warning>), ClientError> {
         if !self.document.is_secure() {
             return Err(ClientError::Insecure);
         }
@@ -231,6 +244,33 @@ async fn request(session: &Session, destination: &Destination) -> Result<Gateway
     }
 }
 
+/// Logs that there is a session with a gateway, or why there is none.
+fn log_session(gateway: &str, error: Option<&ClientError>) {
+    match error {
+        None => info!(?gateway, "the gateway has accepted a session"),
+        // Whoever runs this has to mend the document or the file of clients.
+        Some(error @ (ClientError::Unauthenticated | ClientError::Insecure)) => {
+            warn!(?gateway, %error, "no session with the gateway");
+        }
+        Some(error) => {
+            let error = error.to_string();
+            info!(?gateway, ?error, "no session with the gateway");
+        }
+    }
+}
+
+/// Logs what became of a request.
+fn log_answer(gateway: &str, destination: &Destination, error: Option<&ClientError>) {
+    let destination = destination.to_string();
+    match error {
+        None => debug!(?gateway, ?destination, "connected"),
+        Some(error) => {
+            let error = error.to_string();
+            debug!(?gateway, ?destination, ?error, "not connected");
+        }
+    }
+}
+
 /// A connection by way of a gateway.
 pub struct GatewayStream {
     stream: SessionStream,
@@ -266,5 +306,42 @@ impl AsyncWrite for GatewayStream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_testing::Log;
+
+    use super::*;
+    use crate::Host;
+
+    #[test]
+    fn a_rejected_token_is_a_warning_and_a_gateway_that_is_away_is_none() {
+        let log = Log::start();
+        log_session("gateway:4433", None);
+        log_session("gateway:4433", Some(&ClientError::NotAccepted));
+        log_session("gateway:4433", Some(&ClientError::Unauthenticated));
+        let levels: Vec<_> = log
+            .lines()
+            .iter()
+            .map(|line| line[..5].trim().to_owned())
+            .collect();
+        assert_eq!(levels, ["INFO", "INFO", "WARN"]);
+    }
+
+    #[test]
+    fn a_destination_that_was_refused_is_logged_with_its_reason_and_escaped() {
+        let log = Log::start();
+        let destination = Destination::new(Host::Address([10, 0, 0, 9].into()), 22).expect("a port");
+        let away = io::Error::new(io::ErrorKind::BrokenPipe, "gone\u{1b}[2J\nforged");
+        log_answer(
+            "gateway:4433",
+            &destination,
+            Some(&ClientError::Denied(Reply::NotAllowed)),
+        );
+        log_answer("gateway:4433", &destination, Some(&ClientError::Broken(away)));
+        log.expect(&["DEBUG", "10.0.0.9:22", "does not allow this destination"]);
+        log.expect(&[r"gone\u{1b}[2J\nforged"]);
     }
 }

@@ -19,7 +19,7 @@ use super::rate::Bucket;
 use super::state::{ConnectionState, Core, Ending, Mark, State};
 use crate::framer::Part;
 use crate::property::Property;
-use crate::{ConnectionError, SendError};
+use crate::{ConnectionError, SendError, log};
 use hawser_connect::Duplex;
 
 /// Bytes that are framed ahead of the transport.
@@ -82,6 +82,7 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
     // What the system refuses of these changes nothing of what was promised.
     let _ = stream.tune(&tuning);
     stream.prioritize(state.priority);
+    log::established(&state.about, is_initiated);
     state.stream = Some(stream);
     state.phase = if state.ending.is_some() {
         ConnectionState::Closing

@@ -19,7 +19,7 @@ use super::inbox::Inbox;
 use super::queue::{Entry, Fate, Queue, SendId};
 use crate::framer::Stack;
 use crate::property::{Action, Class, Preference, Property, TransportProperties};
-use crate::{ConnectionError, Ended, Framer, MessageContext, SendError};
+use crate::{ConnectionError, Ended, Framer, MessageContext, SendError, log};
 use hawser_connect::{About, Duplex, Features};
 
 /// Bytes of messages that wait to be taken by the transport, before Send waits.
@@ -331,9 +331,13 @@ impl State {
         has_bytes && (outcomes < MAX_OUTCOMES || !is_reported && self.queue.len() < MAX_OUTCOMES)
     }
 
-    /// Queues an event for the application, if it takes events and the last one is not queued yet.
+    /// Logs an event, and queues it for the application if it takes events; nothing after the last one.
     pub(super) fn notify(&mut self, event: Event) {
-        if !self.has_listener || self.phase == ConnectionState::Closed {
+        if self.phase == ConnectionState::Closed {
+            return;
+        }
+        log::event(&self.about, &event);
+        if !self.has_listener {
             return;
         }
         if matches!(event, Event::PathChange(_)) && self.events.len() >= MAX_CHANGES + MAX_OUTCOMES {

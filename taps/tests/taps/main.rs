@@ -2,6 +2,7 @@
 
 mod connections;
 mod groups;
+mod logs;
 mod messages;
 mod security;
 mod table;

@@ -1,6 +1,6 @@
 //! What tests of every room use: a harness for those that need a network namespace of their own, or a
 //! process with one thread, [`helper`] for those that start a process, [`expect_file`] for those that
-//! detect a change, and [`internet_checksum`].
+//! detect a change, [`internet_checksum`], and what is logged (feature `log`).
 //!
 //! The standard harness runs each test in a thread, and a process can enter a user namespace only while
 //! it has one thread. Here tests run one after the other on the main thread; output, filters and
@@ -25,6 +25,8 @@
 
 mod checksum;
 mod expect;
+#[cfg(feature = "log")]
+mod log;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -35,6 +37,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 pub use checksum::internet_checksum;
 pub use expect::expect_file;
+#[cfg(feature = "log")]
+pub use log::Log;
 
 /// How a test ends.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;

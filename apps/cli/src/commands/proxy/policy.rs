@@ -68,7 +68,9 @@ impl PolicyArgs {
         })?;
         let policies = Policies::new(knowledge.manager(), profile, transports)
             .map_err(|error| Exit::usage(format!("--policy: {error}")))?;
-        tokio::spawn(report_events(knowledge.clone(), json));
+        if json {
+            tokio::spawn(report_events(knowledge.clone()));
+        }
         if let Some(gateway) = gateway {
             tokio::spawn(follow(knowledge.clone(), gateway));
         }
@@ -84,8 +86,8 @@ impl Chooser {
     }
 }
 
-/// Says what is wrong with files and stores, as long as the process lives.
-async fn report_events(knowledge: Knowledge, json: bool) {
+/// Prints what is wrong with files and stores, as long as the process lives. Without JSON the log says it.
+async fn report_events(knowledge: Knowledge) {
     let mut events = knowledge.events();
     drop(knowledge);
     while let Some(event) = events.next().await {
@@ -96,13 +98,8 @@ async fn report_events(knowledge: Knowledge, json: bool) {
         };
         for why in lines {
             // Whoever reads the log may go; the proxy goes on.
-            let _ = match json {
-                true => {
-                    let event = json!({ "event": "policy", "why": why });
-                    writeln!(std::io::stdout().lock(), "{event}")
-                }
-                false => writeln!(std::io::stderr().lock(), "hawser proxy: {why}"),
-            };
+            let event = json!({ "event": "policy", "why": why });
+            let _ = writeln!(std::io::stdout().lock(), "{event}");
         }
     }
 }

@@ -1,0 +1,82 @@
+//! What is logged while a test runs.
+
+use std::fmt::{Debug, Write};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::{Event, Metadata, Subscriber};
+
+/// Keeps what the calling thread logs, at all levels, as long as it lives.
+pub struct Log {
+    lines: Lines,
+    _guard: DefaultGuard,
+}
+
+impl Log {
+    /// Begins.
+    #[must_use]
+    pub fn start() -> Log {
+        let lines = Lines::default();
+        Log {
+            _guard: set_default(lines.clone()),
+            lines,
+        }
+    }
+
+    /// A text for each event so far: its level, its target, and its fields, each as `NAME=VALUE` with the value as
+    /// the caller had it formatted.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.0.lock().clone()
+    }
+
+    /// Fails unless an event has all of these in its text.
+    ///
+    /// # Panics
+    /// When there is none: with all that was logged.
+    pub fn expect(&self, parts: &[&str]) {
+        let lines = self.lines();
+        let is_meant = |line: &String| parts.iter().all(|part| line.contains(part));
+        assert!(lines.iter().any(is_meant), "no {parts:?} in {lines:#?}");
+    }
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+/// The text of one event.
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {field}={value:?}").expect("a text takes everything");
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let about = event.metadata();
+        let mut line = Line(format!("{} {}", about.level(), about.target()));
+        event.record(&mut line);
+        self.0.lock().push(line.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
