@@ -200,13 +200,17 @@ pub(super) const RULES: &[Rule] = &[
         to: &[],
     },
     Rule {
-        from: GROUND,
+        from: "temporary",
+        to: &[],
+    },
+    Rule {
+        from: "time",
         to: &[],
     },
 ];
 
-/// What every room may depend on, and depends on none: temporary folders.
-pub(super) const GROUND: &str = "temporary";
+/// What every room may depend on, and depends on none: temporary folders, and points in time.
+pub(super) const GROUND: &[&str] = &["temporary", "time"];
 
 /// The room of tools: they may use anything, and nothing may use them but tests the harness.
 const TOOLS: &str = "tools";
@@ -256,7 +260,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
 fn judge(from: &Crate, to: &Use) -> Option<Diagnostic> {
     let manifest = format!("{}/Cargo.toml", from.folder);
     let room = room(&from.folder);
-    if room == TOOLS || to.folder == GROUND || to.dev && (to.folder == HARNESS || to.folder == from.folder) {
+    if room == TOOLS || GROUND.contains(&to.folder.as_str()) || to.dev && (to.folder == HARNESS || to.folder == from.folder) {
         return None;
     }
     let Some(rule) = rule_of(&from.folder) else {

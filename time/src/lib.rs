@@ -1,0 +1,128 @@
+//! Points in time, as every machine of Hawser is handed them.
+//!
+//! No machine reads a clock: whoever drives it says what time it is. An [`Instant`] is such a point, on a
+//! clock of the driver's choice, in the simulator as on a real device. A span between two points is the
+//! standard library's [`Duration`].
+
+#![warn(missing_docs)]
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A point in time: whole nanoseconds since the origin of its clock.
+///
+/// Which moment the origin is, is the driver's choice: the start of a simulation, of a process, or of the
+/// machine. Points of different clocks are not to be compared.
+///
+/// No arithmetic on points overflows: what would lie after [`Instant::NEVER`] is `NEVER`, what would lie
+/// before [`Instant::ORIGIN`] is `ORIGIN`, and the span since a later point is zero. The clock lasts 584
+/// years.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use hawser_time::Instant;
+/// let sent = Instant::after(Duration::from_millis(5));
+/// let acknowledged = sent + Duration::from_millis(40);
+/// assert_eq!(acknowledged - sent, Duration::from_millis(40));
+/// assert_eq!(sent - acknowledged, Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The origin of the clock.
+    pub const ORIGIN: Instant = Instant(0);
+    /// A point that no clock reaches: the deadline of what has none.
+    pub const NEVER: Instant = Instant(u64::MAX);
+
+    /// The point `nanos` nanoseconds after the origin.
+    pub const fn from_nanos(nanos: u64) -> Instant {
+        Instant(nanos)
+    }
+
+    /// The point `span` after the origin.
+    pub const fn after(span: Duration) -> Instant {
+        Instant(nanos(span))
+    }
+
+    /// Nanoseconds since the origin.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The span since the origin.
+    pub const fn since_origin(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+/// Whole nanoseconds of a span; the largest number for a span that is longer than 584 years.
+pub const fn nanos(span: Duration) -> u64 {
+    let nanos = span.as_nanos();
+    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, span: Duration) -> Instant {
+        Instant(self.0.saturating_add(nanos(span)))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, span: Duration) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, span: Duration) -> Instant {
+        Instant(self.0.saturating_sub(nanos(span)))
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Shown as the span since the origin, so that a failing test reads `1.5s` and not `1500000000`.
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Instant::NEVER => f.write_str("never"),
+            at => at.since_origin().fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_stops_at_both_ends_of_the_clock() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Instant::NEVER + second, Instant::NEVER);
+        assert_eq!(Instant::ORIGIN - second, Instant::ORIGIN);
+        assert_eq!(Instant::ORIGIN - Instant::NEVER, Duration::ZERO);
+        assert_eq!(Instant::after(Duration::MAX), Instant::NEVER);
+        assert_eq!(nanos(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_point_is_its_span_since_the_origin() {
+        let span = Duration::new(3, 5);
+        assert_eq!(Instant::after(span), Instant::from_nanos(3_000_000_005));
+        assert_eq!(Instant::after(span).since_origin(), span);
+        assert_eq!(Instant::ORIGIN + span - span, Instant::ORIGIN);
+        assert_eq!(format!("{:?} {:?}", Instant::after(Duration::from_millis(1_500)), Instant::NEVER), "1.5s never");
+    }
+}
