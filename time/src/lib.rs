@@ -60,7 +60,11 @@ impl Instant {
 /// Whole nanoseconds of a span; the largest number for a span that is longer than 584 years.
 pub const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
-    if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }
+    if nanos > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        nanos as u64
+    }
 }
 
 impl Add<Duration> for Instant {
@@ -123,6 +127,13 @@ mod tests {
         assert_eq!(Instant::after(span), Instant::from_nanos(3_000_000_005));
         assert_eq!(Instant::after(span).since_origin(), span);
         assert_eq!(Instant::ORIGIN + span - span, Instant::ORIGIN);
-        assert_eq!(format!("{:?} {:?}", Instant::after(Duration::from_millis(1_500)), Instant::NEVER), "1.5s never");
+        assert_eq!(
+            format!(
+                "{:?} {:?}",
+                Instant::after(Duration::from_millis(1_500)),
+                Instant::NEVER
+            ),
+            "1.5s never"
+        );
     }
 }

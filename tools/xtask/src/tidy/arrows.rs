@@ -260,7 +260,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
 fn judge(from: &Crate, to: &Use) -> Option<Diagnostic> {
     let manifest = format!("{}/Cargo.toml", from.folder);
     let room = room(&from.folder);
-    if room == TOOLS || GROUND.contains(&to.folder.as_str()) || to.dev && (to.folder == HARNESS || to.folder == from.folder) {
+    if room == TOOLS
+        || GROUND.contains(&to.folder.as_str())
+        || to.dev && (to.folder == HARNESS || to.folder == from.folder)
+    {
         return None;
     }
     let Some(rule) = rule_of(&from.folder) else {
