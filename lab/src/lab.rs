@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::wire::Nanos;
 use hawser_host::netns::{Namespace, Netlink};
@@ -183,6 +184,12 @@ impl Lab {
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// How long ago the lab came up.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        Duration::from_nanos(sys::monotonic().saturating_sub(self.start))
     }
 
     pub(crate) fn forwarder(&self) -> Result<&Forwarder, LabError> {

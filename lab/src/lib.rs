@@ -27,12 +27,13 @@
 //! ```
 //!
 //! * [`spec`]: lab files
+//! * `read`: how a lab file is read and checked
 //! * `plan`: from a file to addresses, routes, and what carries each link
 //! * `network`: namespaces, cables, addresses, routes, shapers
 //! * `forward`: the thread that carries the frames of cells
 //! * `shaper`: links that the kernel carries without the thread
 //! * `present`: what links do at present, and who is notified when that changes
-//! * `statistics`: what links have done, and when
+//! * `statistics`: what links have done, and when; `reports`: the same of all links
 //! * `names`: what hosts see of names: their files, and a resolver
 //! * `rules`: what the lab does to frames beside the simulator's rules
 //! * [`run`]: commands in hosts, with the timeline beside them; `contain`: the tree they end with
@@ -58,6 +59,8 @@ mod network;
 mod plan;
 mod present;
 pub mod provider;
+mod read;
+mod reports;
 mod rules;
 pub mod run;
 pub mod self_test;

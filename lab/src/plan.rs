@@ -98,6 +98,17 @@ impl Plan {
         }
         Ok(plan)
     }
+
+    /// The addresses that a text stands for: itself, or those of the host of that name.
+    pub(crate) fn addresses(&self, text: &str) -> Vec<IpAddr> {
+        match text.parse() {
+            Ok(address) => vec![address],
+            Err(_) => {
+                let host = self.hosts.iter().find(|host| host.name == text);
+                host.map_or_else(Vec::new, |host| host.known_by.clone())
+            }
+        }
+    }
 }
 
 fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> Result<LinkPlan, SpecError> {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::EstablishmentError;
-use super::preconnection::Plan;
+use super::plan::Plan;
 use super::property::{Action, Preference, Property};
 use hawser_connect::{Candidate, Destination, Features, Security, Transport};
 use hawser_resolve::Service;

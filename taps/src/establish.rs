@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::candidates::{Ranked, fulfilling, is_secure_enough, paths, unknown};
-use super::preconnection::Plan;
+use super::plan::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{EstablishmentError, LocalEndpoint, RemoteEndpoint, log};

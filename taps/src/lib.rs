@@ -47,6 +47,7 @@ mod framer;
 mod listener;
 mod log;
 mod message;
+mod plan;
 mod preconnection;
 mod property;
 mod security;

@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use super::candidates::{objection, unknown};
 use super::connection::Group;
 use super::establish::addresses;
-use super::preconnection::Plan;
+use super::plan::Plan;
 use super::property::Property;
 use super::security::Mode;
 use super::{Connection, EstablishmentError, log};

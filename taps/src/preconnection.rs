@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
+use super::plan::Plan;
 use super::property::{Action, Property, TransportProperties, Value};
 use super::{
     Connection, EstablishmentError, Framer, Listener, LocalEndpoint, MessageContext, PropertyError,
@@ -28,22 +29,6 @@ pub struct Preconnection {
     reports_sent: bool,
     racer: Arc<OnceCell<Racer>>,
     stacks: Vec<MtpStack>,
-}
-
-/// A Preconnection as it was when something was begun by it.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) action: Action,
-    pub(super) locals: Vec<LocalEndpoint>,
-    pub(super) remotes: Vec<RemoteEndpoint>,
-    pub(super) properties: TransportProperties,
-    pub(super) security: SecurityParameters,
-    pub(super) framers: Vec<Arc<dyn Framer>>,
-    /// Sends that succeed are events, too.
-    pub(super) reports_sent: bool,
-    pub(super) racer: Arc<OnceCell<Racer>>,
-    /// Stacks whose transports written in MTP are candidates as well.
-    pub(super) stacks: Vec<MtpStack>,
 }
 
 impl Preconnection {

@@ -6,23 +6,16 @@
 //! put it there and who took it off.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use crate::Nanos;
 use crate::audit::{Act, Origin};
 use crate::bus::{Bus, Pending};
 use crate::error::{BusError, Refusal};
-use crate::flow::{FlowId, SourceId};
+use crate::flow::SourceId;
 use crate::order::Order;
-use crate::source::Source;
 use crate::subscriber::Subscriber;
 
-/// Steps that wait for a provider.
-const STEPS: usize = 16;
-/// Bytes of a reason in the log.
-const REASON: usize = 200;
 /// Bytes of a name.
 const NAME: usize = 64;
 
@@ -73,7 +66,7 @@ impl<'a> Change<'a> {
     }
 
     /// What the log has of it.
-    fn act(&self) -> Act {
+    pub(crate) fn act(&self) -> Act {
         match self {
             Change::Attach { text, .. } => Act::attached(text),
             Change::Detach { why, .. } => Act::Detached((*why).to_owned()),
@@ -84,12 +77,12 @@ impl<'a> Change<'a> {
 /// A provider to which something can be attached.
 pub trait Attachable: Send + Sync {
     /// Checks a change of what is attached now, in the thread of who asks for it. What comes of it is
-    /// taken to the provider's thread, for [`Source::next_step`]; with it come warnings, empty where there are
+    /// taken to the provider's thread, for [`Source::next_step`](crate::Source::next_step); with it come warnings, empty where there are
     /// none.
     ///
     /// # Errors
-    /// What is wrong, and where.
-    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), String>;
+    /// [`Refusal::Unable`], with what is wrong, and where.
+    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), Refusal>;
 
     /// What is attached now, in the order in which it was.
     fn attachments(&self) -> Vec<Attachment>;
@@ -104,21 +97,17 @@ pub trait Attachable: Send + Sync {
 
 /// A change on its way to a source.
 pub(crate) struct Attaching {
+    pub(crate) stepping: Stepping,
+    pub(crate) step: Result<Step, Refusal>,
+}
+
+/// A change whose step the provider takes: its result goes to [`Source::stepped`](crate::Source::stepped).
+pub struct Stepping {
     pub(crate) who: (Arc<str>, Origin),
     pub(crate) name: String,
     pub(crate) act: Act,
-    pub(crate) step: Result<Step, Refusal>,
     pub(crate) reply: SyncSender<Result<String, Refusal>>,
     pub(crate) warnings: String,
-}
-
-/// A change whose step the provider takes: its result goes to [`Source::stepped`].
-pub struct Stepping {
-    who: (Arc<str>, Origin),
-    name: String,
-    act: Act,
-    reply: SyncSender<Result<String, Refusal>>,
-    warnings: String,
 }
 
 impl std::fmt::Debug for Stepping {
@@ -128,102 +117,6 @@ impl std::fmt::Debug for Stepping {
             .field("act", &self.act)
             .finish_non_exhaustive()
     }
-}
-
-/// Steps that wait.
-pub(crate) type Steps = VecDeque<(Stepping, Step)>;
-
-impl Source {
-    /// Takes a change that was checked, or the reason why it was refused.
-    pub(crate) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
-        let Attaching {
-            who,
-            name,
-            act,
-            step,
-            reply,
-            warnings,
-        } = attaching;
-        let stepping = Stepping {
-            who,
-            name,
-            act,
-            reply,
-            warnings,
-        };
-        match step {
-            Ok(step) if self.steps.len() < STEPS => self.steps.push_back((stepping, step)),
-            Ok(_) => {
-                let why = format!("{STEPS} changes wait to be attached already");
-                self.finish(now, stepping, Err(Refusal::Unable(why)));
-            }
-            Err(refusal) => self.finish(now, stepping, Err(refusal)),
-        }
-    }
-
-    /// An assertion of the provider's program was false: attachments that have to do with it go.
-    pub fn failed_assertion(&self, event: u32, assertion: u32) {
-        if let Some(attachable) = &self.attachable {
-            attachable.failed_assertion(&self.bus, self.id(), event, assertion);
-        }
-    }
-
-    /// The next change of what is attached, for the provider to take after [`Source::poll`].
-    pub fn next_step(&mut self) -> Option<(Stepping, Step)> {
-        self.steps.pop_front()
-    }
-
-    /// What came of a change: it is written into the log, and its subscriber is answered.
-    pub fn stepped(&mut self, now: Nanos, stepping: Stepping, result: Result<(), String>) {
-        self.finish(now, stepping, result.map_err(Refusal::Unable));
-    }
-
-    /// Writes into the log a change that the provider has made by itself, in the name of `who`.
-    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
-        self.enter(
-            now,
-            &(who.into(), Origin::default()),
-            FlowId::ALL,
-            change.name().to_owned(),
-            0,
-            change.act(),
-        );
-    }
-
-    fn finish(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
-        let Stepping {
-            who,
-            name,
-            act,
-            reply,
-            warnings,
-        } = stepping;
-        let act = match &result {
-            Ok(()) => act,
-            Err(refusal) => Act::Refused(brief(&refusal.to_string())),
-        };
-        self.enter(now, &who, FlowId::ALL, name, 0, act);
-        // Who is answered may read the log at once.
-        self.share_audit(now);
-        let _ = reply.try_send(result.map(|()| warnings));
-    }
-}
-
-/// The first lines of a reason, as one.
-fn brief(reason: &str) -> String {
-    let words = reason.split_whitespace();
-    let mut out = String::new();
-    for word in words {
-        if out.len() + word.len() >= REASON {
-            out.push('…');
-            break;
-        }
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
 }
 
 impl Subscriber {
@@ -288,22 +181,22 @@ impl Subscriber {
         let may = self.rights().is_some_and(|rights| rights.attach);
         let step = match attachable {
             _ if !may => Err(Refusal::NotToAttach),
-            None => Err(Refusal::Unable(format!("nothing can be attached to {provider}"))),
-            Some(attachable) => attachable.prepare(change).map_err(Refusal::Unable),
+            None => Err(Refusal::NotAttachable(provider)),
+            Some(attachable) => attachable.prepare(change),
         };
         let (step, warnings) = match step {
             Ok((step, warnings)) => (Ok(step), warnings),
             Err(refusal) => (Err(refusal), String::new()),
         };
         let (reply, answer) = sync_channel(1);
-        let attaching = Attaching {
+        let stepping = Stepping {
             who: (self.name().into(), self.origin),
             name: name.to_owned(),
             act: change.act(),
-            step,
             reply,
             warnings,
         };
+        let attaching = Attaching { stepping, step };
         self.bus().order(source, Order::Attach(Box::new(attaching)))?;
         Ok(Pending(answer))
     }

@@ -20,7 +20,6 @@ use crate::rights::Rights;
 use crate::ring::{Ring, Waker};
 use crate::schema::Schema;
 use crate::signal::{MAX_VALUES, SubscriptionId};
-use crate::source::Source;
 use crate::subscriber::Subscriber;
 use crate::subscription::Subscription;
 use crate::tware::Tware;
@@ -84,6 +83,16 @@ struct Line {
     called: Arc<AtomicUsize>,
     waker: Option<Waker>,
     attachable: Option<Arc<dyn Attachable>>,
+}
+
+/// What a source has of the bus.
+pub(crate) struct Registered {
+    pub(crate) id: SourceId,
+    pub(crate) orders: Receiver<Order>,
+    /// How many orders wait.
+    pub(crate) called: Arc<AtomicUsize>,
+    pub(crate) audit: Arc<Mutex<Audit>>,
+    pub(crate) wall: Option<WallClock>,
 }
 
 /// Makes a subscriber's T-ware for one more source.
@@ -164,66 +173,43 @@ impl Bus {
         }
     }
 
-    /// A provider's end: one for each running instance. `waker` is called when there are orders for it
-    /// and must make its thread poll it.
-    #[must_use]
-    pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
-        self.source_of(schema, waker, None)
-    }
-
-    /// The same for a provider to which something can be attached: it takes [`Source::next_step`] after
-    /// each poll.
-    #[must_use]
-    pub fn attachable_source(
+    /// Takes in a provider's end, which has the orders of all who are here from the start.
+    pub(crate) fn register(
         &self,
-        schema: Arc<Schema>,
-        waker: Option<Waker>,
-        attachable: Arc<dyn Attachable>,
-    ) -> Source {
-        self.source_of(schema, waker, Some(attachable))
-    }
-
-    fn source_of(
-        &self,
-        schema: Arc<Schema>,
+        schema: &Arc<Schema>,
         waker: Option<Waker>,
         attachable: Option<Arc<dyn Attachable>>,
-    ) -> Source {
-        let (orders, inbox) = channel();
+    ) -> Registered {
+        let (sender, orders) = channel();
         let called = Arc::new(AtomicUsize::new(0));
         let mut inner = self.lock();
         let id = SourceId(inner.next_source);
         inner.next_source += 1;
-        let of = attachable.clone();
         let line = Line {
             id,
             schema: schema.clone(),
-            orders,
+            orders: sender,
             called: called.clone(),
             waker,
-            attachable: of,
+            attachable,
         };
         for subscriber in &inner.subscribers {
-            line.order(Order::Admit(Box::new(subscriber.admitted(&schema))));
+            line.order(Order::Admit(Box::new(subscriber.admitted(schema))));
         }
         for standing in &inner.subscriptions {
-            if let Some(compiled) = inner.compile(standing, &schema) {
+            if let Some(compiled) = inner.compile(standing, schema) {
                 line.order(Order::Subscribe(Box::new(compiled)));
             }
         }
         inner.sweep();
         inner.sources.push(line);
-        let log = self.audit.lock().0.clone();
-        Source::new(
+        Registered {
             id,
-            self.clone(),
-            schema,
-            attachable,
-            inbox,
+            orders,
             called,
-            log,
-            self.wall,
-        )
+            audit: self.audit.lock().0.clone(),
+            wall: self.wall,
+        }
     }
 
     /// Offers a provider's documents, in place of another's, for as long as the provider is held elsewhere.

@@ -1,8 +1,10 @@
 //! What can be wrong with a request.
 
+use std::fmt::Display;
+
 use crate::flow::Target;
 
-/// Why a source refused a modification.
+/// Why a source refused a modification, or a change of what is attached to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The flow is gone, or never was.
@@ -17,6 +19,12 @@ pub enum Refusal {
     /// No right to attach, nor to detach.
     #[error("no right to attach or to detach")]
     NotToAttach,
+    /// The provider takes no attachments.
+    #[error("nothing can be attached to {0}")]
+    NotAttachable(String),
+    /// As many changes of attachments wait as can.
+    #[error("{0} changes wait to be attached already")]
+    Busy(usize),
     /// Outside the bounds of the right, or of the program.
     #[error("{value} is outside {min}..={max}")]
     OutOfRange {
@@ -42,6 +50,14 @@ pub enum Refusal {
     /// The source holds as many variables as it can.
     #[error("the source has {0} variables held, its most")]
     Full(usize),
+}
+
+impl Refusal {
+    /// The provider cannot do it, for a reason of its own.
+    #[must_use]
+    pub fn unable(why: impl Display) -> Refusal {
+        Refusal::Unable(why.to_string())
+    }
 }
 
 /// Why the bus refused a request.

@@ -65,9 +65,9 @@ pub use schema::{
 };
 pub use scope::{Rule, RuleError, Scope};
 pub use signal::{MAX_VALUES, Signal, SignalBuf, SubscriptionId};
-pub use source::{Common, Source, State, Statistics};
+pub use source::{Common, Source, State};
 pub use subscriber::{Probe, Subscriber};
-pub use subscription::{Place, Subscription};
+pub use subscription::{Place, Statistics, Subscription};
 pub use tware::{Tware, run_waiting};
 
 /// Nanoseconds of a provider's clock.

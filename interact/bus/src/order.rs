@@ -15,8 +15,8 @@ use crate::ring::{Consumer, Ring};
 use crate::schema::{EventId, Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::SubscriptionId;
-use crate::source::Statistics;
 use crate::subscriber::Probe;
+use crate::subscription::Statistics;
 use crate::tware::Tware;
 
 /// A subscriber; never used again for another.

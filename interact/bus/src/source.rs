@@ -3,11 +3,12 @@
 //! It lives in the provider's own thread and calls nobody else's. An event that nobody asked for
 //! costs its provider the test of a bit of [`Source::wanted`]. Orders wait until the provider polls.
 
+mod attach;
 mod deliver;
 mod orders;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
@@ -15,9 +16,10 @@ use std::sync::mpsc::Receiver;
 use parking_lot::Mutex;
 
 use crate::Nanos;
-use crate::attach::{Attachable, Steps};
+use crate::attach::{Attachable, Step, Stepping};
 use crate::audit::{Act, Audit, Entry, Origin};
-use crate::bus::{Bus, WallClock};
+use crate::bus::{Bus, Registered, WallClock};
+use crate::error::Refusal;
 use crate::filter::{Filter, Gate};
 use crate::flow::{FlowId, FlowInfo, SourceId, Target};
 use crate::hands::{Hands, Modification};
@@ -25,9 +27,11 @@ use crate::hold::Holds;
 use crate::map::Map;
 use crate::notice::Notice;
 use crate::order::{Admitted, Compiled, Order, SubscriberId};
+use crate::ring::Waker;
 use crate::schema::{EventId, Schema, SchemaError, VariableId};
 use crate::scope::Scope;
 use crate::signal::SignalBuf;
+use crate::subscription::Statistics;
 
 /// A provider's state, as a source reads and sets it.
 pub trait State {
@@ -39,8 +43,8 @@ pub trait State {
     /// live elsewhere leaves the lease there, so that it ends even without this process.
     ///
     /// # Errors
-    /// Why it cannot be set.
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), String> {
+    /// [`Refusal::Unable`], with the reason.
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), Refusal> {
         let _ = lease;
         self.write(flow, variable, value);
         Ok(())
@@ -53,28 +57,6 @@ pub trait State {
     fn info(&self, flow: FlowId) -> Option<FlowInfo>;
     /// All flows that there are.
     fn flows(&self) -> Vec<FlowId>;
-}
-
-/// What became of a subscription's events at its sources, so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Events that the subscription names, of flows in its scope.
-    pub events: u64,
-    /// Of them passed the filters.
-    pub passed: u64,
-    /// Of those found a full queue, or were lost before the source: then of whatever flow.
-    pub lost: u64,
-    /// Events that there was no room to keep until their interval's end: they were lost, too.
-    pub crowded: u64,
-}
-
-impl std::ops::AddAssign for Statistics {
-    fn add_assign(&mut self, other: Statistics) {
-        self.events += other.events;
-        self.passed += other.passed;
-        self.lost += other.lost;
-        self.crowded += other.crowded;
-    }
 }
 
 /// What all who want an event of a source want of it.
@@ -124,9 +106,9 @@ struct Kept {
 /// A provider's end of the bus.
 pub struct Source {
     id: SourceId,
-    pub(crate) bus: Bus,
+    bus: Bus,
     schema: Arc<Schema>,
-    pub(crate) attachable: Option<Arc<dyn Attachable>>,
+    attachable: Option<Arc<dyn Attachable>>,
     orders: Receiver<Order>,
     /// How many orders wait.
     called: Arc<AtomicUsize>,
@@ -155,8 +137,8 @@ pub struct Source {
     acting: Vec<(SubscriberId, Modification)>,
     /// Subscribers whose T-wares in the loop have panicked since [`Source::act`], and the texts of the panics.
     fallen: Vec<(SubscriberId, String)>,
-    /// Changes of what is attached.
-    pub(crate) steps: Steps,
+    /// Changes of what is attached, and their steps.
+    steps: VecDeque<(Stepping, Step)>,
 }
 
 impl std::fmt::Debug for Source {
@@ -170,18 +152,41 @@ impl std::fmt::Debug for Source {
     }
 }
 
+impl Bus {
+    /// A provider's end: one for each running instance. `waker` is called when there are orders for it
+    /// and must make its thread poll it.
+    #[must_use]
+    pub fn source(&self, schema: Arc<Schema>, waker: Option<Waker>) -> Source {
+        Source::new(self.clone(), schema, waker, None)
+    }
+
+    /// The same for a provider to which something can be attached: it takes [`Source::next_step`] after
+    /// each poll.
+    #[must_use]
+    pub fn attachable_source(
+        &self,
+        schema: Arc<Schema>,
+        waker: Option<Waker>,
+        attachable: Arc<dyn Attachable>,
+    ) -> Source {
+        Source::new(self.clone(), schema, waker, Some(attachable))
+    }
+}
+
 impl Source {
-    #[allow(clippy::too_many_arguments)] // Each is an end of the bus.
-    pub(crate) fn new(
-        id: SourceId,
+    fn new(
         bus: Bus,
         schema: Arc<Schema>,
+        waker: Option<Waker>,
         attachable: Option<Arc<dyn Attachable>>,
-        orders: Receiver<Order>,
-        called: Arc<AtomicUsize>,
-        shared_audit: Arc<Mutex<Audit>>,
-        wall: Option<WallClock>,
     ) -> Source {
+        let Registered {
+            id,
+            orders,
+            called,
+            audit: shared_audit,
+            wall,
+        } = bus.register(&schema, waker, attachable.clone());
         Source {
             by_event: vec![Vec::new(); schema.events().len()],
             id,
@@ -206,7 +211,7 @@ impl Source {
             untold: 0,
             acting: Vec::new(),
             fallen: Vec::new(),
-            steps: Steps::new(),
+            steps: VecDeque::new(),
         }
     }
 
@@ -485,7 +490,7 @@ impl Source {
     }
 
     /// The same, by names.
-    pub(crate) fn enter(
+    fn enter(
         &mut self,
         now: Nanos,
         who: &(Arc<str>, Origin),
@@ -526,7 +531,7 @@ impl Source {
     }
 
     /// Gives the log to the bus, unless somebody reads it just now.
-    pub(crate) fn share_audit(&mut self, now: Nanos) {
+    fn share_audit(&mut self, now: Nanos) {
         let Some(mut shared) = self.shared_audit.try_lock() else {
             self.audit_due = now.saturating_add(AUDIT_EVERY);
             return;

@@ -21,8 +21,7 @@ use crate::rights::Rights;
 use crate::ring::Ring;
 use crate::schema::VariableId;
 use crate::signal::SubscriptionId;
-use crate::source::Statistics;
-use crate::subscription::Subscription;
+use crate::subscription::{Statistics, Subscription};
 
 /// Modifications that wait at a source.
 const STEERING: usize = 256;

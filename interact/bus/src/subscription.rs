@@ -77,3 +77,25 @@ pub enum Place {
     /// Elsewhere, from a queue of this many signals.
     Queue(usize),
 }
+
+/// What became of a subscription's events at its sources, so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Events that the subscription names, of flows in its scope.
+    pub events: u64,
+    /// Of them passed the filters.
+    pub passed: u64,
+    /// Of those found a full queue, or were lost before the source: then of whatever flow.
+    pub lost: u64,
+    /// Events that there was no room to keep until their interval's end: they were lost, too.
+    pub crowded: u64,
+}
+
+impl std::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.events += other.events;
+        self.passed += other.passed;
+        self.lost += other.lost;
+        self.crowded += other.crowded;
+    }
+}

@@ -8,8 +8,8 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use hawser_bus::{
-    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State,
-    Variable, VariableId,
+    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Refusal, Schema,
+    Source, State, Variable, VariableId,
 };
 use parking_lot::Mutex;
 
@@ -172,12 +172,14 @@ impl Shared {
             let events = std::mem::take(&mut *self.events.lock());
             source.poll(now, &mut state);
             while let Some((stepping, step)) = source.next_step() {
-                let step = step.downcast::<Step>().map_err(|_| "another's step".to_owned());
+                let step = step
+                    .downcast::<Step>()
+                    .map_err(|_| Refusal::unable("another's step"));
                 // No stack runs here: any program would do.
                 source.stepped(
                     now,
                     stepping,
-                    step.and_then(|step| step(&mut |_| Ok(program())).map_err(|error| error.to_string())),
+                    step.and_then(|step| step(&mut |_| Ok(program())).map_err(Refusal::unable)),
                 );
             }
             for (flow, event, fields) in events {

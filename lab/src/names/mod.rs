@@ -3,12 +3,14 @@
 //! * `view`: a mount namespace with the host's own `resolv.conf`, `hosts` and `nsswitch.conf`, in
 //!   which the system's resolvers cannot be found
 //! * `zone`: what is answered, and when; a machine
+//! * `check`: what a file says of names
 //! * `service`: records of services, as bytes
 //! * `server`: the resolver that all hosts ask, one thread
 //!
 //! The hosts' own names are in `hosts`; the resolver knows what the file scripts, and that nothing
 //! else exists. Nothing asks the machine's own resolver.
 
+mod check;
 mod server;
 mod service;
 mod view;
@@ -19,10 +21,10 @@ use std::net::Ipv4Addr;
 
 use crate::plan::Plan;
 
+pub(crate) use check::check;
 pub(crate) use server::{NameServer, listen};
-pub(crate) use service::data as service_data;
 pub(crate) use view::View;
-pub(crate) use zone::{Zone, fits, services_fit};
+pub(crate) use zone::Zone;
 
 /// Where a host's resolver listens.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 53);

@@ -5,8 +5,6 @@ use std::net::IpAddr;
 use crate::plan::Plan;
 use crate::spec::Service;
 
-use super::zone::addresses;
-
 /// Keys of parameters (RFC 9460, 14.3.2), in the order in which they must stand.
 const ALPN: u16 = 1;
 const PORT: u16 = 3;
@@ -14,7 +12,7 @@ const IPV4_HINT: u16 = 4;
 const IPV6_HINT: u16 = 6;
 
 /// A record's data; nothing where a text in it is too long or empty.
-pub(crate) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
+pub(super) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
     let mut bytes = service.priority.to_be_bytes().to_vec();
     for label in service
         .target
@@ -35,7 +33,7 @@ pub(crate) fn data(service: &Service, plan: &Plan) -> Option<Vec<u8>> {
     let hints: Vec<IpAddr> = service
         .hints
         .iter()
-        .flat_map(|text| addresses(text, plan))
+        .flat_map(|text| plan.addresses(text))
         .collect();
     let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
     for hint in hints {

@@ -9,7 +9,7 @@ use hawser_engine::wire::Nanos;
 use crate::plan::Plan;
 use crate::spec::{Answer, Name, Reply, Spec};
 
-use super::service_data;
+use super::service;
 
 /// Bytes of a message's header, and of an answer without extensions, at most (RFC 1035, 4.2.1).
 const HEADER: usize = 12;
@@ -64,12 +64,12 @@ impl Zone {
             addresses: name
                 .addresses
                 .iter()
-                .flat_map(|text| addresses(text, plan))
+                .flat_map(|text| plan.addresses(text))
                 .collect(),
             services: name
                 .services
                 .iter()
-                .filter_map(|service| service_data(service, plan))
+                .filter_map(|service| service::data(service, plan))
                 .collect(),
             ipv4: Script::new(name.both, name.ipv4),
             ipv6: Script::new(name.both, name.ipv6),
@@ -147,24 +147,13 @@ impl Script {
     }
 }
 
-/// An address, or those of a host.
-pub(super) fn addresses(text: &str, plan: &Plan) -> Vec<IpAddr> {
-    match text.parse() {
-        Ok(address) => vec![address],
-        Err(_) => {
-            let host = plan.hosts.iter().find(|host| host.name == text);
-            host.map(|host| host.known_by.clone()).unwrap_or_default()
-        }
-    }
-}
-
 /// Whether an answer with so many addresses of one kind fits into a message.
-pub(crate) fn fits(name: &str, addresses: usize, bytes: usize) -> bool {
+pub(super) fn addresses_fit(name: &str, addresses: usize, bytes: usize) -> bool {
     HEADER + name.len() + 6 + addresses * (RECORD + bytes) <= MAX_ANSWER
 }
 
 /// Whether an answer with these records of services fits into a message.
-pub(crate) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
+pub(super) fn services_fit(name: &str, data: &[Vec<u8>]) -> bool {
     HEADER + name.len() + 6 + data.iter().map(|one| RECORD + one.len()).sum::<usize>() <= MAX_ANSWER
 }
 

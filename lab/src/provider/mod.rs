@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::{Changed, Direction, Lab, Link, Statistics, What};
 use hawser_bus::ring::Waker;
-use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Nanos, Schema, Source, State, VariableId};
+use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Nanos, Refusal, Schema, Source, State, VariableId};
 
 use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
 
@@ -232,29 +232,31 @@ impl<'a> Links<'a> {
         Some(value)
     }
 
-    fn set(&self, flow: FlowId, variable: VariableId, value: u64) -> Result<(), String> {
-        let (_, direction, link) = self.at(flow).ok_or("there is no such link")?;
+    fn set(&self, flow: FlowId, variable: VariableId, value: u64) -> Result<(), Refusal> {
+        let (_, direction, link) = self
+            .at(flow)
+            .ok_or_else(|| Refusal::unable("there is no such link"))?;
         let (_, _, _, of) = VARIABLES
             .get(usize::from(variable.0))
-            .ok_or("there is no such variable")?;
+            .ok_or_else(|| Refusal::unable("there is no such variable"))?;
         match of {
-            Of::Counted(_) => return Err("what was counted is not set".into()),
+            Of::Counted(_) => return Err(Refusal::unable("what was counted is not set")),
             Of::Ruled(_, write) => {
                 let rules = write(value);
                 if rules.rate.is_some() && link.rules(direction).trace.is_some() {
-                    return Err("a trace stands in for the rate of this link".into());
+                    return Err(Refusal::unable("a trace stands in for the rate of this link"));
                 }
                 link.set(direction, &rules)
             }
             Of::Up if direction == Direction::Backward => {
                 let forward = link.name();
-                return Err(format!(
+                return Err(Refusal::Unable(format!(
                     "the carrier is both directions': it is set at `{forward} forward`"
-                ));
+                )));
             }
             Of::Up => set_up(link, value != 0),
         }
-        .map_err(|error| error.to_string())
+        .map_err(Refusal::unable)
     }
 }
 
@@ -273,7 +275,7 @@ impl State for Links<'_> {
         self.set(flow, variable, value).is_ok()
     }
 
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, _: Nanos) -> Result<(), String> {
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, _: Nanos) -> Result<(), Refusal> {
         self.set(flow, variable, value)
     }
 

@@ -2,17 +2,13 @@
 //! link that cannot do it.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use hawser_sim::scenario::error::there_are;
-
-use crate::names::{fits, service_data, services_fit};
-use crate::plan::Plan;
 
 use super::{Host, Link, Rules, Spec, SpecError, Through};
 
 /// Hosts, and links, at most.
-pub(crate) const MAX_ITEMS: usize = 64;
+const MAX_ITEMS: usize = 64;
 /// Bytes of an interface's name, at most.
 const INTERFACE_NAME: usize = 15;
 /// The packet sizes that a link may have: what IPv4 demands, and jumbo frames.
@@ -20,75 +16,11 @@ const MTUS: std::ops::RangeInclusive<u32> = 68..=9000;
 
 type Checked = Result<(), SpecError>;
 
-pub(super) fn check(spec: &Spec) -> Checked {
+/// Checks hosts, links and the timeline; addresses and names are checked with a plan.
+pub(crate) fn check(spec: &Spec) -> Checked {
     check_hosts(&spec.host)?;
     check_links(spec)?;
-    check_changes(spec)?;
-    let plan = Plan::new(spec)?;
-    check_names(spec, &plan)
-}
-
-fn check_names(spec: &Spec, plan: &Plan) -> Checked {
-    let mut names = BTreeSet::new();
-    for (i, name) in spec.names.iter().enumerate() {
-        let at = |key: &str| format!("dns[{i}].{key}");
-        let is_label = |label: &str| (1..=63).contains(&label.len()) && label.is_ascii();
-        let text = name.name.trim_end_matches('.');
-        if text.len() > 253 || !text.split('.').all(is_label) {
-            let error = SpecError::new(at("name"), format!("`{}` cannot be a name", name.name));
-            return Err(error.with_hint("labels of 1 to 63 characters with dots between them"));
-        }
-        if !names.insert(text.to_ascii_lowercase()) {
-            return Err(SpecError::new(at("name"), format!("`{text}` is there already")));
-        }
-        let mut counts = [0, 0];
-        for (j, address) in name.addresses.iter().enumerate() {
-            let found = match address.parse::<IpAddr>() {
-                Ok(address) => vec![address],
-                Err(_) => {
-                    let host = known_host(spec, address, at(&format!("addresses[{j}]")))?;
-                    plan.hosts[host].known_by.clone()
-                }
-            };
-            found
-                .iter()
-                .for_each(|address| counts[usize::from(address.is_ipv6())] += 1);
-        }
-        if !fits(text, counts[0], 4) || !fits(text, counts[1], 16) {
-            let message = "more addresses than fit into an answer of 512 bytes";
-            return Err(SpecError::new(at("addresses"), message));
-        }
-        check_services(spec, plan, i)?;
-    }
-    Ok(())
-}
-
-fn check_services(spec: &Spec, plan: &Plan, number: usize) -> Checked {
-    let name = &spec.names[number];
-    let at = |i: usize, key: &str| format!("dns[{number}].services[{i}].{key}");
-    let mut all = Vec::new();
-    for (i, service) in name.services.iter().enumerate() {
-        for (j, hint) in service.hints.iter().enumerate() {
-            if hint.parse::<IpAddr>().is_err() {
-                known_host(spec, hint, at(i, &format!("hints[{j}]")))?;
-            }
-        }
-        let Some(data) = service_data(service, plan) else {
-            let error = SpecError::new(at(i, "target"), "a target or a protocol that no record can hold");
-            return Err(error.with_hint("labels of at most 63 bytes, protocols of 1 to 255"));
-        };
-        all.push(data);
-    }
-    match services_fit(&name.name, &all) {
-        true => Ok(()),
-        false => {
-            let path = format!("dns[{number}].services");
-            Err(SpecError::new(
-                path,
-                "more services than fit into an answer of 512 bytes",
-            ))
-        }
-    }
+    check_changes(spec)
 }
 
 fn check_hosts(hosts: &[Host]) -> Checked {
@@ -257,7 +189,7 @@ fn check_changes(spec: &Spec) -> Checked {
 }
 
 /// The number of a host.
-pub(super) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize, SpecError> {
+pub(crate) fn known_host(spec: &Spec, name: &str, path: String) -> Result<usize, SpecError> {
     spec.host
         .iter()
         .position(|host| host.name == name)

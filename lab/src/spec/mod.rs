@@ -14,12 +14,13 @@ pub mod selector;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use hawser_sim::scenario::State;
 use hawser_sim::scenario::units::Span;
-use hawser_sim::scenario::{State, error};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use check::{check, known_host};
 pub use hawser_sim::ScenarioError as SpecError;
 pub use rules::Rules;
 pub use selector::Selector;
@@ -302,52 +303,6 @@ pub struct At {
 
 fn first_seed() -> u64 {
     1
-}
-
-impl Spec {
-    /// Reads a lab file and checks it.
-    ///
-    /// # Errors
-    /// What is wrong with it, and where.
-    pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let spec: Spec = error::read(text)?;
-        spec.check().map_err(|error| error.located(text))?;
-        Ok(spec)
-    }
-
-    /// Checks what a type cannot express; [`Spec::parse`] has done so already.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub fn check(&self) -> Result<(), SpecError> {
-        check::check(self)
-    }
-
-    /// Reads a lab file; the traces that it names are relative to it.
-    ///
-    /// # Errors
-    /// When it cannot be read, or its text is wrong.
-    pub fn read(path: &Path) -> Result<Spec, ReadError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ReadError::System(path.into(), error))?;
-        let mut spec = Spec::parse(&text).map_err(|error| ReadError::Text(path.into(), error))?;
-        if let Some(directory) = path.parent() {
-            spec.traces_mut()
-                .for_each(|trace| *trace = directory.join(&*trace));
-        }
-        Ok(spec)
-    }
-
-    fn traces_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        let links = self
-            .link
-            .iter_mut()
-            .flat_map(|l| [&mut l.both, &mut l.forward, &mut l.backward]);
-        let changes = self
-            .at
-            .iter_mut()
-            .flat_map(|a| [&mut a.both, &mut a.forward, &mut a.backward]);
-        links.chain(changes).filter_map(|rules| rules.trace.as_mut())
-    }
 }
 
 impl Host {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_bus::{Attachable, Attachment, Bus, BusError, Change, Rights, SourceId};
+use hawser_bus::{Attachable, Attachment, Bus, BusError, Change, Refusal, Rights, SourceId};
 use hawser_engine::Step;
 use hawser_load::{Attachments, Installed};
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ impl OnBus {
 }
 
 impl Attachable for OnBus {
-    fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), String> {
+    fn prepare(&self, change: Change<'_>) -> Result<(hawser_bus::Step, String), Refusal> {
         let next = match change {
             Change::Attach {
                 name,
@@ -48,7 +48,7 @@ impl Attachable for OnBus {
             } => self.attachments.attach(name, text, params, who),
             Change::Detach { name, .. } => self.attachments.detach(name),
         }
-        .map_err(|error| error.to_string())?;
+        .map_err(Refusal::unable)?;
         let warnings = next.warnings().to_owned();
         let attachments = self.attachments.clone();
         let step: Step = Box::new(move |swap| attachments.go(next, swap));

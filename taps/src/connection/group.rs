@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use super::event::Event;
 use super::state::{ConnectionState, Core};
-use crate::preconnection::Plan;
+use crate::plan::Plan;
 use crate::property::{Action, Preference, Property, PropertyError, TransportProperties, Value};
 use hawser_connect::{SharedStreams, Tuning};
 

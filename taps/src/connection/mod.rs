@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::preconnection::Plan;
+use super::plan::Plan;
 use super::{Ended, EstablishmentError, MessageContext, ReceiveError};
 pub use event::Event;
 pub(super) use group::Group;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State, Statistics};
+use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State};
 use crate::Nanos;
 use crate::filter::{Gate, Passage};
 use crate::flow::{FlowId, SourceId, Target};
@@ -13,6 +13,7 @@ use crate::order::{Outlet, SubscriberId};
 use crate::schema::EventId;
 use crate::scope::Scope;
 use crate::signal::SignalBuf;
+use crate::subscription::Statistics;
 
 impl Source {
     /// Signals an event of a flow, after it took effect. To be called where [`Source::wants`] reports

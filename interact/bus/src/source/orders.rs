@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Listener, Source, State, Statistics, last_word, settle};
+use super::{Listener, Source, State, last_word, settle};
 use crate::Nanos;
 use crate::audit::{Act, Entry};
 use crate::error::Refusal;
@@ -17,6 +17,7 @@ use crate::schema::{Schema, VariableId};
 use crate::scope::Scope;
 use crate::signal::{MAX_WORDS, SubscriptionId};
 use crate::subscriber::Probe;
+use crate::subscription::Statistics;
 
 /// Modifications of one subscriber that are taken in one poll, at most.
 const STEERING_BUDGET: usize = 256;
@@ -324,7 +325,7 @@ impl Source {
             }
             Held::Full => return Err(Refusal::Full(MAX_HOLDS)),
         };
-        if let Err(why) = state.hold(flow, variable, value, lease) {
+        if let Err(refusal) = state.hold(flow, variable, value, lease) {
             let mut ended = None;
             self.holds.end_of(
                 flow,
@@ -336,7 +337,7 @@ impl Source {
                 state.restore(flow, variable, hold.own);
                 self.note(now, subscriber, flow, variable, before, Act::Released);
             }
-            return Err(Refusal::Unable(why));
+            return Err(refusal);
         }
         self.note(now, subscriber, flow, variable, before, Act::Set(value));
         Ok(before)

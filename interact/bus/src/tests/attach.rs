@@ -8,13 +8,15 @@ use super::*;
 struct Names(Mutex<Vec<Attachment>>);
 
 /// What the provider's thread does.
-type Put = Box<dyn FnOnce() -> Result<(), String> + Send>;
+type Put = Box<dyn FnOnce() -> Result<(), Refusal> + Send>;
 
 impl Attachable for Arc<Names> {
-    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), String> {
+    fn prepare(&self, change: Change<'_>) -> Result<(Step, String), Refusal> {
         let names = self.clone();
         let put: Put = match change {
-            Change::Attach { text, .. } if text.contains("wrong") => return Err("line 1:\n  wrong".into()),
+            Change::Attach { text, .. } if text.contains("wrong") => {
+                return Err(Refusal::unable("line 1:\n  wrong"));
+            }
             Change::Attach { name, who, text, .. } => {
                 let one = Attachment {
                     name: name.into(),
@@ -34,7 +36,7 @@ impl Attachable for Arc<Names> {
                     let mut list = names.0.lock();
                     let at = list.iter().position(|there| there.name == name);
                     at.map(|at| drop(list.remove(at)))
-                        .ok_or_else(|| format!("there is no {name}"))
+                        .ok_or_else(|| Refusal::Unable(format!("there is no {name}")))
                 })
             }
         };
@@ -175,10 +177,7 @@ fn a_source_that_is_gone_or_takes_none_refuses() {
         .attach(source, "cap", "x", &[])
         .expect("there is a source");
     plain.poll(1);
-    assert_eq!(
-        pending.ready(),
-        Some(Err(Refusal::Unable("nothing can be attached to tcp".into())))
-    );
+    assert_eq!(pending.ready(), Some(Err(Refusal::NotAttachable("tcp".into()))));
     for name in ["", "a b", "../x", &"a".repeat(65)] {
         assert!(
             matches!(subscriber.attach(source, name, "x", &[]), Err(BusError::Name(_))),

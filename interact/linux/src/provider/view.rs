@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::{Diagnostics, Flow, Kernel, KernelError, Owners, Record, State as Stood, Variable};
-use hawser_bus::{FlowId, FlowInfo, Nanos, State, VariableId};
+use hawser_bus::{FlowId, FlowInfo, Nanos, Refusal, State, VariableId};
 
 /// How long the state of a flow is taken for what it was: less than a round trip of any network.
 const FRESH: Nanos = 200_000;
@@ -33,7 +33,7 @@ pub(super) struct View {
     /// What is held: in the kernel it acts at the next acknowledgement.
     set: BTreeMap<(u64, VariableId), u64>,
     /// Why a flow cannot be steered, and when that was found out: to try takes a visit to all sockets.
-    unwilling: HashMap<u64, (Nanos, String)>,
+    unwilling: HashMap<u64, (Nanos, Refusal)>,
     /// By variable: what the kernel lets be set.
     modifiable: [Option<Variable>; Stood::NAMES.len()],
 }
@@ -102,7 +102,7 @@ impl View {
             let why = error.to_string();
             failed(flow, &why);
             make_room(unwilling, *now);
-            unwilling.insert(flow, (*now, why));
+            unwilling.insert(flow, (*now, Refusal::Unable(why)));
         });
     }
 
@@ -132,7 +132,7 @@ impl View {
 
     /// Stages what a subscriber wants. A flow that another congestion control runs is given
     /// ours first, for as long as something of it is leased.
-    fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), String> {
+    fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), Refusal> {
         if let Some((at, why)) = self.unwilling.get(&flow) {
             if self.now.saturating_sub(*at) < RETRY {
                 return Err(why.clone());
@@ -146,20 +146,20 @@ impl View {
                 .ask(flow, |flow| flow.namespace)
                 .filter(|other| *other != own)
             {
-                return Err(format!(
+                return Err(Refusal::Unable(format!(
                     "the flow is in another network namespace ({other}, this is {own}): a `hawser kernel` that \
                      runs there can give it our congestion control"
-                ));
+                )));
             }
             let adopted = self.kernel.adopt(flow);
             let failed = adopted.is_err();
             staged = adopted.and_then(|()| self.kernel.stage(flow, which, value, lease));
             if let (true, Err(error)) = (failed, &staged) {
                 make_room(&mut self.unwilling, self.now);
-                self.unwilling.insert(flow, (self.now, error.to_string()));
+                self.unwilling.insert(flow, (self.now, Refusal::unable(error)));
             }
         }
-        staged.map_err(|error| error.to_string())
+        staged.map_err(Refusal::unable)
     }
 }
 
@@ -200,9 +200,9 @@ impl State for View {
         false
     }
 
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), String> {
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), Refusal> {
         let which = self.modifiable.get(usize::from(variable.0)).copied().flatten();
-        let which = which.ok_or("the kernel does not let it be set")?;
+        let which = which.ok_or_else(|| Refusal::unable("the kernel does not let it be set"))?;
         self.stage(flow.0, which, value, Duration::from_nanos(lease))?;
         self.set.insert((flow.0, variable), value);
         Ok(())

@@ -1,6 +1,6 @@
 //! A stack at the interactive layer: it takes the bus's orders, and changes of what is attached.
 
-use hawser_bus::{Change, Source};
+use hawser_bus::{Change, Refusal, Source};
 use hawser_ir::Module;
 
 use super::Stack;
@@ -64,10 +64,8 @@ impl Stack {
             .and_then(|interactive| interactive.source().next_step())
         {
             let result = match step.downcast::<Step>() {
-                Ok(step) => {
-                    step(&mut |program| self.swap_program(program)).map_err(|error| error.to_string())
-                }
-                Err(_) => Err("what is attached is not for a stack".to_owned()),
+                Ok(step) => step(&mut |program| self.swap_program(program)).map_err(Refusal::unable),
+                Err(_) => Err(Refusal::unable("what is attached is not for a stack")),
             };
             if let Some(interactive) = &mut self.chains.interactive {
                 interactive.source().stepped(now, stepping, result);

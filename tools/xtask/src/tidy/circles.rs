@@ -1,6 +1,5 @@
 //! No circle of files crosses folders: where files import each other in a circle, they are one thing, and one
-//! folder holds it. `tools/xtask/circles.toml` names the folders that have such circles, with the reason, and the
-//! crates that are not yet rid of a circle across folders; no crate comes to these.
+//! folder holds it. `tools/xtask/circles.toml` names the folders that have such circles, with the reason.
 //!
 //! An import is a path that begins with `crate`, `super`, `self` or a module of the file, in `use` or in code;
 //! tests do not count. A re-export leads on to what it names and is no import of who re-exports.
@@ -26,13 +25,9 @@ struct List {
     /// Folders that hold a circle.
     #[serde(default)]
     folders: BTreeMap<String, String>,
-    /// Crates in which a circle crosses folders.
-    #[serde(default)]
-    crates: BTreeMap<String, String>,
 }
 
-/// Every circle lies in one folder, which the list names, or crosses folders of a crate that the list names; and
-/// the list names no other.
+/// Every circle lies in one folder, which the list names; and the list names no other.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let list: List = match toml::from_str(tree.text(LIST)) {
         Ok(list) => list,
@@ -63,17 +58,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
                 }
             }
             _ => {
-                seen.insert(krate.clone());
-                if !list.crates.contains_key(krate) {
-                    let what = format!("a circle of files crosses folders: {files}");
-                    let remedy = "move what both sides use into a file that imports neither";
-                    diagnostics.push(Diagnostic::new(place, what, remedy));
-                }
+                let what = format!("a circle of files crosses folders: {files}");
+                let remedy = "move what both sides use into a file that imports neither";
+                diagnostics.push(Diagnostic::new(place, what, remedy));
             }
         }
     }
-    let listed = list.folders.keys().chain(list.crates.keys());
-    let idle = listed.filter(|name| !seen.contains(*name));
+    let idle = list.folders.keys().filter(|name| !seen.contains(*name));
     diagnostics.extend(idle.map(|name| {
         let what = format!("`{name}` has no such circle any more");
         Diagnostic::new(LIST, what, "delete the row")
@@ -412,7 +403,6 @@ mod tests {
         );
         let listed = diagnostics("[folders]\n\"a/src\" = \"why\"", &files);
         assert_eq!(listed.len(), 2, "{listed:?}");
-        assert_eq!(diagnostics("[crates]\na = \"to be untied\"", &files), []);
     }
 
     #[test]

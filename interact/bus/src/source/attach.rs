@@ -1,0 +1,85 @@
+//! Changes of what is attached to a source's provider.
+
+use super::Source;
+use crate::Nanos;
+use crate::attach::{Attaching, Change, Step, Stepping};
+use crate::audit::{Act, Origin};
+use crate::error::Refusal;
+use crate::flow::FlowId;
+
+/// Steps that wait for a provider.
+const STEPS: usize = 16;
+/// Bytes of a reason in the log.
+const REASON: usize = 200;
+
+impl Source {
+    /// Takes a change that was checked, or the reason why it was refused.
+    pub(super) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
+        let Attaching { stepping, step } = attaching;
+        match step {
+            Ok(step) if self.steps.len() < STEPS => self.steps.push_back((stepping, step)),
+            Ok(_) => self.stepped(now, stepping, Err(Refusal::Busy(STEPS))),
+            Err(refusal) => self.stepped(now, stepping, Err(refusal)),
+        }
+    }
+
+    /// An assertion of the provider's program was false: attachments that have to do with it go.
+    pub fn failed_assertion(&self, event: u32, assertion: u32) {
+        if let Some(attachable) = &self.attachable {
+            attachable.failed_assertion(&self.bus, self.id, event, assertion);
+        }
+    }
+
+    /// The next change of what is attached, for the provider to take after [`Source::poll`].
+    pub fn next_step(&mut self) -> Option<(Stepping, Step)> {
+        self.steps.pop_front()
+    }
+
+    /// What came of a change: it is written into the log, and its subscriber is answered.
+    pub fn stepped(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
+        let Stepping {
+            who,
+            name,
+            act,
+            reply,
+            warnings,
+        } = stepping;
+        let act = match &result {
+            Ok(()) => act,
+            Err(refusal) => Act::Refused(brief(&refusal.to_string())),
+        };
+        self.enter(now, &who, FlowId::ALL, name, 0, act);
+        // Who is answered may read the log at once.
+        self.share_audit(now);
+        let _ = reply.try_send(result.map(|()| warnings));
+    }
+
+    /// Writes into the log a change that the provider has made by itself, in the name of `who`.
+    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+        self.enter(
+            now,
+            &(who.into(), Origin::default()),
+            FlowId::ALL,
+            change.name().to_owned(),
+            0,
+            change.act(),
+        );
+    }
+}
+
+/// The first lines of a reason, as one.
+fn brief(reason: &str) -> String {
+    let words = reason.split_whitespace();
+    let mut out = String::new();
+    for word in words {
+        if out.len() + word.len() >= REASON {
+            out.push('…');
+            break;
+        }
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}

@@ -1,0 +1,58 @@
+//! What all links have done, once or again and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::LabError;
+use crate::lab::Lab;
+use crate::link::{Direction, Link};
+use crate::statistics::LinkReport;
+
+impl Lab {
+    /// What all links have done so far, in the order of the file. Each reading has its own time.
+    ///
+    /// # Errors
+    /// When the forwarder has ended.
+    pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
+        let report = |link: Link<'_>| -> Result<LinkReport, LabError> {
+            let forward = link.statistics(Direction::Forward)?;
+            let backward = link.statistics(Direction::Backward)?;
+            Ok(LinkReport {
+                link: link.name().to_owned(),
+                forward,
+                backward,
+            })
+        };
+        self.links().map(report).collect()
+    }
+
+    /// Shows the reports of all links to `see` at once and then each `interval`, in the calling
+    /// thread, until `stop` is set; the last time after that. A sample that would come late is left
+    /// out: the times in the reports are those at which they were read.
+    ///
+    /// # Errors
+    /// As for [`Lab::reports`].
+    pub fn watch(
+        &self,
+        interval: Duration,
+        stop: &AtomicBool,
+        mut see: impl FnMut(Vec<LinkReport>),
+    ) -> Result<(), LabError> {
+        /// How often the switch is read.
+        const LOOK: Duration = Duration::from_millis(20);
+        let mut next = self.age();
+        loop {
+            see(self.reports()?);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            next = (next + interval).max(self.age());
+            while let Some(left) = next.checked_sub(self.age()).filter(|left| !left.is_zero()) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(left.min(LOOK));
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What a Preconnection wanted when a Connection or a Listener was begun by it.
+
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use super::property::{Action, TransportProperties};
+use super::{Framer, LocalEndpoint, RemoteEndpoint, SecurityParameters};
+use hawser_connect::Racer;
+use hawser_session_driver::MtpStack;
+
+/// A Preconnection as it was when something was begun by it.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) action: Action,
+    pub(super) locals: Vec<LocalEndpoint>,
+    pub(super) remotes: Vec<RemoteEndpoint>,
+    pub(super) properties: TransportProperties,
+    pub(super) security: SecurityParameters,
+    pub(super) framers: Vec<Arc<dyn Framer>>,
+    /// Sends that succeed are events, too.
+    pub(super) reports_sent: bool,
+    pub(super) racer: Arc<OnceCell<Racer>>,
+    /// Stacks whose transports written in MTP are candidates as well.
+    pub(super) stacks: Vec<MtpStack>,
+}
