@@ -5,6 +5,7 @@
 //! standard library's [`Duration`].
 
 #![warn(missing_docs)]
+#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
