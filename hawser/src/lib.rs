@@ -92,6 +92,7 @@ pub use hawser_script as script;
 pub use hawser_socket::local;
 #[cfg(feature = "taps")]
 pub use hawser_taps as taps;
+pub use hawser_time as time;
 #[cfg(feature = "select")]
 pub use {hawser_connect as select, hawser_connect::policy, hawser_knowledge as knowledge};
 #[cfg(feature = "session")]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser::race::{
     Action, Candidate, CandidateId, Defeat, Event, Failure, Family, Profile, Question, Questions, Race,
@@ -15,6 +15,7 @@ use hawser::race::{
 };
 use hawser::resolve::nat64::Prefix;
 use hawser::resolve::{Answer, Answers, Lookup, Resolver};
+use hawser::time::Instant;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -90,7 +91,7 @@ pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Resul
 struct Contest<'a> {
     destination: &'a Destination,
     rules: &'a Rules<'a>,
-    began: Instant,
+    began: std::time::Instant,
     race: Race,
     answers: Answers,
     attempts: JoinSet<(CandidateId, io::Result<TcpStream>)>,
@@ -118,8 +119,8 @@ impl<'a> Contest<'a> {
         Contest {
             destination,
             rules,
-            began: Instant::now(),
-            race: Race::new(Profile::RFC8305, request, questions, Duration::ZERO),
+            began: std::time::Instant::now(),
+            race: Race::new(Profile::RFC8305, request, questions, Instant::ORIGIN),
             answers: rules.resolver.lookup(lookup),
             attempts: JoinSet::new(),
             running: BTreeMap::new(),
@@ -130,9 +131,9 @@ impl<'a> Contest<'a> {
 
     async fn run(mut self) -> Result<(TcpStream, SocketAddr), Unreached> {
         let mut connected: Option<(CandidateId, TcpStream)> = None;
-        let (mut event, mut wake) = (Event::Wake, self.rules.limit);
+        let (mut event, mut wake) = (Event::Wake, Instant::after(self.rules.limit));
         loop {
-            for action in self.race.on(event, self.began.elapsed()) {
+            for action in self.race.on(event, self.now()) {
                 match action {
                     Action::Start(id) => self.start(id),
                     Action::Won(winner) => {
@@ -152,7 +153,7 @@ impl<'a> Contest<'a> {
                     Action::Record(..) | Action::Probe(_) => {}
                 }
             }
-            let until = wake.saturating_sub(self.began.elapsed());
+            let until = wake - self.now();
             event = tokio::select! {
                 Some(answer) = self.answers.next() => self.resolved(answer),
                 Some(Ok((id, result))) = self.attempts.join_next() => match result {
@@ -165,6 +166,10 @@ impl<'a> Contest<'a> {
                 () = tokio::time::sleep(until) => Event::Wake,
             };
         }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::after(self.began.elapsed())
     }
 
     fn start(&mut self, id: CandidateId) {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::pending;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use hawser_time::Instant;
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
@@ -37,7 +38,7 @@ pub(super) struct Driver {
     found: Found,
     /// The network on which this race is run, as it was called at its beginning.
     network: Arc<str>,
-    began: Instant,
+    began: std::time::Instant,
     wake: Option<Instant>,
     /// Who is asked, and what is still to be answered.
     resolver: Resolver,
@@ -51,7 +52,7 @@ pub(super) struct Driver {
     /// Streams that the race has not judged yet, and why others failed.
     ready: HashMap<CandidateId, Box<dyn Duplex>>,
     errors: BTreeMap<CandidateId, AttemptError>,
-    started: HashMap<CandidateId, Duration>,
+    started: HashMap<CandidateId, Instant>,
     /// Where the outcome goes; none once it went, or once nobody waits for it.
     reply: Option<Reply>,
     /// Its place on the bus, where there is one.
@@ -74,10 +75,10 @@ impl Driver {
             deadline: request.deadline,
         };
         Driver {
-            race: Race::new(request.profile.clone(), wanted, questions, Duration::ZERO),
+            race: Race::new(request.profile.clone(), wanted, questions, Instant::ORIGIN),
             found: Found::new(request.destination.clone(), Arc::clone(&request.transports)),
             network,
-            began: Instant::now(),
+            began: std::time::Instant::now(),
             wake: None,
             answers: lookup.map(|lookup| resolver.lookup(&lookup)),
             resolver,
@@ -105,7 +106,7 @@ impl Driver {
         loop {
             while let Some(event) = events.pop_front() {
                 let event = self.informed(event);
-                for action in self.race.on(event, self.began.elapsed()) {
+                for action in self.race.on(event, self.now()) {
                     self.act(action);
                 }
             }
@@ -119,9 +120,13 @@ impl Driver {
         }
     }
 
+    fn now(&self) -> Instant {
+        Instant::after(self.began.elapsed())
+    }
+
     /// What happens next.
     async fn next(&mut self) -> Vec<Event> {
-        let wake = self.wake.map(tokio::time::Instant::from_std);
+        let wake = self.wake.map(|at| at - self.now());
         tokio::select! {
             answer = next_answer(&mut self.answers) => match answer {
                 Some(answer) => self.answered(answer),
@@ -139,7 +144,7 @@ impl Driver {
                 self.reply = None;
                 vec![Event::Cancelled]
             }
-            () = sleep_until(wake) => {
+            () = sleep(wake) => {
                 self.wake = None;
                 vec![Event::Wake]
             }
@@ -272,7 +277,7 @@ impl Driver {
                     self.shared.record(self.key(candidate), outcome);
                 }
             }
-            Action::Wake(at) => self.wake = self.began.checked_add(at),
+            Action::Wake(at) => self.wake = Some(at),
         }
     }
 
@@ -293,7 +298,7 @@ impl Driver {
         let task = self.attempts.spawn(async move { connect().await });
         self.ids.insert(task.id(), id);
         self.running.insert(id, task);
-        self.started.insert(id, self.began.elapsed());
+        self.started.insert(id, self.now());
     }
 
     fn cancel(&mut self, id: CandidateId) {
@@ -307,13 +312,13 @@ impl Driver {
     }
 
     fn won(&mut self, id: CandidateId) {
-        let took = self.began.elapsed();
+        let now = self.now();
         let (stream, candidate) = (self.ready.remove(&id), self.describe(id));
         let key = self.race.candidate(id).map(|candidate| self.key(candidate));
         let (Some(stream), Some(candidate), Some(key)) = (stream, candidate, key) else {
             return;
         };
-        let own = took.saturating_sub(self.started.get(&id).copied().unwrap_or_default());
+        let own = now - self.started.get(&id).copied().unwrap_or_default();
         self.report(What::Won {
             candidate: candidate.clone(),
             took: own,
@@ -327,7 +332,7 @@ impl Driver {
             let _ = reply.send(Ok(Connected {
                 stream,
                 candidate,
-                took,
+                took: now.since_origin(),
                 memory,
             }));
         }
@@ -451,9 +456,9 @@ async fn gone(reply: &mut Option<Reply>) {
     }
 }
 
-async fn sleep_until(wake: Option<tokio::time::Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
+async fn sleep(span: Option<Duration>) {
+    match span {
+        Some(span) => tokio::time::sleep(span).await,
         None => pending().await,
     }
 }

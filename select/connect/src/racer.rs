@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 use tokio::task::AbortHandle;
@@ -167,10 +168,12 @@ impl Racer {
                 network: name,
             }),
             changes: broadcast::channel(MAX_CHANGES).0,
-            epoch: SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default(),
-            opened: Instant::now(),
+            epoch: Instant::after(
+                SystemTime::now()
+                    .duration_since(SystemTime::UNIX_EPOCH)
+                    .unwrap_or_default(),
+            ),
+            opened: std::time::Instant::now(),
             stage: process_bus().map(|bus| Stage::new(&bus)),
         });
         let watching = network.map(|network| {
@@ -247,8 +250,8 @@ pub(super) struct Shared {
     changes: broadcast::Sender<Change>,
     /// The wall clock when it was opened, and the moment: the cache's time goes on from there, and
     /// not back when the clock is set.
-    epoch: Duration,
-    opened: Instant,
+    epoch: Instant,
+    opened: std::time::Instant,
     /// Where races are seen from outside.
     pub(super) stage: Option<Arc<Stage>>,
 }
@@ -267,8 +270,8 @@ impl Shared {
         self.state.lock()
     }
 
-    pub(super) fn now(&self) -> Duration {
-        self.epoch.saturating_add(self.opened.elapsed())
+    pub(super) fn now(&self) -> Instant {
+        self.epoch + self.opened.elapsed()
     }
 
     /// Who is asked for names: the same as before, unless the system's files have changed meanwhile.

@@ -8,13 +8,14 @@
 //! first, then after twice as long each time, and is forgotten when the network changes. So is what
 //! had a head start and lost: it may have gone unanswered as well, only nobody waited for it.
 //!
-//! Times are durations since an epoch that survives restarts, as the Unix epoch does. Invariants:
+//! Its clock goes on over a restart, as the time since the Unix epoch does. Invariants:
 //! no more than [`Limits::entries`] are kept; an entry is never answered from past its lifetime.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::candidate::{Candidate, Knowledge};
@@ -113,14 +114,14 @@ impl Default for Limits {
 struct Entry {
     outcome: Outcome,
     /// When it was recorded, and from when on it is worth nothing.
-    at: Duration,
-    until: Duration,
+    at: Instant,
+    until: Instant,
     retry: Option<Retry>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Retry {
-    at: Duration,
+    at: Instant,
     /// The time between the last try and this one.
     interval: Duration,
 }
@@ -169,7 +170,7 @@ impl Cache {
 
     /// Remembers how an attempt ended. What only says something of this host, such as
     /// [`Failure::Local`], is not remembered, and neither is a key with a text of more than 256 bytes.
-    pub fn record(&mut self, key: Key, outcome: Outcome, now: Duration) {
+    pub fn record(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let is_worth_it = match outcome {
             Outcome::Won { .. } | Outcome::Lost { .. } => true,
             Outcome::Failed(why) => why.is_block() || why.is_answer(),
@@ -186,7 +187,7 @@ impl Cache {
         self.entries.insert(key, entry);
     }
 
-    fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Duration) -> Entry {
+    fn entry(&self, before: Option<Entry>, outcome: Outcome, now: Instant) -> Entry {
         let limits = &self.limits;
         let longer = before
             .and_then(|entry| entry.retry)
@@ -195,7 +196,7 @@ impl Cache {
             .unwrap_or(limits.first_retry)
             .min(limits.max_retry_interval);
         let retry = Some(Retry {
-            at: now.saturating_add(interval),
+            at: now + interval,
             interval,
         });
         let (lifetime, retry) = match outcome {
@@ -214,12 +215,12 @@ impl Cache {
         Entry {
             outcome,
             at: now,
-            until: now.saturating_add(lifetime),
+            until: now + lifetime,
             retry,
         }
     }
 
-    fn make_room(&mut self, now: Duration) {
+    fn make_room(&mut self, now: Instant) {
         if self.entries.len() < self.limits.entries {
             return;
         }
@@ -239,7 +240,7 @@ impl Cache {
 
     /// What is known of a candidate. One caller receives `probe`, and no other until it has
     /// recorded an outcome or the time of the next try has come.
-    pub fn consult(&mut self, key: &Key, now: Duration) -> Knowledge {
+    pub fn consult(&mut self, key: &Key, now: Instant) -> Knowledge {
         let Some(entry) = self.entries.get_mut(key) else {
             return self.of_network(key, now);
         };
@@ -258,7 +259,7 @@ impl Cache {
 
     /// What other remotes show of a transport on a network. Where nobody answers by it, and several were
     /// asked, it is the network that lets nothing through; it is tried again when any of these is due.
-    fn of_network(&mut self, key: &Key, now: Duration) -> Knowledge {
+    fn of_network(&mut self, key: &Key, now: Instant) -> Knowledge {
         if self.unresponsive < MIN_UNRESPONSIVE {
             return Knowledge::Unknown;
         }
@@ -294,7 +295,7 @@ impl Cache {
 
     /// Those of a network, at most `max`, that it is time to try in the background; each is given
     /// out once. For callers with a timer: a race asks for its own ([`crate::Action::Probe`]).
-    pub fn take_due(&mut self, network: &str, now: Duration, max: usize) -> Vec<Key> {
+    pub fn take_due(&mut self, network: &str, now: Instant, max: usize) -> Vec<Key> {
         let mine = self
             .entries
             .iter_mut()
@@ -307,7 +308,7 @@ impl Cache {
 
     /// When the next one of a network is to be tried.
     #[must_use]
-    pub fn next_due(&self, network: &str) -> Option<Duration> {
+    pub fn next_due(&self, network: &str) -> Option<Instant> {
         let mine = self.entries.iter().filter(|(key, _)| *key.network == *network);
         mine.filter_map(|(_, entry)| entry.retry.filter(|retry| retry.at < entry.until))
             .map(|retry| retry.at)
@@ -329,11 +330,11 @@ impl Cache {
 
 impl Entry {
     /// Whether it is time to try it; if so, the next time is later.
-    fn take_turn(&mut self, now: Duration) -> bool {
+    fn take_turn(&mut self, now: Instant) -> bool {
         let Some(retry) = self.retry.as_mut().filter(|retry| retry.at <= now) else {
             return false;
         };
-        retry.at = now.saturating_add(retry.interval);
+        retry.at = now + retry.interval;
         true
     }
 }

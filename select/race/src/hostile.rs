@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use crate::{
     Action, Cache, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Key, Knowledge,
     Limits, Outcome, Profile, Question, Questions, Race, Request, Security, Service,
@@ -32,13 +34,13 @@ pub fn race(data: &[u8]) {
         ..Limits::default()
     };
     let mut judge = Judge {
-        race: Race::new(profile.clone(), request.clone(), questions, Duration::ZERO),
+        race: Race::new(profile.clone(), request.clone(), questions, Instant::ORIGIN),
         cache: Cache::new(limits),
         limits,
         request,
         open: BTreeSet::new(),
         ends: 0,
-        now: Duration::ZERO,
+        now: Instant::ORIGIN,
         wake: None,
     };
     judge.handle(Event::Wake);
@@ -67,8 +69,8 @@ struct Judge {
     /// Attempts and probes that are under way.
     open: BTreeSet<CandidateId>,
     ends: usize,
-    now: Duration,
-    wake: Option<Duration>,
+    now: Instant,
+    wake: Option<Instant>,
 }
 
 impl Judge {

@@ -12,8 +12,9 @@
 //! ```
 //! use std::time::Duration;
 //! use hawser_race::{Action, Candidate, CandidateId, Event, Family, Profile, Questions, Race, Request};
+//! use hawser_time::Instant;
 //!
-//! let at = Duration::from_millis;
+//! let at = |ms| Instant::after(Duration::from_millis(ms));
 //! let mut ipv6 = Candidate::new(CandidateId(0), "tcp", "[2001:db8::1]:443");
 //! let mut ipv4 = Candidate::new(CandidateId(1), "tcp", "192.0.2.1:443");
 //! (ipv6.family, ipv4.family, ipv4.rank) = (Family::Ipv6, Family::Ipv4, 1);

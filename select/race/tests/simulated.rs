@@ -24,6 +24,7 @@ use hawser_race::{
     Action, Candidate, CandidateId, Event, Failure, Family, Handshake, HeadStart, Knowledge, Profile,
     Question, Questions, Race, Request, Security, Service, Spacing,
 };
+use hawser_time::Instant;
 
 /// Worlds of each kind.
 const SEEDS: u64 = 2_000;
@@ -316,13 +317,13 @@ impl World {
             security: Security::None,
             ..Request::default()
         };
-        let mut race = Race::new(profile.clone(), request, Questions::ALL, Duration::ZERO);
+        let mut race = Race::new(profile.clone(), request, Questions::ALL, Instant::ORIGIN);
         let (mut played, mut wake, mut open, mut ends) = (Played::default(), None, BTreeSet::new(), 0);
         for _ in 0..10_000 {
             let Some((now, event)) = queue.next(&mut wake) else {
                 break;
             };
-            for action in race.on(event, Duration::from_millis(now)) {
+            for action in race.on(event, Instant::after(Duration::from_millis(now))) {
                 match action {
                     Action::Start(id) | Action::Probe(id) => {
                         assert!(open.insert(id), "{case}: {id:?} is started twice at once");
@@ -340,7 +341,7 @@ impl World {
                     }
                     Action::AllFailed(_) => ends += 1,
                     Action::Record(..) => {}
-                    Action::Wake(at) => wake = Some(at.as_millis() as u64),
+                    Action::Wake(at) => wake = Some(at.since_origin().as_millis() as u64),
                 }
             }
             if race.is_over() {

@@ -10,6 +10,7 @@ use hawser_race::{
     Action, Candidate, CandidateId, Connectionless, Event, Failure, Family, Handshake, Knowledge, Outcome,
     Profile, Question, Questions, Race, Request, Security, Service, Why,
 };
+use hawser_time::Instant;
 
 /// Fewer cases than this, and files have been lost.
 const MIN_CASES: usize = 60;
@@ -144,14 +145,14 @@ impl Case {
                 profile.unwrap_or(Profile::RFC8305),
                 request,
                 questions,
-                Duration::ZERO,
+                Instant::ORIGIN,
             )
         });
-        let actions = race.on(event, Duration::from_millis(now));
+        let actions = race.on(event, Instant::after(Duration::from_millis(now)));
         let mut taken = Vec::new();
         for action in &actions {
             if let Action::Wake(at) = action {
-                self.wake = Some(at.as_millis() as u64);
+                self.wake = Some(at.since_origin().as_millis() as u64);
             }
             self.ended += usize::from(matches!(action, Action::Won(_) | Action::AllFailed(_)));
             taken.push(self.words_of(action));
@@ -224,7 +225,7 @@ impl Case {
             Action::Cancel(id) => format!("cancel {}", name(id)),
             Action::Won(id) => format!("won {}", name(id)),
             Action::Probe(id) => format!("probe {}", name(id)),
-            Action::Wake(at) => format!("wake {}", at.as_millis()),
+            Action::Wake(at) => format!("wake {}", at.since_origin().as_millis()),
             Action::Record(id, Outcome::Won { took }) => {
                 format!("record {} won {}", name(id), took.as_millis())
             }

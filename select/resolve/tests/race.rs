@@ -74,13 +74,19 @@ fn race_to(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration)> {
 async fn drive(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration)> {
     let resolver = Resolver::new(&Config::system()?)?;
     let start = Instant::now();
+    let now = || hawser_time::Instant::after(start.elapsed());
     let mut answers = resolver.lookup(&Lookup::https(name, 443)?);
-    let mut race = Race::new(profile, Request::default(), Questions::ALL, Duration::ZERO);
+    let mut race = Race::new(
+        profile,
+        Request::default(),
+        Questions::ALL,
+        hawser_time::Instant::ORIGIN,
+    );
     let mut attempts: JoinSet<(CandidateId, io::Result<TcpStream>)> = JoinSet::new();
     let mut addresses: BTreeMap<CandidateId, SocketAddr> = BTreeMap::new();
-    let (mut event, mut wake) = (Event::Wake, Duration::MAX);
+    let (mut event, mut wake) = (Event::Wake, hawser_time::Instant::NEVER);
     loop {
-        for action in race.on(event, start.elapsed()) {
+        for action in race.on(event, now()) {
             match action {
                 Action::Start(id) => {
                     let address = addresses[&id];
@@ -92,7 +98,7 @@ async fn drive(name: &str, profile: Profile) -> TestResult<(SocketAddr, Duration
                 Action::Cancel(_) | Action::Record(..) | Action::Probe(_) => {}
             }
         }
-        let sleep = tokio::time::sleep(wake.saturating_sub(start.elapsed()).min(Duration::from_secs(60)));
+        let sleep = tokio::time::sleep(wake - now());
         event = tokio::select! {
             Some(answer) = answers.next() => reported(answer, &mut addresses),
             Some(Ok((id, result))) = attempts.join_next() => match result {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::{Cache, Entry, Key, Limits, Outcome, Retry};
@@ -17,7 +18,7 @@ pub struct Snapshot {
 /// The only version there is.
 const VERSION: u32 = 1;
 
-/// An entry. Times are milliseconds since the epoch of the cache's times.
+/// An entry. Times are milliseconds since the origin of the cache's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
@@ -39,7 +40,7 @@ struct RetryRecord {
 impl Cache {
     /// What is worth keeping at `now`.
     #[must_use]
-    pub fn snapshot(&self, now: Duration) -> Snapshot {
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
         let fresh = self.entries.iter().filter(|(_, entry)| now < entry.until);
         Snapshot {
             version: VERSION,
@@ -51,7 +52,7 @@ impl Cache {
     /// back), what lives longer than anything can, and what is too much is left out; so is all of a
     /// version that is not known.
     #[must_use]
-    pub fn restore(limits: Limits, snapshot: Snapshot, now: Duration) -> Cache {
+    pub fn restore(limits: Limits, snapshot: Snapshot, now: Instant) -> Cache {
         let mut cache = Cache::new(limits);
         if snapshot.version != VERSION {
             return cache;
@@ -63,13 +64,13 @@ impl Cache {
         let mut entries: Vec<(Key, Entry)> = snapshot.entries.into_iter().map(Record::into_entry).collect();
         entries.retain(|(key, entry)| {
             let is_fresh = entry.at <= now && now < entry.until;
-            key.is_small() && is_fresh && entry.until <= entry.at.saturating_add(max_lifetime)
+            key.is_small() && is_fresh && entry.until <= entry.at + max_lifetime
         });
         entries.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.until));
         entries.truncate(limits.entries);
         for (key, mut entry) in entries {
             entry.retry = entry.retry.map(|retry| Retry {
-                at: retry.at.min(now.saturating_add(limits.max_retry_interval)),
+                at: retry.at.min(now + limits.max_retry_interval),
                 interval: retry.interval.clamp(
                     limits.first_retry.min(limits.max_retry_interval),
                     limits.max_retry_interval,
@@ -84,23 +85,23 @@ impl Cache {
 impl Record {
     fn new(key: &Key, entry: &Entry) -> Record {
         let retry = entry.retry.map(|retry| RetryRecord {
-            at_ms: count(retry.at),
+            at_ms: count(retry.at.since_origin()),
             interval_ms: count(retry.interval),
         });
         Record {
             key: key.clone(),
             outcome: entry.outcome,
-            at_ms: count(entry.at),
-            until_ms: count(entry.until),
+            at_ms: count(entry.at.since_origin()),
+            until_ms: count(entry.until.since_origin()),
             retry,
         }
     }
 
     fn into_entry(self) -> (Key, Entry) {
-        let time = Duration::from_millis;
+        let time = |ms| Instant::after(Duration::from_millis(ms));
         let retry = self.retry.map(|retry| Retry {
             at: time(retry.at_ms),
-            interval: time(retry.interval_ms),
+            interval: Duration::from_millis(retry.interval_ms),
         });
         let entry = Entry {
             outcome: self.outcome,

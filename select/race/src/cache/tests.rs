@@ -13,8 +13,8 @@ fn key(remote: &str, transport: &str) -> Key {
     }
 }
 
-fn at(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+fn at(seconds: u64) -> Instant {
+    Instant::after(Duration::from_secs(seconds))
 }
 
 const WON: Outcome = Outcome::Won {
@@ -174,7 +174,11 @@ fn blocked_is_tried_again_and_rests_longer_each_time() {
     cache.record(key.clone(), WON, now);
     assert_eq!(cache.next_due(NETWORK), None);
     cache.record(key.clone(), BLOCKED, now);
-    assert_eq!(cache.next_due(NETWORK), Some(now + at(10)), "from the beginning");
+    assert_eq!(
+        cache.next_due(NETWORK),
+        Some(now + Duration::from_secs(10)),
+        "from the beginning"
+    );
 }
 
 #[test]
@@ -303,7 +307,11 @@ fn a_restart_forgets_nothing_that_is_valid() {
         Knowledge::Blocked { probe: false },
         "20 s at 22"
     );
-    let back = Cache::restore(Limits::default(), snapshot, Duration::from_millis(1500));
+    let back = Cache::restore(
+        Limits::default(),
+        snapshot,
+        Instant::after(Duration::from_millis(1500)),
+    );
     assert_eq!(back.len(), 1, "what comes from the future is left out");
 }
 

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use crate::{Failure, Knowledge, Outcome};
 
 use super::{Action, Defeat, Phase, Race, State, Why};
@@ -19,7 +21,7 @@ impl Race {
             // Too late, where losers are not cancelled.
             (State::Running { since }, Phase::Won(_) | Phase::Lost) => self.lost(index, since, actions),
             (State::Probing { since }, _) => {
-                let outcome = self.probed(index, self.now.saturating_sub(since));
+                let outcome = self.probed(index, self.now - since);
                 self.entrants[index].state = State::Out(Failure::NotStarted);
                 actions.extend([Action::Cancel(id), Action::Record(id, outcome)]);
             }
@@ -27,8 +29,8 @@ impl Race {
         }
     }
 
-    fn win(&mut self, winner: usize, since: Duration, actions: &mut Vec<Action>) {
-        let took = self.now.saturating_sub(since);
+    fn win(&mut self, winner: usize, since: Instant, actions: &mut Vec<Action>) {
+        let took = self.now - since;
         let id = self.entrants[winner].candidate.id;
         self.phase = Phase::Won(winner);
         self.entrants[winner].state = State::Won { since, took };
@@ -57,14 +59,14 @@ impl Race {
     }
 
     /// One that was started and lost. What was blocked before stays so: it had no chance to show.
-    fn lost(&mut self, index: usize, since: Duration, actions: &mut Vec<Action>) {
+    fn lost(&mut self, index: usize, since: Instant, actions: &mut Vec<Action>) {
         let winner = self.victory();
         let entrant = &mut self.entrants[index];
         entrant.state = State::Out(Failure::NotStarted);
         actions.push(Action::Cancel(entrant.candidate.id));
         if !matches!(entrant.candidate.known, Knowledge::Blocked { .. }) {
             let had_a_head_start = winner.is_some_and(|(start, _)| since < start);
-            let after = winner.map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
+            let after = winner.map_or(Duration::ZERO, |(_, end)| self.now - end);
             let outcome = Outcome::Lost {
                 had_a_head_start,
                 after,
@@ -74,14 +76,14 @@ impl Race {
     }
 
     /// When the winner was started, and when it won.
-    fn victory(&self) -> Option<(Duration, Duration)> {
+    fn victory(&self) -> Option<(Instant, Instant)> {
         let Phase::Won(winner) = self.phase else {
             return None;
         };
         let State::Won { since, took } = self.entrants[winner].state else {
             return None;
         };
-        Some((since, since.saturating_add(took)))
+        Some((since, since + took))
     }
 
     /// One that was never started: tried in the background when the cache has said that it is time.
@@ -124,9 +126,7 @@ impl Race {
         match took <= best.saturating_add(delay) {
             true => Outcome::Won { took },
             false => {
-                let after = self
-                    .victory()
-                    .map_or(Duration::ZERO, |(_, end)| self.now.saturating_sub(end));
+                let after = self.victory().map_or(Duration::ZERO, |(_, end)| self.now - end);
                 Outcome::Lost {
                     had_a_head_start: false,
                     after,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use crate::order::{self, Class};
 use crate::profile::{self, milliseconds};
 use crate::{Candidate, Connectionless, Failure, Family, Handshake, Knowledge, Spacing};
@@ -44,7 +46,7 @@ impl Race {
     }
 
     /// When the first in line is to be started, as things are.
-    fn next_start(&self) -> Option<Duration> {
+    fn next_start(&self) -> Option<Instant> {
         let next = &self.entrants[*self.line.first()?].candidate;
         let opens = self.opens()?.max(self.held(next));
         let is_idle = !self.entrants.iter().any(super::Entrant::is_running);
@@ -59,9 +61,7 @@ impl Race {
             return Some(opens);
         }
         let planned = self.planned(next, opens);
-        let overtakes = self
-            .overtakes(next)
-            .then(|| self.last_start.saturating_add(profile::MIN_DELAY));
+        let overtakes = self.overtakes(next).then(|| self.last_start + profile::MIN_DELAY);
         Some(opens.max(overtakes.map_or(planned, |at| at.min(planned))))
     }
 
@@ -80,7 +80,7 @@ impl Race {
     /// Until when a candidate of a worse class waits for addresses that are still asked for: they may
     /// bring more of a better class, which the policy prefers to any address of this one. What won before
     /// does not wait.
-    fn held(&self, next: &Candidate) -> Duration {
+    fn held(&self, next: &Candidate) -> Instant {
         let is_asked = self.questions.ipv4 > 0 || self.questions.ipv6 > 0;
         let is_out = |state: State| matches!(state, State::Out(why) if why != Failure::NotStarted);
         let is_better =
@@ -88,15 +88,13 @@ impl Race {
         let is_favourite = order::class(next, &self.profile) == Class::Favourite;
         let is_worse = !is_favourite && self.entrants.iter().any(is_better);
         let known_since = self.first_found.filter(|_| is_asked && is_worse);
-        known_since.map_or(Duration::ZERO, |found| {
-            found.saturating_add(self.profile.resolution_delay())
-        })
+        known_since.map_or(Instant::ORIGIN, |found| found + self.profile.resolution_delay())
     }
 
     /// When the line opens: at once when all is known that is worth waiting for, or when one is in it
     /// that won before; else after the resolution delay. When history speaks against the first in line,
     /// any answer is worth waiting for: it may bring the one that won.
-    fn opens(&self) -> Option<Duration> {
+    fn opens(&self) -> Option<Instant> {
         if let Some(opened) = self.opened {
             return Some(opened);
         }
@@ -118,15 +116,15 @@ impl Race {
         if !is_missing || order::class(first, &self.profile) == Class::Favourite {
             return Some(self.now);
         }
-        Some(found.saturating_add(self.profile.resolution_delay()))
+        Some(found + self.profile.resolution_delay())
     }
 
     /// When its place in the line lets it start, by the clock alone.
-    fn planned(&self, next: &Candidate, opens: Duration) -> Duration {
+    fn planned(&self, next: &Candidate, opens: Instant) -> Instant {
         let spacing = self.profile.spacing;
         let Some(&last) = self.starts.last() else {
             // Algorithm 1 delays even the first by its own priority.
-            return opens.saturating_add(spacing_before_first(spacing, next));
+            return opens + spacing_before_first(spacing, next);
         };
         let class = order::class(next, &self.profile);
         let last = &self.entrants[last].candidate;
@@ -140,18 +138,18 @@ impl Race {
             ),
             _ if !self.profile.failure_starts_next && matches!(spacing, Spacing::Priority { .. }) => {
                 // Algorithm 1 counts from the beginning, whatever became of the others.
-                return opens.saturating_add(spacing_before_first(spacing, next));
+                return opens + spacing_before_first(spacing, next);
             }
             _ => spacing.after(last.priority, last.round_trip, next.priority),
         };
-        self.last_start.saturating_add(gap)
+        self.last_start + gap
     }
 
     /// Asks to be woken when something is due.
     pub(super) fn schedule_wake(&mut self, actions: &mut Vec<Action>) {
         let limit = self.profile.attempt_limit();
         let busy = self.entrants.iter().filter_map(|entrant| entrant.since());
-        let expires = busy.map(|since| since.saturating_add(limit)).min();
+        let expires = busy.map(|since| since + limit).min();
         let is_racing = self.phase == Phase::Racing;
         let next = (is_racing || self.starts_go_on())
             .then(|| self.next_start())

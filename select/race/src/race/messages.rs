@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Candidate, CandidateId, Failure, Outcome, Security};
@@ -165,7 +167,7 @@ pub enum Action {
     /// Try it in the background, with the same events as an attempt, for the cache's sake.
     Probe(CandidateId),
     /// Send [`Event::Wake`] at this time. It replaces the one before; one too many does no harm.
-    Wake(Duration),
+    Wake(Instant),
 }
 
 /// Why a race found no connection.

@@ -10,6 +10,8 @@ mod messages;
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use crate::{Candidate, CandidateId, Failure, Handshake, Knowledge, Outcome, Profile, Success};
 
 pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, Request, Why};
@@ -20,31 +22,31 @@ pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, R
 /// with the time; do what the [`Action`]s say, in their order. Drop it when [`Race::is_over`]: after
 /// [`Action::Won`] it may still see to probes in the background.
 ///
-/// `now` is a time since any epoch, which must stay the same within a race; it is taken for not to go
+/// `now` is a point on a clock of the caller's choice, the same throughout a race; it is taken for not to go
 /// back.
 #[derive(Clone, Debug)]
 pub struct Race {
     profile: Profile,
     request: Request,
     phase: Phase,
-    began: Duration,
-    now: Duration,
+    began: Instant,
+    now: Instant,
     entrants: Vec<Entrant>,
     /// Those that wait, in order, by index.
     line: Vec<usize>,
     /// Those that were started, in order.
     starts: Vec<usize>,
-    last_start: Duration,
+    last_start: Instant,
     /// Questions that are unanswered, and those without an answer.
     questions: Questions,
     unanswered: Vec<(Question, Failure)>,
     /// When there was first somebody to start, and when the first could be.
-    first_found: Option<Duration>,
-    opened: Option<Duration>,
+    first_found: Option<Instant>,
+    opened: Option<Instant>,
     /// Starts that failures have brought forward.
     early_starts: usize,
     /// The wake-up that was asked for last.
-    wake_at: Option<Duration>,
+    wake_at: Option<Instant>,
     dropped: usize,
 }
 
@@ -66,13 +68,13 @@ struct Entrant {
 enum State {
     Waiting,
     Running {
-        since: Duration,
+        since: Instant,
     },
     Probing {
-        since: Duration,
+        since: Instant,
     },
     Won {
-        since: Duration,
+        since: Instant,
         took: Duration,
     },
     Failed(Failure),
@@ -87,7 +89,7 @@ impl Race {
     /// A race that begins at `now`, with so many questions unanswered. Its first event, if nothing
     /// else has happened, is [`Event::Wake`]: only then does it ask to be woken at its deadline.
     #[must_use]
-    pub fn new(profile: Profile, request: Request, questions: Questions, now: Duration) -> Race {
+    pub fn new(profile: Profile, request: Request, questions: Questions, now: Instant) -> Race {
         Race {
             profile,
             request,
@@ -109,7 +111,7 @@ impl Race {
     }
 
     /// Takes an event; returns what is to be done, in order.
-    pub fn on(&mut self, event: Event, now: Duration) -> Vec<Action> {
+    pub fn on(&mut self, event: Event, now: Instant) -> Vec<Action> {
         self.now = self.now.max(now);
         let mut actions = Vec::new();
         match event {
@@ -294,9 +296,7 @@ impl Race {
         let limit = self.profile.attempt_limit();
         for index in 0..self.entrants.len() {
             let entrant = &self.entrants[index];
-            let is_late = entrant
-                .since()
-                .is_some_and(|since| since.saturating_add(limit) <= self.now);
+            let is_late = entrant.since().is_some_and(|since| since + limit <= self.now);
             if is_late {
                 let id = entrant.candidate.id;
                 actions.push(Action::Cancel(id));
@@ -308,14 +308,14 @@ impl Race {
         }
     }
 
-    fn deadline(&self) -> Duration {
-        self.began.saturating_add(self.request.deadline)
+    fn deadline(&self) -> Instant {
+        self.began + self.request.deadline
     }
 }
 
 impl Entrant {
     /// When its attempt or probe began, while that is under way.
-    fn since(&self) -> Option<Duration> {
+    fn since(&self) -> Option<Instant> {
         match self.state {
             State::Running { since } | State::Probing { since } => Some(since),
             State::Waiting | State::Won { .. } | State::Failed(_) | State::Out(_) => None,

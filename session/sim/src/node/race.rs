@@ -8,6 +8,7 @@ use hawser_race::{
     Action, Candidate, CandidateId, Event, Failure, Handshake, Profile, Questions, Race, Request,
 };
 use hawser_session::{CarrierId, Loss, Session};
+use hawser_time::Instant;
 
 use super::Host;
 use crate::side::Side;
@@ -16,14 +17,19 @@ use crate::side::Side;
 pub(super) struct Racing {
     pub(super) id: CarrierId,
     race: Race,
-    wake: Option<Duration>,
+    wake: Option<Instant>,
     attempts: BTreeMap<Handle, CandidateId>,
 }
 
 impl Host {
     /// Races the links, in their order, for a carrier.
     pub(super) fn begin_race(&mut self, id: CarrierId, profile: Profile) {
-        let race = Race::new(profile, Request::default(), Questions::default(), self.now);
+        let race = Race::new(
+            profile,
+            Request::default(),
+            Questions::default(),
+            Instant::after(self.now),
+        );
         self.racing = Some(Racing {
             id,
             race,
@@ -46,7 +52,7 @@ impl Host {
     }
 
     pub(super) fn race_wakes_at(&self) -> Option<Duration> {
-        self.racing.as_ref()?.wake
+        self.racing.as_ref()?.wake.map(Instant::since_origin)
     }
 
     /// The race's time has come.
@@ -71,7 +77,7 @@ impl Host {
         let Some(mut racing) = self.racing.take() else {
             return;
         };
-        for action in racing.race.on(event, self.now) {
+        for action in racing.race.on(event, Instant::after(self.now)) {
             match action {
                 Action::Start(attempt) | Action::Probe(attempt) => {
                     let link = attempt.0 as usize;
@@ -79,7 +85,7 @@ impl Host {
                     match self.dial(None, link, false) {
                         Ok(handle) => drop(racing.attempts.insert(handle, attempt)),
                         // The next one is started by the clock.
-                        Err(_) => racing.wake = Some(self.now),
+                        Err(_) => racing.wake = Some(Instant::after(self.now)),
                     }
                 }
                 Action::Cancel(attempt) => {

@@ -4,11 +4,12 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser::race::{
     Action, Cache, Candidate, CandidateId, Event, Key, Limits, Outcome, Profile, Questions, Race, Request,
 };
+use hawser::time::Instant;
 
 use super::{Common, alternate, callgrind, column, row};
 use crate::report::{Better, Metric, Report};
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<Report, Failure> {
     let results = alternate(common, "race", &[true, false], |warm| {
         let mut case = Case::new(*warm);
         case.work(1);
-        let begin = Instant::now();
+        let begin = std::time::Instant::now();
         case.work(selections);
         Ok(vec![begin.elapsed().as_secs_f64() * 1e6 / f64::from(selections)])
     });
@@ -108,12 +109,12 @@ impl Case {
                 "tcp",
                 format!("192.0.2.{}:{number}", number % 256),
             );
-            cache.record(Key::of(&network, &other), won, Duration::ZERO);
+            cache.record(Key::of(&network, &other), won, Instant::ORIGIN);
         }
         let candidates: Vec<Candidate> = (0..CANDIDATES).map(candidate).collect();
         if is_warm {
             // The best of all: nothing that is preferred to it is untried.
-            cache.record(Key::of(&network, &candidates[3]), won, Duration::ZERO);
+            cache.record(Key::of(&network, &candidates[3]), won, Instant::ORIGIN);
         }
         Self {
             network,
@@ -140,7 +141,7 @@ fn candidate(number: u32) -> Candidate {
 }
 
 fn select(network: &Arc<str>, cache: &mut Cache, candidates: &[Candidate], is_warm: bool) {
-    let now = Duration::from_secs(1);
+    let now = Instant::after(Duration::from_secs(1));
     let known = candidates.iter().cloned().map(|mut one| {
         one.known = cache.consult(&Key::of(network, &one), now);
         one
