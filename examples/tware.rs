@@ -22,7 +22,7 @@ use hawser::sim::{Moment, Scenario, Watch, run_steered};
 /// The largest window, bytes.
 const CAP: u64 = 40_000;
 /// How long it holds when nothing more is received from the T-ware, nanoseconds.
-const LEASE: u64 = 1_000_000_000;
+const LEASE: Duration = Duration::from_secs(1);
 
 /// The number of the window at each source.
 #[derive(Default)]

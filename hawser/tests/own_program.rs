@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hawser::interact::{
     Access, Bus, Hands, Kind, Rights, Schema, Signal, SourceId, Subscription, Tware, VariableId,
@@ -59,7 +60,7 @@ impl Tware for Hasten {
                 signal.target(),
                 self.timer.expect("it has begun"),
                 SHORT,
-                60_000_000_000,
+                Duration::from_secs(60),
             );
         }
     }

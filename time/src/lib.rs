@@ -38,27 +38,45 @@ impl Instant {
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// The point `nanos` nanoseconds after the origin.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Instant {
         Instant(nanos)
     }
 
     /// The point `span` after the origin.
+    #[inline]
     pub const fn after(span: Duration) -> Instant {
         Instant(nanos(span))
     }
 
     /// Nanoseconds since the origin.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
+    /// The point so many nanoseconds later. For code that runs for each packet: [`Duration`] costs a
+    /// division there.
+    #[inline]
+    pub const fn plus_nanos(self, nanos: u64) -> Instant {
+        Instant(self.0.saturating_add(nanos))
+    }
+
+    /// Nanoseconds since an earlier point, as [`Instant::plus_nanos`] takes them.
+    #[inline]
+    pub const fn nanos_since(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// The span since the origin.
+    #[inline]
     pub const fn since_origin(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 }
 
 /// Whole nanoseconds of a span; the largest number for a span that is longer than 584 years.
+#[inline]
 pub const fn nanos(span: Duration) -> u64 {
     let nanos = span.as_nanos();
     if nanos > u64::MAX as u128 {
@@ -71,12 +89,14 @@ pub const fn nanos(span: Duration) -> u64 {
 impl Add<Duration> for Instant {
     type Output = Instant;
 
+    #[inline]
     fn add(self, span: Duration) -> Instant {
-        Instant(self.0.saturating_add(nanos(span)))
+        self.plus_nanos(nanos(span))
     }
 }
 
 impl AddAssign<Duration> for Instant {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         *self = *self + span;
     }
@@ -85,6 +105,7 @@ impl AddAssign<Duration> for Instant {
 impl Sub<Duration> for Instant {
     type Output = Instant;
 
+    #[inline]
     fn sub(self, span: Duration) -> Instant {
         Instant(self.0.saturating_sub(nanos(span)))
     }
@@ -93,8 +114,9 @@ impl Sub<Duration> for Instant {
 impl Sub for Instant {
     type Output = Duration;
 
+    #[inline]
     fn sub(self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
     }
 }
 

@@ -15,9 +15,11 @@
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_bus::ring::{Consumer, Ring, SLOT};
 use hawser_bus::*;
+use hawser_time::Instant;
 
 const CASES: &[&str] = &[
     "empty",
@@ -33,8 +35,8 @@ const ACKED: EventId = EventId(0);
 const CWND: VariableId = VariableId(0);
 const EVENTS: u64 = 2_000_000;
 const RUNS: usize = 5;
-/// Nanoseconds from event to event.
-const STEP: Nanos = 1_000;
+/// From event to event.
+const STEP: Duration = Duration::from_micros(1);
 const FLOWS: u64 = 4;
 
 fn schema() -> Arc<Schema> {
@@ -101,7 +103,7 @@ impl Tware for Adder {
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
         self.sum = black_box(self.sum.wrapping_add(signal.fields()[0]));
         if self.modifies {
-            hands.modify(signal.target(), CWND, 1 + self.sum % 1000, 1_000_000_000);
+            hands.modify(signal.target(), CWND, 1 + self.sum % 1000, Duration::from_secs(1));
         }
     }
 }
@@ -114,7 +116,7 @@ struct Setting {
     queue: Option<Consumer>,
     /// Nothing is even asked: what the loop costs by itself.
     is_empty: bool,
-    now: Nanos,
+    now: Instant,
 }
 
 impl Setting {
@@ -133,7 +135,7 @@ impl Setting {
                 let (ring, consumer) = Ring::new(1024, None);
                 let subscription = Subscription::new(["tcp.acked"]).with([".conn.cc.cwnd"]);
                 let subscription = match case {
-                    "interval" => subscription.every(10_000_000),
+                    "interval" => subscription.every(Duration::from_millis(10)),
                     "frequency" => subscription.each_nth(3),
                     "scope" => subscription.of(Scope::Rule("kind=listener".parse().expect("a rule"))),
                     _ => subscription,
@@ -145,14 +147,14 @@ impl Setting {
                 subscriber
             }
         };
-        source.poll(0, &mut windows);
+        source.poll(Instant::ORIGIN, &mut windows);
         Setting {
             source,
             windows,
             _member: subscriber,
             queue,
             is_empty: case == "empty",
-            now: 0,
+            now: Instant::ORIGIN,
         }
     }
 

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use crate::Nanos;
+use hawser_time::Instant;
+
 use crate::flow::Target;
 
 /// What happened to a variable, or to an attachment.
@@ -86,13 +87,13 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// When it happened first, by the provider's clock.
-    pub first: Nanos,
+    pub first: Instant,
     /// And last.
-    pub last: Nanos,
+    pub last: Instant,
     /// How often.
     pub count: u64,
-    /// When it happened first and last by the wall clock, nanoseconds since 1970, where the bus has one.
-    pub wall: Option<(Nanos, Nanos)>,
+    /// When it happened first and last by the wall clock, where the bus has one.
+    pub wall: Option<(Instant, Instant)>,
     /// Who.
     pub who: String,
     /// From where.
@@ -191,12 +192,13 @@ mod tests {
         assert_eq!(Act::attached("abc"), Act::Attached("ba7816bf8f01cfea".into()));
         let mut audit = Audit::new(9);
         for (at, text) in ["abc", "abc", "abd", "abc"].into_iter().enumerate() {
-            audit.add(entry(at as Nanos, "some", Act::attached(text)));
+            audit.add(entry(at as u64, "some", Act::attached(text)));
         }
         assert_eq!(audit.entries().map(|e| e.count).collect::<Vec<_>>(), [2, 1, 1]);
     }
 
-    fn entry(at: Nanos, who: &str, act: Act) -> Entry {
+    fn entry(at: u64, who: &str, act: Act) -> Entry {
+        let at = Instant::from_nanos(at);
         Entry {
             first: at,
             last: at,
@@ -238,9 +240,10 @@ mod tests {
                 ("high", "expired", 1000)
             ]
         );
+        let [first, last] = [0, 3996].map(Instant::from_nanos);
         assert_eq!(
             audit.entries().next().map(|e| (e.first, e.last, e.wall)),
-            Some((0, 3996, Some((0, 3996))))
+            Some((first, last, Some((first, last))))
         );
     }
 
@@ -269,7 +272,7 @@ mod tests {
         audit.add(entry(1001, "fast", Act::Set(5)));
         let seen: Vec<_> = audit
             .entries()
-            .map(|e| (e.first, e.last, e.count, e.act.clone()))
+            .map(|e| (e.first.as_nanos(), e.last.as_nanos(), e.count, e.act.clone()))
             .collect();
         let want = [
             (0, 999, 1000, Act::Set(999)),

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::Nanos;
 use crate::attach::Attachable;
 use crate::audit::{Audit, Entry, Origin};
 use crate::documents::Documents;
@@ -45,8 +45,8 @@ pub struct Bus {
     wall: Option<WallClock>,
 }
 
-/// Nanoseconds since 1970.
-pub type WallClock = fn() -> Nanos;
+/// A clock whose origin is the beginning of 1970.
+pub type WallClock = fn() -> Instant;
 
 struct Log(Arc<Mutex<Audit>>);
 

@@ -4,14 +4,16 @@
 //! The paper says that the frequency filter counts the events that are skipped, but its Figure 4
 //! passes every third for F = 3: that is what F means here.
 
-use crate::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 /// How much of what a subscription names is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// From the first event on, only the last within this many nanoseconds survives, and is delivered
-    /// when they are over; the next event then begins the next such interval. 0: all survive at once.
-    pub interval: Nanos,
+    /// From the first event on, only the last within this span survives, and is delivered when it is
+    /// over; the next event then begins the next such interval. Zero: all survive at once.
+    pub interval: Duration,
     /// Every n-th survivor passes; 0 and 1: all.
     pub frequency: u32,
 }
@@ -21,7 +23,7 @@ impl Filter {
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.interval == 0 && self.frequency <= 1
+        self.interval.is_zero() && self.frequency <= 1
     }
 }
 
@@ -33,7 +35,7 @@ pub enum Passage {
     /// It is not.
     Drop,
     /// It begins an interval: it is kept until then, or until a later one takes its place.
-    Hold(Nanos),
+    Hold(Instant),
     /// It takes the place of the one that is kept.
     Replace,
 }
@@ -42,15 +44,15 @@ pub enum Passage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
     /// The end of the running interval.
-    until: Option<Nanos>,
+    until: Option<Instant>,
     /// Survivors since the last that passed.
     survivors: u32,
 }
 
 impl Gate {
     /// Judges an event. Where an interval has ended before `now`, [`Gate::close`] comes first.
-    pub fn judge(&mut self, filter: &Filter, now: Nanos) -> Passage {
-        if filter.interval == 0 {
+    pub fn judge(&mut self, filter: &Filter, now: Instant) -> Passage {
+        if filter.interval.is_zero() {
             return if self.survive(filter) {
                 Passage::Pass
             } else {
@@ -60,13 +62,13 @@ impl Gate {
         if self.until.is_some() {
             return Passage::Replace;
         }
-        let until = now.saturating_add(filter.interval);
+        let until = now + filter.interval;
         self.until = Some(until);
         Passage::Hold(until)
     }
 
     /// Ends the interval if it is over at `now`, and returns then whether what was kept is delivered.
-    pub fn close(&mut self, filter: &Filter, now: Nanos) -> Option<bool> {
+    pub fn close(&mut self, filter: &Filter, now: Instant) -> Option<bool> {
         if self.until? > now {
             return None;
         }
@@ -76,7 +78,7 @@ impl Gate {
 
     /// The end of the running interval.
     #[must_use]
-    pub fn until(&self) -> Option<Nanos> {
+    pub fn until(&self) -> Option<Instant> {
         self.until
     }
 
@@ -93,22 +95,32 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use hawser_time::nanos;
+
     use super::*;
 
-    /// Runs a filter over events at `times`, ascending, up to `end`; gives the indices delivered and
-    /// when.
-    fn run(filter: Filter, times: &[Nanos], end: Nanos) -> Vec<(usize, Nanos)> {
+    /// A filter whose interval is in nanoseconds.
+    fn filter(interval: u64, frequency: u32) -> Filter {
+        Filter {
+            interval: Duration::from_nanos(interval),
+            frequency,
+        }
+    }
+
+    /// Runs a filter over events at `times`, ascending, up to `end`, in nanoseconds; gives the indices
+    /// delivered and when.
+    fn run(filter: Filter, times: &[u64], end: u64) -> Vec<(usize, u64)> {
         let mut gate = Gate::default();
         let (mut kept, mut out) = (0, Vec::new());
         let close = |gate: &mut Gate, kept: usize, now, out: &mut Vec<_>| {
             let until = gate.until();
-            if gate.close(&filter, now) == Some(true) {
-                out.push((kept, until.expect("it was open")));
+            if gate.close(&filter, Instant::from_nanos(now)) == Some(true) {
+                out.push((kept, until.expect("it was open").as_nanos()));
             }
         };
         for (i, &now) in times.iter().enumerate() {
             close(&mut gate, kept, now, &mut out);
-            match gate.judge(&filter, now) {
+            match gate.judge(&filter, Instant::from_nanos(now)) {
                 Passage::Pass => out.push((i, now)),
                 Passage::Drop => {}
                 Passage::Hold(_) | Passage::Replace => kept = i,
@@ -120,16 +132,14 @@ mod tests {
 
     /// The same, from the words of the paper: cut into intervals, take the last of each, then every
     /// F-th of those.
-    fn model(filter: Filter, times: &[Nanos], end: Nanos) -> Vec<(usize, Nanos)> {
+    fn model(filter: Filter, times: &[u64], end: u64) -> Vec<(usize, u64)> {
+        let interval = nanos(filter.interval);
         let mut survivors = Vec::new();
         let mut i = 0;
         while i < times.len() {
-            let over = times[i] + filter.interval;
-            let after = times
-                .iter()
-                .position(|t| *t >= over)
-                .filter(|_| filter.interval > 0);
-            let after = if filter.interval == 0 {
+            let over = times[i] + interval;
+            let after = times.iter().position(|t| *t >= over).filter(|_| interval > 0);
+            let after = if interval == 0 {
                 i + 1
             } else {
                 after.unwrap_or(times.len())
@@ -149,16 +159,10 @@ mod tests {
     fn figure_4_of_the_paper() {
         // Four events in the first interval, three in the second and third, one after that.
         let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
-        let number = |out: Vec<(usize, Nanos)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
-        let time = Filter {
-            interval: 100,
-            frequency: 0,
-        };
+        let number = |out: Vec<(usize, u64)>| out.into_iter().map(|(i, _)| i + 1).collect::<Vec<_>>();
+        let time = filter(100, 0);
         assert_eq!(number(run(time, &times, 399)), [4, 7, 10]);
-        let both = Filter {
-            interval: 100,
-            frequency: 3,
-        };
+        let both = filter(100, 3);
         assert_eq!(number(run(both, &times, 399)), [10]);
         let neither = Filter::default();
         assert_eq!(number(run(neither, &times, 399)).len(), 11);
@@ -166,10 +170,7 @@ mod tests {
 
     #[test]
     fn an_interval_begins_with_an_event_and_not_before() {
-        let filter = Filter {
-            interval: 10,
-            frequency: 0,
-        };
+        let filter = filter(10, 0);
         assert_eq!(run(filter, &[1000, 1009, 1010], 1019), [(1, 1010)]);
         assert_eq!(run(filter, &[1000, 1009, 1010], 1020), [(1, 1010), (2, 1020)]);
     }
@@ -189,7 +190,7 @@ mod tests {
                     now
                 })
                 .collect();
-            let (end, filter) = (now + below(200), Filter { interval, frequency });
+            let (end, filter) = (now + below(200), filter(interval, frequency));
             assert_eq!(
                 run(filter, &times, end),
                 model(filter, &times, end),

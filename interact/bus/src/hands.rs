@@ -1,6 +1,9 @@
 //! What a T-ware does: modifications.
 
-use crate::Nanos;
+use std::time::Duration;
+
+use hawser_time::nanos;
+
 use crate::flow::{FlowId, SourceId, Target};
 use crate::schema::VariableId;
 use crate::signal::MAX_WORDS;
@@ -15,21 +18,21 @@ pub struct Modification {
     pub target: Target,
     /// Which variable.
     pub variable: VariableId,
-    /// Its value for that long, in the provider's nanoseconds; nothing gives the variable back.
-    pub set: Option<(u64, Nanos)>,
+    /// Its value for that long; nothing gives the variable back.
+    pub set: Option<(u64, Duration)>,
 }
 
 impl Modification {
     /// As words, for a ring.
     pub(crate) fn words(&self) -> [u64; 6] {
-        let (value, lease) = self.set.unwrap_or((0, 0));
+        let (value, lease) = self.set.unwrap_or_default();
         [
             u64::from(self.target.source.0),
             self.target.flow.0,
             u64::from(self.variable.0),
             u64::from(self.set.is_some()),
             value,
-            lease,
+            nanos(lease),
         ]
     }
 
@@ -42,7 +45,7 @@ impl Modification {
         let variable = VariableId(u16::try_from(words[2]).ok()?);
         let set = match words[3] {
             0 => None,
-            1 => Some((words[4], words[5])),
+            1 => Some((words[4], Duration::from_nanos(words[5]))),
             _ => return None,
         };
         Some(Modification {
@@ -62,10 +65,10 @@ pub struct Hands {
 }
 
 impl Hands {
-    /// Sets a variable of a flow for the length of a lease, in nanoseconds. Again before its end:
-    /// another value, or more time. While it holds, what the provider itself wrote last is kept
-    /// beside it, and is what the variable becomes at the end.
-    pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Nanos) {
+    /// Sets a variable of a flow for the length of a lease. Again before its end: another value, or more
+    /// time. While it holds, what the provider itself wrote last is kept beside it, and is what the
+    /// variable becomes at the end.
+    pub fn modify(&mut self, target: Target, variable: VariableId, value: u64, lease: Duration) {
         self.push(Modification {
             target,
             variable,

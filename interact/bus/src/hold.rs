@@ -5,7 +5,10 @@
 //! when the lease ends. So a variable that the provider never writes gets back the value that it had, and
 //! one that the provider moves goes on from what it wrote last.
 
-use crate::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
+
 use crate::flow::FlowId;
 use crate::map::Map;
 use crate::order::SubscriberId;
@@ -14,7 +17,7 @@ use crate::schema::VariableId;
 /// Variables held at a source, at most.
 pub(crate) const MAX_HOLDS: usize = 65_536;
 /// The longest lease: one day.
-pub(crate) const MAX_LEASE: Nanos = 86_400_000_000_000;
+pub(crate) const MAX_LEASE: Duration = Duration::from_secs(86_400);
 
 /// A variable that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub struct Hold {
     /// What the provider itself would have it be.
     pub own: u64,
     /// When the lease ends.
-    pub until: Nanos,
+    pub until: Instant,
 }
 
 /// All that is held at a source.
@@ -39,7 +42,7 @@ pub struct Holds {
     by_flow: Map<FlowId, Vec<Hold>>,
     count: usize,
     /// No lease ends before.
-    next: Option<Nanos>,
+    next: Option<Instant>,
 }
 
 /// What became of a request to hold.
@@ -73,7 +76,7 @@ impl Holds {
 
     /// The first moment at which a lease may end.
     #[must_use]
-    pub fn next(&self) -> Option<Nanos> {
+    pub fn next(&self) -> Option<Instant> {
         self.next
     }
 
@@ -123,7 +126,7 @@ impl Holds {
 
     /// Ends those holds of all flows for which `ends` holds, and shows each.
     pub(crate) fn end(&mut self, ends: impl Fn(FlowId, &Hold) -> bool, mut ended: impl FnMut(FlowId, Hold)) {
-        let (mut count, mut next) = (0, None::<Nanos>);
+        let (mut count, mut next) = (0, None::<Instant>);
         self.by_flow.retain(|flow, list| {
             list.retain(|hold| {
                 let over = ends(*flow, hold);
@@ -175,14 +178,14 @@ mod tests {
 
     const FLOW: FlowId = FlowId(1);
 
-    fn hold(subscriber: u32, priority: u8, value: u64, until: Nanos) -> Hold {
+    fn hold(subscriber: u32, priority: u8, value: u64, until: u64) -> Hold {
         Hold {
             variable: VariableId(0),
             subscriber: SubscriberId(subscriber),
             priority,
             value,
             own: 7,
-            until,
+            until: Instant::from_nanos(until),
         }
     }
 
@@ -208,10 +211,14 @@ mod tests {
         let mut holds = Holds::default();
         holds.take(FLOW, hold(1, 1, 10, 100));
         holds.take(FlowId(2), hold(1, 1, 10, 300));
-        assert_eq!(holds.next(), Some(100));
+        assert_eq!(holds.next(), Some(Instant::from_nanos(100)));
         let mut ended = Vec::new();
-        holds.end(|_, h| h.until <= 100, |flow, _| ended.push(flow));
-        assert_eq!((ended, holds.next(), holds.len()), (vec![FLOW], Some(300), 1));
+        holds.end(
+            |_, h| h.until <= Instant::from_nanos(100),
+            |flow, _| ended.push(flow),
+        );
+        assert_eq!((ended, holds.len()), (vec![FLOW], 1));
+        assert_eq!(holds.next(), Some(Instant::from_nanos(300)));
         holds.end_of(FlowId(2), |_| true, |_, _| {});
         assert!(holds.is_empty() && holds.next().is_none());
     }

@@ -18,7 +18,7 @@
 //!
 //! Invariants: a source never waits for a subscriber; what does not fit in a queue is counted
 //! there; every modification is a lease, which ends by itself; no machine here reads a clock: `now`
-//! comes in, in the provider's own nanoseconds.
+//! comes in, by the provider's own.
 
 #![forbid(unsafe_code)]
 
@@ -69,6 +69,3 @@ pub use source::{Common, Source, State};
 pub use subscriber::{Probe, Subscriber};
 pub use subscription::{Place, Statistics, Subscription};
 pub use tware::{Tware, run_waiting};
-
-/// Nanoseconds of a provider's clock.
-pub type Nanos = u64;

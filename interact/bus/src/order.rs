@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::SyncSender;
+use std::time::Duration;
 
-use crate::Nanos;
 use crate::attach::Attaching;
 use crate::audit::Origin;
 use crate::error::Refusal;
@@ -84,7 +84,7 @@ pub(crate) enum Order {
         SubscriberId,
         FlowId,
         VariableId,
-        Option<(u64, Nanos)>,
+        Option<(u64, Duration)>,
         u8,
         SyncSender<Result<u64, Refusal>>,
     ),

@@ -1,6 +1,7 @@
 //! A signal: an event as it comes to a subscriber, in words.
 
-use crate::Nanos;
+use hawser_time::Instant;
+
 use crate::flow::{FlowId, SourceId, Target};
 use crate::schema::EventId;
 
@@ -64,8 +65,8 @@ impl<'a> Signal<'a> {
 
     /// When, by the provider's clock.
     #[must_use]
-    pub fn time(&self) -> Nanos {
-        self.0[3]
+    pub fn time(&self) -> Instant {
+        Instant::from_nanos(self.0[3])
     }
 
     /// The event's fields, in the schema's order.
@@ -110,7 +111,7 @@ impl SignalBuf {
         subscription: SubscriptionId,
         target: Target,
         event: EventId,
-        now: Nanos,
+        now: Instant,
         fields: &[u64],
     ) {
         let fields = &fields[..fields.len().min(MAX_VALUES)];
@@ -118,7 +119,7 @@ impl SignalBuf {
         self.words[0] = u64::from(subscription.0) | u64::from(event.0) << 32 | count << 48 | count << 56;
         self.words[1] = u64::from(target.source.0);
         self.words[2] = target.flow.0;
-        self.words[3] = now;
+        self.words[3] = now.as_nanos();
         self.len = HEADER + fields.len();
         self.words[HEADER..self.len].copy_from_slice(fields);
     }
@@ -171,7 +172,13 @@ mod tests {
             source: SourceId(7),
             flow: FlowId(u64::MAX),
         };
-        buf.begin(SubscriptionId(9), target, EventId(63), 123, &[1, 2, 3]);
+        buf.begin(
+            SubscriptionId(9),
+            target,
+            EventId(63),
+            Instant::from_nanos(123),
+            &[1, 2, 3],
+        );
         buf.push(4);
         buf.set_lost(5);
         let mut other = SignalBuf::default();
@@ -179,7 +186,7 @@ mod tests {
         let signal = other.signal();
         assert_eq!(signal.subscription(), SubscriptionId(9));
         assert_eq!((signal.target(), signal.event()), (target, EventId(63)));
-        assert_eq!((signal.time(), signal.lost()), (123, 5));
+        assert_eq!((signal.time().as_nanos(), signal.lost()), (123, 5));
         assert_eq!((signal.fields(), signal.variables()), (&[1, 2, 3][..], &[4][..]));
     }
 
@@ -190,7 +197,7 @@ mod tests {
             source: SourceId(0),
             flow: FlowId(0),
         };
-        buf.begin(SubscriptionId(0), target, EventId(0), 0, &[1; 40]);
+        buf.begin(SubscriptionId(0), target, EventId(0), Instant::ORIGIN, &[1; 40]);
         (0..40).for_each(|n| buf.push(n));
         assert_eq!(buf.signal().fields().len(), MAX_VALUES);
         assert_eq!(buf.signal().words().len(), MAX_WORDS);

@@ -12,10 +12,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::Nanos;
 use crate::attach::{Attachable, Step, Stepping};
 use crate::audit::{Act, Audit, Entry, Origin};
 use crate::bus::{Bus, Registered, WallClock};
@@ -44,7 +45,13 @@ pub trait State {
     ///
     /// # Errors
     /// [`Refusal::Unable`], with the reason.
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), Refusal> {
+    fn hold(
+        &mut self,
+        flow: FlowId,
+        variable: VariableId,
+        value: u64,
+        lease: Duration,
+    ) -> Result<(), Refusal> {
         let _ = lease;
         self.write(flow, variable, value);
         Ok(())
@@ -72,9 +79,9 @@ pub struct Common {
 /// Events of flows that one subscription keeps state of at a source, at most.
 const MAX_GATES: usize = 65_536;
 /// How long after one search for flows that are gone the next one begins.
-const SWEEP_EVERY: Nanos = 1_000_000_000;
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long the source's own log waits for the bus's.
-const AUDIT_EVERY: Nanos = 100_000_000;
+const AUDIT_EVERY: Duration = Duration::from_millis(100);
 /// Entries of the source's own log.
 const AUDIT_ENTRIES: usize = 256;
 
@@ -86,7 +93,7 @@ struct Listener {
     open: bool,
     gates: Map<(FlowId, EventId), Kept>,
     /// When those of flows that are gone are searched for next.
-    sweep_due: Nanos,
+    sweep_due: Instant,
     statistics: Statistics,
     /// Lost since the last that was delivered.
     lost: u32,
@@ -122,9 +129,9 @@ pub struct Source {
     steered: bool,
     holds: Holds,
     /// When intervals end: subscription, flow, event.
-    ends: BinaryHeap<Reverse<(Nanos, u32, FlowId, EventId)>>,
+    ends: BinaryHeap<Reverse<(Instant, u32, FlowId, EventId)>>,
     audit: Audit,
-    audit_due: Nanos,
+    audit_due: Instant,
     shared_audit: Arc<Mutex<Audit>>,
     wall: Option<WallClock>,
     buf: SignalBuf,
@@ -202,7 +209,7 @@ impl Source {
             holds: Holds::default(),
             ends: BinaryHeap::new(),
             audit: Audit::new(AUDIT_ENTRIES),
-            audit_due: 0,
+            audit_due: Instant::ORIGIN,
             shared_audit,
             wall,
             buf: SignalBuf::default(),
@@ -290,7 +297,7 @@ impl Source {
 
     /// When [`Source::poll`] has something to do, if no order comes before.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         let interval = self.ends.peek().map(|Reverse((until, ..))| *until);
         let audit = (!self.audit.is_empty()).then_some(self.audit_due);
         [interval, self.holds.next(), audit].into_iter().flatten().min()
@@ -304,7 +311,7 @@ impl Source {
 
     /// Does what is due: orders, modifications from elsewhere, ends of intervals and of leases.
     /// True when it did something.
-    pub fn poll<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
+    pub fn poll<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
         if self.is_called() {
             while let Ok(order) = self.orders.try_recv() {
@@ -355,7 +362,7 @@ impl Source {
     }
 
     /// A flow is gone: what was kept of it goes now, its variables are held no more.
-    pub fn ended<S: State>(&mut self, now: Nanos, flow: FlowId, state: &mut S) {
+    pub fn ended<S: State>(&mut self, now: Instant, flow: FlowId, state: &mut S) {
         for at in 0..self.listeners.len() {
             for k in 0..self.listeners[at].compiled.events.len() {
                 let event = self.listeners[at].compiled.events[k];
@@ -380,7 +387,7 @@ impl Source {
 
     /// What was set of a flow did not take effect, as a provider found whose flows live elsewhere: it is
     /// held no more, and the log has the reason.
-    pub fn failed(&mut self, now: Nanos, flow: FlowId, why: &str) {
+    pub fn failed(&mut self, now: Instant, flow: FlowId, why: &str) {
         let mut ended = Vec::new();
         self.holds.end_of(flow, |_| true, |_, hold| ended.push(hold));
         for hold in ended {
@@ -398,7 +405,7 @@ impl Source {
 
     /// An event cannot be had after all, as a provider found when it was asked for: the log has for those
     /// who want it why they receive nothing.
-    pub fn unable(&mut self, now: Nanos, event: EventId, why: &str) {
+    pub fn unable(&mut self, now: Instant, event: EventId, why: &str) {
         let name = self
             .schema
             .event_type(event)
@@ -453,7 +460,7 @@ impl Source {
     }
 
     /// Variables whose leases are over go back to the provider.
-    fn expire<S: State>(&mut self, now: Nanos, state: &mut S) {
+    fn expire<S: State>(&mut self, now: Instant, state: &mut S) {
         let mut ended = Vec::new();
         self.holds
             .end(|_, hold| hold.until <= now, |flow, hold| ended.push((flow, hold)));
@@ -473,7 +480,7 @@ impl Source {
     /// Writes into the log.
     fn note(
         &mut self,
-        now: Nanos,
+        now: Instant,
         subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,
@@ -492,7 +499,7 @@ impl Source {
     /// The same, by names.
     fn enter(
         &mut self,
-        now: Nanos,
+        now: Instant,
         who: &(Arc<str>, Origin),
         flow: FlowId,
         variable: String,
@@ -500,7 +507,7 @@ impl Source {
         act: Act,
     ) {
         if self.audit.is_empty() {
-            self.audit_due = now.saturating_add(AUDIT_EVERY);
+            self.audit_due = now + AUDIT_EVERY;
         }
         let entry = self.entry(now, who, flow, variable, before, act);
         self.audit.add(entry);
@@ -509,7 +516,7 @@ impl Source {
     /// An entry of what happens now.
     fn entry(
         &self,
-        now: Nanos,
+        now: Instant,
         (who, origin): &(Arc<str>, Origin),
         flow: FlowId,
         variable: String,
@@ -531,9 +538,9 @@ impl Source {
     }
 
     /// Gives the log to the bus, unless somebody reads it just now.
-    fn share_audit(&mut self, now: Nanos) {
+    fn share_audit(&mut self, now: Instant) {
         let Some(mut shared) = self.shared_audit.try_lock() else {
-            self.audit_due = now.saturating_add(AUDIT_EVERY);
+            self.audit_due = now + AUDIT_EVERY;
             return;
         };
         self.audit.drain_into(&mut shared);

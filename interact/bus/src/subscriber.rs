@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
-use crate::Nanos;
 use crate::audit::Origin;
 use crate::bus::{Bus, Pending, hint, to_ring};
 use crate::error::{BusError, Refusal};
@@ -42,7 +42,7 @@ pub struct Subscriber {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// When, by the provider's clock.
-    pub time: Nanos,
+    pub time: Instant,
     /// The values, in the order of the question; nothing where the flow has no such variable.
     pub values: Vec<Option<u64>>,
 }

@@ -1,5 +1,7 @@
 //! What a subscriber asks for.
 
+use std::time::Duration;
+
 use crate::filter::Filter;
 use crate::pattern::Pattern;
 use crate::scope::Scope;
@@ -47,9 +49,9 @@ impl Subscription {
         self
     }
 
-    /// At most one in this many nanoseconds, the last.
+    /// At most one in this span, the last.
     #[must_use]
-    pub fn every(mut self, interval: crate::Nanos) -> Subscription {
+    pub fn every(mut self, interval: Duration) -> Subscription {
         self.filter.interval = interval;
         self
     }

@@ -9,6 +9,7 @@ mod offers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::ring::{Consumer, Ring};
@@ -18,6 +19,11 @@ const ACKED: EventId = EventId(0);
 const CLOSED: EventId = EventId(1);
 const CWND: VariableId = VariableId(0);
 const SRTT: VariableId = VariableId(1);
+
+/// A point in time, in nanoseconds.
+const fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
 
 fn schema() -> Arc<Schema> {
     let field = |name: &str| Field {
@@ -80,7 +86,8 @@ impl State for Flows {
 struct Provider {
     source: Source,
     flows: Flows,
-    now: Nanos,
+    /// Nanoseconds, as everywhere in these tests.
+    now: u64,
 }
 
 impl Provider {
@@ -94,16 +101,16 @@ impl Provider {
         provider
     }
 
-    fn poll(&mut self, now: Nanos) {
+    fn poll(&mut self, now: u64) {
         self.now = now;
-        self.source.poll(now, &mut self.flows);
+        self.source.poll(at(now), &mut self.flows);
     }
 
-    fn publish(&mut self, now: Nanos, flow: u64, event: EventId, fields: &[u64]) {
+    fn publish(&mut self, now: u64, flow: u64, event: EventId, fields: &[u64]) {
         self.poll(now);
         if self.source.wants(event) {
             self.source
-                .publish(now, FlowId(flow), event, fields, &mut self.flows);
+                .publish(at(now), FlowId(flow), event, fields, &mut self.flows);
         }
         self.source.settle(FlowId(flow), &mut self.flows);
     }
@@ -121,11 +128,11 @@ impl Provider {
         }
     }
 
-    fn set(&self, flow: u64, value: u64, lease: Nanos) -> Modification {
+    fn set(&self, flow: u64, value: u64, lease: u64) -> Modification {
         Modification {
             target: self.target(flow),
             variable: CWND,
-            set: Some((value, lease)),
+            set: Some((value, Duration::from_nanos(lease))),
         }
     }
 }
@@ -249,12 +256,15 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(16, None);
     let id = watcher
-        .subscribe(Subscription::new(["tcp.acked"]).every(10), &queue)
+        .subscribe(
+            Subscription::new(["tcp.acked"]).every(Duration::from_nanos(10)),
+            &queue,
+        )
         .expect("it may");
     tcp.publish(100, 0, ACKED, &[1]);
     tcp.publish(105, 1, ACKED, &[2]);
     tcp.publish(109, 0, ACKED, &[3]);
-    assert_eq!(tcp.source.next_deadline(), Some(110));
+    assert_eq!(tcp.source.next_deadline(), Some(at(110)));
     assert!(waiting(&mut signals).is_empty());
     tcp.poll(110);
     assert_eq!(waiting(&mut signals), [(0, 0, vec![3], 0)]);
@@ -262,13 +272,13 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
     tcp.publish(200, 1, ACKED, &[4]);
     assert_eq!(waiting(&mut signals), [(0, 1, vec![2], 0)]);
     // A flow's end cuts its interval short.
-    tcp.source.ended(201, FlowId(1), &mut tcp.flows);
+    tcp.source.ended(at(201), FlowId(1), &mut tcp.flows);
     assert_eq!(waiting(&mut signals), [(0, 1, vec![4], 0)]);
     // While it runs, a subscription can be changed.
     watcher
         .change(id, |subscription| {
             subscription.filter = Filter {
-                interval: 0,
+                interval: Duration::ZERO,
                 frequency: 2,
             }
         })
@@ -378,7 +388,7 @@ fn what_did_not_take_effect_is_held_no_more() {
     assert!(subscriber.steer(&tcp.set(0, 50, 100)));
     tcp.poll(1);
     assert_eq!(tcp.source.holds().len(), 1);
-    tcp.source.failed(2, FlowId(0), "no map");
+    tcp.source.failed(at(2), FlowId(0), "no map");
     assert!(tcp.source.holds().is_empty());
     tcp.poll(200_000_000);
     let last = bus.audit().0.pop().expect("an entry");
@@ -509,7 +519,7 @@ fn rights_are_asked_everywhere() {
             flow: FlowId(flow),
         },
         variable,
-        set: Some((value, 10)),
+        set: Some((value, Duration::from_nanos(10))),
     };
     assert_eq!(
         modify(&set(0, CWND, 21)),
@@ -523,7 +533,7 @@ fn rights_are_asked_everywhere() {
     assert!(matches!(modify(&set(9, CWND, 15)), Err(Refusal::NoFlow(_))));
     assert_eq!(
         modify(&Modification {
-            set: Some((15, 0)),
+            set: Some((15, Duration::ZERO)),
             ..set(0, CWND, 0)
         }),
         Err(Refusal::Lease)
@@ -557,7 +567,12 @@ impl Tware for Doubler {
 
     fn signal(&mut self, subscription: usize, signal: &Signal<'_>, hands: &mut Hands) {
         assert_eq!(subscription, 1);
-        hands.modify(signal.target(), CWND, signal.variables()[0] * 2, 100);
+        hands.modify(
+            signal.target(),
+            CWND,
+            signal.variables()[0] * 2,
+            Duration::from_nanos(100),
+        );
     }
 }
 
@@ -587,7 +602,7 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
         let subscriber = bus.join("admitted", Rights::all(), 1).expect("the last one left");
         let (queue, _signals) = Ring::new(2, None);
         subscriber
-            .subscribe(Subscription::new(["*"]).every(5), &queue)
+            .subscribe(Subscription::new(["*"]).every(Duration::from_nanos(5)), &queue)
             .expect("it may");
         subscriber.steer(&tcp.set(0, 50, 1000));
         tcp.publish(n, 0, ACKED, &[n]);

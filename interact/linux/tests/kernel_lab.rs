@@ -118,7 +118,7 @@ impl Tware for Narrow {
 
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
         if let (Some(window), [smss]) = (self.window, signal.variables()) {
-            hands.modify(signal.target(), window, SEGMENTS * smss, LEASE.as_nanos() as u64);
+            hands.modify(signal.target(), window, SEGMENTS * smss, LEASE);
         }
     }
 }

@@ -110,7 +110,13 @@ fn publish(source: &mut Source, rate: Option<u64>, length: Duration) -> (u64, Du
             continue;
         }
         for _ in 0..BATCH {
-            source.publish(now.as_nanos() as u64, FlowId(0), ACKED, &[count, 0, 0], &mut Flow);
+            source.publish(
+                hawser_time::Instant::after(now),
+                FlowId(0),
+                ACKED,
+                &[count, 0, 0],
+                &mut Flow,
+            );
             count += 1;
         }
     }
@@ -128,13 +134,19 @@ fn measure(name: &str, rate: Option<u64>, bus: &Bus, socket: &Path) {
     let mut line = || printed.next().expect("a line").expect("it is readable");
     assert_eq!(line(), "ready");
     while !source.wants(ACKED) {
-        source.poll(0, &mut Flow);
+        source.poll(hawser_time::Instant::ORIGIN, &mut Flow);
         std::thread::sleep(Duration::from_millis(1));
     }
     let (count, took) = publish(&mut source, rate, Duration::from_secs(3));
     // The last one finds room once the other has taken some.
     std::thread::sleep(Duration::from_millis(500));
-    source.publish(0, FlowId(0), ACKED, &[END, 0, 0], &mut Flow);
+    source.publish(
+        hawser_time::Instant::ORIGIN,
+        FlowId(0),
+        ACKED,
+        &[END, 0, 0],
+        &mut Flow,
+    );
     let figures: Vec<u64> = line().split(' ').filter_map(|word| word.parse().ok()).collect();
     child.wait().expect("it ends");
     let [taken, lost] = figures[..] else {

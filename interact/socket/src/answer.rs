@@ -4,6 +4,7 @@ use hawser_bus::{
     Access, Act, Attachment, Entry, EventId, EventType, Field, FlowInfo, Grant, Kind, Notice, Rights, Schema,
     Scope, Signal, SourceInfo, Statistics, Subscribed, Subscriber, Target, Variable,
 };
+use hawser_time::nanos;
 use serde_json::{Map, Value, json};
 
 /// The version of the protocol.
@@ -115,7 +116,7 @@ pub(super) fn subscriptions(all: &[Subscribed]) -> Value {
             "with": s.subscription.with,
             "scope": scope(&s.subscription.scope),
             "priority": s.subscription.priority,
-            "interval": s.subscription.filter.interval,
+            "interval": nanos(s.subscription.filter.interval),
             "frequency": s.subscription.filter.frequency,
         })
     };
@@ -133,8 +134,8 @@ fn scope(scope: &Scope) -> Value {
 pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
     let entry = |e: &Entry| {
         let mut out = json!({
-            "first": e.first,
-            "last": e.last,
+            "first": e.first.as_nanos(),
+            "last": e.last.as_nanos(),
             "count": e.count,
             "who": e.who,
             "flow": e.target.to_string(),
@@ -143,8 +144,8 @@ pub(super) fn audit(entries: &[Entry], forgotten: u64) -> Value {
             "act": e.act.name(),
         });
         if let Some((began, ended)) = e.wall {
-            out["began"] = (began / NANOS_PER_MS).into();
-            out["ended"] = (ended / NANOS_PER_MS).into();
+            out["began"] = (began.as_nanos() / NANOS_PER_MS).into();
+            out["ended"] = (ended.as_nanos() / NANOS_PER_MS).into();
         }
         if let Some(user) = e.origin.user {
             out["user"] = user.into();
@@ -202,7 +203,7 @@ pub(super) fn signal(signal: &Signal<'_>, schema: &Schema, with: &[String]) -> V
         "subscription": signal.subscription().0,
         "event": event.map_or("?", |event| event.name.as_str()),
         "flow": signal.target().to_string(),
-        "time": signal.time(),
+        "time": signal.time().as_nanos(),
         "fields": fields,
     });
     if !with.is_empty() {

@@ -467,7 +467,9 @@ impl Connection {
             Some((schema.variable_type(*id)?.name.clone(), json!((*value)?)))
         };
         let values: Map<String, Value> = variables.iter().zip(&answer.values).filter_map(named).collect();
-        Ok(json!({ "probed": { "flow": probe.flow.to_string(), "time": answer.time, "values": values } }))
+        Ok(
+            json!({ "probed": { "flow": probe.flow.to_string(), "time": answer.time.as_nanos(), "values": values } }),
+        )
     }
 
     /// Variables by name or pattern; `.conn.srtt` is the provider's own.
@@ -484,7 +486,7 @@ impl Connection {
         &mut self,
         target: Target,
         variable: &str,
-        set: Option<(u64, u64)>,
+        set: Option<(u64, Duration)>,
     ) -> Result<Modification, RequestRefusal> {
         let variables = self.variables(target.source, variable)?;
         match variables[..] {

@@ -8,8 +8,8 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use hawser_bus::{
-    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Refusal, Schema,
-    Source, State, Variable, VariableId,
+    Access, Bus, Documents, EventId, EventType, Field, FlowId, FlowInfo, Kind, Refusal, Schema, Source,
+    State, Variable, VariableId,
 };
 use parking_lot::Mutex;
 
@@ -167,7 +167,7 @@ impl Shared {
     fn run(&self, mut source: Source) {
         let (begin, mut state) = (Instant::now(), self);
         while !self.over.load(Ordering::Relaxed) {
-            let now = begin.elapsed().as_nanos() as Nanos;
+            let now = hawser_time::Instant::after(begin.elapsed());
             // What was asked for before an event was published is done before it.
             let events = std::mem::take(&mut *self.events.lock());
             source.poll(now, &mut state);

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_bus::{Bus, Nanos};
+use hawser_bus::Bus;
+use hawser_time::Instant;
 
 static BUS: OnceLock<Bus> = OnceLock::new();
 
@@ -13,11 +14,11 @@ pub fn open_process_bus() -> Bus {
     BUS.get_or_init(|| Bus::with_wall_clock(wall)).clone()
 }
 
-/// Nanoseconds since 1970.
-pub(super) fn wall() -> Nanos {
+/// The time since the beginning of 1970.
+pub(super) fn wall() -> Instant {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as Nanos)
+        .map_or(Instant::ORIGIN, Instant::after)
 }
 
 /// The process's bus, if it is open.

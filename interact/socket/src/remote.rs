@@ -8,6 +8,7 @@ use hawser_bus::{
     Access, EventType, Field, Hands, Kind, Modification, Schema, Scope, Signal, SignalBuf, SourceId,
     Subscription, Target, Tware, Variable,
 };
+use hawser_time::nanos;
 use serde_json::{Value, json};
 
 use super::client::{Client, ClientError, Received};
@@ -215,7 +216,7 @@ impl Remote {
         let mut steer = json!({ "flow": target.to_string(), "variable": variable.name });
         if let Some((value, lease)) = set {
             steer["value"] = json!(value);
-            steer["lease"] = json!(lease);
+            steer["lease"] = json!(nanos(*lease));
         }
         self.client.send(&json!({ "steer": steer }))
     }
@@ -275,7 +276,7 @@ fn subscribe(subscription: &Subscription, ring: bool) -> Value {
         "with": subscription.with,
         "scope": scope,
         "priority": subscription.priority,
-        "interval": subscription.filter.interval,
+        "interval": nanos(subscription.filter.interval),
         "frequency": subscription.filter.frequency,
         "ring": ring,
     } })

@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
-use hawser_bus::{Filter, Nanos, Rule, Scope, Subscription, Target};
+use hawser_bus::{Filter, Rule, Scope, Subscription, Target};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
@@ -113,7 +114,7 @@ pub struct Subscribe {
     pub priority: u8,
     /// The time filter: nanoseconds, or a text such as `10ms`.
     #[serde(default, deserialize_with = "span")]
-    pub interval: Nanos,
+    pub interval: Duration,
     /// The frequency filter.
     #[serde(default)]
     pub frequency: u32,
@@ -153,7 +154,7 @@ pub struct Change {
     pub priority: Option<u8>,
     /// The time filter.
     #[serde(default, deserialize_with = "some_span")]
-    pub interval: Option<Nanos>,
+    pub interval: Option<Duration>,
     /// The frequency filter.
     #[serde(default)]
     pub frequency: Option<u32>,
@@ -196,7 +197,7 @@ pub struct Modify {
     pub value: u64,
     /// For so long: nanoseconds, or a text such as `2s`.
     #[serde(deserialize_with = "span")]
-    pub lease: Nanos,
+    pub lease: Duration,
     /// Who wins; the subscriber's own priority where it is not given.
     #[serde(default)]
     pub priority: Option<u8>,
@@ -216,7 +217,7 @@ pub struct Steer {
     pub value: Option<u64>,
     /// For so long, where there is a value.
     #[serde(default, deserialize_with = "span")]
-    pub lease: Nanos,
+    pub lease: Duration,
 }
 
 /// Processors that are wanted in a program.
@@ -316,11 +317,11 @@ pub enum SpanError {
     NoUnit(String),
 }
 
-/// Nanoseconds of a span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs none.
+/// A span with its unit: `10us`, `1.5ms`, `2s`, `1min`; `0` needs none.
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn parse_span(text: &str) -> Result<Nanos, SpanError> {
+pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
     let wrong = || SpanError::Syntax(text.to_owned());
     let digits = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -338,7 +339,7 @@ pub fn parse_span(text: &str) -> Result<Nanos, SpanError> {
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
     // As exact as a double: a span of days is still exact to a microsecond.
-    Ok((number * unit).round() as Nanos)
+    Ok(Duration::from_nanos((number * unit).round() as u64))
 }
 
 #[derive(Deserialize)]
@@ -348,14 +349,14 @@ enum Span {
     Text(String),
 }
 
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     match Span::deserialize(deserializer)? {
-        Span::Number(nanos) => Ok(nanos),
+        Span::Number(nanos) => Ok(Duration::from_nanos(nanos)),
         Span::Text(text) => parse_span(&text).map_err(de::Error::custom),
     }
 }
 
-fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Nanos>, D::Error> {
+fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
 }
 
@@ -416,7 +417,7 @@ mod tests {
         let want = Subscription::new(["a.b"])
             .with([".c"])
             .of(rule)
-            .every(1_500_000)
+            .every(Duration::from_micros(1_500))
             .each_nth(3)
             .priority(9);
         assert_eq!(all.subscription(), want);
@@ -425,7 +426,7 @@ mod tests {
             flow: target,
             variable: "tcp.conn.cc.cwnd".into(),
             value: 5,
-            lease: 2_000_000_000,
+            lease: Duration::from_secs(2),
             priority: None,
         };
         assert_eq!(read(line), Request::Modify(want));
@@ -439,7 +440,7 @@ mod tests {
             subscription,
             Subscription::new(["a"])
                 .each_nth(4)
-                .every(7)
+                .every(Duration::from_nanos(7))
                 .of(Scope::One(target))
         );
     }
@@ -487,7 +488,7 @@ mod tests {
             ("1.5ms", 1_500_000),
             ("2s", 2_000_000_000),
         ] {
-            assert_eq!(parse_span(text), Ok(want));
+            assert_eq!(parse_span(text), Ok(Duration::from_nanos(want)));
         }
         for text in ["", "ms", "1h", "-1s", "1..2s", "1 s"] {
             assert!(parse_span(text).is_err(), "{text}");

@@ -1,5 +1,7 @@
 //! What a congestion controller is given of a connection, and what it decides.
 
+use hawser_time::Instant;
+
 use crate::arithmetic::mul_div;
 
 /// The largest window that a controller gives, bytes: what a window field with the largest scale can say
@@ -9,8 +11,8 @@ pub const MAX_WINDOW: u64 = 1 << 30;
 /// New data was acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acked {
-    /// When, in nanoseconds of any clock that does not go backwards.
-    pub now: u64,
+    /// When, by any clock that does not go backwards.
+    pub now: Instant,
     /// The round-trip time that this acknowledgement shows, nanoseconds; 0: none.
     pub rtt: u64,
     /// Bytes newly acknowledged. A subscriber that does not receive each acknowledgement counts those
@@ -43,7 +45,7 @@ pub trait Controller {
     fn established(&mut self, rtt: u64, again: bool, mss: u64) -> Decision;
 
     /// T2, `sent` (SEG SEND): so many bytes of new text went out.
-    fn sent(&mut self, now: u64, bytes: u64);
+    fn sent(&mut self, now: Instant, bytes: u64);
 
     /// T3, `acked` (ACK).
     fn acked(&mut self, acked: Acked) -> Decision;

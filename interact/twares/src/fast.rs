@@ -19,6 +19,8 @@
 //!   queue: then the pipe is full.
 //! * A loss halves the window; a timeout starts again from one segment, and measures the path anew.
 
+use hawser_time::Instant;
+
 use crate::arithmetic::{between, mul_div};
 use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
@@ -58,7 +60,7 @@ pub struct Fast {
     window: u64,
     phase: Phase,
     repairing: bool,
-    sent_at: u64,
+    sent_at: Instant,
     sent_bytes: u64,
     mss: u64,
 }
@@ -67,28 +69,28 @@ pub struct Fast {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Until the pipe is full: the least round-trip time of a round that ends at a time.
-    Multiply { round_ends: u64, least: u64 },
+    Multiply { round_ends: Instant, least: u64 },
     /// Equation 3. The window moves from one value to another from `since` on; the next update is
     /// twice as far away as the end of that way. `used`: the most that was under way since then.
     Equate {
         from: u64,
         goal: u64,
-        since: u64,
-        update_at: u64,
+        since: Instant,
+        update_at: Option<Instant>,
         used: u64,
     },
 }
 
 const BEGINNING: Phase = Phase::Multiply {
-    round_ends: 0,
+    round_ends: Instant::ORIGIN,
     least: 0,
 };
 /// The window stays until the first update, two round trips from the next acknowledgement on.
 const SETTLED: Phase = Phase::Equate {
     from: 0,
     goal: 0,
-    since: 0,
-    update_at: 0,
+    since: Instant::ORIGIN,
+    update_at: None,
     used: 0,
 };
 
@@ -107,7 +109,7 @@ impl Fast {
             window: 0,
             phase: BEGINNING,
             repairing: false,
-            sent_at: 0,
+            sent_at: Instant::ORIGIN,
             sent_bytes: 0,
             mss: 1,
         }
@@ -126,18 +128,14 @@ impl Fast {
     }
 
     /// When the next segment may go out, so that a flight is spread over a round trip (the paper's
-    /// burstiness control); 0: at once.
+    /// burstiness control); nothing: at once.
     #[must_use]
-    pub fn next_sending(&self) -> u64 {
+    pub fn next_sending(&self) -> Option<Instant> {
         let gap = self
             .decision()
             .pacing
             .map_or(0, |rate| mul_div(self.sent_bytes, 1_000_000_000, rate));
-        if gap == 0 {
-            0
-        } else {
-            self.sent_at.saturating_add(gap)
-        }
+        (gap > 0).then(|| self.sent_at.plus_nanos(gap))
     }
 
     fn decision(&self) -> Decision {
@@ -174,7 +172,7 @@ impl Fast {
     }
 
     /// Before the pipe is full.
-    fn multiply(&mut self, acked: &Acked, mut round_ends: u64, mut least: u64) {
+    fn multiply(&mut self, acked: &Acked, mut round_ends: Instant, mut least: u64) {
         let full = self.alpha() / FULL_DIVISOR;
         let rtt = if acked.rtt > 0 { acked.rtt } else { self.average };
         least = if least == 0 { rtt } else { least.min(rtt) };
@@ -191,7 +189,7 @@ impl Fast {
                 self.phase = SETTLED;
                 return;
             }
-            round_ends = acked.now.saturating_add(self.average);
+            round_ends = acked.now.plus_nanos(self.average);
             least = 0;
         }
         self.phase = Phase::Multiply { round_ends, least };
@@ -210,7 +208,7 @@ impl Fast {
     }
 
     /// Every other round trip a new goal, and each acknowledgement a step of the way.
-    fn equate(&mut self, acked: &Acked, now: u64) {
+    fn equate(&mut self, acked: &Acked, now: Instant) {
         let Phase::Equate {
             mut from,
             mut goal,
@@ -222,15 +220,16 @@ impl Fast {
             return;
         };
         used = used.max(acked.flight);
-        if update_at == 0 || now >= update_at {
+        if update_at.is_none_or(|at| now >= at) {
             from = self.window;
-            let idle = update_at == 0 || self.average == 0;
+            let idle = update_at.is_none() || self.average == 0;
             goal = if idle { from } else { self.target(used) };
             since = now;
-            update_at = now.saturating_add(self.average.saturating_mul(2)).max(1);
+            update_at = Some(now.plus_nanos(self.average.saturating_mul(2)));
             used = 0;
         }
-        self.window = between(from, goal, now.saturating_sub(since), (update_at - since) / 2);
+        let way = update_at.map_or(0, |at| at.nanos_since(since) / 2);
+        self.window = between(from, goal, now.nanos_since(since), way);
         self.phase = Phase::Equate {
             from,
             goal,
@@ -267,7 +266,7 @@ impl Controller for Fast {
         self.decision()
     }
 
-    fn sent(&mut self, now: u64, bytes: u64) {
+    fn sent(&mut self, now: Instant, bytes: u64) {
         self.sent_at = now;
         self.sent_bytes = bytes;
     }

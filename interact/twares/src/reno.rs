@@ -1,5 +1,7 @@
 //! Reno (RFC 5681), as the same T-wares: what FAST is compared with.
 
+use hawser_time::Instant;
+
 use crate::controller::{Acked, Controller, Decision, MAX_WINDOW, half, initial_window, pace, segment};
 
 /// The controller, and what it knows of one connection.
@@ -67,7 +69,7 @@ impl Controller for Reno {
         self.decision()
     }
 
-    fn sent(&mut self, _now: u64, _bytes: u64) {}
+    fn sent(&mut self, _now: Instant, _bytes: u64) {}
 
     fn acked(&mut self, acked: Acked) -> Decision {
         let mss = segment(acked.mss);

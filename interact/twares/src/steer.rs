@@ -2,10 +2,10 @@
 //! thread and in another process.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use hawser_bus::{
-    Access, Hands, Nanos, Schema, Scope, Signal, SourceId, Subscription, Target, Tware, VariableId,
-};
+use hawser_bus::{Access, Hands, Schema, Scope, Signal, SourceId, Subscription, Target, Tware, VariableId};
+use hawser_time::Instant;
 
 use crate::controller::{Acked, Controller, Decision};
 use crate::fast::{Fast, FastParams};
@@ -30,11 +30,11 @@ pub struct SteerOptions {
     pub provider: String,
     /// How much of it is done.
     pub mode: Mode,
-    /// The least time between two acknowledgements that it is signalled, and between two sendings,
-    /// nanoseconds; 0: each.
-    pub interval: Nanos,
-    /// How long a window holds if nothing more comes from the controller, nanoseconds.
-    pub lease: Nanos,
+    /// The least time between two acknowledgements that it is signalled, and between two sendings; zero:
+    /// each.
+    pub interval: Duration,
+    /// How long a window holds if nothing more comes from the controller.
+    pub lease: Duration,
     /// The priority of its subscriptions.
     pub priority: u8,
     /// Which of the provider's connections.
@@ -48,8 +48,8 @@ impl SteerOptions {
         SteerOptions {
             provider: provider.to_owned(),
             mode: Mode::Full,
-            interval: 0,
-            lease: 1_000_000_000,
+            interval: Duration::ZERO,
+            lease: Duration::from_secs(1),
             priority: 1,
             scope: Scope::All,
         }
@@ -104,13 +104,13 @@ const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".con
 const MAX_FLOWS: usize = 65_536;
 /// One without a signal for so long makes room for another: its end may have been lost. What was
 /// held of it is held no more by then.
-const IDLE_TIMEOUT: Nanos = 60_000_000_000;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is known of a connection.
 struct Flow<L> {
     controller: L,
     /// When it was signalled last.
-    signalled: Nanos,
+    signalled: Instant,
     /// Bytes delivered when it was last signalled.
     delivered: u64,
     /// The window that the controller decided last.
@@ -141,7 +141,7 @@ pub struct Steer<L, F> {
     make: F,
     flows: BTreeMap<Target, Flow<L>>,
     /// When it is looked again for connections that make room.
-    sweep_due: Nanos,
+    sweep_due: Instant,
     /// What it sets at each source.
     handles: BTreeMap<SourceId, Handles>,
 }
@@ -172,7 +172,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
             options,
             make,
             flows: BTreeMap::new(),
-            sweep_due: 0,
+            sweep_due: Instant::ORIGIN,
             handles: BTreeMap::new(),
         }
     }
@@ -186,11 +186,10 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
     /// Forgets connections that were idle for long; whether there are any. It searches at most once
     /// in as long.
     #[cold]
-    fn make_room(&mut self, now: Nanos) -> bool {
+    fn make_room(&mut self, now: Instant) -> bool {
         if now >= self.sweep_due {
-            self.sweep_due = now.saturating_add(IDLE_TIMEOUT);
-            self.flows
-                .retain(|_, flow| now.saturating_sub(flow.signalled) < IDLE_TIMEOUT);
+            self.sweep_due = now + IDLE_TIMEOUT;
+            self.flows.retain(|_, flow| now - flow.signalled < IDLE_TIMEOUT);
         }
         self.flows.len() < MAX_FLOWS
     }
@@ -352,6 +351,11 @@ mod tests {
     use super::*;
     use crate::fast::{Fast, FastParams};
 
+    /// A point in time, in nanoseconds.
+    const fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
     /// A connection whose window anybody sees.
     struct Connection([u64; 6]);
 
@@ -418,7 +422,7 @@ mod tests {
         Schema::new("tcp", of.map(event).into(), variables).expect("a schema")
     }
 
-    fn publish(source: &mut Source, to: &mut Connection, now: Nanos, event: u16, fields: &[u64]) {
+    fn publish(source: &mut Source, to: &mut Connection, now: Instant, event: u16, fields: &[u64]) {
         source.poll(now, to);
         source.publish(now, FlowId(0), EventId(event), fields, to);
         source.settle(FlowId(0), to);
@@ -434,10 +438,10 @@ mod tests {
         let subscriber = bus.attach("fast", Rights::all(), 1, tware).expect("it may");
         let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
         let mut controller = make();
-        publish(&mut source, &mut connection, 1, 0, &[rtt]);
+        publish(&mut source, &mut connection, at(1), 0, &[rtt]);
         assert_eq!(connection.0[0], controller.established(rtt, false, mss).window);
         for n in 1..400u64 {
-            let (now, window) = (n * 2_000_000, connection.0[0]);
+            let (now, window) = (at(n * 2_000_000), connection.0[0]);
             connection.0[2] += 2 * mss;
             let acked = Acked {
                 now,
@@ -462,13 +466,13 @@ mod tests {
             );
         }
         let flight = connection.0[0];
-        publish(&mut source, &mut connection, 900_000_000, 4, &[flight]);
+        publish(&mut source, &mut connection, at(900_000_000), 4, &[flight]);
         assert_eq!(connection.0[0], controller.recovery_began(flight, mss).window);
-        publish(&mut source, &mut connection, 950_000_000, 3, &[0]);
+        publish(&mut source, &mut connection, at(950_000_000), 3, &[0]);
         assert_eq!(connection.0[0], controller.timeout(0, false, mss).window);
         // The controller is forgotten with its connection, and its window is the provider's again.
         drop(subscriber);
-        source.poll(951_000_000, &mut connection);
+        source.poll(at(951_000_000), &mut connection);
         let held = source.holds().len();
         assert_eq!(
             (connection.0[0], connection.0[4], connection.0[5], held),
@@ -481,7 +485,7 @@ mod tests {
         for (mode, with) in [(Mode::Signal, 0), (Mode::Probe, 4), (Mode::Full, 4)] {
             let options = SteerOptions {
                 mode,
-                interval: 7,
+                interval: Duration::from_nanos(7),
                 ..SteerOptions::new("kernel.tcp")
             };
             let subscriptions = Steer::new(options, || Fast::new(FastParams::default())).subscriptions();
@@ -493,7 +497,7 @@ mod tests {
             );
             assert_eq!(subscriptions[2].events[0].as_str(), "kernel.tcp.acked");
             let often: Vec<usize> = (0..7)
-                .filter(|n| subscriptions[*n].filter.interval == 7)
+                .filter(|n| subscriptions[*n].filter.interval == Duration::from_nanos(7))
                 .collect();
             assert_eq!(often, [1, 2], "what happens with each segment");
         }
@@ -511,7 +515,7 @@ mod tests {
             .subscribe(steer.subscriptions().swap_remove(0), &queue)
             .expect("it may");
         let (mut connection, mut hands) = (Connection([14_480, 1448, 0, 1, 1, 0]), Hands::default());
-        let mut establish = |now: Nanos, flow: u64| {
+        let mut establish = |now: Instant, flow: u64| {
             source.poll(now, &mut connection);
             source.publish(now, FlowId(flow), EventId(0), &[1], &mut connection);
             run_waiting(
@@ -524,17 +528,17 @@ mod tests {
         };
         let most = MAX_FLOWS as u64;
         assert_eq!(
-            (0..=most).map(|flow| establish(flow, flow)).last(),
+            (0..=most).map(|flow| establish(at(flow), flow)).last(),
             Some(MAX_FLOWS),
             "no more than that"
         );
         assert_eq!(
-            establish(IDLE_TIMEOUT, most),
+            establish(Instant::after(IDLE_TIMEOUT), most),
             MAX_FLOWS,
             "the last look was not long ago"
         );
         assert_eq!(
-            establish(IDLE_TIMEOUT + most, most),
+            establish(at(most) + IDLE_TIMEOUT, most),
             1,
             "those that were idle are forgotten"
         );
@@ -549,15 +553,15 @@ mod tests {
         let tware = || Box::new(Steer::new(SteerOptions::new("tcp"), crate::Reno::new)) as Box<dyn Tware>;
         let _member = bus.attach("reno", Rights::all(), 1, tware).expect("it may");
         let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
-        publish(&mut source, &mut connection, 1, 0, &[rtt]);
+        publish(&mut source, &mut connection, at(1), 0, &[rtt]);
         let flight = 14_480;
-        publish(&mut source, &mut connection, 2, 4, &[flight]);
+        publish(&mut source, &mut connection, at(2), 4, &[flight]);
         let halved = connection.0[0];
         assert_eq!(halved, flight / 2);
         let mut grew_at = None;
         for n in 1..=40u64 {
             connection.0[2] = n * mss;
-            publish(&mut source, &mut connection, 2 + n, 2, &[mss, rtt, halved]);
+            publish(&mut source, &mut connection, at(2 + n), 2, &[mss, rtt, halved]);
             if grew_at.is_none() && connection.0[0] > halved {
                 grew_at = Some(n);
             }

@@ -7,17 +7,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use hawser_bus::{Hands, Nanos, Schema, Scope, Signal, SourceId, Subscription, Tware};
+use hawser_bus::{Hands, Schema, Scope, Signal, SourceId, Subscription, Tware};
+use hawser_time::{Instant, nanos};
 
 use crate::arithmetic::mul_div;
 
 /// Nanoseconds in a second.
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 /// The least time over which the delivery rate is measured: some frames' worth.
-const MEASURE: Nanos = 200_000_000;
+const MEASURE: Duration = Duration::from_millis(200);
 /// A longer idle period counts as so much when the rate is raised: without signals nothing is learnt.
-const MAX_STEP: Nanos = 200_000_000;
+const MAX_STEP: Duration = Duration::from_millis(200);
 
 /// What an encoder can do, and how long its frames may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub struct RateParams {
     pub start: u64,
     /// How much it grows in a second while all goes well, bit/s.
     pub raise: u64,
-    /// How long a frame may take from the encoder to the screen, nanoseconds.
-    pub deadline: Nanos,
+    /// How long a frame may take from the encoder to the screen.
+    pub deadline: Duration,
 }
 
 impl Default for RateParams {
@@ -43,7 +45,7 @@ impl Default for RateParams {
             ceiling,
             start,
             raise,
-            deadline: 400_000_000,
+            deadline: Duration::from_millis(400),
         }
     }
 }
@@ -51,16 +53,16 @@ impl Default for RateParams {
 /// How far the transport is with what was written to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// When, in nanoseconds of any clock that does not go backwards.
-    pub now: Nanos,
+    /// When, by any clock that does not go backwards.
+    pub now: Instant,
     /// Bytes written to the connection so far.
     pub written: u64,
     /// Bytes that have left the network so far.
     pub delivered: u64,
     /// Its window, bytes.
     pub window: u64,
-    /// Its smoothed round-trip time, nanoseconds; 0: none yet.
-    pub srtt: Nanos,
+    /// Its smoothed round-trip time; zero: none yet.
+    pub srtt: Duration,
 }
 
 /// A controller of the encoding rate: events in, target rate out. One value serves one connection.
@@ -78,10 +80,10 @@ pub struct RateController {
     params: RateParams,
     rate: u64,
     /// Where the measurement of the delivery rate began: when, and bytes delivered by then.
-    began: Option<(Nanos, u64)>,
+    began: Option<(Instant, u64)>,
     /// Bits a second delivered, over the last measurement.
     carried: Option<u64>,
-    latest: Nanos,
+    latest: Instant,
 }
 
 impl RateController {
@@ -96,7 +98,7 @@ impl RateController {
             rate,
             began: None,
             carried: None,
-            latest: 0,
+            latest: Instant::ORIGIN,
         }
     }
 
@@ -109,17 +111,15 @@ impl RateController {
     /// Something was acknowledged.
     pub fn acked(&mut self, progress: Progress) -> u64 {
         self.measure(progress);
-        let passed = progress
-            .now
-            .saturating_sub(std::mem::replace(&mut self.latest, progress.now));
+        let passed = progress.now - std::mem::replace(&mut self.latest, progress.now);
         let waiting = progress
             .written
             .saturating_sub(progress.delivered)
             .saturating_mul(8);
         let carried = self.carried.unwrap_or(self.rate).max(1);
-        let takes = mul_div(waiting, SECOND, carried);
+        let takes = Duration::from_nanos(mul_div(waiting, SECOND, carried));
         if takes <= self.params.deadline / 2 {
-            let more = mul_div(self.params.raise, passed.min(MAX_STEP), SECOND);
+            let more = mul_div(self.params.raise, nanos(passed.min(MAX_STEP)), SECOND);
             self.set(self.rate.saturating_add(more))
         } else if takes > self.params.deadline / 4 * 3 {
             self.set(self.rate.min(eighths(carried, 7)))
@@ -140,7 +140,7 @@ impl RateController {
 
     /// What is carried as far as is known, bit/s: of late, or by the window in a round trip.
     fn allowed(&self, progress: Progress) -> u64 {
-        let window = match progress.srtt {
+        let window = match nanos(progress.srtt) {
             0 => u64::MAX,
             srtt => mul_div(progress.window.saturating_mul(8), SECOND, srtt),
         };
@@ -152,10 +152,10 @@ impl RateController {
             self.began = Some((progress.now, progress.delivered));
             return;
         };
-        let passed = progress.now.saturating_sub(began);
+        let passed = progress.now - began;
         if passed >= MEASURE {
             let bits = progress.delivered.saturating_sub(before).saturating_mul(8);
-            self.carried = Some(mul_div(bits, SECOND, passed));
+            self.carried = Some(mul_div(bits, SECOND, nanos(passed)));
             self.began = Some((progress.now, progress.delivered));
         }
     }
@@ -234,12 +234,16 @@ impl Adapt {
     }
 }
 
-/// The events, each a subscription, and the least time between two of them, nanoseconds.
-const EVENTS: [(&str, Nanos); 3] = [("timeout", 0), ("recovery_began", 0), ("acked", 100_000_000)];
+/// The events, each a subscription, and the least time between two of them.
+const EVENTS: [(&str, Duration); 3] = [
+    ("timeout", Duration::ZERO),
+    ("recovery_began", Duration::ZERO),
+    ("acked", Duration::from_millis(100)),
+];
 
 impl Tware for Adapt {
     fn subscriptions(&self) -> Vec<Subscription> {
-        let subscription = |(event, interval): &(&str, Nanos)| {
+        let subscription = |(event, interval): &(&str, Duration)| {
             Subscription::new([format!("{}.{event}", self.provider)])
                 .with([".conn.delivered", ".conn.cc.cwnd", ".conn.srtt"])
                 .priority(0)
@@ -261,7 +265,7 @@ impl Tware for Adapt {
             written,
             delivered,
             window,
-            srtt,
+            srtt: Duration::from_nanos(srtt),
         };
         self.dial.set_rate(match subscription {
             0 => self.controller.timeout(progress),
@@ -275,8 +279,6 @@ impl Tware for Adapt {
 mod tests {
     use super::*;
 
-    const MS: Nanos = 1_000_000;
-
     /// A connection that carries `capacity` bit/s of a stream at the controller's rate, sampled every 100 ms.
     struct Line {
         controller: RateController,
@@ -287,7 +289,7 @@ mod tests {
         fn new(params: RateParams) -> Line {
             let at = Progress {
                 window: 1 << 20,
-                srtt: 50 * MS,
+                srtt: Duration::from_millis(50),
                 ..Progress::default()
             };
             Line {
@@ -298,7 +300,7 @@ mod tests {
 
         fn run(&mut self, tenths: u64, capacity: u64) {
             for _ in 0..tenths {
-                self.at.now += 100 * MS;
+                self.at.now += Duration::from_millis(100);
                 self.at.written += self.controller.rate() / 80;
                 self.at.delivered = self.at.written.min(self.at.delivered + capacity / 80);
                 self.controller.acked(self.at);
@@ -364,7 +366,7 @@ mod tests {
         let mut controller = RateController::new(RateParams::default());
         assert_eq!(
             controller.acked(Progress {
-                now: u64::MAX,
+                now: Instant::NEVER,
                 ..Progress::default()
             }),
             1_100_000
@@ -373,11 +375,11 @@ mod tests {
         for (now, delivered) in wild.into_iter().flat_map(|now| wild.map(|bytes| (now, bytes))) {
             for window in wild {
                 let progress = Progress {
-                    now,
+                    now: Instant::from_nanos(now),
                     written: u64::MAX,
                     delivered,
                     window,
-                    srtt: now,
+                    srtt: Duration::from_nanos(now),
                 };
                 for rate in [
                     controller.acked(progress),
@@ -400,7 +402,7 @@ mod tests {
     #[test]
     fn it_asks_for_losses_at_once_and_for_acknowledgements_now_and_then() {
         let tware = Adapt::new("tcp", Scope::All, RateParams::default(), Arc::default());
-        let asked: Vec<(String, Nanos)> = tware
+        let asked: Vec<(String, Duration)> = tware
             .subscriptions()
             .iter()
             .map(|subscription| {
@@ -411,9 +413,9 @@ mod tests {
             })
             .collect();
         let expected = [
-            ("tcp.timeout", 0),
-            ("tcp.recovery_began", 0),
-            ("tcp.acked", 100 * MS),
+            ("tcp.timeout", Duration::ZERO),
+            ("tcp.recovery_began", Duration::ZERO),
+            ("tcp.acked", Duration::from_millis(100)),
         ];
         assert_eq!(
             asked,

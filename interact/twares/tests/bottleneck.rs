@@ -2,7 +2,9 @@
 //! of it, and a delay. What is expected comes from the theory, not from the code.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use hawser_time::Instant;
 use hawser_twares::{Acked, Controller, Decision, Fast, FastParams, Reno};
 
 const MSS: u64 = 1448;
@@ -82,7 +84,7 @@ impl Path {
             if bytes >= each * MSS || self.coming.is_empty() {
                 let flight = self.flight + bytes;
                 let acked = Acked {
-                    now: at,
+                    now: Instant::from_nanos(at),
                     rtt: at - sent,
                     bytes,
                     flight,
@@ -138,7 +140,7 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
             let (mut full_at, product) = (0, path.product());
             path.run(&mut controller, 60, 2, |acked, decision| {
                 if full_at == 0 && decision.window >= product {
-                    full_at = acked.now - SECOND;
+                    full_at = acked.now.as_nanos() - SECOND;
                 }
             });
             let what = format!("{milliseconds} ms, buffer of a {share}th");
@@ -159,7 +161,7 @@ fn the_line_is_used() {
         let mut controller = Fast::new(FastParams::default());
         let mut early = 0;
         path.run(&mut controller, 60, 2, |acked, _| {
-            if acked.now < 11 * SECOND {
+            if acked.now < Instant::after(Duration::from_secs(11)) {
                 early += acked.bytes;
             }
         });
@@ -203,7 +205,7 @@ fn the_window_follows_equation_3() {
     let (mut stood, mut since, mut now) = (Vec::new(), 0, 0);
     while now < 60 * LONG {
         let acked = Acked {
-            now,
+            now: Instant::from_nanos(now),
             rtt: LONG,
             bytes: MSS,
             flight: window,
@@ -257,7 +259,7 @@ fn reno_adds_a_segment_in_a_round_trip() {
         assert_eq!(window, (20 + round) * MSS);
         for _ in 0..20 + round {
             let acked = Acked {
-                now: 0,
+                now: Instant::ORIGIN,
                 rtt: 1,
                 bytes: MSS,
                 flight: window,

@@ -1,6 +1,7 @@
 //! What holds whatever the controllers are given, on random events that include impossible ones.
 
 use fastrand::Rng;
+use hawser_time::Instant;
 use hawser_twares::{Acked, Controller, Fast, FastParams, MAX_WINDOW, Reno};
 
 /// Numbers by a seed.
@@ -43,13 +44,13 @@ fn stays_within(controller: &mut impl Controller, seed: u64) {
             }
             1 => window = controller.recovery_began(rng.number(1 << 24), mss).window,
             2..=4 => controller.recovery_ended(),
-            5 => controller.sent(now, rng.number(1 << 20)),
+            5 => controller.sent(Instant::from_nanos(now), rng.number(1 << 20)),
             6 => window = rng.number(1 << 24),
             _ => {
                 now = now.saturating_add(rng.number(1 << 27) % (1 << 40));
                 let (rtt, bytes) = (rng.number(1 << 28), rng.number(1 << 16));
                 let acked = Acked {
-                    now,
+                    now: Instant::from_nanos(now),
                     rtt,
                     bytes,
                     flight: rng.number(1 << 24),
@@ -90,7 +91,7 @@ fn losses_match_the_table() {
     let mut controller = Fast::new(FastParams::default());
     assert_eq!(controller.established(100_000_000, false, 1000).window, 10_000); // RFC 6928
     let acked = Acked {
-        now: 1,
+        now: Instant::from_nanos(1),
         rtt: 100_000_000,
         bytes: 1000,
         flight: 10_000,
@@ -100,7 +101,7 @@ fn losses_match_the_table() {
     assert_eq!(controller.acked(acked).window, 11_000);
     assert_eq!(controller.recovery_began(80_000, 1000).window, 40_000);
     let repair = Acked {
-        now: 2,
+        now: Instant::from_nanos(2),
         window: 40_000,
         flight: 40_000,
         ..acked
@@ -114,7 +115,7 @@ fn losses_match_the_table() {
     assert_eq!(controller.timeout(40_000, false, 1000).window, 1000);
     assert_eq!(controller.round_trips(), (0, 0), "the path is measured anew");
     let again = Acked {
-        now: 3,
+        now: Instant::from_nanos(3),
         window: 1000,
         flight: 1000,
         ..acked
@@ -131,8 +132,8 @@ fn losses_match_the_table() {
             .pacing,
         Some(40_000)
     );
-    controller.sent(1_000_000, 1000);
-    assert_eq!(controller.next_sending(), 26_000_000);
+    controller.sent(Instant::from_nanos(1_000_000), 1000);
+    assert_eq!(controller.next_sending(), Some(Instant::from_nanos(26_000_000)));
     controller.closed();
     assert_eq!(controller.round_trips(), (0, 0));
 }

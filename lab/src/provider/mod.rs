@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use crate::{Changed, Direction, Lab, Link, Statistics, What};
 use hawser_bus::ring::Waker;
-use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Nanos, Refusal, Schema, Source, State, VariableId};
+use hawser_bus::{Bus, EventId, FlowId, FlowInfo, Refusal, Schema, Source, State, VariableId};
+use hawser_time::Instant;
 
 use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
 
@@ -88,7 +89,7 @@ impl Serving<'_> {
             let wants_losses = self.source.wants(EventId(Event::Lost as u16));
             if !wants_losses {
                 counted = None;
-            } else if counted.is_none_or(|at| now.saturating_sub(at) >= LOOK.as_nanos() as u64) {
+            } else if counted.is_none_or(|at| now - at >= LOOK) {
                 // What was lost before somebody listened is no news.
                 self.count(now, counted.is_some());
                 counted = Some(now);
@@ -96,10 +97,7 @@ impl Serving<'_> {
             if over.load(Ordering::Relaxed) {
                 return self.finish(inbox, counted.is_some());
             }
-            let deadline = self
-                .source
-                .next_deadline()
-                .map(|at| Duration::from_nanos(at.saturating_sub(now)));
+            let deadline = self.source.next_deadline().map(|at| at - now);
             let limit = [deadline, wants_losses.then_some(LOOK)]
                 .into_iter()
                 .flatten()
@@ -131,7 +129,7 @@ impl Serving<'_> {
         let Some(link) = self.links.lab.links().nth(changed.link) else {
             return;
         };
-        let at = changed.at.as_nanos() as u64;
+        let at = Instant::after(changed.at);
         let both = [Direction::Forward, Direction::Backward];
         match &changed.what {
             What::Up => both.map(|direction| self.publish(at, changed.link, direction, Event::Up, &[])),
@@ -148,7 +146,7 @@ impl Serving<'_> {
         };
     }
 
-    fn publish(&mut self, at: Nanos, link: usize, direction: Direction, event: Event, fields: &[u64]) {
+    fn publish(&mut self, at: Instant, link: usize, direction: Direction, event: Event, fields: &[u64]) {
         let flow = flow(link, direction);
         self.source
             .publish(at, flow, EventId(event as u16), fields, &mut self.links);
@@ -157,7 +155,7 @@ impl Serving<'_> {
     }
 
     /// Signals what was lost since the last count.
-    fn count(&mut self, now: Nanos, signal: bool) {
+    fn count(&mut self, now: Instant, signal: bool) {
         for flow in self.links.flows() {
             let Some((number, direction, link)) = self.links.at(flow) else {
                 continue;
@@ -190,7 +188,7 @@ fn flow(link: usize, direction: Direction) -> FlowId {
 struct Links<'a> {
     lab: &'a Lab,
     /// Counters as they were a moment ago.
-    counted: RefCell<Option<(FlowId, Nanos, Statistics)>>,
+    counted: RefCell<Option<(FlowId, Instant, Statistics)>>,
 }
 
 impl<'a> Links<'a> {
@@ -202,8 +200,8 @@ impl<'a> Links<'a> {
     }
 
     /// The lab's age, nanoseconds: the clock of its events.
-    fn now(&self) -> Nanos {
-        self.lab.age().as_nanos() as u64
+    fn now(&self) -> Instant {
+        Instant::after(self.lab.age())
     }
 
     fn at(&self, flow: FlowId) -> Option<(usize, Direction, Link<'a>)> {
@@ -222,7 +220,7 @@ impl<'a> Links<'a> {
         let mut counted = self.counted.borrow_mut();
         if let Some((of, at, done)) = &*counted
             && *of == flow
-            && now.saturating_sub(*at) < FRESH.as_nanos() as u64
+            && now - *at < Instant::after(FRESH).since_origin()
         {
             return Some(take(done));
         }
@@ -275,7 +273,7 @@ impl State for Links<'_> {
         self.set(flow, variable, value).is_ok()
     }
 
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, _: Nanos) -> Result<(), Refusal> {
+    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, _: Duration) -> Result<(), Refusal> {
         self.set(flow, variable, value)
     }
 

@@ -240,8 +240,8 @@ impl Stage {
         seat
     }
 
-    fn now(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+    fn now(&self) -> hawser_time::Instant {
+        hawser_time::Instant::after(self.began.elapsed())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -253,9 +253,7 @@ impl Stage {
         let now = self.now();
         let Inner { source, races, .. } = &mut *self.lock();
         source.poll(now, races);
-        source
-            .next_deadline()
-            .map(|at| Duration::from_nanos(at.saturating_sub(now)))
+        source.next_deadline().map(|at| at - now)
     }
 }
 

@@ -167,7 +167,7 @@ async fn a_session_is_seen_and_steered() {
     let variable = watcher
         .variables(mine.source, &"session.path.status".into())
         .unwrap()[0];
-    let lease = Duration::from_millis(300).as_nanos() as u64;
+    let lease = Duration::from_millis(300);
     let backup = Modification {
         target: mine,
         variable,

@@ -311,7 +311,7 @@ impl Driver {
             now,
             describe: &describe,
         };
-        source.poll(now.as_nanos() as u64, &mut view)
+        source.poll(hawser_time::Instant::after(now), &mut view)
     }
 
     fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
@@ -330,7 +330,7 @@ impl Driver {
                 .source
                 .as_ref()
                 .and_then(Source::next_deadline)
-                .map(Duration::from_nanos);
+                .map(hawser_time::Instant::since_origin);
             let next = [next, watched].into_iter().flatten().min();
             let Some(next) = next else { return fired };
             if watched.is_some_and(|watched| watched <= now) {

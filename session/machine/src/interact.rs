@@ -8,8 +8,7 @@
 use std::time::Duration;
 
 use hawser_bus::{
-    Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Nanos, Schema, Source, State, Variable,
-    VariableId,
+    Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable, VariableId,
 };
 
 use crate::CarrierId;
@@ -324,7 +323,7 @@ pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
     let Some((number, flow, fields)) = event_of(notice) else {
         return;
     };
-    let now = view.now.as_nanos() as Nanos;
+    let now = hawser_time::Instant::after(view.now);
     if source.wants(EventId(number)) {
         source.publish(now, flow, EventId(number), &fields, view);
     }

@@ -9,6 +9,7 @@ use hawser_ir::abi::EventHeader;
 use hawser_ir::buf::{RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{ContextId, EventId, Module};
 use hawser_load::{Engine, Loaded};
+use hawser_time::Instant;
 use hawser_twares::{Acked, Controller, Fast, FastParams};
 
 const MS: u64 = 1_000_000;
@@ -247,7 +248,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         }
         let want = controller
             .acked(Acked {
-                now,
+                now: Instant::from_nanos(now),
                 rtt: timed,
                 bytes: acked,
                 flight,

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     name: String,
     /// Exit after this time: 10s
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
-    length: Option<u64>,
+    length: Option<Duration>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         } else {
             println!("kernel.tcp is source {}", serving.source().0);
         }
-        let length = args.length.map(Duration::from_nanos);
+        let length = args.length;
         let over = async {
             match length {
                 Some(length) => tokio::time::sleep(length).await,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::{Received, parse_span};
 use hawser::lang::OneLine;
+use hawser::time::nanos;
 use serde_json::json;
 
 use crate::exit::{Exit, Outcome};
@@ -27,7 +28,7 @@ pub(crate) struct Args {
     value: u64,
     /// How long the variable keeps the value: 10s, 500ms
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_span)]
-    lease: u64,
+    lease: Duration,
     /// The priority: others who set the variable keep it unless this is higher than theirs
     #[arg(long, default_value_t = 1)]
     priority: u8,
@@ -41,18 +42,20 @@ pub(crate) struct Args {
 /// A number as it is, or a span of time with its unit as nanoseconds.
 fn parse_value(text: &str) -> Result<u64, String> {
     text.parse().or_else(|_| {
-        parse_span(text).map_err(|_| format!("`{text}` is neither a number nor a span of time such as 10ms"))
+        parse_span(text)
+            .map(nanos)
+            .map_err(|_| format!("`{text}` is neither a number nor a span of time such as 10ms"))
     })
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut client = args.client.connect(&args.name, args.priority)?;
     let modify = json!({ "modify": {
-        "flow": args.flow, "variable": args.variable, "value": args.value, "lease": args.lease,
+        "flow": args.flow, "variable": args.variable, "value": args.value, "lease": nanos(args.lease),
         "priority": args.priority,
     } });
     let answer = client.ask(&modify).map_err(exit)?;
-    let (lease, begin) = (Duration::from_nanos(args.lease), Instant::now());
+    let (lease, begin) = (args.lease, Instant::now());
     if args.client.json {
         println!("{answer}");
     } else {

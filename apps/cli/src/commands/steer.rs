@@ -41,16 +41,16 @@ pub(crate) struct Args {
     gamma: u8,
     /// The minimum time between two acknowledgements that are reported: 10ms; 0 reports each
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_span)]
-    interval: u64,
+    interval: Duration,
     /// How long a window is kept when it is not updated: 1s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_span)]
-    lease: u64,
+    lease: Duration,
     /// The priority: others who set a window keep it unless this is higher than theirs
     #[arg(long, default_value_t = 1)]
     priority: u8,
     /// Stop after this time: 30s; by default when the other process ends
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
-    length: Option<u64>,
+    length: Option<Duration>,
     /// The name of this client in the audit log and for other subscribers; by default that of the
     /// controller
     #[arg(long)]
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     } else {
         println!("{} steers {provider}", controller.name());
     }
-    let (begin, length) = (Instant::now(), args.length.map(Duration::from_nanos));
+    let (begin, length) = (Instant::now(), args.length);
     let (mut signals, mut acts, mut next_check) = (0, false, ASK_AFTER);
     while length.is_none_or(|length| begin.elapsed() < length) {
         signals += remote.turn(POLL_INTERVAL).map_err(exit)?;

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     jobs: Option<u16>,
     /// Start no further seed after this time: 5min
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
-    limit: Option<u64>,
+    limit: Option<Duration>,
     /// Leave out simultaneous open, half-close and the end of connections, for programs without them
     #[arg(long)]
     plain: bool,
@@ -162,9 +162,7 @@ impl Swarm<'_> {
         );
         let bar = progress::count(args.json, "swarm", args.runs);
         let end = args.first.saturating_add(args.runs);
-        let deadline = args
-            .limit
-            .and_then(|nanos| Instant::now().checked_add(Duration::from_nanos(nanos)));
+        let deadline = args.limit.and_then(|limit| Instant::now().checked_add(limit));
         let (next, stop) = (AtomicU64::new(args.first), AtomicBool::new(false));
         let (results, done) = mpsc::channel();
         let mut totals = Totals::default();

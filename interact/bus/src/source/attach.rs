@@ -1,7 +1,8 @@
 //! Changes of what is attached to a source's provider.
 
+use hawser_time::Instant;
+
 use super::Source;
-use crate::Nanos;
 use crate::attach::{Attaching, Change, Step, Stepping};
 use crate::audit::{Act, Origin};
 use crate::error::Refusal;
@@ -14,7 +15,7 @@ const REASON: usize = 200;
 
 impl Source {
     /// Takes a change that was checked, or the reason why it was refused.
-    pub(super) fn change_attachments(&mut self, now: Nanos, attaching: Attaching) {
+    pub(super) fn change_attachments(&mut self, now: Instant, attaching: Attaching) {
         let Attaching { stepping, step } = attaching;
         match step {
             Ok(step) if self.steps.len() < STEPS => self.steps.push_back((stepping, step)),
@@ -36,7 +37,7 @@ impl Source {
     }
 
     /// What came of a change: it is written into the log, and its subscriber is answered.
-    pub fn stepped(&mut self, now: Nanos, stepping: Stepping, result: Result<(), Refusal>) {
+    pub fn stepped(&mut self, now: Instant, stepping: Stepping, result: Result<(), Refusal>) {
         let Stepping {
             who,
             name,
@@ -55,7 +56,7 @@ impl Source {
     }
 
     /// Writes into the log a change that the provider has made by itself, in the name of `who`.
-    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+    pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
         self.enter(
             now,
             &(who.into(), Origin::default()),

@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use hawser_time::Instant;
+
 use super::{Kept, Listener, MAX_GATES, SWEEP_EVERY, Source, State};
-use crate::Nanos;
 use crate::filter::{Gate, Passage};
 use crate::flow::{FlowId, SourceId, Target};
 use crate::order::{Outlet, SubscriberId};
@@ -20,7 +21,7 @@ impl Source {
     /// so; otherwise it does nothing.
     pub fn publish<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         flow: FlowId,
         event: EventId,
         fields: &[u64],
@@ -33,7 +34,7 @@ impl Source {
     /// statistics' events it is then not known how many there were: they are those that passed.
     pub fn publish_filtered<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         flow: FlowId,
         event: EventId,
         fields: &[u64],
@@ -74,12 +75,12 @@ impl Source {
     #[inline]
     fn signal<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         flow: FlowId,
         event: EventId,
         fields: &[u64],
         state: &mut S,
-        passes: impl Fn(&mut Self, Nanos, usize, FlowId, EventId, &mut S) -> bool,
+        passes: impl Fn(&mut Self, Instant, usize, FlowId, EventId, &mut S) -> bool,
     ) {
         let Some(count) = self.by_event.get(usize::from(event.0)).map(Vec::len) else {
             return;
@@ -118,7 +119,7 @@ impl Source {
     /// Whether the signal that is written goes to a listener now.
     fn judge<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         at: usize,
         flow: FlowId,
         event: EventId,
@@ -188,12 +189,12 @@ impl Source {
     /// Lets go what a listener keeps of flows whose ends were never received, unless that was done a
     /// moment ago: to ask which flows there are takes long.
     #[cold]
-    fn sweep<S: State>(&mut self, now: Nanos, at: usize, state: &mut S) {
+    fn sweep<S: State>(&mut self, now: Instant, at: usize, state: &mut S) {
         let listener = &mut self.listeners[at];
         if now < listener.sweep_due {
             return;
         }
-        listener.sweep_due = now.saturating_add(SWEEP_EVERY);
+        listener.sweep_due = now + SWEEP_EVERY;
         let there: BTreeSet<FlowId> = state.flows().into_iter().collect();
         // What an interval still holds is delivered at its end.
         listener
@@ -256,7 +257,7 @@ impl Source {
     }
 
     /// What T-wares in the loop want changed; what those hold that have panicked is given back.
-    fn act<S: State>(&mut self, now: Nanos, state: &mut S) {
+    fn act<S: State>(&mut self, now: Instant, state: &mut S) {
         self.bury(now, state);
         if self.acting.is_empty() {
             return;
@@ -270,7 +271,7 @@ impl Source {
     }
 
     /// Ends the intervals that are over.
-    pub(super) fn close_intervals<S: State>(&mut self, now: Nanos, state: &mut S) {
+    pub(super) fn close_intervals<S: State>(&mut self, now: Instant, state: &mut S) {
         while let Some(Reverse((until, id, flow, event))) = self.ends.peek().copied()
             && until <= now
         {
@@ -283,7 +284,7 @@ impl Source {
     }
 
     /// Ends an interval if it is over, and delivers what it left if that passes.
-    fn finish_interval(&mut self, now: Nanos, at: usize, flow: FlowId, event: EventId) {
+    fn finish_interval(&mut self, now: Instant, at: usize, flow: FlowId, event: EventId) {
         let listener = &mut self.listeners[at];
         let filter = listener.compiled.filter;
         let Some(kept) = listener.gates.get_mut(&(flow, event)) else {
@@ -299,7 +300,7 @@ impl Source {
     }
 
     /// A flow ends in the middle of an interval, which is cut short.
-    pub(super) fn end_interval<S: State>(&mut self, now: Nanos, at: usize, mut kept: Kept, state: &mut S) {
+    pub(super) fn end_interval<S: State>(&mut self, now: Instant, at: usize, mut kept: Kept, state: &mut S) {
         let listener = &mut self.listeners[at];
         let Some(until) = kept.gate.until() else { return };
         if kept.gate.close(&listener.compiled.filter, until) == Some(true)
@@ -330,7 +331,7 @@ impl Listener {
         &self,
         buf: &mut SignalBuf,
         source: SourceId,
-        now: Nanos,
+        now: Instant,
         flow: FlowId,
         event: EventId,
         fields: &[u64],

@@ -3,9 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Listener, Source, State, last_word, settle};
-use crate::Nanos;
 use crate::audit::{Act, Entry};
 use crate::error::Refusal;
 use crate::flow::FlowId;
@@ -24,7 +26,7 @@ const STEERING_BUDGET: usize = 256;
 
 impl Source {
     /// Carries out an order. Replies go to whoever still waits.
-    pub(super) fn obey<S: State>(&mut self, now: Nanos, order: Order, state: &mut S) {
+    pub(super) fn obey<S: State>(&mut self, now: Instant, order: Order, state: &mut S) {
         match order {
             Order::Admit(mut admitted) => {
                 let (id, schema) = (self.id, &self.schema);
@@ -87,7 +89,7 @@ impl Source {
             open: compiled.is_open(),
             compiled,
             gates: Map::default(),
-            sweep_due: 0,
+            sweep_due: Instant::ORIGIN,
             statistics: Statistics::default(),
             lost: 0,
             untold: false,
@@ -154,7 +156,7 @@ impl Source {
     }
 
     /// A subscriber is gone, with all that it wanted and held.
-    fn expel<S: State>(&mut self, now: Nanos, subscriber: SubscriberId, state: &mut S) {
+    fn expel<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         self.wake_now();
         self.listeners
             .retain(|listener| listener.compiled.subscriber != subscriber);
@@ -165,7 +167,7 @@ impl Source {
     }
 
     /// Gives back what a subscriber holds.
-    fn let_go<S: State>(&mut self, now: Nanos, subscriber: SubscriberId, state: &mut S) {
+    fn let_go<S: State>(&mut self, now: Instant, subscriber: SubscriberId, state: &mut S) {
         let mut ended = Vec::new();
         self.holds.end(
             |_, hold| hold.subscriber == subscriber,
@@ -180,7 +182,7 @@ impl Source {
     /// What T-wares that have panicked leave behind: the log has the text of the panic, and what they hold is
     /// given back. Their subscriptions stay, and deliver to nobody.
     #[inline]
-    pub(super) fn bury<S: State>(&mut self, now: Nanos, state: &mut S) {
+    pub(super) fn bury<S: State>(&mut self, now: Instant, state: &mut S) {
         while let Some((subscriber, message)) = self.fallen.pop() {
             let who = self.who(subscriber);
             self.enter(now, &who, FlowId::ALL, "*".to_owned(), 0, Act::Panicked(message));
@@ -193,7 +195,7 @@ impl Source {
     }
 
     /// Modifications of subscribers that live elsewhere.
-    pub(super) fn steer<S: State>(&mut self, now: Nanos, state: &mut S) -> bool {
+    pub(super) fn steer<S: State>(&mut self, now: Instant, state: &mut S) -> bool {
         let mut any = false;
         for at in 0..self.admitted.len() {
             let subscriber = self.admitted[at].id;
@@ -224,7 +226,7 @@ impl Source {
     }
 
     /// So many modifications of a admitted found its queue full.
-    fn note_dropped(&mut self, now: Nanos, admitted: usize, count: u64) {
+    fn note_dropped(&mut self, now: Instant, admitted: usize, count: u64) {
         let who = self.who(self.admitted[admitted].id);
         let act = Act::Refused("the source has had no time for what waits: ask less often".to_owned());
         self.audit_due = now;
@@ -235,7 +237,7 @@ impl Source {
     /// Sets a variable under a lease, or ends one; gives the value before. What happens is in the log.
     pub(super) fn modify<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         subscriber: SubscriberId,
         modification: &Modification,
         priority: Option<u8>,
@@ -262,12 +264,12 @@ impl Source {
     #[allow(clippy::too_many_arguments)] // Who, what, how long.
     fn hold<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,
         value: u64,
-        lease: Nanos,
+        lease: Duration,
         priority: Option<u8>,
         state: &mut S,
     ) -> Result<u64, Refusal> {
@@ -281,7 +283,7 @@ impl Source {
         if value < min || value > max {
             return Err(Refusal::OutOfRange { value, min, max });
         }
-        if lease == 0 || lease > MAX_LEASE {
+        if lease.is_zero() || lease > MAX_LEASE {
             return Err(Refusal::Lease);
         }
         let priority = priority.unwrap_or(admitted.priority);
@@ -294,7 +296,7 @@ impl Source {
                 Refusal::NoFlow(target)
             });
         };
-        let until = now.saturating_add(lease);
+        let until = now + lease;
         let held = self.holds.take(
             flow,
             Hold {
@@ -345,7 +347,7 @@ impl Source {
 
     fn release<S: State>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         subscriber: SubscriberId,
         flow: FlowId,
         variable: VariableId,

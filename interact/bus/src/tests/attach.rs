@@ -65,7 +65,7 @@ impl Provider {
         self.poll(self.now + 1);
         while let Some((stepping, step)) = self.source.next_step() {
             let put = step.downcast::<Put>().expect("it is of this provider's form");
-            self.source.stepped(self.now, stepping, put());
+            self.source.stepped(at(self.now), stepping, put());
         }
     }
 }

@@ -2,24 +2,25 @@
 
 use super::*;
 
-const SECOND: Nanos = 1_000_000_000;
-
-fn every(interval: Nanos) -> Filter {
+/// The filter of an interval in nanoseconds.
+fn every(interval: u64) -> Filter {
     Filter {
-        interval,
+        interval: Duration::from_nanos(interval),
         frequency: 0,
     }
 }
 
 /// What is common to subscribers of these scopes and filters; the flow by its number.
-fn common(wanted: &[(Option<u64>, Nanos)]) -> Common {
+fn common(wanted: &[(Option<u64>, u64)]) -> Common {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");
     let (queue, _signals) = Ring::new(16, None);
     for (flow, interval) in wanted {
         let scope = flow.map_or(Scope::All, |flow| Scope::One(tcp.target(flow)));
-        let subscription = Subscription::new(["tcp.acked"]).of(scope).every(*interval);
+        let subscription = Subscription::new(["tcp.acked"])
+            .of(scope)
+            .every(Duration::from_nanos(*interval));
         watcher.subscribe(subscription, &queue).expect("it may");
     }
     tcp.poll(1);
@@ -74,12 +75,12 @@ fn what_was_filtered_before_passes_at_once() {
     let (queue, mut signals) = Ring::new(16, None);
     let subscription = Subscription::new(["tcp.acked"])
         .of(Scope::One(tcp.target(1)))
-        .every(SECOND);
+        .every(Duration::from_secs(1));
     let id = watcher.subscribe(subscription, &queue).expect("it may");
     tcp.poll(1);
     let mut publish = |now, flow| {
         tcp.source
-            .publish_filtered(now, FlowId(flow), ACKED, &[now], &mut tcp.flows);
+            .publish_filtered(at(now), FlowId(flow), ACKED, &[now], &mut tcp.flows);
     };
     publish(2, 1);
     publish(3, 1);

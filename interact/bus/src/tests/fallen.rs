@@ -19,7 +19,7 @@ impl Tware for Fragile {
 
     fn signal(&mut self, _: usize, signal: &Signal<'_>, hands: &mut Hands) {
         self.received += 1;
-        hands.modify(signal.target(), CWND, 4 + self.received, 1_000_000);
+        hands.modify(signal.target(), CWND, 4 + self.received, Duration::from_millis(1));
         assert!(self.received < 3, "received {} events", self.received);
     }
 }
@@ -119,7 +119,9 @@ fn flows_whose_ends_were_not_received_make_room() {
     let mut source = bus.source(schema(), None);
     let watcher = bus.join("watcher", Rights::observer(), 0).expect("it may");
     let (queue, mut signals) = Ring::new(1 << 18, None);
-    let subscription = Subscription::new(["tcp.acked"]).priority(0).every(1);
+    let subscription = Subscription::new(["tcp.acked"])
+        .priority(0)
+        .every(Duration::from_nanos(1));
     let id = watcher.subscribe(subscription, &queue).expect("it may");
     let mut flows = Passing(Vec::new());
     let mut received = 0;
@@ -127,17 +129,17 @@ fn flows_whose_ends_were_not_received_make_room() {
         flows.0 = (0..40_000).map(|n| FlowId(round * 40_000 + n)).collect();
         for n in 0..40_000 {
             let now = (round + 1) * second + n * 10;
-            source.poll(now, &mut flows);
-            source.publish(now, flows.0[n as usize], ACKED, &[1], &mut flows);
+            source.poll(at(now), &mut flows);
+            source.publish(at(now), flows.0[n as usize], ACKED, &[1], &mut flows);
             received += waiting(&mut signals).len();
         }
-        source.poll((round + 2) * second - 1, &mut flows);
+        source.poll(at((round + 2) * second - 1), &mut flows);
         received += waiting(&mut signals).len();
     }
     let answer = std::thread::scope(|scope| {
         let answer = scope.spawn(|| watcher.statistics(id, Duration::from_millis(200)));
         while !answer.is_finished() {
-            source.poll(9 * second, &mut flows);
+            source.poll(at(9 * second), &mut flows);
             std::thread::yield_now();
         }
         answer.join().expect("it ends")
@@ -155,8 +157,8 @@ fn an_event_that_cannot_be_had_is_in_the_log() {
         .subscribe(Subscription::new(["tcp.closed"]).priority(0), &queue)
         .expect("it may");
     tcp.poll(1);
-    tcp.source.unable(2, ACKED, "nobody wants it");
-    tcp.source.unable(2, CLOSED, "no such hook");
+    tcp.source.unable(at(2), ACKED, "nobody wants it");
+    tcp.source.unable(at(2), CLOSED, "no such hook");
     tcp.poll(1_000_000_000);
     let entries: Vec<_> = bus
         .audit()

@@ -5,30 +5,29 @@
 
 use std::time::Duration;
 
-use hawser_bus::Nanos;
+use hawser_time::Instant;
 
 /// What part of a round trip a record may wait.
-const PART: Nanos = 100;
+const PART: u32 = 100;
 /// How long one waits at most, unless more is asked for.
-const MAX_PAUSE: Nanos = 1_000_000;
+const MAX_PAUSE: Duration = Duration::from_millis(1);
 /// How long nothing shorter must have been recorded before they wait longer.
-const CALM: Nanos = 100_000_000;
+const CALM: Duration = Duration::from_millis(100);
 
 /// The present waiting time, and what the next depends on.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What was asked for: they never wait less. 0: they do not wait at all.
-    min_wait: Nanos,
-    wait: Nanos,
+    /// What was asked for: they never wait less. Zero: they do not wait at all.
+    min_wait: Duration,
+    wait: Duration,
     /// The shortest round trip since the last change or the last `CALM`.
-    shortest: Option<Nanos>,
+    shortest: Option<Duration>,
     /// When that is over; from the first round trip on.
-    until: Option<Nanos>,
+    until: Option<Instant>,
 }
 
 impl Pace {
     pub(super) fn new(min_wait: Duration) -> Pace {
-        let min_wait = min_wait.as_nanos().min(u128::from(Nanos::MAX)) as Nanos;
         Pace {
             min_wait,
             wait: min_wait,
@@ -37,10 +36,10 @@ impl Pace {
         }
     }
 
-    /// A record came of a flow whose round trip takes at min_wait this; 0: none was measured.
+    /// A record came of a flow whose round trip takes at least this; zero: none was measured.
     #[inline]
-    pub(super) fn see(&mut self, round_trip: Nanos) {
-        if round_trip > 0 {
+    pub(super) fn see(&mut self, round_trip: Duration) {
+        if !round_trip.is_zero() {
             self.shortest = Some(
                 self.shortest
                     .map_or(round_trip, |shortest| shortest.min(round_trip)),
@@ -49,8 +48,8 @@ impl Pace {
     }
 
     /// The waiting time, when it is another one from now on: less at once, more after a while.
-    pub(super) fn change(&mut self, now: Nanos) -> Option<Duration> {
-        let shortest = self.shortest.filter(|_| self.min_wait > 0)?;
+    pub(super) fn change(&mut self, now: Instant) -> Option<Duration> {
+        let shortest = self.shortest.filter(|_| !self.min_wait.is_zero())?;
         let wait = (shortest / PART).clamp(self.min_wait, MAX_PAUSE.max(self.min_wait));
         let is_over = now >= *self.until.get_or_insert(now + CALM);
         if is_over {
@@ -58,7 +57,7 @@ impl Pace {
         }
         if wait < self.wait || (is_over && wait > self.wait) {
             self.wait = wait;
-            return Some(Duration::from_nanos(wait));
+            return Some(wait);
         }
         None
     }
@@ -68,64 +67,70 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const MS: Nanos = 1_000_000;
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    const fn us(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
 
     /// What it changes to with one record of this round trip at each millisecond from `from` on.
-    fn run(pace: &mut Pace, from: Nanos, count: u64, round_trip: Nanos) -> Vec<(u64, Nanos)> {
+    fn run(pace: &mut Pace, from: u64, count: u64, round_trip: Duration) -> Vec<(u64, Duration)> {
         let mut changes = Vec::new();
         for at in from..from + count {
             pace.see(round_trip);
-            changes.extend(pace.change(at * MS).map(|wait| (at, wait.as_nanos() as Nanos)));
+            changes.extend(pace.change(Instant::after(ms(at))).map(|wait| (at, wait)));
         }
         changes
     }
 
     #[test]
     fn long_round_trips_let_records_wait_longer() {
-        let mut pace = Pace::new(Duration::from_micros(200));
+        let mut pace = Pace::new(us(200));
         assert_eq!(
-            run(&mut pace, 0, 300, 10 * MS),
+            run(&mut pace, 0, 300, ms(10)),
             [],
             "a hundredth is less than the least"
         );
         assert_eq!(
-            run(&mut pace, 300, 300, 40 * MS),
-            [(403, 400_000)],
+            run(&mut pace, 300, 300, ms(40)),
+            [(403, us(400))],
             "when the short one has no records any more"
         );
-        assert_eq!(run(&mut pace, 600, 300, 400 * MS), [(706, MS)], "bounded");
-        assert_eq!(
-            run(&mut pace, 900, 300, 30 * MS),
-            [(900, 300_000)],
-            "less at once"
-        );
+        assert_eq!(run(&mut pace, 600, 300, ms(400)), [(706, ms(1))], "bounded");
+        assert_eq!(run(&mut pace, 900, 300, ms(30)), [(900, us(300))], "less at once");
     }
 
     /// Nor at its first record, nor at the first after an idle period.
     #[test]
     fn nothing_waits_longer_before_a_while_is_over() {
-        let mut pace = Pace::new(Duration::from_micros(200));
-        assert_eq!(run(&mut pace, 0, 101, 40 * MS), [(100, 400_000)]);
-        assert_eq!(run(&mut pace, 9000, 300, 400 * MS), [(9100, MS)]);
+        let mut pace = Pace::new(us(200));
+        assert_eq!(run(&mut pace, 0, 101, ms(40)), [(100, us(400))]);
+        assert_eq!(run(&mut pace, 9000, 300, ms(400)), [(9100, ms(1))]);
     }
 
     #[test]
     fn the_shortest_of_several_counts() {
-        let mut pace = Pace::new(Duration::from_micros(200));
+        let mut pace = Pace::new(us(200));
         let mut changes = Vec::new();
         for at in 0..1000 {
-            pace.see(if at % 50 == 0 { 30 * MS } else { 120 * MS });
-            changes.extend(pace.change(at * MS).map(|wait| wait.as_nanos() as Nanos));
+            pace.see(if at % 50 == 0 { ms(30) } else { ms(120) });
+            changes.extend(pace.change(Instant::after(ms(at))));
         }
-        assert_eq!(changes, [300_000]);
+        assert_eq!(changes, [us(300)]);
     }
 
     #[test]
     fn who_asks_to_be_woken_at_once_is() {
         let mut pace = Pace::new(Duration::ZERO);
-        assert_eq!(run(&mut pace, 0, 300, 400 * MS), []);
-        let mut pace = Pace::new(Duration::from_millis(20));
-        assert_eq!(run(&mut pace, 0, 300, 400 * MS), [], "nor less than is asked for");
-        assert_eq!(run(&mut pace, 300, 300, 0), [], "no round trip was measured");
+        assert_eq!(run(&mut pace, 0, 300, ms(400)), []);
+        let mut pace = Pace::new(ms(20));
+        assert_eq!(run(&mut pace, 0, 300, ms(400)), [], "nor less than is asked for");
+        assert_eq!(
+            run(&mut pace, 300, 300, Duration::ZERO),
+            [],
+            "no round trip was measured"
+        );
     }
 }

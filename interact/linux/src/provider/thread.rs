@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::{Event, Kernel, Record, Subject, SubscriptionId};
-use hawser_bus::{Common, EventId, FlowId, Nanos, Source};
+use hawser_bus::{Common, EventId, FlowId, Source};
+use hawser_time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 use tracing::{debug, warn};
 
@@ -46,7 +47,7 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
     let ids = Event::ALL.map(|event| source.schema().event(&Subject::Event(event).name()));
     let mut records: Vec<Record> = Vec::new();
-    let mut losses_due = 0;
+    let mut losses_due = Instant::ORIGIN;
     while !over.load(Ordering::Relaxed) {
         view.now = now();
         let called = source.poll(view.now, &mut view);
@@ -57,7 +58,9 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
         let _ = view.kernel.take(|record| records.push(*record));
         source.begin_batch();
         for record in records.drain(..) {
-            pace.see(record.state.map_or(0, |state| state.min_rtt));
+            pace.see(Duration::from_nanos(
+                record.state.map_or(0, |state| state.min_rtt),
+            ));
             publish(&mut source, &ids, &mut view, &mut subscribed, &record);
         }
         source.end_batch();
@@ -71,13 +74,11 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             let _ = view.kernel.set_wake(wait);
         }
         if view.now >= losses_due {
-            losses_due = view.now + LOOK.as_nanos() as Nanos;
+            losses_due = view.now + LOOK;
             report_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
-            let deadline = source
-                .next_deadline()
-                .map(|at| Duration::from_nanos(at.saturating_sub(now())));
+            let deadline = source.next_deadline().map(|at| at - now());
             // Without sleep the next turn is at once.
             let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
         }
@@ -89,10 +90,10 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
     }
 }
 
-/// Nanoseconds of the clock that events are stamped with.
-fn now() -> Nanos {
+/// The time by the clock that events are stamped with.
+fn now() -> Instant {
     let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    Instant::after(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
 /// Reports records that found no room, and behind which no other has come that would have shown it.
@@ -157,7 +158,7 @@ fn in_kernel(common: Common) -> crate::Filter {
     crate::Filter {
         flow: common.flow.map(|flow| flow.0),
         port: None,
-        interval: Duration::from_nanos(filter.interval),
+        interval: filter.interval,
         frequency: filter.frequency,
     }
 }
@@ -165,6 +166,7 @@ fn in_kernel(common: Common) -> crate::Filter {
 /// Signals what the kernel recorded.
 fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Subscribed, record: &Record) {
     let (event, flow) = (record.event, FlowId(record.flow));
+    let time = Instant::from_nanos(record.time);
     let Some(id) = ids[event as usize] else { return };
     let fields = &record.values[..event.fields().len()];
     view.begin(record);
@@ -178,12 +180,12 @@ fn publish(source: &mut Source, ids: &Ids, view: &mut View, subscribed: &mut Sub
         source.lost_before(id, lost);
     }
     if is_filtered {
-        source.publish_filtered(record.time, flow, id, fields, view);
+        source.publish_filtered(time, flow, id, fields, view);
     } else {
-        source.publish(record.time, flow, id, fields, view);
+        source.publish(time, flow, id, fields, view);
     }
     if event == Event::Closed {
-        source.ended(record.time, flow, view);
+        source.ended(time, flow, view);
         view.forget(record.flow);
     }
     view.end();
@@ -246,7 +248,7 @@ mod tests {
         watcher
             .subscribe(subscription("kernel.tcp.acked"), &queue)
             .expect("it may");
-        source.poll(0, &mut Nothing);
+        source.poll(Instant::ORIGIN, &mut Nothing);
         let one = Common {
             flow: Some(flow),
             filter: Some(hawser_bus::Filter::default()),
@@ -255,7 +257,7 @@ mod tests {
         watcher
             .subscribe(subscription("kernel.tcp.closed"), &queue)
             .expect("it may");
-        source.poll(0, &mut Nothing);
+        source.poll(Instant::ORIGIN, &mut Nothing);
         assert_eq!(asked(&source), [Some(one), Some(Common::default())]);
     }
 

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::{Diagnostics, Flow, Kernel, KernelError, Owners, Record, State as Stood, Variable};
-use hawser_bus::{FlowId, FlowInfo, Nanos, Refusal, State, VariableId};
+use hawser_bus::{FlowId, FlowInfo, Refusal, State, VariableId};
+use hawser_time::Instant;
 
 /// How long the state of a flow is taken for what it was: less than a round trip of any network.
-const FRESH: Nanos = 200_000;
+const FRESH: Duration = Duration::from_micros(200);
 /// Until it is tried again to steer a flow that could not be.
-const RETRY: Nanos = 1_000_000_000;
+const RETRY: Duration = Duration::from_secs(1);
 /// The most flows of which something is remembered.
 const REMEMBERED: usize = 4_096;
 
@@ -21,19 +22,19 @@ const REMEMBERED: usize = 4_096;
 pub(super) struct View {
     pub(super) kernel: Kernel,
     /// The beginning of this turn.
-    pub(super) now: Nanos,
+    pub(super) now: Instant,
     /// The flow of the record that is being published, as it stood then.
     current: Option<(u64, Stood)>,
     /// Flows as their newest records have them.
-    published: HashMap<u64, (Nanos, Stood)>,
+    published: HashMap<u64, (Instant, Stood)>,
     diagnostics: RefCell<Diagnostics>,
     owners: RefCell<Owners>,
     /// Flows as INET_DIAG had them lately.
-    asked: RefCell<HashMap<u64, (Nanos, Flow)>>,
+    asked: RefCell<HashMap<u64, (Instant, Flow)>>,
     /// What is held: in the kernel it acts at the next acknowledgement.
     set: BTreeMap<(u64, VariableId), u64>,
     /// Why a flow cannot be steered, and when that was found out: to try takes a visit to all sockets.
-    unwilling: HashMap<u64, (Nanos, Refusal)>,
+    unwilling: HashMap<u64, (Instant, Refusal)>,
     /// By variable: what the kernel lets be set.
     modifiable: [Option<Variable>; Stood::NAMES.len()],
 }
@@ -42,7 +43,7 @@ impl View {
     pub(super) fn new(kernel: Kernel, diagnostics: Diagnostics) -> View {
         View {
             kernel,
-            now: 0,
+            now: Instant::ORIGIN,
             current: None,
             published: HashMap::new(),
             diagnostics: RefCell::new(diagnostics),
@@ -58,14 +59,11 @@ impl View {
     pub(super) fn begin(&mut self, record: &Record) {
         let Some(state) = record.state else { return };
         self.current = Some((record.flow, state));
+        let time = Instant::from_nanos(record.time);
         // One that a filter has kept may be older than what was published before it.
-        if self
-            .published
-            .get(&record.flow)
-            .is_none_or(|(at, _)| *at <= record.time)
-        {
+        if self.published.get(&record.flow).is_none_or(|(at, _)| *at <= time) {
             make_room(&mut self.published, self.now);
-            self.published.insert(record.flow, (record.time, state));
+            self.published.insert(record.flow, (time, state));
         }
     }
 
@@ -110,7 +108,7 @@ impl View {
     fn ask<T>(&self, flow: u64, look: impl FnOnce(&Flow) -> T) -> Option<T> {
         let mut asked = self.asked.borrow_mut();
         if let Some((at, flow)) = asked.get(&flow)
-            && self.now.saturating_sub(*at) < FRESH
+            && self.now - *at < FRESH
         {
             return Some(look(flow));
         }
@@ -125,7 +123,7 @@ impl View {
     fn stood(&self, flow: u64) -> Option<Stood> {
         match (self.current, self.published.get(&flow)) {
             (Some((of, state)), _) if of == flow => Some(state),
-            (_, Some((at, state))) if self.now.saturating_sub(*at) < FRESH => Some(*state),
+            (_, Some((at, state))) if self.now - *at < FRESH => Some(*state),
             _ => self.ask(flow, |flow| flow.state),
         }
     }
@@ -134,7 +132,7 @@ impl View {
     /// ours first, for as long as something of it is leased.
     fn stage(&mut self, flow: u64, which: Variable, value: u64, lease: Duration) -> Result<(), Refusal> {
         if let Some((at, why)) = self.unwilling.get(&flow) {
-            if self.now.saturating_sub(*at) < RETRY {
+            if self.now - *at < RETRY {
                 return Err(why.clone());
             }
             self.unwilling.remove(&flow);
@@ -177,11 +175,11 @@ fn attributes(flow: &Flow, owners: &mut Owners) -> Vec<(&'static str, String)> {
 }
 
 /// Forgets what is not fresh, and everything where that does not help.
-fn make_room<T>(of: &mut HashMap<u64, (Nanos, T)>, now: Nanos) {
+fn make_room<T>(of: &mut HashMap<u64, (Instant, T)>, now: Instant) {
     if of.len() < REMEMBERED {
         return;
     }
-    of.retain(|_, (at, _)| now.saturating_sub(*at) < FRESH);
+    of.retain(|_, (at, _)| now - *at < FRESH);
     if of.len() >= REMEMBERED {
         of.clear();
     }
@@ -200,10 +198,16 @@ impl State for View {
         false
     }
 
-    fn hold(&mut self, flow: FlowId, variable: VariableId, value: u64, lease: Nanos) -> Result<(), Refusal> {
+    fn hold(
+        &mut self,
+        flow: FlowId,
+        variable: VariableId,
+        value: u64,
+        lease: Duration,
+    ) -> Result<(), Refusal> {
         let which = self.modifiable.get(usize::from(variable.0)).copied().flatten();
         let which = which.ok_or_else(|| Refusal::unable("the kernel does not let it be set"))?;
-        self.stage(flow.0, which, value, Duration::from_nanos(lease))?;
+        self.stage(flow.0, which, value, lease)?;
         self.set.insert((flow.0, variable), value);
         Ok(())
     }
@@ -237,11 +241,15 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut of: HashMap<u64, (Nanos, ())> = (0..REMEMBERED as u64).map(|n| (n, (n, ()))).collect();
-        make_room(&mut of, FRESH + 9);
+        let mut of: HashMap<u64, (Instant, ())> = (0..REMEMBERED as u64)
+            .map(|n| (n, (Instant::from_nanos(n), ())))
+            .collect();
+        make_room(&mut of, Instant::from_nanos(9) + FRESH);
         assert_eq!(of.len(), REMEMBERED - 10, "what is not fresh goes");
-        let mut all: HashMap<u64, (Nanos, ())> = (0..REMEMBERED as u64).map(|n| (n, (0, ()))).collect();
-        make_room(&mut all, 1);
+        let mut all: HashMap<u64, (Instant, ())> = (0..REMEMBERED as u64)
+            .map(|n| (n, (Instant::ORIGIN, ())))
+            .collect();
+        make_room(&mut all, Instant::from_nanos(1));
         assert!(all.is_empty(), "there was no other way");
     }
 }

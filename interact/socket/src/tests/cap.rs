@@ -1,5 +1,7 @@
 //! A T-ware that the tests run in the loop, in a thread, and in a process of its own.
 
+use std::time::Duration;
+
 use hawser_bus::{Hands, Schema, Signal, SourceId, Subscription, Tware, VariableId};
 
 /// Caps the window of each flow: half of what came, at most 40.
@@ -24,7 +26,7 @@ impl Tware for Cap {
                 signal.target(),
                 variable,
                 (signal.fields()[0] / 2).min(40),
-                60_000_000_000,
+                Duration::from_secs(60),
             );
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_connect::Racer;
 use hawser_knowledge::{Event, Origin, Trouble};
 use hawser_race::{Cache, Key, Limits, Outcome};
+use hawser_time::Instant;
 
 use super::Place;
 use super::open::open;
@@ -54,9 +55,8 @@ async fn nodes_of_controllers_are_kept_across_restarts() {
 async fn what_races_remember_is_kept_across_restarts() {
     let place = Place::new();
     let settings = place.settings();
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("after 1970");
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = Instant::after(since.expect("after 1970"));
     let key = |network: &str| Key {
         network: network.into(),
         remote: "192.0.2.1:443".into(),
@@ -130,10 +130,9 @@ async fn an_expired_node_is_gone_and_reported() {
     let place = Place::new();
     let knowledge = open(&place.settings()).await;
     let mut events = knowledge.events();
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("after 1970");
-    let end = now.as_secs_f64() + 0.3;
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = Instant::after(since.expect("after 1970"));
+    let end = now.since_origin().as_secs_f64() + 0.3;
     knowledge
         .put(&format!(r#"{{ "uid": "short", "root": true, "expire": {end} }}"#))
         .expect("it is right");

@@ -11,12 +11,14 @@ use hawser_bus::{Change, EventId, FlowId, FlowInfo, SchemaError, Source, State, 
 use hawser_ir::Module;
 use hawser_ir::abi::{ON_FRESH, RecordKind, SignalRec};
 use hawser_ir::buf::RecordBuf;
+use hawser_time::Instant;
+
+use crate::wire::Nanos;
 
 pub use schema::schema;
 
 use crate::scalar;
 use crate::state::{Contexts, Slot};
-use crate::wire::Nanos;
 use schema::{At, FAILED, Row, Signalled, context_kind, provider, signals, variables};
 
 /// The stack's end of the bus.
@@ -78,19 +80,19 @@ impl Interactive {
 
     /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
     pub(crate) fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
-        self.source.note_change(now, who, change);
+        self.source.note_change(Instant::from_nanos(now), who, change);
     }
 
     /// When [`Interactive::poll`] has something to do.
     pub(crate) fn next_deadline(&self) -> Option<Nanos> {
-        self.source.next_deadline()
+        self.source.next_deadline().map(Instant::as_nanos)
     }
 
     /// Takes the bus's orders; true when it did something.
     pub(crate) fn poll(&mut self, now: Nanos, contexts: &mut Contexts) -> bool {
         self.now = now;
         let (source, _, mut view) = self.view(contexts);
-        source.poll(now, &mut view)
+        source.poll(Instant::from_nanos(now), &mut view)
     }
 
     /// After a chain: its signals go out, and what is held of its contexts stays.
@@ -128,7 +130,7 @@ impl Interactive {
                 *value = at.load(bytes);
             }
             let values = &values[..scalars.len().min(values.len())];
-            source.publish(now, flow_id(slot), *event, values, &mut view);
+            source.publish(Instant::from_nanos(now), flow_id(slot), *event, values, &mut view);
         }
     }
 
@@ -147,7 +149,13 @@ impl Interactive {
         source.failed_assertion(event, assertion);
         if let Some(failed) = failed.filter(|failed| source.wants(*failed)) {
             let flow = slot.map_or(FlowId::ALL, flow_id);
-            source.publish(now, flow, failed, &[assertion.into()], &mut view);
+            source.publish(
+                Instant::from_nanos(now),
+                flow,
+                failed,
+                &[assertion.into()],
+                &mut view,
+            );
         }
     }
 
@@ -155,7 +163,7 @@ impl Interactive {
     pub(crate) fn ended(&mut self, slot: Slot, contexts: &mut Contexts) {
         let now = self.now;
         let (source, _, mut view) = self.view(contexts);
-        source.ended(now, flow_id(slot), &mut view);
+        source.ended(Instant::from_nanos(now), flow_id(slot), &mut view);
     }
 
     fn view<'a>(&'a mut self, contexts: &'a mut Contexts) -> (&'a mut Source, &'a [Signalled], View<'a>) {

@@ -2,11 +2,13 @@
 
 use hawser_bus::{Change, Refusal, Source};
 use hawser_ir::Module;
+use hawser_time::Instant;
+
+use crate::wire::Nanos;
 
 use super::Stack;
 use super::swap::Step;
 use crate::interact::Interactive;
-use crate::wire::Nanos;
 
 impl Stack {
     /// The tables of the program that runs.
@@ -68,7 +70,9 @@ impl Stack {
                 Err(_) => Err(Refusal::unable("what is attached is not for a stack")),
             };
             if let Some(interactive) = &mut self.chains.interactive {
-                interactive.source().stepped(now, stepping, result);
+                interactive
+                    .source()
+                    .stepped(Instant::from_nanos(now), stepping, result);
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hawser::interact::{Filter, Nanos};
+use hawser::interact::Filter;
+use hawser::time::Instant;
 use hawser_linux::{Event, Kernel, Options, SUBSCRIPTIONS};
 
 use super::emulated::{PORT, Sender, transfer};
@@ -20,9 +21,9 @@ const REST: Duration = Duration::from_millis(300);
 pub(super) struct Through {
     pub(super) filter: Filter,
     /// When all happened that it could let through.
-    pub(super) happened: Vec<Nanos>,
+    pub(super) happened: Vec<Instant>,
     /// And what it did let through.
-    pub(super) delivered: Vec<Nanos>,
+    pub(super) delivered: Vec<Instant>,
     /// Records that found no room in the ring, filtered or not.
     pub(super) lost: u64,
 }
@@ -50,21 +51,20 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
     };
     let mut ids = vec![kernel.subscribe(Event::Acked, only)?];
     for filter in filters {
-        let interval = Duration::from_nanos(filter.interval);
         ids.push(kernel.subscribe(
             Event::Acked,
             hawser_linux::Filter {
-                interval,
+                interval: filter.interval,
                 frequency: filter.frequency,
                 ..only
             },
         )?);
     }
-    let mut delivered: Vec<Vec<Nanos>> = vec![Vec::new(); ids.len()];
+    let mut delivered: Vec<Vec<Instant>> = vec![Vec::new(); ids.len()];
     let mut take = |kernel: &mut Kernel| loop {
         let taken = kernel.take(|record| {
             if let Some(place) = ids.iter().position(|id| *id == record.subscription) {
-                delivered[place].push(record.time);
+                delivered[place].push(Instant::from_nanos(record.time));
             }
         })?;
         if taken == 0 {

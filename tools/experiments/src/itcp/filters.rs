@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser::interact::{Bus, Filter, Hands, Nanos, Rights, Schema, Signal, SourceId, Subscription, Tware};
+use hawser::interact::{Bus, Filter, Hands, Rights, Schema, Signal, SourceId, Subscription, Tware};
 use hawser::sim::{Scenario, Watch, run_steered};
+use hawser::time::{Instant, nanos};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ const SENDER: Contender = Contender {
 };
 
 /// When something was delivered, or happened.
-type Moments = Vec<Nanos>;
+type Moments = Vec<Instant>;
 
 /// Notes when it is signalled, for each of its filters.
 struct Listener {
@@ -60,7 +61,7 @@ impl Tware for Listener {
 fn all() -> Vec<Filter> {
     let of = |ms: u64| {
         FREQUENCIES.map(|frequency| Filter {
-            interval: ms * 1_000_000,
+            interval: Duration::from_millis(ms),
             frequency,
         })
     };
@@ -102,14 +103,14 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
 
 /// The paper's words (section 2.4) on the events that happened: cut into intervals, each of which begins
 /// with the first event after the last; of each interval that is over one survives; of those, each F-th.
-fn model(happened: &[Nanos], filter: Filter, end: Nanos) -> usize {
-    let survivors = if filter.interval == 0 {
+fn model(happened: &[Instant], filter: Filter, end: Instant) -> usize {
+    let survivors = if filter.interval.is_zero() {
         happened.len()
     } else {
-        let (mut count, mut over) = (0, 0);
+        let (mut count, mut over) = (0, Instant::ORIGIN);
         for at in happened {
             if *at >= over {
-                over = at + filter.interval;
+                over = *at + filter.interval;
                 count += usize::from(over <= end);
             }
         }
@@ -128,8 +129,8 @@ struct Row {
 }
 
 impl Row {
-    fn new(filter: Filter, happened: &[Nanos], delivered: usize) -> Row {
-        let expected = model(happened, filter, Nanos::MAX);
+    fn new(filter: Filter, happened: &[Instant], delivered: usize) -> Row {
+        let expected = model(happened, filter, Instant::NEVER);
         Row {
             filter,
             happened: happened.len(),
@@ -152,7 +153,7 @@ fn draw(outcome: &mut Outcome, whose: &str, file: &str, seconds: u64, rows: &[Ro
                 expected,
                 ..
             } = *row;
-            let interval = row.filter.interval as f64 / 1e6;
+            let interval = nanos(row.filter.interval) as f64 / 1e6;
             outcome.lines.push(format!(
                 "{whose}, T = {interval:>2} ms, F = {frequency:>2}: {delivered:>7} of {happened} delivered, \
                  {expected:>7} by the model"
@@ -219,8 +220,11 @@ mod tests {
     /// Figure 4 of the paper: eleven events, of which the filters leave three, and one.
     #[test]
     fn the_model_is_the_papers() {
-        let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300];
-        let count = |interval, frequency| model(&times, Filter { interval, frequency }, 399);
+        let times = [0, 25, 50, 75, 100, 130, 160, 200, 230, 260, 300].map(Instant::from_nanos);
+        let count = |interval, frequency| {
+            let interval = Duration::from_nanos(interval);
+            model(&times, Filter { interval, frequency }, Instant::from_nanos(399))
+        };
         assert_eq!([count(0, 1), count(100, 1), count(100, 3)], [11, 3, 1]);
     }
 
@@ -234,7 +238,7 @@ mod tests {
         let delivered = listen(path, seconds, 1, &filters).expect("a run");
         assert!(delivered[0].len() > 1_000, "{}", delivered[0].len());
         for (filter, times) in filters.iter().zip(&delivered) {
-            let expected = model(&delivered[0], *filter, Nanos::MAX);
+            let expected = model(&delivered[0], *filter, Instant::NEVER);
             // An interval that ends with the run may be told, or not.
             assert!(
                 times.len().abs_diff(expected) <= 1,
@@ -264,7 +268,7 @@ mod tests {
                 it.happened.len(),
                 it.lost
             );
-            let expected = model(&it.happened, it.filter, Nanos::MAX);
+            let expected = model(&it.happened, it.filter, Instant::NEVER);
             assert_eq!(
                 it.delivered.len(),
                 expected,

@@ -14,8 +14,8 @@ use crate::Error;
 use crate::experiment::{Context, Outcome};
 use crate::plot::{Axes, Group, bars};
 
-/// At most one signal of acknowledgements in this time, nanoseconds; 0: each is signalled.
-const INTERVALS: [u64; 2] = [0, 10_000_000];
+/// At most one signal of acknowledgements in this time; zero: each is signalled.
+const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(10)];
 /// What is drawn, in this order.
 const MODES: [(&str, Mode); 3] = [
     ("signal only", Mode::Signal),
@@ -30,7 +30,7 @@ const PAPER: [f64; 3] = [7.17, 8.58, 9.74];
 struct Case {
     linux: bool,
     /// Nothing: without a T-ware, for comparison.
-    steered: Option<(usize, usize, u64)>,
+    steered: Option<(usize, usize, Duration)>,
 }
 
 impl Case {
@@ -39,7 +39,7 @@ impl Case {
         match self.steered {
             None => format!("{transport}, no T-ware"),
             Some((place, mode, interval)) => {
-                let often = if interval == 0 { "each ACK" } else { "10 ms" };
+                let often = if interval.is_zero() { "each ACK" } else { "10 ms" };
                 format!("{transport}, {}, {often}, {}", PLACES[place].0, MODES[mode].0)
             }
         }
@@ -191,7 +191,7 @@ fn draw(outcome: &mut Outcome, cases: &[Case], rows: &[Value]) {
             continue;
         };
         let transport = if case.linux { "Linux" } else { "ours" };
-        let often = if interval == 0 { "each ACK" } else { "10 ms" };
+        let often = if interval.is_zero() { "each ACK" } else { "10 ms" };
         let name = format!("{transport}, {}, {often}", PLACES[place].0);
         let share = row["cpu_per_cent"].as_f64().unwrap_or_default();
         match groups.last_mut().filter(|group| group.name == name) {

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use hawser::interact::kernel::{Options, serve_kernel};
 use hawser::interact::twares::{FastParams, Mode, NamedController, SteerOptions};
 use hawser::interact::{
-    Bus, Hands, Nanos, Rights, Running, Schema, Signal, SourceId, Subscriber, Subscription, Tware,
-    run_in_thread,
+    Bus, Hands, Rights, Running, Schema, Signal, SourceId, Subscriber, Subscription, Tware, run_in_thread,
 };
 
 use crate::Error;
@@ -31,8 +30,8 @@ pub(super) enum Place {
 pub(super) struct Steering {
     pub(super) place: Place,
     pub(super) mode: Mode,
-    /// Between two acknowledgements that it is signalled; 0: each.
-    pub(super) interval: Nanos,
+    /// Between two acknowledgements that it is signalled; zero: each.
+    pub(super) interval: Duration,
     /// Counts what was delivered.
     pub(super) count: Option<&'static Count>,
 }
@@ -63,7 +62,7 @@ impl Steering {
     pub(super) const FULL: Steering = Steering {
         place: Place::Loop,
         mode: Mode::Full,
-        interval: 0,
+        interval: Duration::ZERO,
         count: None,
     };
 
@@ -95,7 +94,7 @@ impl Steering {
 /// How the kernel wakes the reader: as often as acknowledgements are signalled, but not for each.
 pub(super) fn options(steering: Option<Steering>) -> Options {
     let usual = Options::default();
-    let interval = Duration::from_nanos(steering.map_or(0, |steering| steering.interval));
+    let interval = steering.map_or(Duration::ZERO, |steering| steering.interval);
     let name = Some(CONGESTION_CONTROL.to_owned());
     Options {
         congestion_control: name,

@@ -7,9 +7,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser::interact::twares::{Dial, Progress, RateController};
 use hawser::sim::Script;
+use hawser::time::Instant;
 
 use super::encoder::{FRAMES, INTERVAL, frame};
 
@@ -89,11 +91,11 @@ impl Camera {
         let full = film.bytes > self.sent;
         if let Pilot::Buffer(controller) = &mut self.pilot {
             let seen = Progress {
-                now: due,
+                now: Instant::from_nanos(due),
                 written: film.bytes,
                 delivered: self.sent,
                 window: u64::MAX,
-                srtt: 0,
+                srtt: Duration::ZERO,
             };
             controller.acked(seen);
             self.dial.set_rate(if full {

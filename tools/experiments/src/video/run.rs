@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser::interact::twares::{Adapt, Dial, RateController, RateParams};
 use hawser::interact::{Bus, Rights, Scope, Tware};
@@ -149,7 +150,7 @@ pub(crate) fn video(context: &Context<'_>) -> Result<Outcome, Error> {
 /// Sends a film, the parts of whose time have so many seconds.
 pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Error> {
     let params = RateParams {
-        deadline: PLAYOUT_MS * 1_000_000,
+        deadline: Duration::from_millis(PLAYOUT_MS),
         ..RateParams::default()
     };
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());

@@ -40,17 +40,17 @@ pub(crate) struct Args {
     client: ClientArgs,
     /// The interval at which variables are read
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_span)]
-    every: u64,
+    every: Duration,
     /// Receive only the last event of its name and flow in this time; by default 100ms on a terminal, and 0
     /// (all) for JSON, recordings, qlog and diagrams
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
-    interval: Option<u64>,
+    interval: Option<Duration>,
     /// Only signals of these flows: a flow (0:100000002), or a rule (remote.port=443)
     #[arg(long, value_name = "FLOWS")]
     scope: Option<String>,
     /// Exit after this time
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
-    duration: Option<u64>,
+    duration: Option<Duration>,
     /// Record all signals in this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<PathBuf>,
@@ -82,13 +82,15 @@ impl Args {
             return Ok(Source::Replay(Replay::open(path, on_screen)?));
         }
         let all = !on_screen || self.record.is_some() || self.exports();
-        let interval = self.interval.unwrap_or(if all { 0 } else { 100_000_000 });
+        let interval = self
+            .interval
+            .unwrap_or(Duration::from_millis(if all { 0 } else { 100 }));
         let client = self.client.connect("hawser-watch", 0)?;
         let wanted = Wanted {
             pattern: &self.pattern,
             scope: self.scope.as_deref(),
             interval,
-            every: Duration::from_nanos(self.every.max(1_000_000)),
+            every: self.every.max(Duration::from_millis(1)),
         };
         Ok(Source::Live(Box::new(Live::start(client, &wanted)?)))
     }
@@ -106,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         args.diagram.as_deref(),
     )?;
     let screen = if on_screen { Some(Screen::open()?) } else { None };
-    let limit = args.duration.map(Duration::from_nanos);
+    let limit = args.duration;
     watch(&mut source, outputs, screen, limit)
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser::interact::record::{self, Header, Line, MAX_LINE, Modification, SCHEMA, What};
 use hawser::interact::{Client, ClientError, Received};
+use hawser::time::nanos;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
@@ -51,7 +52,7 @@ pub(super) struct Live {
 pub(super) struct Wanted<'a> {
     pub(super) pattern: &'a str,
     pub(super) scope: Option<&'a str>,
-    pub(super) interval: u64,
+    pub(super) interval: Duration,
     pub(super) every: Duration,
 }
 
@@ -63,8 +64,9 @@ impl Live {
             Some(flow) => json!({ "flow": flow }),
             None => json!(""),
         };
+        let interval = nanos(wanted.interval);
         let request = json!({ "subscribe": {
-            "events": [wanted.pattern], "interval": wanted.interval, "scope": scope, "priority": 0,
+            "events": [wanted.pattern], "interval": interval, "scope": scope, "priority": 0,
         } });
         let subscription = client.ask(&request).map_err(exit)?["subscribed"].as_u64();
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -73,7 +75,7 @@ impl Live {
             process: client.process(),
             began: began.as_millis() as u64,
             pattern: wanted.pattern.to_owned(),
-            interval: wanted.interval,
+            interval,
         };
         let now = Instant::now();
         Ok(Live {
