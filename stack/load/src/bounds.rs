@@ -27,17 +27,17 @@ impl Before {
         let Some(chain) = module.chains.get(usize::from(event)) else {
             return false;
         };
-        let count = |wanted: Option<RecordKind>| {
-            let added = out.iter().skip(self.records);
-            added
-                .filter(|record| wanted.is_none_or(|kind| record.kind == kind))
-                .count()
-        };
+        let [mut records, mut packets, mut raises] = [0; 3];
+        for record in out.iter().skip(self.records) {
+            records += 1;
+            packets += usize::from(record.kind == RecordKind::Packet);
+            raises += usize::from(record.kind == RecordKind::Raise);
+        }
         let bounds = &chain.bounds;
         out.bytes().len() - self.bytes <= bounds.record_bytes as usize
-            && count(None) <= bounds.records as usize
-            && count(Some(RecordKind::Packet)) <= bounds.packets as usize
-            && count(Some(RecordKind::Raise)) <= bounds.raises as usize
+            && records <= bounds.records as usize
+            && packets <= bounds.packets as usize
+            && raises <= bounds.raises as usize
     }
 }
 
