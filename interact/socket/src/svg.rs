@@ -27,6 +27,7 @@ mod tests {
         assert_eq!(escape("a < b & \"c\" > d"), "a &lt; b &amp; \"c\" &gt; d");
         let drawing = document(10.0, 2.5, 12, "<g/>");
         assert!(drawing.starts_with("<svg ") && drawing.ends_with("\n<g/></svg>\n"));
-        assert!(drawing.contains("viewBox=\"0 0 10 2.5\""), "{drawing}");
+        let size = "viewBox=\"0 0 10 2.5\" width=\"10\" height=\"2.5\"";
+        assert!(drawing.contains(size), "{drawing}");
     }
 }

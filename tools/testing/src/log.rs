@@ -1,28 +1,50 @@
 //! What is logged while a test runs.
 
 use std::fmt::{Debug, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::subscriber::{DefaultGuard, set_default, set_global_default};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Keeps what the calling thread logs, at all levels, as long as it lives.
+/// Keeps what is logged, at all levels.
 pub struct Log {
     lines: Lines,
-    _guard: DefaultGuard,
+    /// Of these, what was logged before it began.
+    earlier: usize,
+    _guard: Option<DefaultGuard>,
 }
 
 impl Log {
-    /// Begins.
+    /// Keeps what the calling thread logs, as long as this lives.
     #[must_use]
     pub fn start() -> Log {
         let lines = Lines::default();
         Log {
-            _guard: set_default(lines.clone()),
+            _guard: Some(set_default(lines.clone())),
+            earlier: 0,
             lines,
+        }
+    }
+
+    /// Keeps what all threads log from now on, until the process ends: for what runs on threads of a runtime.
+    ///
+    /// # Panics
+    /// When the process has another subscriber already.
+    #[must_use]
+    pub fn of_process() -> Log {
+        static LINES: OnceLock<Lines> = OnceLock::new();
+        let lines = LINES.get_or_init(|| {
+            let lines = Lines::default();
+            set_global_default(lines.clone()).expect("the process has no other subscriber");
+            lines
+        });
+        Log {
+            lines: lines.clone(),
+            earlier: lines.0.lock().len(),
+            _guard: None,
         }
     }
 
@@ -30,7 +52,7 @@ impl Log {
     /// the caller had it formatted.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        self.lines.0.lock().clone()
+        self.lines.0.lock()[self.earlier..].to_vec()
     }
 
     /// Fails unless an event has all of these in its text.

@@ -24,8 +24,14 @@ pub(crate) fn a_path_dies() -> TestResult {
     expect(value(&line, "intact")? == "true", "bytes were lost")?;
     expect(
         value(&line, "events")?.contains("10.77.1.2:Unreachable"),
-        "nothing was said of the path",
+        "no event of the path",
     )?;
+    let logged = value(&line, "log")?.split(';').any(|line| {
+        ["DEBUG_hawser_carrier_sctp", "peer=10.77.1.2", "state=Unreachable"]
+            .iter()
+            .all(|part| line.contains(part))
+    });
+    expect(logged, "the path's state was not logged")?;
     expect(begin.elapsed() < Duration::from_secs(25), "too slow")
 }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use fastrand::Rng;
 use hawser_carrier::Carrier;
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpCarrier, SctpError, SctpOptions, Stack};
+use hawser_testing::Log;
 use sha2::{Digest, Sha256};
 
 /// The SCTP port of every server.
@@ -122,6 +123,7 @@ async fn read_all(carrier: &mut SctpCarrier) -> io::Result<(u64, String)> {
 
 /// Sends `bytes` over each of `count` associations at once, and checks the answers.
 async fn send(words: &Words) -> Result {
+    let log = Log::of_process();
     let stack = Stack::open(None)?;
     let bytes = words.number("bytes", 0)?;
     let count = words.number("count", 1)?;
@@ -151,7 +153,10 @@ async fn send(words: &Words) -> Result {
         }
     }
     stack.settle(Duration::from_secs(5)).await;
-    println!("ok={count} {said}");
+    println!(
+        "ok={count} {said} log={}",
+        log.lines().join(";").replace(' ', "_")
+    );
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use hawser::lab::{Lab, Rules};
 use hawser::session::document::StatePlace;
 use hawser_experiments::{Direction, Report, Stage, Transfer, opening};
 use hawser_temporary::Folder;
+use hawser_testing::Log;
 
 use crate::TestResult;
 use crate::network::{Link, MOBILE, WIFI, stage};
@@ -73,8 +74,15 @@ pub(crate) fn long_packets_lost_handshake_completes() -> TestResult {
     let mut stage = stage(&[WIFI], &rules(NARROW))?;
     // Some 3 KB.
     stage.certify(200)?;
+    let log = Log::of_process();
     let opened = opening(&stage, stage.document(&["tcp:wlan0"])?)?;
     println!("  opened after {:.2} s", opened.first);
+    log.expect(&["DEBUG hawser_carrier_tcp", "a TLS handshake stalls", "peer=10."]);
+    log.expect(&[
+        "INFO hawser_carrier_tcp",
+        "the path loses long packets",
+        "peer=10.",
+    ]);
     // A second until a handshake counts as stalled, and round trips of 10 ms.
     if opened.first > 4.0 {
         Err(format!("{} s", opened.first).into())
