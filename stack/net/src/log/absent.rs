@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use hawser_engine::{Handle, Notice, RequestError, Stack};
 
 #[derive(Default)]
-pub(crate) struct Log;
+pub(crate) struct Log {}
 
 impl Log {
     pub(crate) fn drops(&mut self, _: &Stack) {}
