@@ -187,29 +187,15 @@ impl Emitter<'_> {
 }
 
 fn own_pushes(body: &[Stmt]) -> usize {
-    let of = |stmt: &Stmt| match &stmt.kind {
-        StmtKind::PushEvent { .. } => 1,
-        StmtKind::If(_, then, otherwise) => own_pushes(then) + own_pushes(otherwise),
-        // More than one, perhaps.
-        StmtKind::For { body, .. } => 2 * own_pushes(body),
-        StmtKind::Store(..)
-        | StmtKind::Copy(..)
-        | StmtKind::Init(_)
-        | StmtKind::MakeId(..)
-        | StmtKind::MakeData { .. }
-        | StmtKind::MakeIpv4(..)
-        | StmtKind::Container { .. }
-        | StmtKind::Break
-        | StmtKind::Continue
-        | StmtKind::Return(_)
-        | StmtKind::Call(..)
-        | StmtKind::Emit(_)
-        | StmtKind::Done
-        | StmtKind::Refuse(_)
-        | StmtKind::Assert(..)
-        | StmtKind::Extract { .. }
-        | StmtKind::SetIds { .. }
-        | StmtKind::Drop => 0,
+    let of = |stmt: &Stmt| {
+        let inner: usize = stmt.kind.blocks().into_iter().map(own_pushes).sum();
+        // A loop's more than once, perhaps.
+        let times = if matches!(stmt.kind, StmtKind::For { .. }) {
+            2
+        } else {
+            1
+        };
+        times * inner + usize::from(matches!(stmt.kind, StmtKind::PushEvent { .. }))
     };
     body.iter().map(of).sum()
 }
