@@ -1,7 +1,6 @@
 //! Sessions and races on the bus of a process.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_connect::{Destination, Racer, Request};
@@ -25,10 +24,8 @@ fn server() -> (Server, SocketAddr) {
             insecure: true,
             ..AcceptorConfig::default()
         },
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
-        quic: vec![],
-        tls: None,
+        ..ServerConfig::default()
     })
     .unwrap();
     let address = server.addresses()[0].1;

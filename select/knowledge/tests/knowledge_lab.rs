@@ -167,10 +167,8 @@ fn sessions_measure_their_paths() -> TestResult {
                     insecure: true,
                     ..AcceptorConfig::default()
                 },
-                scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
                 tcp: vec![("0.0.0.0:0".parse()?, TcpOptions::default())],
-                quic: vec![],
-                tls: None,
+                ..ServerConfig::default()
             })?;
             ready.send(server.addresses()[0].1)?;
             let session = server.accept().await?;

@@ -13,7 +13,7 @@ use hawser_carrier_quic::{QuicIncoming, QuicListener, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
 use hawser_carrier_tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carrier_tls::TlsServer;
-use hawser_session::scheduler::Scheduler;
+use hawser_session::scheduler::{self, Scheduler};
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
@@ -43,6 +43,19 @@ pub struct ServerConfig {
     pub quic: Vec<(SocketAddr, QuicOptions)>,
     /// The certificate. None: insecure sessions alone.
     pub tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// Listens nowhere yet, has no certificate, and schedules by earliest completion first (`ecf`).
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            acceptor: AcceptorConfig::default(),
+            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
+            tcp: Vec::new(),
+            quic: Vec::new(),
+            tls: None,
+        }
+    }
 }
 
 /// A server: takes sessions, and carriers for them. With it go the sessions that nobody has taken;

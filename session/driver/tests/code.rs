@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_carrier_tcp::TcpOptions;
-use hawser_session::AcceptorConfig;
 use hawser_session_driver::{
     Candidate, ClientConfig, Code, CodeError, Config, EXCHANGE_TIMEOUT, Gate, Identity, MAX_GUESSES,
     PathCandidate, Server, ServerConfig, Session, Trust, connect, scheduler,
@@ -37,11 +36,9 @@ impl Place {
             .collect();
         let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
         let server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig::default(),
-            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
             tcp: vec![(any, TcpOptions::default())],
-            quic: Vec::new(),
             tls: Some(identity.server(&[]).expect("a configuration")),
+            ..ServerConfig::default()
         });
         Place {
             server: server.expect("a server"),

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_session_driver::document::{Document, StatePlace};
@@ -19,10 +18,8 @@ fn server() -> (Server, SocketAddr) {
             insecure: true,
             ..AcceptorConfig::default()
         },
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
-        quic: vec![],
-        tls: None,
+        ..ServerConfig::default()
     })
     .unwrap();
     let address = server.addresses()[0].1;

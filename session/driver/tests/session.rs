@@ -44,7 +44,6 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
             insecure: !secure,
             ..AcceptorConfig::default()
         },
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
         quic: if quic > 0 {
             vec![(any, QuicOptions::default())]
@@ -52,6 +51,7 @@ async fn pair(tcp: usize, quic: usize, security: Security) -> (Session, Session,
             vec![]
         },
         tls: secure.then_some(server_tls),
+        ..ServerConfig::default()
     })
     .unwrap();
     let address = |kind| {
@@ -101,10 +101,7 @@ async fn pair_by_sctp() -> Option<(Session, Session, Server)> {
             insecure: true,
             ..AcceptorConfig::default()
         },
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
-        tcp: vec![],
-        quic: vec![],
-        tls: None,
+        ..ServerConfig::default()
     })
     .unwrap();
     let here = "127.0.0.1".parse().unwrap();
@@ -218,11 +215,8 @@ async fn over_sctp() {
 async fn a_secure_server_takes_no_sctp() {
     let (server_tls, _) = tls();
     let mut server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig::default(),
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
-        tcp: vec![],
-        quic: vec![],
         tls: Some(server_tls),
+        ..ServerConfig::default()
     })
     .unwrap();
     let refused = server.listen_sctp(&["127.0.0.1".parse().unwrap()], 4_433, SctpOptions::default());
@@ -236,11 +230,9 @@ async fn a_transport_that_is_dropped_holds_up_a_session_for_no_longer_than_the_d
     let (server_tls, client_tls) = tls();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let server = Server::open(ServerConfig {
-        acceptor: AcceptorConfig::default(),
-        scheduler: Arc::new(|| scheduler::by_name("ecf").unwrap()),
         tcp: vec![(any, TcpOptions::default())],
-        quic: vec![],
         tls: Some(server_tls),
+        ..ServerConfig::default()
     })
     .unwrap();
     // Sockets that take what comes and answer nothing.

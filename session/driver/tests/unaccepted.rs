@@ -2,13 +2,12 @@
 //! measured by what the process takes of the machine's memory.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_session_driver::document::{Connection as Wanted, Document, StatePlace, Transport};
-use hawser_session_driver::{AcceptorConfig, Identity, QuicOptions, Server, ServerConfig, TcpOptions};
-use hawser_session_driver::{open, scheduler};
+use hawser_session_driver::open;
+use hawser_session_driver::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use tokio::task::JoinSet;
 
 /// Sessions at once; a quarter of 256 places, and no more, is for one address.
@@ -60,11 +59,10 @@ async fn fifty_anonymous_sessions_hold_what_is_stated() {
     for transport in [Transport::Tcp, Transport::Quic] {
         let address = free();
         let _server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig::default(),
-            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
             tcp: vec![(address, TcpOptions::default())],
             quic: vec![(address, QuicOptions::default())],
             tls: Some(identity.server(&[]).expect("a configuration")),
+            ..ServerConfig::default()
         })
         .expect("a server");
         let mut document = Document::new(&address.to_string()).expect("an address");

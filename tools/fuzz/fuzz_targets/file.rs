@@ -6,7 +6,7 @@
 #![allow(dead_code)] // The command's own modules, of which a part is used here.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use hawser::session::{
     AcceptorConfig, Candidate, ClientConfig, Config, Security, Server, ServerConfig, Session, TcpOptions,
@@ -52,10 +52,8 @@ async fn meet() -> (Session, Session, Server) {
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let server = Server::open(ServerConfig {
         acceptor: AcceptorConfig { insecure: true, ..AcceptorConfig::default() },
-        scheduler: Arc::new(ecf),
         tcp: vec![(any, TcpOptions::default())],
-        quic: Vec::new(),
-        tls: None,
+        ..ServerConfig::default()
     })
     .expect("a server");
     let way = PathCandidate::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };

@@ -288,7 +288,6 @@ async fn take(
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
-    use std::sync::Arc;
 
     use hawser::session::{
         AcceptorConfig, Candidate, ClientConfig, Config, PathCandidate, Security, Server, ServerConfig,
@@ -306,10 +305,8 @@ mod tests {
                 insecure: true,
                 ..AcceptorConfig::default()
             },
-            scheduler: Arc::new(ecf),
             tcp: vec![(any, TcpOptions::default())],
-            quic: Vec::new(),
-            tls: None,
+            ..ServerConfig::default()
         })
         .expect("a server");
         let way = PathCandidate::Tcp {

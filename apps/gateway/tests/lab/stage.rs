@@ -7,7 +7,7 @@ use std::time::Duration;
 use hawser::gateway::{Gateway, Token};
 use hawser::resolve::{Config, Resolver};
 use hawser::session::document::{Document, Format, StatePlace};
-use hawser::session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
+use hawser::session::{Identity, QuicOptions, Server, ServerConfig, TcpOptions};
 use hawser_gateway::{AllowList, Clients, Event, GatewayConfig, Limits, serve};
 use hawser_lab::{HostHandle, Lab, Spec};
 use parking_lot::Mutex;
@@ -113,10 +113,10 @@ impl Stage {
         let at: SocketAddr = (Ipv4Addr::UNSPECIFIED, PORT).into();
         let listeners = ServerConfig {
             acceptor: limits.acceptor(),
-            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
             tcp: vec![(at, TcpOptions::default())],
             quic: vec![(at, QuicOptions::default())],
             tls: Some(self.identity.server(&[])?),
+            ..ServerConfig::default()
         };
         // Sockets belong to the host whose thread opens them.
         let server = self

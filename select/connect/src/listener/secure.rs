@@ -17,7 +17,7 @@ use super::{Incoming, ListenOptions};
 use crate::Duplex;
 use crate::transports::{QuicDuplex, STREAMS, SessionDuplex};
 use hawser_session_driver::places::{Gate, Shares};
-use hawser_session_driver::{AcceptorConfig, Connection, Identity, Server, ServerConfig, scheduler};
+use hawser_session_driver::{Connection, Identity, Server, ServerConfig};
 
 /// Sessions and QUIC connections at once that have no stream yet. The oldest make room for further ones.
 const MAX_WITHOUT_STREAM: usize = 256;
@@ -41,7 +41,6 @@ pub(super) fn open(
 /// A server at one port of TCP and UDP. Its first address is TCP's.
 fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Result<Server> {
     let tries = if options.address.port() == 0 { PORTS } else { 1 };
-    let none = "every build has this scheduler";
     let mut last = None;
     for _ in 0..tries {
         let tcp = TcpOptions {
@@ -50,11 +49,8 @@ fn listen(options: &ListenOptions, tls: &Arc<rustls::ServerConfig>) -> io::Resul
             ..TcpOptions::default()
         };
         let mut server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig::default(),
-            scheduler: Arc::new(move || scheduler::by_name("ecf").expect(none)),
-            tcp: Vec::new(),
-            quic: Vec::new(),
             tls: Some(Arc::clone(tls)),
+            ..ServerConfig::default()
         })?;
         server.listen_tcp_any(options.address, tcp)?;
         let quic = QuicOptions {

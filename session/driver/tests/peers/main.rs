@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hawser_session_driver::document::{Document, StatePlace};
-use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions, scheduler};
+use hawser_session_driver::{AcceptorConfig, QuicOptions, Server, ServerConfig, TcpOptions};
 use hawser_temporary::Folder;
 
 /// A certificate for `localhost` in `cert.pem` and `key.pem`.
@@ -39,10 +39,10 @@ fn free() -> SocketAddr {
 fn serve(address: SocketAddr, tls: Arc<rustls::ServerConfig>, acceptor: AcceptorConfig) -> Server {
     Server::open(ServerConfig {
         acceptor,
-        scheduler: Arc::new(|| scheduler::by_name("ecf").expect("it comes with Hawser")),
         tcp: vec![(address, TcpOptions::default())],
         quic: vec![(address, QuicOptions::default())],
         tls: Some(tls),
+        ..ServerConfig::default()
     })
     .expect("a server")
 }

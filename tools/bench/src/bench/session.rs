@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser::session::{
-    AcceptorConfig, Candidate, ClientConfig, Config, Identity, PathCandidate, QuicOptions, Server,
-    ServerConfig, Session, TcpOptions, Trust, connect, scheduler,
+    Candidate, ClientConfig, Config, Identity, PathCandidate, QuicOptions, Server, ServerConfig, Session,
+    TcpOptions, Trust, connect, scheduler,
 };
 use hawser_carrier::{Carrier, send};
 use hawser_carrier_quic::{QuicEndpoint, QuicListener};
@@ -185,11 +185,10 @@ impl Endpoints {
         let identity = Identity::generate(vec!["localhost".into()])?;
         let tls = Trust::Pin(identity.digest()).client(&[])?;
         let server = Server::open(ServerConfig {
-            acceptor: AcceptorConfig::default(),
-            scheduler: Arc::new(|| scheduler::by_name("ecf").expect("a known scheduler")),
             tcp: vec![(LOOPBACK, TcpOptions::default())],
             quic: vec![(LOOPBACK, QuicOptions::default())],
             tls: Some(identity.server(&[])?),
+            ..ServerConfig::default()
         })?;
         Ok(Self { server, tls })
     }
