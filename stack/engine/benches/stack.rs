@@ -15,8 +15,6 @@
 
 #[path = "support/bulk.rs"]
 mod bulk;
-#[path = "support/lane.rs"]
-mod lane;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::SocketAddr;
@@ -27,7 +25,7 @@ use bulk::{Bulk, MSS};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Nanos, Stack, StackConfig};
-use lane::{End, Shared};
+use hawser_testing::lane::{End, Lane, Shared};
 
 /// The system's allocator, counting what is held.
 struct Counting;
@@ -71,11 +69,11 @@ fn address(host: u8, port: u16) -> SocketAddr {
 }
 
 impl Pair {
-    fn new(gso_max: u32) -> Pair {
-        let lanes = [Shared::default(), Shared::default()];
+    fn new(lane: fn() -> Lane) -> Pair {
+        let lanes = [lane, lane].map(|lane| Shared::new(lane().into()));
         let ends = [
-            End::new(&lanes[0], &lanes[1], gso_max),
-            End::new(&lanes[1], &lanes[0], gso_max),
+            End::new(&lanes[0], &lanes[1], 1500),
+            End::new(&lanes[1], &lanes[0], 1500),
         ];
         let stack = |host: u8| {
             let addresses = vec![(address(host, 0).ip(), 24)];
@@ -175,7 +173,7 @@ impl Pair {
     }
 
     fn frames(&self) -> [u64; 2] {
-        [0, 1].map(|lane: usize| self.lanes[lane].borrow().frames)
+        [0, 1].map(|lane: usize| self.lanes[lane].borrow().packets)
     }
 }
 
@@ -206,8 +204,8 @@ fn rate(packets: usize, mut run: impl FnMut()) -> f64 {
     rates[RUNS / 2]
 }
 
-fn bulk(name: &str, gso_max: u32, packets: usize) {
-    let mut pair = Pair::new(gso_max);
+fn bulk(name: &str, lane: fn() -> Lane, packets: usize) {
+    let mut pair = Pair::new(lane);
     pair.connect(1);
     let before = pair.frames();
     let rate = rate(packets, || pair.bulk(packets as u64));
@@ -219,7 +217,7 @@ fn bulk(name: &str, gso_max: u32, packets: usize) {
 }
 
 fn flows(count: usize) -> f64 {
-    let mut pair = Pair::new(0);
+    let mut pair = Pair::new(Lane::default);
     pair.connect(count);
     let packets = 128 * 1500;
     let before = pair.frames();
@@ -233,7 +231,7 @@ fn flows(count: usize) -> f64 {
 }
 
 fn idle(count: usize) {
-    let mut pair = Pair::new(0);
+    let mut pair = Pair::new(Lane::default);
     pair.connect(1);
     pair.spread(64);
     let before = HELD.load(Ordering::Relaxed);
@@ -250,16 +248,16 @@ fn main() {
         .collect();
     let count = |default| args.get(1).and_then(|text| text.parse().ok()).unwrap_or(default);
     match args.first().map(String::as_str) {
-        Some("bulk") => bulk("bulk", 0, count(200_000)),
-        Some("super") => bulk("super", 65_535, count(200_000)),
+        Some("bulk") => bulk("bulk", Lane::default, count(200_000)),
+        Some("super") => bulk("super", Lane::of_super_segments, count(200_000)),
         Some("flows") => {
             flows(count(100_000));
         }
         Some("idle") => idle(count(10_000)),
         Some(other) => eprintln!("no bench `{other}`: bulk, super, flows, idle"),
         None => {
-            bulk("bulk", 0, 200_000);
-            bulk("super", 65_535, 400_000);
+            bulk("bulk", Lane::default, 200_000);
+            bulk("super", Lane::of_super_segments, 400_000);
             let ratio = flows(100_000) / flows(1000);
             println!("100,000 flows keep {ratio:.2} of the rate of 1,000");
             idle(10_000);

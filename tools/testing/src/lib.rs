@@ -1,6 +1,7 @@
 //! What tests of every room use: a harness for those that need a network namespace of their own, or a
 //! process with one thread, [`helper`] for those that start a process, [`expect_file`] for those that
-//! detect a change, [`internet_checksum`], and what is logged (feature `log`).
+//! detect a change, [`internet_checksum`], what is logged (feature `log`), and a wire of memory (feature
+//! `lane`).
 //!
 //! The standard harness runs each test in a thread, and a process can enter a user namespace only while
 //! it has one thread. Here tests run one after the other on the main thread; output, filters and
@@ -25,6 +26,8 @@
 
 mod checksum;
 mod expect;
+#[cfg(feature = "lane")]
+pub mod lane;
 #[cfg(feature = "log")]
 mod log;
 

@@ -1,12 +1,11 @@
 //! Two stacks in one thread and a wire of memory between them: no device, no system call.
 //!
-//! * [`lane`]: the wire: one copy per packet on each side, as over a shared-memory ring
+//! * [`hawser_testing::lane`]: the wire: one copy per packet on each side, as over a shared-memory ring
 //! * [`pair`]: two of our stacks
 //! * [`peer`]: two of smoltcp's
 //!
 //! Time is virtual, a step per turn: the same run takes the same instructions each time.
 
-pub(crate) mod lane;
 pub(crate) mod pair;
 pub(crate) mod peer;
 

@@ -7,8 +7,8 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_testing::lane::{End, Shared};
 
-use super::lane::{End, Shared};
 use super::{CHUNK, MTU, STEP, Traffic};
 
 /// The port that the server listens on; with many connections, the first of several.
@@ -87,8 +87,8 @@ impl Pair {
     /// When the program cannot be run.
     pub(crate) fn new(program: &Arc<dyn Program>) -> Result<Pair, Failure> {
         let lanes = [Shared::default(), Shared::default()];
-        let client = Host::new(Arc::clone(program), 1, End::new(&lanes[0], &lanes[1]))?;
-        let server = Host::new(Arc::clone(program), 2, End::new(&lanes[1], &lanes[0]))?;
+        let client = Host::new(Arc::clone(program), 1, End::new(&lanes[0], &lanes[1], MTU as u32))?;
+        let server = Host::new(Arc::clone(program), 2, End::new(&lanes[1], &lanes[0], MTU as u32))?;
         let chunk = (0..CHUNK)
             .map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0])
             .collect();

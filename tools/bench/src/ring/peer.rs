@@ -3,13 +3,13 @@
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
+use hawser_testing::lane::{Shared, Slot};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy::{self, Checksum, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
-use super::lane::{Shared, Slot};
 use super::{CHUNK, MTU, STEP, Traffic};
 use crate::sides::smoltcp::socket;
 
@@ -40,7 +40,7 @@ impl phy::TxToken for Sending {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
         let mut result = None;
         // Tokens are handed out only while there is room.
-        self.0.borrow_mut().put(len, |room| result = Some(write(room)));
+        self.0.borrow_mut().put(len, 0, |room| result = Some(write(room)));
         result.unwrap_or_else(|| unreachable!("a token without room"))
     }
 }

@@ -1,4 +1,5 @@
-//! A wire of memory: slots that go around, one lane for each direction.
+//! A wire of memory between two stacks in one thread: slots that go around, one lane for each direction, one
+//! copy on each side, as over a shared-memory ring. For benchmarks of stacks without a device.
 //!
 //! Invariants: a lane never has more than [`SLOTS`] packets under way, and takes no memory after its
 //! first round.
@@ -10,46 +11,61 @@ use std::rc::Rc;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 
-use super::MTU;
-
 /// Packets that a lane holds.
 const SLOTS: usize = 4096;
+/// Bytes of a slot for one packet of at most 1,500 bytes.
+const PACKET: usize = 2048;
+/// Bytes of a slot for a super-segment.
+const SUPER: usize = 65_536;
 
 /// A packet's memory.
-pub(crate) struct Slot {
-    bytes: Box<[u8; 2048]>,
+pub struct Slot {
+    bytes: Box<[u8]>,
     len: usize,
+    seg_size: u16,
 }
 
 impl Slot {
     /// The packet.
-    pub(crate) fn packet(&self) -> &[u8] {
+    #[must_use]
+    pub fn packet(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
 /// One direction.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub struct Lane {
     waiting: VecDeque<Slot>,
     free: Vec<Slot>,
     made: usize,
+    takes_super: bool,
     /// Packets that were put in.
-    pub(crate) packets: u64,
+    pub packets: u64,
 }
 
 /// A lane that both ends hold.
-pub(crate) type Shared = Rc<RefCell<Lane>>;
+pub type Shared = Rc<RefCell<Lane>>;
 
 impl Lane {
-    /// Room for one packet of `len` bytes, which `write` fills; false when the lane is full.
-    pub(crate) fn put(&mut self, len: usize, write: impl FnOnce(&mut [u8])) -> bool {
+    /// A lane that super-segments fit in.
+    #[must_use]
+    pub fn of_super_segments() -> Lane {
+        Lane {
+            takes_super: true,
+            ..Lane::default()
+        }
+    }
+
+    /// Room for one packet of `len` bytes, which `write` fills; false when the lane is full. `seg_size` is the
+    /// payload of each of a super-segment's packets, 0 for a packet.
+    pub fn put(&mut self, len: usize, seg_size: u16, write: impl FnOnce(&mut [u8])) -> bool {
         let Some(mut slot) = self.slot() else { return false };
         let Some(room) = slot.bytes.get_mut(..len) else {
             return false;
         };
         write(room);
-        slot.len = len;
+        (slot.len, slot.seg_size) = (len, seg_size);
         self.waiting.push_back(slot);
         self.packets += 1;
         true
@@ -61,30 +77,33 @@ impl Lane {
         }
         let more = self.made < SLOTS;
         self.made += usize::from(more);
+        let size = if self.takes_super { SUPER } else { PACKET };
         more.then(|| Slot {
-            bytes: Box::new([0; 2048]),
+            bytes: vec![0; size].into_boxed_slice(),
             len: 0,
+            seg_size: 0,
         })
     }
 
     /// Whether a packet can be put in.
-    pub(crate) fn has_room(&self) -> bool {
+    #[must_use]
+    pub fn has_room(&self) -> bool {
         !self.free.is_empty() || self.made < SLOTS
     }
 
     /// The next packet.
-    pub(crate) fn take(&mut self) -> Option<Slot> {
+    pub fn take(&mut self) -> Option<Slot> {
         self.waiting.pop_front()
     }
 
     /// Gives a packet's memory back.
-    pub(crate) fn give(&mut self, slot: Slot) {
+    pub fn give(&mut self, slot: Slot) {
         self.free.push(slot);
     }
 }
 
-/// One end of a wire, for our engine.
-pub(crate) struct End {
+/// One end of a wire, for Hawser's engine.
+pub struct End {
     caps: Caps,
     outward: Shared,
     inward: Shared,
@@ -92,15 +111,16 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// The end that puts packets into `outward` and takes them from `inward`. Checksums are not
-    /// computed, as between two machines in one memory.
-    pub(crate) fn new(outward: &Shared, inward: &Shared) -> End {
+    /// The end that puts packets of at most `mtu` bytes into `outward`, super-segments too where it takes them,
+    /// and takes packets from `inward`. Checksums are not computed, as between two machines in one memory.
+    #[must_use]
+    pub fn new(outward: &Shared, inward: &Shared, mtu: u32) -> End {
         let caps = Caps {
             medium: Medium::Ip,
-            mtu: MTU as u32,
+            mtu,
             tx_csum: true,
-            gso_max: 0,
-            rx_queue_bytes: (SLOTS * MTU) as u64,
+            gso_max: if outward.borrow().takes_super { 65_535 } else { 0 },
+            rx_queue_bytes: SLOTS as u64 * u64::from(mtu),
         };
         End {
             caps,
@@ -124,11 +144,12 @@ impl Wire for End {
     }
 
     fn frame(&self, i: usize) -> RxFrame<'_> {
+        let slot = &self.batch[i];
         RxFrame {
-            head: self.batch[i].packet(),
+            head: slot.packet(),
             tail: &[],
             csum: Csum::Complete,
-            seg_size: 0,
+            seg_size: slot.seg_size,
             at: 0,
         }
     }
@@ -140,7 +161,7 @@ impl Wire for End {
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         let mut lane = self.outward.borrow_mut();
         for (i, frame) in frames.iter().enumerate() {
-            let taken = lane.put(frame.len(), |room| {
+            let taken = lane.put(frame.len(), frame.gso_size, |room| {
                 let (head, mut rest) = room.split_at_mut(frame.head.len());
                 head.copy_from_slice(&frame.head);
                 for piece in &frame.payload {
