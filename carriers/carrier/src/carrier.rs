@@ -79,9 +79,3 @@ pub async fn send(carrier: &mut (impl Carrier + ?Sized), queue: &mut VecDeque<By
     }
     poll_fn(|cx| carrier.poll_flush(cx)).await
 }
-
-/// The same error, with what failed before its words.
-#[must_use]
-pub fn named(error: io::Error, what: &str) -> io::Error {
-    io::Error::new(error.kind(), format!("{what}: {error}"))
-}

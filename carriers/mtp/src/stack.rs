@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_carrier::named;
+use hawser_carrier::OpenError;
 use hawser_carrier_tls::{MaybeTls, TlsClient, TlsServer};
 use hawser_net::{Keepalive, Listener, Network, Options, Stream};
 use parking_lot::Mutex;
@@ -138,9 +138,9 @@ impl MtpStack {
         peer: SocketAddr,
         options: &MtpOptions,
         tls: Option<&TlsClient>,
-    ) -> io::Result<MtpCarrier> {
+    ) -> Result<MtpCarrier, OpenError> {
         let stream = self.network.connect_with(peer, &options.first()).await;
-        let stream = stream.map_err(|error| named(error, &format!("connecting to {peer}")))?;
+        let stream = stream.map_err(|error| OpenError::Connect { peer, error })?;
         options.tune(&stream)?;
         Ok(MtpCarrier::new(
             MaybeTls::connect(stream, tls, peer).await?,
@@ -157,9 +157,12 @@ impl MtpStack {
         address: SocketAddr,
         options: MtpOptions,
         tls: Option<TlsServer>,
-    ) -> io::Result<MtpListener> {
+    ) -> Result<MtpListener, OpenError> {
         let listener = self.network.listen_with(address, BACKLOG, &options.first());
-        let listener = listener.map_err(|error| named(error, &format!("listening on {address}")))?;
+        let listener = listener.map_err(|error| OpenError::Listen {
+            local: address,
+            error,
+        })?;
         Ok(MtpListener {
             listener,
             stack: self.clone(),
@@ -232,7 +235,7 @@ impl MtpIncoming {
     ///
     /// # Errors
     /// The program's and the handshake's.
-    pub async fn accept(self) -> io::Result<MtpCarrier> {
+    pub async fn accept(self) -> Result<MtpCarrier, OpenError> {
         self.options.tune(&self.stream)?;
         let stream = MaybeTls::accept(self.stream, self.tls.as_ref(), self.peer).await?;
         Ok(MtpCarrier::new(stream, self.stack))

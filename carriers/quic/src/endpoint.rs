@@ -5,11 +5,13 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_carrier::OpenError;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::carrier::QuicCarrier;
+use crate::error::{Broken, QuicError};
 use crate::figures::ObservedFactory;
 use crate::streams::QuicConnection;
 
@@ -88,10 +90,10 @@ impl Default for QuicOptions {
 impl QuicOptions {
     /// `window`: bytes of all streams that the peer may send ahead at first.
     /// `streams`: how many the peer may open at once.
-    fn transport(&self, window: u32, streams: u32) -> io::Result<Arc<TransportConfig>> {
+    fn transport(&self, window: u32, streams: u32) -> Result<Arc<TransportConfig>, QuicError> {
         let mut transport = TransportConfig::default();
         let idle = self.idle_timeout.map(IdleTimeout::try_from).transpose();
-        transport.max_idle_timeout(idle.map_err(|error| invalid(&format!("idle timeout: {error}")))?);
+        transport.max_idle_timeout(idle.map_err(QuicError::IdleTimeout)?);
         transport.keep_alive_interval(self.keep_alive);
         transport.receive_window(VarInt::from_u32(window));
         transport.stream_receive_window(VarInt::from_u32(self.receive_window));
@@ -116,7 +118,14 @@ pub struct QuicEndpoint {
 
 impl QuicEndpoint {
     /// A socket for peers of the family of `peer`, from `local` if that is given.
-    pub fn open(peer: SocketAddr, local: Option<SocketAddr>, options: QuicOptions) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The interface or the address cannot be had.
+    pub fn open(
+        peer: SocketAddr,
+        local: Option<SocketAddr>,
+        options: QuicOptions,
+    ) -> Result<Self, OpenError> {
         let any = match peer {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -145,12 +154,9 @@ impl QuicEndpoint {
         peer: SocketAddr,
         name: &str,
         tls: Arc<rustls::ClientConfig>,
-    ) -> io::Result<QuicCarrier> {
+    ) -> Result<QuicCarrier, QuicError> {
         let connection = self.handshake(peer, name, tls, 1).await?;
-        let (send, receive) = connection
-            .open_bi()
-            .await
-            .map_err(|error| refused(peer, &error))?;
+        let (send, receive) = connection.open_bi().await.map_err(Broken::with(peer))?;
         Ok(QuicCarrier::new(
             connection,
             send,
@@ -169,7 +175,7 @@ impl QuicEndpoint {
         name: &str,
         tls: Arc<rustls::ClientConfig>,
         streams: u32,
-    ) -> io::Result<QuicConnection> {
+    ) -> Result<QuicConnection, QuicError> {
         let connection = self.handshake(peer, name, tls, streams).await?;
         Ok(QuicConnection::new(
             connection,
@@ -185,15 +191,15 @@ impl QuicEndpoint {
         name: &str,
         tls: Arc<rustls::ClientConfig>,
         streams: u32,
-    ) -> io::Result<quinn::Connection> {
-        let crypto = QuicClientConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
+    ) -> Result<quinn::Connection, QuicError> {
+        let crypto = QuicClientConfig::try_from(tls)?;
         let mut config = ClientConfig::new(Arc::new(crypto));
         config.transport_config(self.options.transport(self.options.receive_window, streams)?);
         let connecting = self
             .endpoint
             .connect_with(config, peer, name)
-            .map_err(|error| invalid(&format!("connecting to {peer}: {error}")))?;
-        connecting.await.map_err(|error| refused(peer, &error))
+            .map_err(|error| QuicError::Connect { peer, error })?;
+        Ok(connecting.await.map_err(Broken::with(peer))?)
     }
 
     fn local(&self) -> SocketAddr {
@@ -216,8 +222,8 @@ impl QuicListener {
         address: SocketAddr,
         options: QuicOptions,
         tls: Arc<rustls::ServerConfig>,
-    ) -> io::Result<Self> {
-        let crypto = QuicServerConfig::try_from(tls).map_err(|error| invalid(&error.to_string()))?;
+    ) -> Result<Self, QuicError> {
+        let crypto = QuicServerConfig::try_from(tls)?;
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         config.transport_config(options.transport(BEFORE_PROOF.min(options.receive_window), 1)?);
         Ok(Self {
@@ -281,13 +287,10 @@ impl QuicIncoming {
 
     /// Shakes hands, and waits for the stream that is the carrier, for as long as the connection lives:
     /// whoever calls it bounds that.
-    pub async fn accept(self) -> io::Result<QuicCarrier> {
+    pub async fn accept(self) -> Result<QuicCarrier, Broken> {
         let peer = self.incoming.remote_address();
-        let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
-        let (send, receive) = connection
-            .accept_bi()
-            .await
-            .map_err(|error| refused(peer, &error))?;
+        let connection = self.incoming.await.map_err(Broken::with(peer))?;
+        let (send, receive) = connection.accept_bi().await.map_err(Broken::with(peer))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Ok(QuicCarrier::new(
             connection,
@@ -301,9 +304,9 @@ impl QuicIncoming {
 
     /// Shakes hands, and leaves its streams to be taken: by [`QuicConnection::into_carrier`] if it
     /// belongs to a session, else by [`QuicConnection::admit`].
-    pub async fn handshake(self) -> io::Result<QuicConnection> {
+    pub async fn handshake(self) -> Result<QuicConnection, Broken> {
         let peer = self.incoming.remote_address();
-        let connection = self.incoming.await.map_err(|error| refused(peer, &error))?;
+        let connection = self.incoming.await.map_err(Broken::with(peer))?;
         let local = self.local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
         Ok(QuicConnection::new(
             connection,
@@ -320,14 +323,17 @@ fn index_of(name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(&any, name).ok()
 }
 
-fn bind(address: SocketAddr, options: &QuicOptions, server: Option<ServerConfig>) -> io::Result<Endpoint> {
+fn bind(
+    address: SocketAddr,
+    options: &QuicOptions,
+    server: Option<ServerConfig>,
+) -> Result<Endpoint, OpenError> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(interface) = &options.interface {
-        socket.bind_device(Some(interface.as_bytes())).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("binding to the interface {interface:?}: {error}"),
-            )
+        let bound = socket.bind_device(Some(interface.as_bytes()));
+        bound.map_err(|error| OpenError::Interface {
+            interface: interface.clone(),
+            error,
         })?;
     }
     // More than the system allows is cut by the system.
@@ -337,28 +343,16 @@ fn bind(address: SocketAddr, options: &QuicOptions, server: Option<ServerConfig>
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
-    socket
-        .bind(&address.into())
-        .map_err(|error| io::Error::new(error.kind(), format!("binding to {address}: {error}")))?;
+    let bound = socket.bind(&address.into());
+    bound.map_err(|error| OpenError::Local {
+        local: address,
+        error,
+    })?;
     let runtime = quinn::default_runtime().ok_or_else(|| io::Error::other("no tokio runtime is running"))?;
-    Endpoint::new(EndpointConfig::default(), server, socket.into(), runtime)
-}
-
-fn invalid(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, what.to_owned())
-}
-
-/// Why there is no connection. A handshake of TLS that fails (RFC 9001, 4.8: errors 0x100 to 0x1ff) is bad
-/// data, as it is over TCP.
-pub(crate) fn refused(peer: SocketAddr, error: &quinn::ConnectionError) -> io::Error {
-    let code = match error {
-        quinn::ConnectionError::TransportError(error) => Some(u64::from(error.code)),
-        quinn::ConnectionError::ConnectionClosed(close) => Some(u64::from(close.error_code)),
-        _ => None,
-    };
-    let kind = match code {
-        Some(0x100..=0x1ff) => io::ErrorKind::InvalidData,
-        _ => io::Error::from(error.clone()).kind(),
-    };
-    io::Error::new(kind, format!("QUIC with {peer}: {error}"))
+    Ok(Endpoint::new(
+        EndpointConfig::default(),
+        server,
+        socket.into(),
+        runtime,
+    )?)
 }

@@ -4,6 +4,7 @@
 //!   interface
 //! * [`QuicConnection`]: a connection whose streams are opened and taken one by one, each a
 //!   [`QuicStream`]; for peers that speak no session
+//! * [`QuicError`]: why there is none; [`Broken`]: why there is no more of it
 //! * [`QuicOptions`]: what a connection is asked for
 //! * `figures`: a congestion controller that tells what it sees
 //!
@@ -15,9 +16,11 @@
 
 mod carrier;
 mod endpoint;
+mod error;
 mod figures;
 mod streams;
 
 pub use carrier::QuicCarrier;
 pub use endpoint::{Congestion, QuicEndpoint, QuicIncoming, QuicListener, QuicOptions};
+pub use error::{Broken, QuicError};
 pub use streams::{QuicConnection, QuicStream};

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use hawser_carrier::Description;
-use quinn::{Connection, RecvStream, SendStream, VarInt};
+use quinn::{Connection, ConnectionError, RecvStream, SendStream, VarInt};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::carrier::{QuicCarrier, describe};
-use crate::endpoint::refused;
+use crate::error::Broken;
 
 /// A connection. Clones are the same one; it ends when all of them and all of its streams are dropped.
 #[derive(Clone, Debug)]
@@ -54,12 +54,8 @@ impl QuicConnection {
     }
 
     /// Opens a stream. The peer learns of it with its first byte.
-    pub async fn open(&self) -> io::Result<QuicStream> {
-        let (send, receive) = self
-            .connection
-            .open_bi()
-            .await
-            .map_err(|error| self.failed(&error))?;
+    pub async fn open(&self) -> Result<QuicStream, Broken> {
+        let (send, receive) = self.connection.open_bi().await.map_err(self.broken())?;
         Ok(QuicStream {
             connection: self.clone(),
             send,
@@ -69,12 +65,8 @@ impl QuicConnection {
     }
 
     /// The next stream that the peer opens.
-    pub async fn accept(&self) -> io::Result<QuicStream> {
-        let (send, receive) = self
-            .connection
-            .accept_bi()
-            .await
-            .map_err(|error| self.failed(&error))?;
+    pub async fn accept(&self) -> Result<QuicStream, Broken> {
+        let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         Ok(QuicStream {
             connection: self.clone(),
             send,
@@ -85,12 +77,8 @@ impl QuicConnection {
 
     /// Waits for the one stream of a session's carrier, for as long as the connection lives: whoever
     /// calls it bounds that.
-    pub async fn into_carrier(self) -> io::Result<QuicCarrier> {
-        let (send, receive) = self
-            .connection
-            .accept_bi()
-            .await
-            .map_err(|error| self.failed(&error))?;
+    pub async fn into_carrier(self) -> Result<QuicCarrier, Broken> {
+        let (send, receive) = self.connection.accept_bi().await.map_err(self.broken())?;
         let Self {
             connection,
             local,
@@ -102,8 +90,8 @@ impl QuicConnection {
         ))
     }
 
-    fn failed(&self, error: &quinn::ConnectionError) -> io::Error {
-        refused(self.connection.remote_address(), error)
+    fn broken(&self) -> impl FnOnce(ConnectionError) -> Broken + use<> {
+        Broken::with(self.connection.remote_address())
     }
 }
 

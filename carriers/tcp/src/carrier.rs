@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hawser_carrier::{Carrier, Description, Statistics, named};
+use hawser_carrier::{Carrier, Description, OpenError, Statistics};
 use hawser_carrier_tls::{MaybeTls, TlsClient, TlsServer};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
@@ -40,7 +40,7 @@ pub async fn connect(
     local: Option<SocketAddr>,
     options: &TcpOptions,
     tls: Option<&TlsClient>,
-) -> io::Result<TcpCarrier> {
+) -> Result<TcpCarrier, OpenError> {
     let began = Instant::now();
     let tcp = dial(peer, local, options).await?;
     let round_trip = began.elapsed();
@@ -86,18 +86,22 @@ pub async fn connect(
     }
 }
 
-async fn dial(peer: SocketAddr, local: Option<SocketAddr>, options: &TcpOptions) -> io::Result<TcpStream> {
+async fn dial(
+    peer: SocketAddr,
+    local: Option<SocketAddr>,
+    options: &TcpOptions,
+) -> Result<TcpStream, OpenError> {
     let socket = open(peer, options)?;
     if let Some(local) = local {
         socket
             .bind(&local.into())
-            .map_err(|error| named(error, &format!("binding to {local}")))?;
+            .map_err(|error| OpenError::Local { local, error })?;
     }
     let socket = TcpSocket::from_std_stream(socket.into());
     socket
         .connect(peer)
         .await
-        .map_err(|error| named(error, &format!("connecting to {peer}")))
+        .map_err(|error| OpenError::Connect { peer, error })
 }
 
 /// A listening socket.
@@ -109,7 +113,7 @@ pub struct TcpListener {
 
 impl TcpListener {
     /// Listens on `address`.
-    pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> io::Result<Self> {
+    pub fn open(address: SocketAddr, options: TcpOptions, tls: Option<TlsServer>) -> Result<Self, OpenError> {
         let listener = tokio::net::TcpListener::from_std(socket::listen(address, &options)?.into())?;
         Ok(Self {
             listener,
@@ -150,7 +154,7 @@ impl TcpIncoming {
     }
 
     /// Shakes hands, in 10 s at most.
-    pub async fn accept(self) -> io::Result<TcpCarrier> {
+    pub async fn accept(self) -> Result<TcpCarrier, OpenError> {
         tune(&SockRef::from(&self.stream), &self.options)?;
         let stream = MaybeTls::accept(self.stream, self.tls.as_ref(), self.peer).await?;
         Ok(TcpCarrier::new(stream, self.options))

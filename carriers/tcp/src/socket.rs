@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser_carrier::named;
+use hawser_carrier::OpenError;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tracing::debug;
 
@@ -14,7 +14,7 @@ use crate::options::TcpOptions;
 const BACKLOG: i32 = 1_024;
 
 /// A socket for `address` with everything that must be set before it connects or listens.
-pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> Result<Socket, OpenError> {
     let protocol = if options.mptcp {
         Protocol::MPTCP
     } else {
@@ -31,36 +31,39 @@ pub(crate) fn open(address: SocketAddr, options: &TcpOptions) -> io::Result<Sock
     };
     socket.set_nonblocking(true)?;
     if let Some(interface) = &options.interface {
-        bind_to(&socket, interface, address)
-            .map_err(|error| named(error, &format!("binding to the interface {interface:?}")))?;
+        bind_to(&socket, interface, address).map_err(|error| OpenError::Interface {
+            interface: interface.clone(),
+            error,
+        })?;
     }
     tune(&SockRef::from(&socket), options)?;
     if let Some(bytes) = options.max_segment {
         match socket.set_tcp_mss(bytes) {
             // MPTCP has it since Linux 6.17.
             Err(error) if options.mptcp && error.raw_os_error() == Some(libc::EOPNOTSUPP) => {}
-            result => result.map_err(|error| named(error, "the largest segment"))?,
+            result => result.map_err(OpenError::MaxSegment)?,
         }
     }
     Ok(socket)
 }
 
 /// A listening socket.
-pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
+pub(crate) fn listen(address: SocketAddr, options: &TcpOptions) -> Result<Socket, OpenError> {
     let socket = open(address, options)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket
-        .bind(&address.into())
-        .map_err(|error| named(error, &format!("listening on {address}")))?;
+    socket.bind(&address.into()).map_err(|error| OpenError::Listen {
+        local: address,
+        error,
+    })?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
 /// What may be set at any time.
-pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> io::Result<()> {
+pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> Result<(), OpenError> {
     socket.set_tcp_nodelay(!options.nagle)?;
     socket.set_tcp_notsent_lowat(options.not_sent)?;
     if let Some(timeout) = options.idle_timeout {
@@ -69,9 +72,11 @@ pub(crate) fn tune(socket: &SockRef<'_>, options: &TcpOptions) -> io::Result<()>
         socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(probe).with_interval(probe))?;
     }
     if let Some(name) = &options.congestion {
-        socket
-            .set_tcp_congestion(name.as_bytes())
-            .map_err(|error| named(error, &format!("congestion control {name:?}")))?;
+        let set = socket.set_tcp_congestion(name.as_bytes());
+        set.map_err(|error| OpenError::CongestionControl {
+            name: name.clone(),
+            error,
+        })?;
     }
     if let Some(rate) = options.pacing {
         crate::info::set_pacing(socket, rate)?;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use hawser_carrier::named;
+use hawser_carrier::OpenError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use tokio_util::io::poll_read_buf;
@@ -37,31 +37,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> MaybeTls<S> {
     /// The client's side of a connection with `peer`: shakes hands if `tls` is given.
     ///
     /// # Errors
-    /// The transport's and the handshake's, naming the peer. A certificate or a protocol that does not fit
-    /// is [`io::ErrorKind::InvalidData`].
-    pub async fn connect(transport: S, tls: Option<&TlsClient>, peer: SocketAddr) -> io::Result<Self> {
+    /// [`OpenError::Handshake`], the transport's errors among them.
+    pub async fn connect(transport: S, tls: Option<&TlsClient>, peer: SocketAddr) -> Result<Self, OpenError> {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(transport).into());
         };
         let stream = TlsConnector::from(tls.config.clone())
             .connect(tls.name.clone(), transport)
             .await;
-        let stream = stream.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+        let stream = stream.map_err(|error| OpenError::Handshake { peer, error })?;
         Ok(Stream::Tls(Box::new(TlsStream::Client(stream))).into())
     }
 
     /// The server's side: shakes hands, in 10 s at most, if `tls` is given.
     ///
     /// # Errors
-    /// As [`MaybeTls::connect`]; [`io::ErrorKind::TimedOut`].
-    pub async fn accept(transport: S, tls: Option<&TlsServer>, peer: SocketAddr) -> io::Result<Self> {
+    /// As [`MaybeTls::connect`]; [`OpenError::HandshakeTimeout`].
+    pub async fn accept(transport: S, tls: Option<&TlsServer>, peer: SocketAddr) -> Result<Self, OpenError> {
         let Some(tls) = tls else {
             return Ok(Stream::Plain(transport).into());
         };
         let handshake = TlsAcceptor::from(tls.config.clone()).accept(transport);
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "TLS handshake took over 10 s");
-        let stream = tokio::time::timeout(HANDSHAKE, handshake).await.map_err(late)?;
-        let stream = stream.map_err(|error| named(error, &format!("TLS with {peer}")))?;
+        let stream = tokio::time::timeout(HANDSHAKE, handshake).await;
+        let stream = stream.map_err(|_| OpenError::HandshakeTimeout)?;
+        let stream = stream.map_err(|error| OpenError::Handshake { peer, error })?;
         Ok(Stream::Tls(Box::new(TlsStream::Server(stream))).into())
     }
 

@@ -16,6 +16,8 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
+use hawser_carrier::OpenError;
+use hawser_carrier_quic::QuicError;
 use hawser_race::{Failure, Family, Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::PlainStream;
@@ -336,12 +338,22 @@ impl AttemptError {
             why: format!("{what}: {error}"),
         }
     }
-}
 
-impl From<io::Error> for AttemptError {
-    fn from(error: io::Error) -> AttemptError {
+    /// One of a handshake: what the peer's certificate or protocol was not is no failure of the network.
+    fn of_handshake(is_security: bool, kind: io::ErrorKind, why: &impl fmt::Display) -> AttemptError {
+        let error = AttemptError::of_kind(kind, why);
+        match is_security {
+            true => AttemptError {
+                failure: Failure::Security,
+                ..error
+            },
+            false => error,
+        }
+    }
+
+    fn of_kind(kind: io::ErrorKind, why: &impl fmt::Display) -> AttemptError {
         use io::ErrorKind as Of;
-        let (failure, is_network) = match error.kind() {
+        let (failure, is_network) = match kind {
             Of::ConnectionRefused => (Failure::Refused, false),
             Of::ConnectionReset | Of::ConnectionAborted | Of::BrokenPipe | Of::UnexpectedEof => {
                 (Failure::Reset, false)
@@ -356,7 +368,25 @@ impl From<io::Error> for AttemptError {
         AttemptError {
             failure,
             is_network,
-            why: error.to_string(),
+            why: why.to_string(),
         }
+    }
+}
+
+impl From<io::Error> for AttemptError {
+    fn from(error: io::Error) -> AttemptError {
+        AttemptError::of_kind(error.kind(), &error)
+    }
+}
+
+impl From<OpenError> for AttemptError {
+    fn from(error: OpenError) -> AttemptError {
+        AttemptError::of_handshake(error.is_security(), error.kind(), &error)
+    }
+}
+
+impl From<QuicError> for AttemptError {
+    fn from(error: QuicError) -> AttemptError {
+        AttemptError::of_handshake(error.is_security(), error.kind(), &error)
     }
 }

@@ -4,6 +4,8 @@
 
 use std::io;
 
+use hawser_carrier::OpenError;
+use hawser_carrier_quic::QuicError;
 use hawser_carrier_sctp::SctpError;
 use hawser_session::{SessionEnd, StreamError};
 
@@ -94,6 +96,12 @@ pub enum ListenError {
     /// The SCTP library refused.
     #[error(transparent)]
     Sctp(#[from] SctpError),
+    /// The transport gives no listener.
+    #[error(transparent)]
+    Transport(#[from] OpenError),
+    /// QUIC gives no listener.
+    #[error(transparent)]
+    Quic(#[from] QuicError),
     /// The system refused.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -104,6 +112,8 @@ impl From<ListenError> for io::Error {
         match error {
             ListenError::System(error) => error,
             ListenError::Sctp(error) => error.into(),
+            ListenError::Transport(error) => error.into(),
+            ListenError::Quic(error) => error.into(),
             error => Self::new(io::ErrorKind::InvalidInput, error),
         }
     }
@@ -136,9 +146,12 @@ pub enum CandidateFault {
     /// SCTP gives no association.
     #[error(transparent)]
     Sctp(#[from] SctpError),
-    /// The transport gives no connection.
+    /// QUIC gives no connection.
     #[error(transparent)]
-    Transport(#[from] io::Error),
+    Quic(#[from] QuicError),
+    /// Another transport gives no connection.
+    #[error(transparent)]
+    Transport(#[from] OpenError),
 }
 
 fn over(interface: Option<&str>) -> String {

@@ -1,15 +1,17 @@
 //! Sessions that come to this side.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use hawser_carrier::{Carrier, Description, send};
+use hawser_carrier::{Carrier, Description, OpenError, send};
 use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
-use hawser_carrier_quic::{QuicIncoming, QuicListener, QuicOptions};
+use hawser_carrier_quic::{Broken, QuicIncoming, QuicListener, QuicOptions};
 use hawser_carrier_sctp::{ENCAPSULATION_PORT, SctpListener, SctpOptions, Stack};
 use hawser_carrier_tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carrier_tls::TlsServer;
@@ -377,11 +379,11 @@ impl State {
     /// Receives an unauthenticated peer: from its handshakes to its proof, all that it may do is bounded in
     /// number and in time. The connection is closed if it has to make room for another one. One that
     /// `accept` has no carrier of is taken care of.
-    fn receive<C: Carrier + 'static>(
+    fn receive<C: Carrier + 'static, E: fmt::Debug + Send>(
         self: &Arc<Self>,
         transport: &str,
         peer: IpAddr,
-        accept: impl Future<Output = io::Result<Option<C>>> + Send + 'static,
+        accept: impl Future<Output = Result<Option<C>, E>> + Send + 'static,
     ) {
         let mut place = self.gates.of(transport).enter(peer);
         let (state, transport) = (self.clone(), transport.to_owned());
@@ -409,7 +411,7 @@ impl State {
                 return connection.into_carrier().await.map(Some);
             }
             state.new.push(Connection::Streams(connection), peer);
-            Ok(None)
+            Ok::<_, Broken>(None)
         });
     }
 
@@ -424,14 +426,18 @@ impl State {
             carrier.admit();
             let stream = PlainStream::new(Box::new(carrier));
             state.new.push(Connection::Plain(stream), peer);
-            Ok(None)
+            Ok::<_, OpenError>(None)
         });
     }
 
     /// The same for one that has shaken hands.
     fn receive_connected(self: &Arc<Self>, carrier: impl Carrier + 'static) {
         let Description { transport, peer, .. } = carrier.describe();
-        self.receive(transport, peer.ip(), std::future::ready(Ok(Some(carrier))));
+        self.receive(
+            transport,
+            peer.ip(),
+            std::future::ready(Ok::<_, Infallible>(Some(carrier))),
+        );
     }
 }
 

@@ -20,6 +20,7 @@ use hawser_carrier_mtp::MtpStack;
 use hawser_race::Family;
 use hawser_relay::Gateway;
 use hawser_resolve::Service;
+use hawser_session_driver::TrustError;
 
 use super::{Candidate, Destination, Transport};
 
@@ -35,6 +36,20 @@ pub use tcp::Tcp;
 pub use tls::Tls;
 
 pub use crate::place::Place;
+
+/// Why a transport cannot be had as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The certificates to be trusted cannot be used.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// No certificate can have the peer's name.
+    #[error("{0:?} is no name of a server")]
+    Name(String),
+    /// QUIC was asked for without an application protocol.
+    #[error("QUIC needs an application protocol to agree on (RFC 9001, 8.1)")]
+    NoProtocol,
+}
 
 /// A word that names no transport.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

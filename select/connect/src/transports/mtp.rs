@@ -1,9 +1,9 @@
 //! Transports written in MTP, on a stack of this process, with TLS 1.3 or without.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_carrier::OpenError;
 use hawser_carrier_mtp::{MtpOptions, MtpStack};
 use hawser_carrier_tls::TlsClient;
 
@@ -12,9 +12,9 @@ use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{PlainStream, Trust};
 
-use super::has_https;
 use super::tcp::is_of_use;
-use super::tls::{client, secured, security_of};
+use super::tls::{client, security_of};
+use super::{ConfigError, has_https};
 
 /// A transport written in MTP. An attempt is ready when the peer has answered or, with TLS, has proved who
 /// it is.
@@ -41,14 +41,14 @@ impl Mtp {
     ///
     /// # Errors
     /// The certificates to be trusted cannot be read, or the name is none.
-    pub fn with_tls(self, trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Mtp> {
+    pub fn with_tls(self, trust: &Trust, name: &str, protocols: &[String]) -> Result<Mtp, ConfigError> {
         Ok(Mtp {
             tls: Some((client(trust, name, protocols)?, security_of(trust))),
             ..self
         })
     }
 
-    async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
+    async fn connect(&self, address: SocketAddr) -> Result<PlainStream, OpenError> {
         let tls = self.tls.as_ref().map(|(tls, _)| tls);
         let carrier = self.stack.connect(address, &MtpOptions::default(), tls).await?;
         Ok(PlainStream::new(Box::new(carrier)))
@@ -65,8 +65,7 @@ impl Transport for Mtp {
             Some(_) => (format!("tls/{transport}"), Handshake::Secure),
             None => (transport.to_owned(), Handshake::Transport),
         };
-        let connect =
-            |transport: Arc<Mtp>, address| async move { transport.connect(address).await.map_err(secured) };
+        let connect = |transport: Arc<Mtp>, address| async move { Ok(transport.connect(address).await?) };
         let candidate =
             Candidate::to_address(self, address, &transport, Some(self.stack.interface()), connect);
         vec![Candidate {

@@ -1,19 +1,18 @@
 //! A stream of a QUIC connection (RFC 9000), with others beside it.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hawser_carrier_quic::{QuicConnection, QuicEndpoint, QuicOptions, QuicStream};
+use hawser_carrier_quic::{QuicConnection, QuicEndpoint, QuicError, QuicOptions, QuicStream};
 
 use crate::{About, AttemptError, Candidate, Duplex, Features, Opening, SharedStreams, Streams, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::Trust;
 
-use super::has_https;
-use super::tls::{client_config, secured, security_of};
+use super::tls::{client_config, security_of};
+use super::{ConfigError, has_https};
 
 /// Streams that a peer may open at once.
 pub(crate) const STREAMS: u32 = 256;
@@ -40,10 +39,9 @@ impl Quic {
     ///
     /// # Errors
     /// The certificates to be trusted cannot be read; there is no protocol.
-    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Quic> {
+    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> Result<Quic, ConfigError> {
         if protocols.is_empty() {
-            let why = "QUIC needs an application protocol to agree on (RFC 9001, 8.1)";
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            return Err(ConfigError::NoProtocol);
         }
         let tls = client_config(trust, protocols)?;
         Ok(Quic {
@@ -66,12 +64,11 @@ impl Quic {
             ..QuicOptions::default()
         };
         let endpoint = QuicEndpoint::open(address, None, options)
-            .map_err(|error| AttemptError::local(&error, "opening a socket"))?;
+            .map_err(|error| AttemptError::local(&error.into(), "opening a socket"))?;
         let connection = endpoint
             .connect_streams(address, &self.name, Arc::clone(&self.tls), STREAMS)
             .await;
-        let connection = connection.map_err(secured)?;
-        let stream = connection.open().await?;
+        let stream = connection?.open().await.map_err(QuicError::from)?;
         Ok(QuicDuplex { stream })
     }
 }

@@ -1,10 +1,9 @@
 //! The transports that have selection properties (RFC 9622, 6.2): which transports there are is known here, and to
 //! nobody above.
 
-use std::io;
 use std::sync::Arc;
 
-use super::{Mtp, Quic, Sctp, Session, Tcp, Tls};
+use super::{ConfigError, Mtp, Quic, Sctp, Session, Tcp, Tls};
 use hawser_carrier_mtp::MtpStack;
 
 use crate::Transport;
@@ -41,7 +40,7 @@ pub struct Selection {
 ///
 /// # Errors
 /// The certificates of those to be trusted cannot be read; the name is none.
-pub fn transports_for(selection: &Selection) -> io::Result<Vec<Arc<dyn Transport>>> {
+pub fn transports_for(selection: &Selection) -> Result<Vec<Arc<dyn Transport>>, ConfigError> {
     let Selection {
         interface,
         name,

@@ -18,10 +18,10 @@ use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
 use hawser_session_driver::{
     Candidate, ClientConfig, Config, Notice, PathCandidate, Priority, Session as Handle, SessionStream,
-    Trust, connect, scheduler,
+    Trust, TrustError, connect, scheduler,
 };
 
-use super::tls::{secured, security_of};
+use super::tls::security_of;
 
 /// Paths of one session, each over an interface of its own.
 const MAX_PATHS: usize = 8;
@@ -58,7 +58,7 @@ impl Session {
     ///
     /// # Errors
     /// The certificates to be trusted cannot be read.
-    pub fn new(trust: &Trust, name: &str) -> io::Result<Session> {
+    pub fn new(trust: &Trust, name: &str) -> Result<Session, TrustError> {
         let (tls, security) = (trust.client(&[])?, security_of(trust));
         let (interfaces, name) = (Vec::new(), name.into());
         Ok(Session {
@@ -158,7 +158,7 @@ impl Session {
     }
 
     async fn connect(&self, peer: SocketAddr) -> Result<SessionDuplex, AttemptError> {
-        let none = || io::Error::other("there is no scheduler of that name");
+        let none = || AttemptError::from(io::Error::other("there is no scheduler of that name"));
         let session = connect(ClientConfig {
             session: Config::default(),
             name: None,
@@ -167,7 +167,7 @@ impl Session {
             tls: Some((Arc::clone(&self.tls), self.name.to_string())),
         })
         .map_err(io::Error::from)?;
-        session.opened().await.map_err(|error| secured(error.into()))?;
+        session.opened().await.map_err(io::Error::from)?;
         let stream = session.open().map_err(io::Error::from)?;
         Ok(SessionDuplex { stream, session })
     }

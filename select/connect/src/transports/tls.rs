@@ -1,20 +1,20 @@
 //! TLS 1.3 over the kernel's TCP, or its Multipath TCP.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_carrier::OpenError;
 use hawser_carrier_tcp::TcpOptions;
 use hawser_carrier_tls::TlsClient;
 use rustls::pki_types::ServerName;
 
-use crate::{AttemptError, Candidate, Features, Transport};
+use crate::{Candidate, Features, Transport};
 use hawser_race::{Handshake, Security};
 use hawser_resolve::Service;
-use hawser_session_driver::{PlainStream, Trust};
+use hawser_session_driver::{PlainStream, Trust, TrustError};
 
-use super::has_https;
 use super::tcp::is_of_use;
+use super::{ConfigError, has_https};
 
 /// TLS 1.3 over TCP. An attempt is ready when the peer has proved who it is.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Tls {
     ///
     /// # Errors
     /// The certificates to be trusted cannot be read, or the name is none.
-    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<Tls> {
+    pub fn new(trust: &Trust, name: &str, protocols: &[String]) -> Result<Tls, ConfigError> {
         let client = client(trust, name, protocols)?;
         Ok(Tls {
             client,
@@ -64,7 +64,7 @@ impl Tls {
         Tls { interface, ..self }
     }
 
-    async fn connect(&self, address: SocketAddr) -> io::Result<PlainStream> {
+    async fn connect(&self, address: SocketAddr) -> Result<PlainStream, OpenError> {
         let options = TcpOptions {
             interface: self.interface.clone(),
             mptcp: self.is_multipath,
@@ -81,8 +81,7 @@ impl Transport for Tls {
             return Vec::new();
         }
         let transport = if self.is_multipath { "tls/mptcp" } else { "tls/tcp" };
-        let connect =
-            |transport: Arc<Tls>, address| async move { transport.connect(address).await.map_err(secured) };
+        let connect = |transport: Arc<Tls>, address| async move { Ok(transport.connect(address).await?) };
         let candidate = Candidate::to_address(self, address, transport, self.interface.as_deref(), connect);
         vec![Candidate {
             priority: self.priority,
@@ -106,14 +105,17 @@ impl Transport for Tls {
 }
 
 /// What a client brings to a handshake with a peer of this name.
-pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> io::Result<TlsClient> {
+pub(super) fn client(trust: &Trust, name: &str, protocols: &[String]) -> Result<TlsClient, ConfigError> {
     let config = client_config(trust, protocols)?;
-    let name = ServerName::try_from(name.to_owned()).map_err(|_| not_a_name(name))?;
+    let name = ServerName::try_from(name.to_owned()).map_err(|_| ConfigError::Name(name.to_owned()))?;
     Ok(TlsClient { config, name })
 }
 
 /// A client's TLS with the application's protocols alone.
-pub(super) fn client_config(trust: &Trust, protocols: &[String]) -> io::Result<Arc<rustls::ClientConfig>> {
+pub(super) fn client_config(
+    trust: &Trust,
+    protocols: &[String],
+) -> Result<Arc<rustls::ClientConfig>, TrustError> {
     let mut config = rustls::ClientConfig::clone(&*trust.client(&[])?);
     config.alpn_protocols = protocols.iter().map(|name| name.clone().into_bytes()).collect();
     Ok(Arc::new(config))
@@ -124,27 +126,5 @@ pub(super) fn security_of(trust: &Trust) -> Security {
     match trust {
         Trust::Anyone => Security::Encrypted,
         Trust::File(_) | Trust::Pin(_) | Trust::System => Security::Authenticated,
-    }
-}
-
-pub(super) fn not_a_name(name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{name:?} is no name of a server"),
-    )
-}
-
-/// The error of an attempt that includes a handshake: what the peer's certificate or protocol was not
-/// is told apart from what the network did.
-pub(super) fn secured(error: io::Error) -> AttemptError {
-    let is_security = error.kind() == io::ErrorKind::InvalidData;
-    let reported = AttemptError::from(error);
-    if is_security {
-        AttemptError {
-            failure: hawser_race::Failure::Security,
-            ..reported
-        }
-    } else {
-        reported
     }
 }
