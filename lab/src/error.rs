@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use hawser_host::netns::NamespaceError;
+use rustix::io::Errno;
 
 use crate::rules::trace::TraceError;
 use crate::spec::SpecError;
@@ -16,7 +18,7 @@ pub enum LabError {
     /// A trace cannot be read.
     Trace {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// What is wrong with it.
         error: TraceError,
     },
@@ -36,6 +38,8 @@ pub enum LabError {
         /// The link.
         link: String,
     },
+    /// A host cannot be given names of its own.
+    Names(ViewError),
     /// Anything else.
     Io {
         /// What was tried.
@@ -45,6 +49,26 @@ pub enum LabError {
     },
     /// The thread that carries packets has ended.
     Stopped,
+}
+
+/// Why a host cannot be given names of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// There is no directory that could be covered for a moment.
+    #[error("none of /mnt, /media and /tmp is a directory")]
+    NoDirectory,
+    /// A file that the lab's is to be laid over is missing.
+    #[error("{} does not exist; make an empty one", .0.display())]
+    Missing(PathBuf),
+    /// The system refuses.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl From<Errno> for ViewError {
+    fn from(error: Errno) -> ViewError {
+        ViewError::System(error.into())
+    }
 }
 
 impl LabError {
@@ -58,6 +82,12 @@ impl LabError {
 impl From<NamespaceError> for LabError {
     fn from(error: NamespaceError) -> LabError {
         LabError::Namespace(error)
+    }
+}
+
+impl From<ViewError> for LabError {
+    fn from(error: ViewError) -> LabError {
+        LabError::Names(error)
     }
 }
 
@@ -81,6 +111,7 @@ impl fmt::Display for LabError {
                 "the kernel carries the link `{link}`, which can change its rate and queue alone; give it \
                  through = \"cell\""
             ),
+            LabError::Names(error) => write!(f, "cannot give a host names of its own: {error}"),
             LabError::Io { action, error } => write!(f, "cannot {action}: {error}"),
             LabError::Stopped => f.write_str("the lab's forwarder has ended"),
         }
@@ -92,6 +123,7 @@ impl std::error::Error for LabError {
         match self {
             LabError::Spec(error) => Some(error),
             LabError::Namespace(error) => Some(error),
+            LabError::Names(error) => Some(error),
             LabError::Io { error, .. } => Some(error),
             LabError::Trace { .. }
             | LabError::Unknown { .. }

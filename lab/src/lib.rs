@@ -72,7 +72,7 @@ mod sys;
 pub mod timeline;
 
 pub use contain::contain;
-pub use error::LabError;
+pub use error::{LabError, ViewError};
 pub use hawser_host::netns::enter_user_namespace;
 pub use hawser_sim::scenario::units;
 pub use host::{Host, HostHandle};

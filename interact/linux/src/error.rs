@@ -146,6 +146,17 @@ pub enum KernelError {
         /// What ours is called.
         ours: String,
     },
+    /// The programs lack a map.
+    #[error("open a map: no map {0}")]
+    NoMap(String),
+    /// libbpf could not do something.
+    #[error("{doing}: {why}")]
+    Libbpf {
+        /// What was done.
+        doing: &'static str,
+        /// Why it failed.
+        why: String,
+    },
     /// A call failed that should not.
     #[error("{doing}: {error}")]
     System {

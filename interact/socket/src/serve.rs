@@ -151,8 +151,9 @@ impl Server {
             .name("interact".to_owned())
             .spawn(serve)
             .map_err(system)?;
-        let ended = |_| system(std::io::Error::other("its thread has ended"));
-        began.recv().map_err(ended)??;
+        began
+            .recv()
+            .map_err(|_| SocketError::ThreadEnded(path.into()))??;
         Ok(Server {
             over: Some(over),
             thread: Some(thread),

@@ -10,12 +10,13 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use hawser_host::netns::{Namespace, unshare};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
 };
 use rustix::thread::UnshareFlags;
 
-use crate::{LabError, sys};
+use crate::{LabError, ViewError, sys};
 
 use super::RESOLVER;
 
@@ -42,10 +43,8 @@ pub(crate) struct View {
 impl View {
     /// Makes one for a host with this network, and this `hosts` file.
     pub(crate) fn make(network: &Namespace, hosts: &str) -> Result<View, LabError> {
-        let namespace = network.run(|| build(hosts))?;
-        Ok(View {
-            namespace: namespace.map_err(LabError::io("give a host names of its own"))?,
-        })
+        let namespace = network.run(|| build(hosts))??;
+        Ok(View { namespace })
     }
 
     /// Moves the calling thread into it; its working directory stays.
@@ -61,11 +60,11 @@ impl View {
 }
 
 /// Builds the view in the calling thread, and leaves the thread in it.
-fn build(hosts: &str) -> io::Result<File> {
+fn build(hosts: &str) -> Result<File, ViewError> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let hatch = COVERED.iter().map(Path::new).find(|path| path.is_dir());
-    let hatch = hatch.ok_or_else(|| io::Error::other("none of /mnt, /media and /tmp is a directory"))?;
+    let hatch = hatch.ok_or(ViewError::NoDirectory)?;
     for directory in SYSTEM_RESOLVERS.iter().filter(|path| Path::new(path).is_dir()) {
         hide(Path::new(directory))?;
     }
@@ -82,7 +81,7 @@ fn build(hosts: &str) -> io::Result<File> {
     // The interfaces of the host's network in place of the machine's. Where the system refuses, the
     // machine's stay to be seen.
     let _ = mount("sysfs", "/sys", "sysfs", MountFlags::RDONLY, None);
-    File::open("/proc/thread-self/ns/mnt")
+    Ok(File::open("/proc/thread-self/ns/mnt")?)
 }
 
 /// Covers a directory by an empty one.
@@ -92,25 +91,22 @@ fn hide(directory: &Path) -> io::Result<()> {
 
 /// Lays a file over one of the system's. What a link of the system points to may have been hidden,
 /// and is then put there.
-fn lay_over(hatch: &Path, target: &Path, content: &str) -> io::Result<()> {
+fn lay_over(hatch: &Path, target: &Path, content: &str) -> Result<(), ViewError> {
     let place = follow(target);
     if !place.exists() {
         let is_hidden = SYSTEM_RESOLVERS
             .iter()
             .any(|directory| place.starts_with(directory));
         if is_hidden {
-            return fs::write(&place, content);
+            return Ok(fs::write(&place, content)?);
         }
         // Without it the C library assumes what the lab would set, a resolver on this host apart.
         return match target.ends_with("resolv.conf") {
-            true => Err(io::Error::other(format!(
-                "{} does not exist; make an empty one",
-                target.display()
-            ))),
+            true => Err(ViewError::Missing(target.to_owned())),
             false => Ok(()),
         };
     }
-    let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = target.file_name().ok_or(Errno::INVAL)?;
     let file = hatch.join(name);
     fs::write(&file, content)?;
     Ok(mount_bind(&file, &place)?)

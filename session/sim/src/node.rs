@@ -320,7 +320,7 @@ impl Host {
             }
             let before = one.read;
             if let Err(fault) = one.read(session, &self.announced, self.now) {
-                report.faults.push(fault);
+                report.faults.push(fault.to_string());
             }
             self.progress += one.read - before;
         }

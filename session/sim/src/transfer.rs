@@ -34,6 +34,24 @@ pub(crate) struct Progress {
     pub(crate) finished: Option<Duration>,
 }
 
+/// What a receiver finds wrong with a transfer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TransferError {
+    /// The session gives no more.
+    #[error("transfer {transfer}: {error}")]
+    Read {
+        transfer: usize,
+        #[source]
+        error: ReadError,
+    },
+    /// It ended too early.
+    #[error("transfer {transfer} ended after {read} bytes")]
+    Short { transfer: usize, read: u64 },
+    /// Other bytes came than were sent.
+    #[error("transfer {transfer}: a wrong byte in {begin}..{end}")]
+    WrongByte { transfer: usize, begin: u64, end: u64 },
+}
+
 /// Pauses shorter than that are none.
 const GAP: Duration = Duration::from_millis(5);
 /// How often a slow reader reads.
@@ -103,13 +121,13 @@ impl Progress {
         self.finished_writing = session.finish(stream, now).is_ok();
     }
 
-    /// The receiver reads what it may. What is wrong with it, if anything.
+    /// The receiver reads what it may.
     pub(crate) fn read(
         &mut self,
         session: &mut Session,
         announced: &[u32],
         now: Duration,
-    ) -> Result<(), String> {
+    ) -> Result<(), TransferError> {
         let Some(stream) = self.stream.filter(|stream| announced.contains(stream)) else {
             return Ok(());
         };
@@ -129,27 +147,24 @@ impl Progress {
                 Err(ReadError::Blocked) => return Ok(()),
                 Err(error) => {
                     self.finished = Some(now);
-                    return Err(format!("transfer {}: {error}", self.number));
+                    let transfer = self.number;
+                    return Err(TransferError::Read { transfer, error });
                 }
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, bytes: &Bytes, now: Duration) -> Result<(), String> {
-        let Self {
-            number,
-            read,
-            transfer,
-            ..
-        } = *self;
+    fn take(&mut self, bytes: &Bytes, now: Duration) -> Result<(), TransferError> {
+        let (transfer, begin) = (self.number, self.read);
         if bytes.is_empty() {
             self.finished = Some(now);
-            let all = read == transfer.bytes;
-            return if all {
-                Ok(())
-            } else {
-                Err(format!("transfer {number} ended after {read} bytes"))
+            return match begin == self.transfer.bytes {
+                true => Ok(()),
+                false => Err(TransferError::Short {
+                    transfer,
+                    read: begin,
+                }),
             };
         }
         self.read += bytes.len() as u64;
@@ -157,14 +172,13 @@ impl Progress {
         if now - since >= GAP {
             self.gaps.push((since, now));
         }
-        let right = *bytes == content(number, read, bytes.len());
-        if right {
-            Ok(())
-        } else {
-            Err(format!(
-                "transfer {number}: a wrong byte in {read}..{}",
-                self.read
-            ))
+        match *bytes == content(transfer, begin, bytes.len()) {
+            true => Ok(()),
+            false => Err(TransferError::WrongByte {
+                transfer,
+                begin,
+                end: self.read,
+            }),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A Connection's properties: set, and asked for (RFC 9622, 8).
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use super::Connection;
@@ -69,10 +70,11 @@ impl Connection {
         }
         let before = core.group.properties().get(property);
         core.group.set(property, value)?;
-        if let Err(why) = apply(core) {
+        if let Err(error) = apply(core) {
             if let Some(before) = before {
                 core.group.set(property, before)?;
             }
+            let why = error.to_string();
             return Err(PropertyError::Transport { property, why });
         }
         for other in core
@@ -81,12 +83,9 @@ impl Connection {
             .iter()
             .filter(|other| !Arc::ptr_eq(other, core))
         {
-            if let Err(why) = apply(other) {
-                other
-                    .lock()
-                    .notify(Event::CloneError(CloneError::Property(format!(
-                        "{property}: {why}"
-                    ))));
+            if let Err(error) = apply(other) {
+                let why = CloneError::Property(format!("{property}: {error}"));
+                other.lock().notify(Event::CloneError(why));
             }
         }
         Ok(())
@@ -119,12 +118,12 @@ impl Connection {
 }
 
 /// Has the transport do what the group's properties say.
-fn apply(core: &Core) -> Result<(), String> {
+fn apply(core: &Core) -> io::Result<()> {
     let tuning = core.group.tuning();
     let mut state = core.lock();
     state.wake_driver();
     match &state.stream {
-        Some(stream) => stream.tune(&tuning).map_err(|error| error.to_string()),
+        Some(stream) => stream.tune(&tuning),
         None => Ok(()),
     }
 }

@@ -83,7 +83,7 @@ impl Programs {
         let map = |name| map_of(&object, name);
         let batch = Arc::new(Mutex::new(Vec::with_capacity(BATCH)));
         let events = map("ring")?;
-        let ring = ring(&events, &batch).map_err(|error| system("read the ring", &error))?;
+        let ring = ring(&events, &batch).map_err(|error| libbpf("read the ring", &error))?;
         let programs = Self {
             attached: [const { None }; HOOKS],
             available,
@@ -112,7 +112,7 @@ impl Programs {
         if let Some(cgroup) = cgroup {
             let link = self.program(Hook::InCgroup)?.attach_cgroup(cgroup.as_raw_fd());
             self.attached[Hook::InCgroup as usize] =
-                Some(link.map_err(|error| system("attach to the cgroup", &error))?);
+                Some(link.map_err(|error| libbpf("attach to the cgroup", &error))?);
         }
         Ok(self)
     }
@@ -140,7 +140,7 @@ impl Programs {
 
     fn attach(&mut self, hook: Hook) -> Result<(), KernelError> {
         let link = self.program(hook)?.attach();
-        self.attached[hook as usize] = Some(link.map_err(|error| system("attach an eBPF program", &error))?);
+        self.attached[hook as usize] = Some(link.map_err(|error| libbpf("attach an eBPF program", &error))?);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Programs {
         let link = map.ok_or(Missing::CongestionControl)?.attach_struct_ops();
         self.attached[Hook::CongestionControl as usize] = Some(link.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => KernelError::NameTaken(name.to_owned()),
-            _ => system("register the congestion control", &error),
+            _ => libbpf("register the congestion control", &error),
         })?);
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Programs {
     /// Takes a flow's lease away; the programs may have done so already.
     pub(crate) fn drop_lease(&self, flow: u64) -> Result<(), KernelError> {
         match self.leases.delete(&flow.to_ne_bytes()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(system("end a lease", &error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(libbpf("end a lease", &error)),
             _ => Ok(()),
         }
     }
@@ -236,7 +236,7 @@ impl Programs {
         let link = self.attached[Hook::Reach as usize].as_ref();
         let link = link.ok_or(Missing::Hook(Hook::Reach.place()))?;
         update(&self.requests, &0_u32, request)?;
-        let mut sockets = Iter::new(link).map_err(|error| system("visit the sockets", &error))?;
+        let mut sockets = Iter::new(link).map_err(|error| libbpf("visit the sockets", &error))?;
         // The program writes nothing: reading to the end is what makes it visit them all.
         let mut nothing = [0; 64];
         loop {
@@ -305,11 +305,8 @@ fn namespace() -> u32 {
 
 fn map_of(object: &Object, name: &str) -> Result<MapHandle, KernelError> {
     let map = object.maps().find(|map| map.name() == name);
-    let map = map.ok_or_else(|| {
-        let error = std::io::Error::new(std::io::ErrorKind::NotFound, format!("no map {name}"));
-        KernelError::system("open a map", error)
-    })?;
-    MapHandle::try_from(&map).map_err(|error| system("open a map", &error))
+    let map = map.ok_or_else(|| KernelError::NoMap(name.to_owned()))?;
+    MapHandle::try_from(&map).map_err(|error| libbpf("open a map", &error))
 }
 
 /// The reader of the ring: it puts whole records into `batch`.
@@ -342,7 +339,7 @@ fn update<V: bytemuck::NoUninit>(
     value: &V,
 ) -> Result<(), KernelError> {
     map.update(bytemuck::bytes_of(key), bytemuck::bytes_of(value), MapFlags::ANY)
-        .map_err(|error| system("write a map", &error))
+        .map_err(|error| libbpf("write a map", &error))
 }
 
 fn lookup<V: bytemuck::AnyBitPattern>(
@@ -351,23 +348,14 @@ fn lookup<V: bytemuck::AnyBitPattern>(
 ) -> Result<Option<V>, KernelError> {
     let bytes = map
         .lookup(bytemuck::bytes_of(key), MapFlags::ANY)
-        .map_err(|error| system("read a map", &error))?;
+        .map_err(|error| libbpf("read a map", &error))?;
     Ok(bytes.and_then(|bytes| bytemuck::try_pod_read_unaligned(&bytes).ok()))
 }
 
-fn system(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
-    KernelError::system(
+fn libbpf(doing: &'static str, error: &libbpf_rs::Error) -> KernelError {
+    KernelError::Libbpf {
         doing,
-        std::io::Error::new(io_kind(error.kind()), format!("{error:#}")),
-    )
-}
-
-fn io_kind(kind: ErrorKind) -> std::io::ErrorKind {
-    match kind {
-        ErrorKind::PermissionDenied => std::io::ErrorKind::PermissionDenied,
-        ErrorKind::NotFound => std::io::ErrorKind::NotFound,
-        ErrorKind::AlreadyExists => std::io::ErrorKind::AlreadyExists,
-        _ => std::io::ErrorKind::Other,
+        why: format!("{error:#}"),
     }
 }
 

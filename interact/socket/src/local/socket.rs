@@ -27,6 +27,9 @@ pub enum SocketError {
     /// No socket has so long a path.
     #[error("{}: the path is too long for a socket: with 27 more bytes it has to be under 108", .0.display())]
     PathTooLong(PathBuf),
+    /// The thread that was to serve it has ended before it listened.
+    #[error("{}: its thread has ended", .0.display())]
+    ThreadEnded(PathBuf),
     /// The system refuses.
     #[error("{}: {error}", path.display())]
     System {

@@ -170,11 +170,7 @@ impl File {
     }
 
     /// Writes all of it or nothing.
-    pub(super) fn write(&mut self, changes: &Changes) -> Result<(), String> {
-        self.try_write(changes).map_err(|error| error.to_string())
-    }
-
-    fn try_write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
+    pub(super) fn write(&mut self, changes: &Changes) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction()?;
         {
             let mut put =

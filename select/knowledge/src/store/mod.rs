@@ -263,12 +263,12 @@ impl Queue {
                     failed = false;
                     self.0.written.send_replace(sequence);
                 }
-                Err(why) => {
+                Err(error) => {
                     let mut pending = self.lock();
                     pending.failures += 1;
                     // Told once, however often it is tried.
                     if !failed {
-                        pending.trouble = Some(why);
+                        pending.trouble = Some(error.to_string());
                     }
                     if is_over {
                         return;

@@ -82,7 +82,7 @@ impl<'n> Reader<'n> {
 
     pub(super) fn document(&mut self, text: &str, format: Format) -> Option<Tree> {
         parse(text, format)
-            .map_err(|message| self.error("", message, None))
+            .map_err(|error| self.error("", error.to_string(), None))
             .ok()
     }
 

@@ -43,25 +43,44 @@ impl Tree {
     }
 }
 
-/// The tree of a text, or what is wrong with it.
-pub(super) fn parse(text: &str, format: Format) -> Result<Tree, String> {
+/// Why a text is no tree.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParseError {
+    /// It is too long.
+    #[error("it has more than {} bytes", limits::DOCUMENT_BYTES)]
+    Long,
+    /// It is no JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It is no TOML.
+    #[error("line {line}: {}", error.message())]
+    Toml {
+        /// Where.
+        line: usize,
+        /// Why.
+        #[source]
+        error: toml::de::Error,
+    },
+    /// It is nested too deeply.
+    #[error("it has more than {} levels of lists and objects", limits::DEPTH)]
+    Deep,
+}
+
+/// The tree of a text.
+pub(super) fn parse(text: &str, format: Format) -> Result<Tree, ParseError> {
     if text.len() > limits::DOCUMENT_BYTES {
-        return Err(format!("it has more than {} bytes", limits::DOCUMENT_BYTES));
+        return Err(ParseError::Long);
     }
     let tree: Tree = match format {
-        Format::Json => serde_json::from_str(text).map_err(|wrong| wrong.to_string())?,
-        Format::Toml => toml::from_str(text).map_err(|wrong| {
-            let line = wrong
-                .span()
-                .map_or(1, |span| text[..span.start].lines().count().max(1));
-            format!("line {line}: {}", wrong.message())
+        Format::Json => serde_json::from_str(text)?,
+        Format::Toml => toml::from_str(text).map_err(|error: toml::de::Error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = text[..start].lines().count().max(1);
+            ParseError::Toml { line, error }
         })?,
     };
     if tree.depth() > limits::DEPTH {
-        return Err(format!(
-            "it has more than {} levels of lists and objects",
-            limits::DEPTH
-        ));
+        return Err(ParseError::Deep);
     }
     Ok(tree)
 }

@@ -166,9 +166,11 @@ fn exit_of(error: LabError) -> Exit {
     match error {
         LabError::Spec(_) | LabError::Trace { .. } => Exit::input(error),
         LabError::Unknown { .. } => Exit::usage(error),
-        LabError::Namespace(_) | LabError::NotACell { .. } | LabError::Io { .. } | LabError::Stopped => {
-            Exit::environment(error)
-        }
+        LabError::Namespace(_)
+        | LabError::Names(_)
+        | LabError::NotACell { .. }
+        | LabError::Io { .. }
+        | LabError::Stopped => Exit::environment(error),
     }
 }
 
