@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use hawser_carrier::Carrier;
 use hawser_carrier_mtp::{MtpOptions, MtpStack};
@@ -13,6 +12,7 @@ use hawser_carrier_tcp::{SMALL_SEGMENT, TcpOptions};
 use hawser_carrier_tls::TlsClient;
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Candidate, Config, Security};
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use rustls::pki_types::ServerName;
 
@@ -108,7 +108,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
     };
     let (path_candidates, candidates): (Vec<PathCandidate>, Vec<Candidate>) = candidates.into_iter().unzip();
     session.candidates = candidates;
-    let epoch = Instant::now();
+    let epoch = std::time::Instant::now();
     let name = match name {
         Some(name) => name,
         None => {
@@ -117,7 +117,7 @@ pub(super) fn begin(config: ClientConfig, fallback: Fallback, awaits: bool) -> R
             random
         }
     };
-    let machine = hawser_session::Session::client(session, scheduler, name, epoch.elapsed());
+    let machine = hawser_session::Session::client(session, scheduler, name, Instant::after(epoch.elapsed()));
     let shared = Shared::new(machine, epoch);
     shared.await_candidates(awaits);
     {

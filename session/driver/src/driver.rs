@@ -13,8 +13,9 @@ use hawser_bus::{Bus, FlowInfo, Schema, Source};
 use hawser_carrier::{Carrier, Description};
 use hawser_session::interact::{View, publish};
 use hawser_session::{CarrierId, Instruction, Loss, SessionEnd};
+use hawser_time::Instant;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::carriers::{Strand, Turn};
 use super::client::PathCandidate;
@@ -72,7 +73,7 @@ pub(super) struct Driver {
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
     sleep: Pin<Box<Sleep>>,
-    wakes_at: Option<Duration>,
+    wakes_at: Option<Instant>,
     /// With a session that nobody holds, whose peer has yet to take what was written.
     abandoned: ProgressTimeout,
     /// With a server's session that has lost the carrier on which it began, and no other came.
@@ -311,7 +312,7 @@ impl Driver {
             now,
             describe: &describe,
         };
-        source.poll(hawser_time::Instant::after(now), &mut view)
+        source.poll(now, &mut view)
     }
 
     fn strand(&mut self, id: CarrierId) -> Option<&mut Strand> {
@@ -326,11 +327,7 @@ impl Driver {
         loop {
             let now = self.shared.now();
             let next = self.shared.lock().session.next_timeout(now);
-            let watched = self
-                .source
-                .as_ref()
-                .and_then(Source::next_deadline)
-                .map(hawser_time::Instant::since_origin);
+            let watched = self.source.as_ref().and_then(Source::next_deadline);
             let next = [next, watched].into_iter().flatten().min();
             let Some(next) = next else { return fired };
             if watched.is_some_and(|watched| watched <= now) {
@@ -346,8 +343,8 @@ impl Driver {
             }
             if self.wakes_at != Some(next) {
                 self.wakes_at = Some(next);
-                let at = self.shared.epoch + next;
-                self.sleep.as_mut().reset(Instant::from_std(at));
+                let at = self.shared.epoch + next.since_origin();
+                self.sleep.as_mut().reset(tokio::time::Instant::from_std(at));
             }
             if self.sleep.as_mut().poll(cx).is_pending() {
                 return fired;

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hawser_carrier::{Carrier, Description, OpenError, send};
 use hawser_carrier_mtp::{MtpListener, MtpOptions, MtpStack};
@@ -17,6 +17,7 @@ use hawser_carrier_tcp::{TcpIncoming, TcpListener, TcpOptions};
 use hawser_carrier_tls::TlsServer;
 use hawser_session::scheduler::{self, Scheduler};
 use hawser_session::{Acceptor, AcceptorConfig, SessionId, Verdict};
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
@@ -76,7 +77,7 @@ struct State {
     scheduler: SchedulerMaker,
     /// What the application has not accepted yet.
     new: Arc<Unaccepted>,
-    epoch: Instant,
+    epoch: std::time::Instant,
     gates: Gates,
     /// How long a handshake may take, and how long a proof after it.
     timeout: Duration,
@@ -149,7 +150,7 @@ impl Server {
             admission: Mutex::new(admission),
             scheduler: config.scheduler,
             new,
-            epoch: Instant::now(),
+            epoch: std::time::Instant::now(),
             gates,
             timeout,
         });
@@ -325,8 +326,8 @@ impl State {
         self.admission.lock()
     }
 
-    fn now(&self) -> Duration {
-        self.epoch.elapsed()
+    fn now(&self) -> Instant {
+        Instant::after(self.epoch.elapsed())
     }
 }
 

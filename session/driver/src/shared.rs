@@ -9,10 +9,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-use std::time::{Duration, Instant};
 
 use hawser_carrier::{Carrier, Description};
 use hawser_session::{Candidate, CarrierId, Loss, Notice, PathCounts, PathReport, SessionEnd};
+use hawser_time::Instant;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
@@ -63,7 +63,7 @@ pub(super) struct Shared {
     /// Handles of the session and of its streams.
     handles: AtomicUsize,
     /// The session's clock begins here.
-    pub(super) epoch: Instant,
+    pub(super) epoch: std::time::Instant,
 }
 
 pub(super) struct Inner {
@@ -172,7 +172,7 @@ pub(super) enum Fallback {
 }
 
 impl Shared {
-    pub(super) fn new(session: hawser_session::Session, epoch: Instant) -> Arc<Self> {
+    pub(super) fn new(session: hawser_session::Session, epoch: std::time::Instant) -> Arc<Self> {
         let inner = Inner {
             session,
             infos: HashMap::new(),
@@ -210,8 +210,8 @@ impl Shared {
         self.inner.lock()
     }
 
-    pub(super) fn now(&self) -> Duration {
-        self.epoch.elapsed()
+    pub(super) fn now(&self) -> Instant {
+        Instant::after(self.epoch.elapsed())
     }
 
     /// Wakes the task that drives it.
@@ -414,7 +414,7 @@ impl Inner {
     }
 
     /// Ends a session that has not been accepted and holds too much.
-    pub(super) fn enforce_budget(&mut self, now: Duration) {
+    pub(super) fn enforce_budget(&mut self, now: Instant) {
         let bytes = self.session.memory();
         if self.unaccepted.as_mut().is_some_and(|share| share.exceeds(bytes)) {
             self.session.reject(now);

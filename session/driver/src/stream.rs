@@ -3,10 +3,10 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use hawser_session::{Priority, ReadError, Session as Machine, SessionEnd, StreamError};
+use hawser_time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::error::SessionError;
@@ -111,7 +111,7 @@ impl SessionStream {
         &mut self,
         cx: &mut Context<'_>,
         length: usize,
-        write: impl FnOnce(&mut Machine, u32, Duration) -> Result<usize, StreamError>,
+        write: impl FnOnce(&mut Machine, u32, Instant) -> Result<usize, StreamError>,
     ) -> Poll<io::Result<usize>> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hawser_carrier::{Carrier, Description, Statistics};
@@ -24,7 +24,7 @@ pub(super) fn session() -> Session {
         ..Config::default()
     };
     let scheduler = by_name("ecf").expect("it comes with Hawser");
-    let machine = hawser_session::Session::client(config, scheduler, [0; 16], Duration::ZERO);
+    let machine = hawser_session::Session::client(config, scheduler, [0; 16], hawser_time::Instant::ORIGIN);
     Session {
         shared: Handle::new(Shared::new(machine, Instant::now())),
     }
@@ -49,10 +49,10 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
     hello.extend_from_slice(&(1u64 << 30).to_be_bytes());
     hello.extend_from_slice(&0u32.to_be_bytes());
     acceptor
-        .accepted(0, None, [1; 28], Duration::ZERO)
+        .accepted(0, None, [1; 28], hawser_time::Instant::ORIGIN)
         .expect("a place");
     let make = || by_name("ecf").expect("it comes with Hawser");
-    match acceptor.received(0, hello.into(), make, Duration::ZERO) {
+    match acceptor.received(0, hello.into(), make, hawser_time::Instant::ORIGIN) {
         Verdict::Begin { session, answer, .. } => (*session, answer),
         other => panic!("{other:?}"),
     }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use hawser_time::Instant;
 
 use crate::CarrierId;
 use crate::config::Config;
@@ -84,7 +85,7 @@ struct Unauthenticated {
     /// Random bits for the name of a session that it may begin.
     random: [u8; 12],
     so_far: BytesMut,
-    until: Duration,
+    until: Instant,
 }
 
 /// What the acceptor knows of a session.
@@ -147,7 +148,7 @@ pub struct Acceptor<K: Ord + Copy> {
     /// Those of them that have not ended.
     going_on: usize,
     /// Those that have, and when they are forgotten, which is in this order.
-    tombstones: VecDeque<(Duration, SessionId)>,
+    tombstones: VecDeque<(Instant, SessionId)>,
     /// Clients' own names of sessions that were not answered yet.
     hellos: BTreeMap<SessionId, SessionId>,
     refused: u64,
@@ -174,7 +175,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         key: K,
         exporter: Option<Exporter>,
         random: [u8; 28],
-        now: Duration,
+        now: Instant,
     ) -> Result<Option<Bytes>, Refusal> {
         if self.unauthenticated.len() >= self.config.unauthenticated {
             self.refused += 1;
@@ -211,7 +212,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         key: K,
         bytes: Bytes,
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
-        now: Duration,
+        now: Instant,
     ) -> Verdict {
         let Some(peer) = self.unauthenticated.get_mut(&key) else {
             return self.refuse(Refusal::Protocol);
@@ -252,7 +253,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         text: &[u8],
         rest: Bytes,
         scheduler: impl FnOnce() -> Box<dyn Scheduler>,
-        now: Duration,
+        now: Instant,
     ) -> Verdict {
         let Some(peer) = self.unauthenticated.get(&key) else {
             return self.refuse(Refusal::Protocol);
@@ -410,7 +411,7 @@ impl<K: Ord + Copy> Acceptor<K> {
     }
 
     /// The session has ended. Late joins are answered so for 60 s, unless thousands end after it.
-    pub fn ended(&mut self, session: SessionId, now: Duration) {
+    pub fn ended(&mut self, session: SessionId, now: Instant) {
         self.confirmed(session);
         let Some(known) = self.known.get_mut(&session).filter(|known| !known.is_over) else {
             return;
@@ -432,7 +433,7 @@ impl<K: Ord + Copy> Acceptor<K> {
 
     /// Forgets ended sessions, and names carriers that took too long to prove anything: they are to
     /// be closed. To be called every second or so.
-    pub fn sweep(&mut self, now: Duration) -> Vec<K> {
+    pub fn sweep(&mut self, now: Instant) -> Vec<K> {
         while self.tombstones.front().is_some_and(|(at, _)| *at <= now) {
             self.bury();
         }
@@ -544,10 +545,10 @@ mod tests {
 
     fn begin(acceptor: &mut Acceptor<u32>, number: u32) -> Option<SessionId> {
         acceptor
-            .accepted(number, None, random(number), Duration::ZERO)
+            .accepted(number, None, random(number), Instant::ORIGIN)
             .expect("a place");
         let make = || crate::scheduler::by_name("ecf").expect("it comes with Hawser");
-        match acceptor.received(number, hello(number), make, Duration::ZERO) {
+        match acceptor.received(number, hello(number), make, Instant::ORIGIN) {
             Verdict::Begin { session, .. } => Some(session.id()),
             _ => None,
         }
@@ -567,8 +568,8 @@ mod tests {
         assert!(!acceptor.is_confirmed(second));
         acceptor.confirmed(second);
         assert!(acceptor.is_confirmed(second));
-        acceptor.ended(first, Duration::ZERO);
-        acceptor.ended(first, Duration::ZERO);
+        acceptor.ended(first, Instant::ORIGIN);
+        acceptor.ended(first, Instant::ORIGIN);
         assert_eq!(acceptor.sessions(), 1);
         begin(&mut acceptor, 4).expect("a place is free again, and one");
         assert!(begin(&mut acceptor, 5).is_none());
@@ -584,7 +585,7 @@ mod tests {
         let more = TOMBSTONES as u32 + 100;
         for number in 0..more {
             let session = begin(&mut acceptor, number).expect("a place");
-            acceptor.ended(session, Duration::ZERO);
+            acceptor.ended(session, Instant::ORIGIN);
         }
         assert_eq!(
             (
@@ -594,7 +595,7 @@ mod tests {
             ),
             (TOMBSTONES, TOMBSTONES, 0)
         );
-        assert_eq!(acceptor.sweep(TOMBSTONE), []);
+        assert_eq!(acceptor.sweep(Instant::after(TOMBSTONE)), []);
         assert_eq!(
             (
                 acceptor.known.len(),

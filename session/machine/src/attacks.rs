@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carrier::Statistics;
+use hawser_time::Instant;
 
 use crate::scheduler::{EarliestCompletion, Scheduler};
 use crate::secret::Secret;
@@ -14,7 +15,7 @@ use crate::{
     ReadError, Refusal, Security, Session, SessionEnd, SessionId, Verdict,
 };
 
-const NOW: Duration = Duration::from_secs(1);
+const NOW: Instant = Instant::after(Duration::from_secs(1));
 const FIRST: CarrierId = CarrierId(0);
 const EXPORTER: Exporter = [7; 32];
 

@@ -5,11 +5,10 @@
 //! What is set is handled as an application's or the peer's request is: a path that somebody
 //! makes a backup is one for the peer, too, and its data goes elsewhere.
 
-use std::time::Duration;
-
 use hawser_bus::{
     Access, EventId, EventType, Field, FlowId, FlowInfo, Kind, Schema, Source, State, Variable, VariableId,
 };
+use hawser_time::Instant;
 
 use crate::CarrierId;
 use crate::segment::PathStatus;
@@ -246,7 +245,7 @@ pub struct View<'a> {
     /// The session.
     pub session: &'a mut Session,
     /// Its clock.
-    pub now: Duration,
+    pub now: Instant,
     /// What a carrier is: its addresses, and its label for people.
     pub describe: &'a dyn Fn(CarrierId) -> Option<FlowInfo>,
 }
@@ -323,7 +322,7 @@ pub fn publish(source: &mut Source, notice: &Notice, view: &mut View<'_>) {
     let Some((number, flow, fields)) = event_of(notice) else {
         return;
     };
-    let now = hawser_time::Instant::after(view.now);
+    let now = view.now;
     if source.wants(EventId(number)) {
         source.publish(now, flow, EventId(number), &fields, view);
     }

@@ -14,6 +14,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use crate::CarrierId;
 
 /// How long an attempt may take before it counts as failed. On a path that has been open before, four
@@ -90,7 +92,7 @@ enum State {
     /// Open.
     Up { carrier: CarrierId },
     /// To be tried again.
-    Resting { until: Duration },
+    Resting { until: Instant },
     /// Taken out by the application.
     Removed,
 }
@@ -101,8 +103,8 @@ struct Attempt {
     carrier: CarrierId,
     /// Its place among the candidates of its path.
     candidate: usize,
-    began: Duration,
-    give_up_at: Duration,
+    began: Instant,
+    give_up_at: Instant,
     small: bool,
 }
 
@@ -113,13 +115,13 @@ struct Path {
     /// Those that are racing, in the order in which they began.
     attempts: Vec<Attempt>,
     /// The candidate that begins next, if it is one, and when: at once if there is no attempt.
-    next: (usize, Duration),
+    next: (usize, Instant),
     /// How long to rest after the next failure.
     pause: Duration,
     /// How long it took until it was open, when it was last.
     took: Option<Duration>,
     /// Until when its carriers are opened with small packets.
-    small_until: Duration,
+    small_until: Instant,
     /// Indices into the candidates, best first.
     candidates: Vec<usize>,
     /// A balancer led it astray: which of the server's own addresses it goes to, and how many those
@@ -148,9 +150,9 @@ pub(crate) struct Opener {
     /// The number of the next carrier.
     next: CarrierId,
     /// Staggered: when the next path may begin.
-    next_at: Duration,
+    next_at: Instant,
     /// Until when carriers of new paths are opened with small packets.
-    small_until: Duration,
+    small_until: Instant,
 }
 
 impl Opener {
@@ -160,8 +162,8 @@ impl Opener {
             mode,
             paths,
             next,
-            next_at: Duration::ZERO,
-            small_until: Duration::ZERO,
+            next_at: Instant::ORIGIN,
+            small_until: Instant::ORIGIN,
         };
         for index in 0..candidates.len() {
             opener.add(candidates, index);
@@ -170,7 +172,7 @@ impl Opener {
     }
 
     /// Long packets are lost on this network: every path begins with small ones.
-    pub(crate) fn begin_small(&mut self, now: Duration) {
+    pub(crate) fn begin_small(&mut self, now: Instant) {
         self.small_until = now + SMALL;
         self.paths
             .iter_mut()
@@ -186,7 +188,7 @@ impl Opener {
                 // Where all others have failed it is tried at once.
                 if let State::Resting { .. } = path.state {
                     path.state = State::Trying;
-                    path.next = (path.candidates.len() - 1, Duration::ZERO);
+                    path.next = (path.candidates.len() - 1, Instant::ORIGIN);
                 }
             }
             None => {
@@ -196,7 +198,7 @@ impl Opener {
                     number,
                     state: if is_spent { State::Removed } else { State::Fresh },
                     attempts: Vec::new(),
-                    next: (0, Duration::ZERO),
+                    next: (0, Instant::ORIGIN),
                     pause: PAUSE.0,
                     took: None,
                     small_until: self.small_until,
@@ -209,7 +211,7 @@ impl Opener {
 
     /// What to do at `now`, one step at a time until none is left. `may_open`: how many more
     /// carriers there may be.
-    pub(crate) fn step(&mut self, now: Duration, may_open: usize) -> Option<Step> {
+    pub(crate) fn step(&mut self, now: Instant, may_open: usize) -> Option<Step> {
         let late = self
             .paths
             .iter()
@@ -267,7 +269,7 @@ impl Opener {
         }
     }
 
-    fn is_due(&self, path: &Path, now: Duration) -> bool {
+    fn is_due(&self, path: &Path, now: Instant) -> bool {
         match path.state {
             State::Trying => self.begins_at(path, now).is_some_and(|at| at <= now),
             State::Resting { until } => until <= now,
@@ -282,7 +284,7 @@ impl Opener {
 
     /// When the next candidate of a path that is being opened begins. The server's own addresses are tried
     /// one after the other.
-    fn begins_at(&self, path: &Path, now: Duration) -> Option<Duration> {
+    fn begins_at(&self, path: &Path, now: Instant) -> Option<Instant> {
         let (next, at) = path.next;
         let races = self.stagger().is_some() && path.own.is_none();
         match path.attempts.is_empty() {
@@ -315,13 +317,13 @@ impl Opener {
     }
 
     /// The carrier is up and belongs to the session. The others that raced with it are given back, to be closed.
-    pub(crate) fn up(&mut self, carrier: CarrierId, now: Duration) -> Vec<CarrierId> {
+    pub(crate) fn up(&mut self, carrier: CarrierId, now: Instant) -> Vec<CarrierId> {
         let Some(path) = self.path_of(carrier) else {
             return Vec::new();
         };
         path.took = path
             .attempt(carrier)
-            .map(|attempt| now.saturating_sub(attempt.began))
+            .map(|attempt| now - attempt.began)
             .or(path.took);
         path.state = State::Up { carrier };
         path.pause = PAUSE.0;
@@ -335,7 +337,7 @@ impl Opener {
 
     /// A carrier may have lost packets for their length: the next ones of its path have small ones, and first
     /// the same candidate once more if it was the last that was tried.
-    pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Duration) {
+    pub(crate) fn keep_small(&mut self, carrier: CarrierId, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         path.small_until = now + SMALL;
         if let [
@@ -352,7 +354,7 @@ impl Opener {
 
     /// The carrier failed or was lost. The next alternative, if there is one, is tried at once;
     /// what was open and died is tried anew at once, then with pauses.
-    pub(crate) fn failed(&mut self, carrier: CarrierId, now: Duration) {
+    pub(crate) fn failed(&mut self, carrier: CarrierId, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         if matches!(path.state, State::Up { .. }) {
             path.state = State::Resting { until: now };
@@ -378,7 +380,7 @@ impl Opener {
     /// A balancer led the carrier to another server. Its path is tried anew at the server's own
     /// addresses, of which there are `own`; when none of them leads there, as after any failure. It
     /// goes there from then on.
-    pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize, now: Duration) {
+    pub(crate) fn astray(&mut self, carrier: CarrierId, own: usize, now: Instant) {
         let Some(path) = self.path_of(carrier) else { return };
         if let (Some(attempt), None, 1..) = (path.attempt(carrier), path.own, own) {
             path.own = Some((0, own));
@@ -418,7 +420,7 @@ impl Opener {
 
     /// The network changed: whatever rests is tried again, and an attempt so old that its packets
     /// were lost begins anew, with full packets.
-    pub(crate) fn network_changed(&mut self, now: Duration) {
+    pub(crate) fn network_changed(&mut self, now: Instant) {
         self.small_until = now;
         for path in &mut self.paths {
             path.small_until = now;
@@ -430,12 +432,12 @@ impl Opener {
                 path.pause = Duration::ZERO;
             }
         }
-        self.next_at = Duration::ZERO;
+        self.next_at = Instant::ORIGIN;
     }
 
     /// When [`Opener::step`] has something to do next, at the latest, if `may_open` more carriers
     /// may be opened.
-    pub(crate) fn next_timeout(&self, now: Duration, may_open: usize) -> Option<Duration> {
+    pub(crate) fn next_timeout(&self, now: Instant, may_open: usize) -> Option<Instant> {
         let of_path = |path: &Path| {
             let late = path.attempts.iter().map(|attempt| attempt.give_up_at).min();
             let begins = match path.state {
@@ -473,9 +475,11 @@ impl Path {
 mod tests {
     use super::*;
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    const fn at(ms: u64) -> Instant {
+        Instant::after(Duration::from_millis(ms))
     }
+
+    const TIMED_OUT: Instant = Instant::after(ATTEMPT_TIMEOUT);
 
     /// Three candidates of one path.
     fn opener(mode: Opening) -> Opener {
@@ -495,37 +499,37 @@ mod tests {
     #[test]
     fn alternatives_of_a_path_race_and_the_first_that_is_up_is_kept() {
         let mut opener = opener(Opening::default());
-        assert_eq!(opener.step(ms(0), 8), open(0, 0));
-        assert_eq!(opener.step(ms(249), 8), None);
-        assert_eq!(opener.next_timeout(ms(249), 8), Some(ms(250)));
-        assert_eq!(opener.step(ms(250), 8), open(1, 1));
-        opener.failed(CarrierId(1), ms(300));
-        assert_eq!(opener.step(ms(300), 8), open(2, 2), "a failure does not wait");
+        assert_eq!(opener.step(at(0), 8), open(0, 0));
+        assert_eq!(opener.step(at(249), 8), None);
+        assert_eq!(opener.next_timeout(at(249), 8), Some(at(250)));
+        assert_eq!(opener.step(at(250), 8), open(1, 1));
+        opener.failed(CarrierId(1), at(300));
+        assert_eq!(opener.step(at(300), 8), open(2, 2), "a failure does not wait");
         assert_eq!(
-            opener.next_timeout(ms(300), 8),
-            Some(ATTEMPT_TIMEOUT),
+            opener.next_timeout(at(300), 8),
+            Some(TIMED_OUT),
             "no candidate is left"
         );
         assert_eq!(opener.trying(), 2);
         assert_eq!(
-            opener.up(CarrierId(2), ms(310)),
+            opener.up(CarrierId(2), at(310)),
             [CarrierId(0)],
             "the one that it overtook is closed"
         );
         assert_eq!((opener.trying(), opener.candidate_of(CarrierId(0))), (0, None));
         // The loser's end is nothing to the path.
-        opener.failed(CarrierId(0), ms(400));
-        assert_eq!(opener.next_timeout(ms(400), 8), None);
+        opener.failed(CarrierId(0), at(400));
+        assert_eq!(opener.next_timeout(at(400), 8), None);
     }
 
     #[test]
     fn alternatives_in_sequence_wait_for_failure() {
         let mut opener = opener(Opening::Sequential);
-        assert_eq!(opener.step(ms(0), 8), open(0, 0));
-        assert_eq!(opener.next_timeout(ms(0), 8), Some(ATTEMPT_TIMEOUT));
-        assert_eq!(opener.step(ms(9_999), 8), None);
+        assert_eq!(opener.step(at(0), 8), open(0, 0));
+        assert_eq!(opener.next_timeout(at(0), 8), Some(TIMED_OUT));
+        assert_eq!(opener.step(at(9_999), 8), None);
         assert_eq!(
-            opener.step(ATTEMPT_TIMEOUT, 8),
+            opener.step(TIMED_OUT, 8),
             Some(Step::GiveUp {
                 carrier: CarrierId(0)
             })
@@ -536,7 +540,7 @@ mod tests {
             small: true,
         };
         assert_eq!(
-            opener.step(ATTEMPT_TIMEOUT, 8),
+            opener.step(TIMED_OUT, 8),
             Some(second),
             "the first may have sent too long packets"
         );
@@ -545,24 +549,24 @@ mod tests {
     #[test]
     fn a_path_rests_when_all_that_raced_have_failed() {
         let mut opener = opener(Opening::Parallel);
-        for (at, carrier) in [(0, 0), (250, 1), (500, 2)] {
-            assert_eq!(opener.step(ms(at), 8), open(carrier, carrier as usize));
+        for (time, carrier) in [(0, 0), (250, 1), (500, 2)] {
+            assert_eq!(opener.step(at(time), 8), open(carrier, carrier as usize));
         }
         for carrier in 0..3 {
             assert!(!opener.is_exhausted());
-            opener.failed(CarrierId(carrier), ms(600));
+            opener.failed(CarrierId(carrier), at(600));
         }
         assert!(opener.is_exhausted());
-        assert_eq!(opener.next_timeout(ms(600), 8), Some(ms(600) + PAUSE.0));
+        assert_eq!(opener.next_timeout(at(600), 8), Some(at(600) + PAUSE.0));
         assert_eq!(
-            opener.step(ms(850), 8),
+            opener.step(at(850), 8),
             open(3, 0),
             "the first candidate comes first again"
         );
     }
 
     /// Whether the next attempt, at `now`, has small packets.
-    fn opens_small(opener: &mut Opener, now: Duration) -> bool {
+    fn opens_small(opener: &mut Opener, now: Instant) -> bool {
         match opener.step(now, 8) {
             Some(Step::Open { small, .. }) => small,
             step => panic!("{step:?}"),
@@ -572,18 +576,18 @@ mod tests {
     #[test]
     fn packets_are_kept_small_for_ten_minutes_after_long_ones_were_lost() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-        assert!(!opens_small(&mut opener, ms(0)));
-        opener.up(CarrierId(0), ms(10));
-        opener.keep_small(CarrierId(0), ms(1_000));
-        opener.failed(CarrierId(0), ms(1_000));
-        assert!(opens_small(&mut opener, ms(1_000)));
-        opener.up(CarrierId(1), ms(1_010));
+        assert!(!opens_small(&mut opener, at(0)));
+        opener.up(CarrierId(0), at(10));
+        opener.keep_small(CarrierId(0), at(1_000));
+        opener.failed(CarrierId(0), at(1_000));
+        assert!(opens_small(&mut opener, at(1_000)));
+        opener.up(CarrierId(1), at(1_010));
         // RFC 8899 5.1.1: PMTU_RAISE_TIMER is 600 s.
-        opener.failed(CarrierId(1), ms(600_999));
-        assert!(opens_small(&mut opener, ms(600_999)));
-        opener.up(CarrierId(2), ms(601_000));
-        opener.failed(CarrierId(2), ms(601_000));
-        assert!(!opens_small(&mut opener, ms(601_000)));
+        opener.failed(CarrierId(1), at(600_999));
+        assert!(opens_small(&mut opener, at(600_999)));
+        opener.up(CarrierId(2), at(601_000));
+        opener.failed(CarrierId(2), at(601_000));
+        assert!(!opens_small(&mut opener, at(601_000)));
     }
 
     #[test]
@@ -591,10 +595,10 @@ mod tests {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
         for small in [false, true] {
             assert!(!opener.is_exhausted());
-            assert_eq!(opens_small(&mut opener, ms(0)), small);
+            assert_eq!(opens_small(&mut opener, at(0)), small);
             let carrier = CarrierId(small.into());
-            opener.keep_small(carrier, ms(0));
-            opener.failed(carrier, ms(0));
+            opener.keep_small(carrier, at(0));
+            opener.failed(carrier, at(0));
         }
         assert!(opener.is_exhausted());
     }
@@ -602,7 +606,7 @@ mod tests {
     #[test]
     fn attempts_without_an_answer_take_turns_with_full_and_small_packets() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-        let mut now = ms(0);
+        let mut now = at(0);
         for small in [false, true, false, true] {
             assert_eq!(opens_small(&mut opener, now), small);
             let give_up = opener.next_timeout(now, 8).unwrap();
@@ -614,32 +618,32 @@ mod tests {
     #[test]
     fn another_network_is_tried_with_full_packets() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-        assert!(!opens_small(&mut opener, ms(0)));
-        opener.network_changed(ms(2_000));
-        assert!(matches!(opener.step(ms(2_000), 8), Some(Step::GiveUp { .. })));
-        opener.network_changed(ms(2_000));
+        assert!(!opens_small(&mut opener, at(0)));
+        opener.network_changed(at(2_000));
+        assert!(matches!(opener.step(at(2_000), 8), Some(Step::GiveUp { .. })));
+        opener.network_changed(at(2_000));
         assert!(
-            !opens_small(&mut opener, ms(2_000)),
+            !opens_small(&mut opener, at(2_000)),
             "the attempt was given up for the change"
         );
     }
 
     /// When a SYN of an attempt that begins at `began` gets through a link that carries in the first half
     /// of each second alone: the first goes at once, others after 1, 3 and 7 s (RFC 6298 2.1, 5.5).
-    fn passes(began: Duration, give_up_at: Duration) -> Option<Duration> {
+    fn passes(began: Instant, give_up_at: Instant) -> Option<Instant> {
         let sent = [0, 1, 3, 7].map(|seconds| began + Duration::from_secs(seconds));
         sent.into_iter()
-            .find(|at| at.subsec_millis() < 500 && *at < give_up_at)
+            .find(|at| at.since_origin().subsec_millis() < 500 && *at < give_up_at)
     }
 
     #[test]
     fn a_path_that_flaps_is_open_again_within_seconds() {
-        for lost_at in (10_000..11_000).step_by(10).map(Duration::from_millis) {
+        for lost_at in (10_000..11_000).step_by(10).map(at) {
             let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-            let Some(Step::Open { carrier, .. }) = opener.step(Duration::ZERO, 1) else {
+            let Some(Step::Open { carrier, .. }) = opener.step(at(0), 1) else {
                 panic!()
             };
-            opener.up(carrier, Duration::from_millis(60));
+            opener.up(carrier, at(60));
             opener.failed(carrier, lost_at);
             let mut now = lost_at;
             let open_at = loop {
@@ -665,7 +669,7 @@ mod tests {
     #[test]
     fn a_path_that_was_never_open_has_ten_seconds() {
         let mut opener = Opener::new(Opening::default(), &[Candidate::new(0)]);
-        assert!(opener.step(Duration::ZERO, 1).is_some());
-        assert_eq!(opener.next_timeout(Duration::ZERO, 1), Some(ATTEMPT_TIMEOUT));
+        assert!(opener.step(at(0), 1).is_some());
+        assert_eq!(opener.next_timeout(at(0), 1), Some(TIMED_OUT));
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hawser_carrier::Statistics;
+use hawser_time::Instant;
 
 use crate::CarrierId;
 use crate::secret::Exporter;
@@ -26,7 +27,7 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspicion {
     /// Its transport had data outstanding for a whole PTO, and nothing came back; since when.
-    Unacknowledged(Duration),
+    Unacknowledged(Instant),
     /// One side reports that its link is down.
     Failing,
 }
@@ -53,9 +54,9 @@ pub(crate) struct Path {
     pub(crate) challenge: Option<[u8; 16]>,
     pub(crate) statistics: Statistics,
     /// When `statistics.acked` moved last, or data became outstanding.
-    pub(crate) progress_at: Duration,
+    pub(crate) progress_at: Instant,
     /// The same, whatever the session thought of it in between.
-    acked_at: Duration,
+    acked_at: Instant,
     /// Bytes that its transport takes now.
     pub(crate) room: usize,
     /// Bytes of control segments that were handed over since it had no room.
@@ -68,14 +69,14 @@ pub(crate) struct Path {
     /// Bytes left of that path's quota.
     pub(crate) quota: Option<u64>,
     /// Since when this side wants it closed.
-    pub(crate) closing_since: Option<Duration>,
+    pub(crate) closing_since: Option<Instant>,
     /// When a segment came last, and when one was sent.
-    pub(crate) received_at: Duration,
-    pub(crate) sent_at: Duration,
+    pub(crate) received_at: Instant,
+    pub(crate) sent_at: Instant,
     /// A PING that was not answered: its token, and when it left.
-    pub(crate) ping: Option<(u64, Duration)>,
+    pub(crate) ping: Option<(u64, Instant)>,
     /// When the last answer to a PING came.
-    pub(crate) answered_at: Duration,
+    pub(crate) answered_at: Instant,
     pub(crate) counts: PathCounts,
 }
 
@@ -99,7 +100,7 @@ pub struct PathCounts {
 }
 
 impl Path {
-    pub(crate) fn new(id: CarrierId, state: State, exporter: Option<Exporter>, now: Duration) -> Self {
+    pub(crate) fn new(id: CarrierId, state: State, exporter: Option<Exporter>, now: Instant) -> Self {
         Self {
             id,
             state,
@@ -123,7 +124,7 @@ impl Path {
             received_at: now,
             sent_at: now,
             ping: None,
-            answered_at: Duration::ZERO,
+            answered_at: Instant::ORIGIN,
             counts: PathCounts::default(),
         }
     }
@@ -165,7 +166,7 @@ impl Path {
     }
 
     /// Counts bytes handed over.
-    pub(crate) fn spend(&mut self, bytes: u64, now: Duration) {
+    pub(crate) fn spend(&mut self, bytes: u64, now: Instant) {
         let length = bytes as usize;
         self.overdraft += length.saturating_sub(self.room);
         self.room = self.room.saturating_sub(length);
@@ -183,7 +184,7 @@ impl Path {
     }
 
     /// Takes its transport's newest figures.
-    pub(crate) fn update(&mut self, new: Statistics, now: Duration) {
+    pub(crate) fn update(&mut self, new: Statistics, now: Instant) {
         let began = self.statistics.outstanding() == 0 && new.outstanding() > 0;
         if new.acked > self.statistics.acked || began || new.blocked {
             (self.progress_at, self.acked_at) = (now, now);
@@ -193,13 +194,13 @@ impl Path {
 
     /// When a PING left since which nothing has come, though the peer's transport has it: what the peer
     /// sends does not get through.
-    pub(crate) fn unanswered_since(&self) -> Option<Duration> {
+    pub(crate) fn unanswered_since(&self) -> Option<Instant> {
         let (_, asked_at) = self.ping?;
         (asked_at >= self.received_at && self.statistics.outstanding() == 0).then_some(asked_at)
     }
 
     /// When it becomes suspect if nothing is received.
-    pub(crate) fn suspect_at(&self) -> Option<Duration> {
+    pub(crate) fn suspect_at(&self) -> Option<Instant> {
         if let Some(asked_at) = self.unanswered_since() {
             return self
                 .suspicion
@@ -216,7 +217,7 @@ impl Path {
     /// acknowledgements may wait behind that data in a queue which has grown since this side, that sends
     /// little, measured a round trip. But where long packets may be lost, what comes does not show for ever
     /// that ours arrive.
-    pub(crate) fn alive_at(&self) -> Duration {
+    pub(crate) fn alive_at(&self) -> Instant {
         let received_at = match self.statistics.oversized {
             true => self.received_at.min(self.acked_at + UNACKNOWLEDGED),
             false => self.received_at,

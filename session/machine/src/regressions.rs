@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_time::Instant;
 
 use crate::scheduler::{Cheapest, EarliestCompletion, Scheduler};
 use crate::*;
 
-const NOW: Duration = Duration::from_secs(1);
+const NOW: Instant = Instant::after(Duration::from_secs(1));
 
 /// So many milliseconds after the beginning.
-fn after(milliseconds: u64) -> Duration {
+fn after(milliseconds: u64) -> Instant {
     NOW + Duration::from_millis(milliseconds)
 }
 
@@ -111,7 +112,7 @@ fn joined(client: Config, server: Config, paths: u32, scheduler: Box<dyn Schedul
 }
 
 impl Pair {
-    fn exchange(&mut self, now: Duration) {
+    fn exchange(&mut self, now: Instant) {
         for _ in 0..20 {
             for (id, bytes) in drain(&mut self.client).0 {
                 self.server.received(id, bytes.into(), now);
@@ -194,7 +195,7 @@ fn close_before_the_server_was_reached_ends() {
             .filter(|i| matches!(i, Instruction::Connect { .. }))
             .count();
         assert!(
-            now < Duration::from_secs(86_400),
+            now < NOW + Duration::from_secs(86_400),
             "still closing after a day; {connects} attempts"
         );
     }

@@ -1,6 +1,6 @@
 //! A stream: a sending and a receiving half, and what is pending to the peer about them.
 
-use std::time::Duration;
+use hawser_time::Instant;
 
 use crate::receive::Receive;
 use crate::send::{Send, Slots};
@@ -40,9 +40,9 @@ pub(crate) struct PendingControl {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckState {
     /// When it leaves at the latest.
-    pub(crate) due: Option<Duration>,
+    pub(crate) due: Option<Instant>,
     /// When the first byte came that it will acknowledge.
-    pub(crate) since: Duration,
+    pub(crate) since: Instant,
     /// Bytes that came since the last one.
     pub(crate) bytes: u64,
     /// The slot of the carrier that took the last one; 64: none.

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 /// A window, of a stream or a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
@@ -14,12 +16,12 @@ pub(crate) struct Window {
     most: u64,
     /// How much had been read when it was looked at last, and when that was.
     read: u64,
-    at: Duration,
+    at: Instant,
 }
 
 impl Window {
     /// A window of `size` bytes that may grow to `most`.
-    pub(crate) fn new(size: u64, most: u64, now: Duration) -> Self {
+    pub(crate) fn new(size: u64, most: u64, now: Instant) -> Self {
         Self {
             size,
             most: most.max(size),
@@ -34,11 +36,11 @@ impl Window {
     }
 
     /// `read` bytes in all have been read.
-    pub(crate) fn read(&mut self, read: u64, longest_round_trip: Duration, now: Duration) {
+    pub(crate) fn read(&mut self, read: u64, longest_round_trip: Duration, now: Instant) {
         if read - self.read < self.size / 2 {
             return;
         }
-        if now.saturating_sub(self.at) < 2 * longest_round_trip {
+        if now - self.at < 2 * longest_round_trip {
             self.size = (2 * self.size).min(self.most);
         }
         (self.read, self.at) = (read, now);
@@ -51,36 +53,36 @@ mod tests {
 
     const ROUND_TRIP: Duration = Duration::from_millis(100);
 
+    const fn at(ms: u64) -> Instant {
+        Instant::after(Duration::from_millis(ms))
+    }
+
     /// 40 MB/s over 100 ms: it stops where half of it lasts two round trips.
     #[test]
     fn it_grows_until_it_holds_nobody_back() {
-        let mut window = Window::new(1_000_000, u64::MAX, Duration::ZERO);
+        let mut window = Window::new(1_000_000, u64::MAX, at(0));
         for millisecond in 1..5_000 {
-            window.read(
-                millisecond * 40_000,
-                ROUND_TRIP,
-                Duration::from_millis(millisecond),
-            );
+            window.read(millisecond * 40_000, ROUND_TRIP, at(millisecond));
         }
         assert_eq!(window.size(), 16_000_000);
     }
 
     #[test]
     fn a_slow_reader_gets_no_more() {
-        let mut window = Window::new(1_000_000, u64::MAX, Duration::ZERO);
+        let mut window = Window::new(1_000_000, u64::MAX, at(0));
         for tenth in 1..1_000 {
-            window.read(tenth * 200_000, ROUND_TRIP, Duration::from_millis(tenth * 100));
+            window.read(tenth * 200_000, ROUND_TRIP, at(tenth * 100));
         }
         assert_eq!(window.size(), 1_000_000);
     }
 
     #[test]
     fn a_window_grows_no_further_than_its_maximum() {
-        let mut window = Window::new(1_000, 3_000, Duration::ZERO);
-        (1..100).for_each(|step| window.read(step * 3_000, ROUND_TRIP, Duration::from_millis(step)));
+        let mut window = Window::new(1_000, 3_000, at(0));
+        (1..100).for_each(|step| window.read(step * 3_000, ROUND_TRIP, at(step)));
         assert_eq!(window.size(), 3_000);
         assert_eq!(
-            Window::new(5_000, 3_000, Duration::ZERO).size(),
+            Window::new(5_000, 3_000, at(0)).size(),
             5_000,
             "what was asked for is given"
         );

@@ -10,8 +10,9 @@ use hawser_session::{
     Acceptor, AcceptorConfig, Candidate, CarrierId, Config, Instruction, Loss, Opening, Refusal, Session,
     Verdict,
 };
+use hawser_time::Instant;
 
-const NOW: Duration = Duration::from_secs(1);
+const NOW: Instant = Instant::after(Duration::from_secs(1));
 
 fn scheduler() -> Box<dyn Scheduler> {
     by_name("ecf").expect("it comes with Hawser")

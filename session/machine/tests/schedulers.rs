@@ -21,6 +21,7 @@ use std::time::Duration;
 use hawser_carrier::Statistics;
 use hawser_session::CarrierId;
 use hawser_session::scheduler::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES, by_name};
+use hawser_time::Instant;
 
 /// `name=value` pairs.
 fn pairs(words: &str) -> BTreeMap<&str, u64> {
@@ -71,7 +72,7 @@ fn path(id: u32, given: &BTreeMap<&str, u64>) -> PathView {
 struct Case {
     scheduler: Box<dyn Scheduler>,
     paths: Vec<PathView>,
-    now: Duration,
+    now: Instant,
 }
 
 impl Case {
@@ -114,7 +115,7 @@ fn check(file: &Path) -> usize {
             case = Some(Case {
                 scheduler,
                 paths: Vec::new(),
-                now: Duration::ZERO,
+                now: Instant::ORIGIN,
             });
             continue;
         }
@@ -128,7 +129,7 @@ fn check(file: &Path) -> usize {
                 case.paths.sort_by_key(|path| path.carrier);
             }
             "gone" => case.paths.retain(|path| path.carrier.to_string() != rest),
-            "at" => case.now = Duration::from_millis(rest.parse().expect("a number")),
+            "at" => case.now = Instant::after(Duration::from_millis(rest.parse().expect("a number"))),
             "choose" => {
                 let (given, expected) = rest.split_once("->").expect("what is expected");
                 assert_eq!(case.choose(&pairs(given)), expected.trim(), "{place}");
@@ -161,7 +162,7 @@ fn a_scheduler_of_ones_own() {
         fn name(&self) -> &'static str {
             "odd"
         }
-        fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
+        fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
             let odd = paths
                 .iter()
                 .position(|path| path.carrier.0 % 2 == 1 && path.room > 0);
@@ -172,7 +173,7 @@ fn a_scheduler_of_ones_own() {
     let mut case = Case {
         scheduler: Box::new(Odd),
         paths: paths.to_vec(),
-        now: Duration::ZERO,
+        now: Instant::ORIGIN,
     };
     assert_eq!(case.choose(&pairs("")), "1");
 }

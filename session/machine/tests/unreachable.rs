@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use hawser_session::scheduler::by_name;
 use hawser_session::{Candidate, CarrierId, Config, Instruction, Loss, Notice, Session, SessionEnd};
+use hawser_time::Instant;
+
+const fn at(ms: u64) -> Instant {
+    Instant::after(Duration::from_millis(ms))
+}
 
 fn client(open_timeout: Duration) -> Session {
     let config = Config {
@@ -15,12 +20,12 @@ fn client(open_timeout: Duration) -> Session {
         config,
         by_name("ecf").expect("a scheduler"),
         [7; 16],
-        Duration::ZERO,
+        Instant::ORIGIN,
     )
 }
 
 /// Lets every attempt fail at `now`; the notices of it.
-fn fail_all(session: &mut Session, now: Duration) -> Vec<Notice> {
+fn fail_all(session: &mut Session, now: Instant) -> Vec<Notice> {
     let mut notices = Vec::new();
     while let Some(instruction) = session.poll() {
         match instruction {
@@ -41,8 +46,8 @@ fn ends(notices: &[Notice]) -> bool {
 #[test]
 fn a_session_ends_when_every_candidate_has_failed() {
     let mut session = client(Duration::ZERO);
-    session.timeout(Duration::ZERO);
-    let notices = fail_all(&mut session, Duration::from_millis(1));
+    session.timeout(at(0));
+    let notices = fail_all(&mut session, at(1));
     let lost = |notice: &&Notice| {
         matches!(
             notice,
@@ -54,23 +59,19 @@ fn a_session_ends_when_every_candidate_has_failed() {
     };
     assert_eq!(notices.iter().filter(lost).count(), 2, "{notices:?}");
     assert!(ends(&notices), "{notices:?}");
-    assert_eq!(session.next_timeout(Duration::from_millis(1)), None);
+    assert_eq!(session.next_timeout(at(1)), None);
 }
 
 #[test]
 fn it_goes_on_while_a_candidate_is_being_tried() {
     let mut session = client(Duration::ZERO);
-    session.timeout(Duration::ZERO);
+    session.timeout(at(0));
     let first = std::iter::from_fn(|| session.poll()).find_map(|instruction| match instruction {
         Instruction::Connect { carrier, .. } => Some(carrier),
         _ => None,
     });
     assert_eq!(first, Some(CarrierId(0)));
-    session.lost(
-        CarrierId(0),
-        Loss::Transport("refused".into()),
-        Duration::from_millis(1),
-    );
+    session.lost(CarrierId(0), Loss::Transport("refused".into()), at(1));
     let notices: Vec<_> = std::iter::from_fn(|| session.poll()).collect();
     assert!(
         notices
@@ -87,9 +88,9 @@ fn it_goes_on_while_a_candidate_is_being_tried() {
 #[test]
 fn an_unreachable_server_is_tried_again_until_open_timeout() {
     let mut session = client(Duration::from_secs(5));
-    let mut now = Duration::ZERO;
+    let mut now = at(0);
     let mut notices = Vec::new();
-    while now < Duration::from_secs(60) && !ends(&notices) {
+    while now < at(60_000) && !ends(&notices) {
         session.timeout(now);
         notices.extend(fail_all(&mut session, now));
         now = session
@@ -101,8 +102,5 @@ fn an_unreachable_server_is_tried_again_until_open_timeout() {
         .filter(|notice| matches!(notice, Notice::PathLost { .. }))
         .count();
     assert!(ends(&notices) && tries >= 8, "{tries} tries, {notices:?}");
-    assert!(
-        now >= Duration::from_secs(5) && now < Duration::from_secs(120),
-        "{now:?}"
-    );
+    assert!(now >= at(5_000) && now < at(120_000), "{now:?}");
 }

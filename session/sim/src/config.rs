@@ -9,7 +9,7 @@ use crate::link::{Fault, Link};
 use crate::side::Side;
 use crate::transfer::Transfer;
 
-/// What a world is made of.
+/// What a world is made of. Times are spans since the start.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
     /// Path `n` of the session is link `n`.

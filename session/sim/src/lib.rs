@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod carrier;
+mod clock;
 mod config;
 mod link;
 mod node;

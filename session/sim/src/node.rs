@@ -19,9 +19,11 @@ use hawser_sim::rng::Rng;
 use hawser_sim::trace::Trace;
 use hawser_sim::wire::SimWire;
 use hawser_sim::world::Node;
+use hawser_time::Instant;
 
 use self::race::Racing;
 use crate::carrier::{self, Carrier};
+use crate::clock::START;
 use crate::config::WorldConfig;
 use crate::link::Fault;
 use crate::report::{Cut, Report};
@@ -29,8 +31,6 @@ use crate::segment::Segment;
 use crate::side::Side;
 use crate::transfer::Progress;
 
-/// What the clock shows when a session's clock begins. Not 0, so that a program may take 0 for "never".
-pub(crate) const START: Nanos = 1_000_000_000;
 /// Where the server listens.
 const PORT: u16 = 443;
 const BACKLOG: u32 = 64;
@@ -66,14 +66,14 @@ pub(crate) struct Host {
     /// Streams of the peer's that were announced, in order.
     announced: Vec<u32>,
     /// What happens to links, with the time; in order.
-    faults: VecDeque<(Duration, usize, Fault)>,
+    faults: VecDeque<(Instant, usize, Fault)>,
     /// When a slow reader or a late writer is to be asked.
-    application_at: Option<Duration>,
+    application_at: Option<Instant>,
     shared: Rc<RefCell<Shared>>,
     buffer: Vec<u8>,
-    now: Duration,
+    now: Instant,
     /// When its own timers may fire at the earliest: not again at the instant at which it ran.
-    soon: Duration,
+    soon: Instant,
     is_closing: bool,
     progress: u64,
 }
@@ -101,12 +101,7 @@ impl Host {
         let (mut session, mut listener) = (None, None);
         match side {
             Side::Client => {
-                let client = Session::client(
-                    config.session.clone(),
-                    make_scheduler(),
-                    bits(&mut rng),
-                    Duration::ZERO,
-                );
+                let client = Session::client(config.session.clone(), make_scheduler(), bits(&mut rng), START);
                 session = Some(client);
             }
             Side::Server => {
@@ -114,7 +109,7 @@ impl Host {
                 let options = carrier::options(false);
                 listener = Some(
                     stack
-                        .listen_with(START, any, BACKLOG, &options)
+                        .listen_with(START.as_nanos(), any, BACKLOG, &options)
                         .expect("nobody else listens"),
                 );
             }
@@ -131,12 +126,16 @@ impl Host {
             carriers: BTreeMap::new(),
             racing: None,
             announced: Vec::new(),
-            faults: config.faults.iter().copied().collect(),
-            application_at: Some(Duration::ZERO),
+            faults: config
+                .faults
+                .iter()
+                .map(|&(at, link, fault)| (START + at, link, fault))
+                .collect(),
+            application_at: Some(START),
             shared: shared.clone(),
             buffer: vec![0; READ],
-            now: Duration::ZERO,
-            soon: Duration::ZERO,
+            now: START,
+            soon: START,
             is_closing: false,
             progress: 0,
         }
@@ -155,7 +154,12 @@ impl Host {
     }
 
     fn nanos(&self) -> Nanos {
-        START + self.now.as_nanos() as Nanos
+        self.now.as_nanos()
+    }
+
+    /// How long ago the start was.
+    fn elapsed(&self) -> Duration {
+        self.now - START
     }
 
     fn fault(&self, what: String) {
@@ -292,7 +296,7 @@ impl Host {
             return;
         };
         let cuts = &mut self.shared.borrow_mut().report.cuts;
-        let (at, link) = (self.now, carrier.link);
+        let (at, link) = (self.elapsed(), carrier.link);
         let known = cuts
             .iter()
             .position(|cut| (cut.at, cut.link, cut.carrier) == (at, link, id));
@@ -356,12 +360,16 @@ impl Host {
                         .borrow_mut()
                         .report
                         .notices
-                        .push((self.now, self.side, notice));
+                        .push((self.elapsed(), self.side, notice));
                 }
             }
         }
         if self.side == Side::Client && self.session.as_ref().is_some_and(Session::is_closed) {
-            self.shared.borrow_mut().report.closed_at.get_or_insert(self.now);
+            self.shared
+                .borrow_mut()
+                .report
+                .closed_at
+                .get_or_insert(self.elapsed());
         }
         busy
     }
@@ -381,13 +389,17 @@ impl Node for Host {
     }
 
     fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
-        self.now = Duration::from_nanos(now - START);
+        self.now = Instant::from_nanos(now);
         self.soon = self.now + Duration::from_nanos(1);
         let mut rounds = 0;
         while self.round(trace) {
             rounds += 1;
             if rounds == ROUNDS_MAX {
-                self.fault(format!("{:?} does not come to rest at {:?}", self.side, self.now));
+                self.fault(format!(
+                    "{:?} does not come to rest at {:?}",
+                    self.side,
+                    self.elapsed()
+                ));
                 break;
             }
         }
@@ -409,7 +421,7 @@ impl Node for Host {
             .into_iter()
             .flatten()
             .min();
-        let own = own.map(|at| START + at.max(self.soon).as_nanos() as Nanos);
+        let own = own.map(|at| at.max(self.soon).as_nanos());
         let waiting = self.wire.has_frames().then_some(0);
         [own, waiting, self.stack.next_deadline()]
             .into_iter()

@@ -7,7 +7,7 @@ use hawser_session::{CarrierId, Counters, Notice, PathReport};
 
 use crate::side::Side;
 
-/// What happened.
+/// What happened. Times are spans since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Every transfer arrived, each byte right, and the session closed.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hawser_session::{ReadError, Session};
+use hawser_time::Instant;
 
+use crate::clock::START;
 use crate::side::Side;
 
 /// Bytes from one side to the other, on a stream of their own.
@@ -14,7 +16,7 @@ pub struct Transfer {
     pub from: Side,
     /// How many bytes.
     pub bytes: u64,
-    /// When the sender begins to write.
+    /// How long after the start the sender begins to write.
     pub at: Duration,
     /// How many bytes a second the receiver reads; 0: as fast as they come.
     pub read_rate: u64,
@@ -29,7 +31,7 @@ pub(crate) struct Progress {
     written: u64,
     finished_writing: bool,
     pub(crate) read: u64,
-    last_read: Option<Duration>,
+    last_read: Option<Instant>,
     pub(crate) gaps: Vec<(Duration, Duration)>,
     pub(crate) finished: Option<Duration>,
 }
@@ -87,20 +89,24 @@ impl Progress {
         }
     }
 
+    fn begins_at(&self) -> Instant {
+        START + self.transfer.at
+    }
+
     /// When this side has something to do though nothing came.
-    pub(crate) fn next_deadline(&self, side: Side, now: Duration) -> Option<Duration> {
+    pub(crate) fn next_deadline(&self, side: Side, now: Instant) -> Option<Instant> {
         if side == self.transfer.from {
-            return (self.transfer.at > now).then_some(self.transfer.at);
+            return Some(self.begins_at()).filter(|at| *at > now);
         }
         let reads_slowly = self.transfer.read_rate > 0 && self.stream.is_some() && self.finished.is_none();
         reads_slowly.then_some(now + SLOW_READ)
     }
 
     /// The sender writes as much as its session takes.
-    pub(crate) fn write(&mut self, session: &mut Session, now: Duration) {
+    pub(crate) fn write(&mut self, session: &mut Session, now: Instant) {
         const CHUNK: u64 = 65_536;
-        let Transfer { at, bytes, .. } = self.transfer;
-        if at > now || self.finished_writing {
+        let bytes = self.transfer.bytes;
+        if self.begins_at() > now || self.finished_writing {
             return;
         }
         let stream = match self.stream.map_or_else(|| session.open(), Ok) {
@@ -126,7 +132,7 @@ impl Progress {
         &mut self,
         session: &mut Session,
         announced: &[u32],
-        now: Duration,
+        now: Instant,
     ) -> Result<(), TransferError> {
         let Some(stream) = self.stream.filter(|stream| announced.contains(stream)) else {
             return Ok(());
@@ -135,7 +141,7 @@ impl Progress {
             let allowed = match self.transfer.read_rate {
                 0 => u64::MAX,
                 rate => {
-                    let open_for = now.saturating_sub(self.transfer.at).as_secs_f64();
+                    let open_for = (now - self.begins_at()).as_secs_f64();
                     ((open_for * rate as f64) as u64).saturating_sub(self.read)
                 }
             };
@@ -146,7 +152,7 @@ impl Progress {
                 Ok(bytes) => self.take(&bytes, now)?,
                 Err(ReadError::Blocked) => return Ok(()),
                 Err(error) => {
-                    self.finished = Some(now);
+                    self.finished = Some(now - START);
                     let transfer = self.number;
                     return Err(TransferError::Read { transfer, error });
                 }
@@ -155,10 +161,10 @@ impl Progress {
         Ok(())
     }
 
-    fn take(&mut self, bytes: &Bytes, now: Duration) -> Result<(), TransferError> {
+    fn take(&mut self, bytes: &Bytes, now: Instant) -> Result<(), TransferError> {
         let (transfer, begin) = (self.number, self.read);
         if bytes.is_empty() {
-            self.finished = Some(now);
+            self.finished = Some(now - START);
             return match begin == self.transfer.bytes {
                 true => Ok(()),
                 false => Err(TransferError::Short {
@@ -170,7 +176,7 @@ impl Progress {
         self.read += bytes.len() as u64;
         let since = self.last_read.replace(now).unwrap_or(now);
         if now - since >= GAP {
-            self.gaps.push((since, now));
+            self.gaps.push((since - START, now - START));
         }
         match *bytes == content(transfer, begin, bytes.len()) {
             true => Ok(()),

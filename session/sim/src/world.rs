@@ -12,9 +12,10 @@ use hawser_session::scheduler::Scheduler;
 use hawser_sim::pcap;
 use hawser_sim::world::{Change, End, World as Core};
 
+use crate::clock::START;
 use crate::config::WorldConfig;
 use crate::link::{Fault, Link};
-use crate::node::{Host, START, Shared};
+use crate::node::{Host, Shared};
 use crate::report::Report;
 use crate::side::Side;
 use crate::transfer::Progress;
@@ -43,8 +44,9 @@ pub struct World {
 /// More frames without a byte read than any sensible run has.
 const IDLE_FRAMES: u64 = 500_000;
 
+/// A time of the configuration on the world's clock.
 fn nanos(at: Duration) -> Nanos {
-    START + at.as_nanos() as Nanos
+    (START + at).as_nanos()
 }
 
 impl World {
@@ -54,7 +56,7 @@ impl World {
             config.session.candidates = (0..config.links.len() as u32).map(Candidate::new).collect();
         }
         config.faults.sort_by_key(|(at, ..)| *at);
-        let mut core = Core::new(START);
+        let mut core = Core::new(START.as_nanos());
         core.limit_idle(IDLE_FRAMES);
         let progress = config.transfers.iter().enumerate();
         let progress = progress

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carrier::Statistics;
+use hawser_time::Instant;
 
 use super::joined;
 use super::script::Script;
@@ -106,7 +107,7 @@ struct Talk {
     sides: [Side; 2],
     acceptor: Acceptor<u32>,
     next: u32,
-    now: Duration,
+    now: Instant,
 }
 
 fn scheduler(name: u8) -> Box<dyn Scheduler> {
@@ -132,7 +133,7 @@ pub fn converse(data: &[u8]) {
 impl Talk {
     /// One carrier has led the client to the server, and another may follow.
     fn begin(how: u8) -> Option<Self> {
-        let now = Duration::from_secs(1);
+        let now = Instant::after(Duration::from_secs(1));
         let exporter = Some([7; 32]);
         let mut client = Session::client(config(), scheduler(how), [3; 16], now);
         client.connected(CarrierId(0), exporter, now);

@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// λ at first, its bounds, and how it learns.
@@ -19,14 +21,14 @@ const STEP: (f64, f64) = (0.04, 0.01);
 pub struct Blest {
     lambda: f64,
     /// λ is not changed again before then.
-    settled_until: Duration,
+    settled_until: Instant,
 }
 
 impl Default for Blest {
     fn default() -> Self {
         Self {
             lambda: LAMBDA,
-            settled_until: Duration::ZERO,
+            settled_until: Instant::ORIGIN,
         }
     }
 }
@@ -36,7 +38,7 @@ impl Scheduler for Blest {
         "blest"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Instant) -> Choice {
         let fast = (0..paths.len()).min_by_key(|&index| paths[index].statistics.srtt);
         let Some(fast) = fast else {
             return Choice::Wait(WHEN_SOMETHING_CHANGES);
@@ -73,7 +75,7 @@ impl Blest {
     }
 
     /// Blocked when data had to be sent once more for want of credit.
-    fn learn(&mut self, fast: &PathView, pending: &Pending, now: Duration) {
+    fn learn(&mut self, fast: &PathView, pending: &Pending, now: Instant) {
         if now < self.settled_until {
             return;
         }

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// The cheapest carriers that keep up.
@@ -32,7 +34,7 @@ impl Scheduler for Cheapest {
         "cheapest"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         order.sort_by_key(|&index| (paths[index].cost, paths[index].arrival(pending.length)));
         let (mut pace, mut dearest) = (0, None);

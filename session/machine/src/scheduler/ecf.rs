@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
 /// Inertia of waiting.
@@ -23,7 +25,7 @@ impl Scheduler for EarliestCompletion {
         "ecf"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
         let by_latency = |&index: &usize| paths[index].statistics.srtt;
         let Some(fast) = (0..paths.len()).min_by_key(by_latency) else {
             return Choice::Wait(WHEN_SOMETHING_CHANGES);

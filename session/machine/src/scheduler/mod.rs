@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use hawser_carrier::Statistics;
+use hawser_time::Instant;
 
 use crate::CarrierId;
 
@@ -126,7 +127,7 @@ pub trait Scheduler: std::fmt::Debug + Send {
     fn name(&self) -> &'static str;
 
     /// Chooses among `paths`, of which there is at least one.
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Duration) -> Choice;
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, now: Instant) -> Choice;
 
     /// `length` bytes were sent on `carrier`, as chosen.
     fn sent(&mut self, carrier: CarrierId, length: usize) {

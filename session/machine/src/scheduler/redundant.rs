@@ -1,7 +1,7 @@
 //! Redundant: every byte on every carrier, each at its own pace. What one has had acknowledged the
 //! others need not send any more. For short, urgent exchanges over paths that fail.
 
-use std::time::Duration;
+use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
@@ -14,7 +14,7 @@ impl Scheduler for Redundant {
         "redundant"
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
         let ready = (0..paths.len()).filter(|&index| paths[index].room > 0);
         let soonest = ready.min_by_key(|&index| paths[index].arrival(pending.length));
         soonest.map_or(Choice::Wait(WHEN_SOMETHING_CHANGES), Choice::Send)

@@ -4,7 +4,8 @@
 //! fastest alone: that is its weakness, and it is shown as such (MULTI IV, Figures 6 and 11).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
@@ -27,7 +28,7 @@ impl Scheduler for RoundRobin {
         "rr"
     }
 
-    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
         self.left
             .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         loop {

@@ -2,7 +2,8 @@
 //! latency". Among the n the one that would have the segment there first goes first.
 
 use std::cmp::Reverse;
-use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 
@@ -41,7 +42,7 @@ impl Scheduler for Top {
         }
     }
 
-    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], pending: &Pending, _: Instant) -> Choice {
         let mut order: Vec<usize> = (0..paths.len()).collect();
         match self.best {
             Best::Latency => order.sort_by_key(|&index| paths[index].statistics.srtt),

@@ -2,7 +2,8 @@
 //! every carrier has room; what a blocked one cannot take goes to the others and is not made up for.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Choice, PathView, Pending, Scheduler, WHEN_SOMETHING_CHANGES};
 use crate::CarrierId;
@@ -22,7 +23,7 @@ impl Scheduler for Weighted {
         "weighted"
     }
 
-    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Duration) -> Choice {
+    fn choose(&mut self, paths: &[PathView], _: &Pending, _: Instant) -> Choice {
         self.credit
             .retain(|carrier, _| paths.iter().any(|path| path.carrier == *carrier));
         let ready = |path: &PathView| path.room > 0;

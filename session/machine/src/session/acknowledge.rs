@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::Session;
 use crate::segment::{Ack, MAX_RANGES, Segment};
 
@@ -13,7 +15,7 @@ const SHARE: u64 = 4;
 
 impl Session {
     /// `bytes` came on a stream and are to be acknowledged, at once if `now_please`.
-    pub(super) fn schedule_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Duration) {
+    pub(super) fn schedule_ack(&mut self, id: u32, bytes: u64, now_please: bool, now: Instant) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
@@ -36,7 +38,7 @@ impl Session {
     }
 
     /// The application has read: more credit, sent when it is worth a segment.
-    pub(super) fn give_credit(&mut self, id: u32, now: Duration) {
+    pub(super) fn give_credit(&mut self, id: u32, now: Instant) {
         let round_trips = self.live().map(|(_, path)| path.statistics.srtt);
         let longest = round_trips.max().unwrap_or_default();
         self.window.read(self.read, longest, now);
@@ -56,7 +58,7 @@ impl Session {
     }
 
     /// Sends what is due.
-    pub(super) fn acknowledge(&mut self, now: Duration) {
+    pub(super) fn acknowledge(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.due.first() {
             if at > now {
                 return;
@@ -68,7 +70,7 @@ impl Session {
         }
     }
 
-    fn send_ack(&mut self, slot: usize, id: u32, now: Duration) {
+    fn send_ack(&mut self, slot: usize, id: u32, now: Instant) {
         self.given = self.given.max(self.read + self.window.size());
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -77,7 +79,7 @@ impl Session {
         stream.receive_credit = stream.receive_credit.max(wanted);
         let ack = Ack {
             stream: id,
-            delay: now.saturating_sub(stream.ack.since),
+            delay: now - stream.ack.since,
             cumulative: stream.receive.next(),
             stream_credit: stream.receive_credit,
             session_credit: self.given,
@@ -93,7 +95,7 @@ impl Session {
     }
 
     /// Data came for a stream that was complete and has been forgotten.
-    pub(super) fn acknowledge_gone(&mut self, id: u32, now: Duration) {
+    pub(super) fn acknowledge_gone(&mut self, id: u32, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let ack = Ack {
             stream: id,
@@ -110,7 +112,7 @@ impl Session {
     }
 
     /// Control segments that were lost with a carrier, or never sent because there was none, are sent again.
-    pub(super) fn repeat_all(&mut self, now: Duration) {
+    pub(super) fn repeat_all(&mut self, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let statuses: Vec<_> = self
             .live()
@@ -132,7 +134,7 @@ impl Session {
     }
 
     /// Sends what is pending: RESET and STOP that no living carrier has taken.
-    pub(super) fn send_pending_controls(&mut self, now: Duration) {
+    pub(super) fn send_pending_controls(&mut self, now: Instant) {
         let Some(slot) = self.quickest() else { return };
         let mut segments = Vec::new();
         for (stream, state) in self.streams.iter_mut() {
@@ -158,7 +160,7 @@ impl Session {
     }
 
     /// The next moment at which an acknowledgement is due.
-    pub(super) fn next_ack(&self) -> Option<Duration> {
+    pub(super) fn next_ack(&self) -> Option<Instant> {
         self.due
             .first()
             .map(|&(at, _)| at)

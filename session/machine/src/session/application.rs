@@ -1,8 +1,7 @@
 //! What applications call.
 
-use std::time::Duration;
-
 use bytes::Bytes;
+use hawser_time::Instant;
 
 use super::{Notice, Phase, Session};
 use crate::send::Send;
@@ -87,14 +86,14 @@ impl Session {
 
     /// Writes to a stream; how many bytes were taken. Fewer than given: `Notice::Writable` follows
     /// when there is room. `bytes` of 16 KiB and more are kept as they are, smaller ones copied.
-    pub fn write(&mut self, id: u32, mut bytes: Bytes, now: Duration) -> Result<usize, StreamError> {
+    pub fn write(&mut self, id: u32, mut bytes: Bytes, now: Instant) -> Result<usize, StreamError> {
         self.write_with(id, bytes.len(), now, |send, taken| {
             send.write(bytes.split_to(taken))
         })
     }
 
     /// As [`Session::write`], with bytes that are copied.
-    pub fn write_slice(&mut self, id: u32, bytes: &[u8], now: Duration) -> Result<usize, StreamError> {
+    pub fn write_slice(&mut self, id: u32, bytes: &[u8], now: Instant) -> Result<usize, StreamError> {
         self.write_with(id, bytes.len(), now, |send, taken| {
             send.write_slice(&bytes[..taken])
         })
@@ -105,7 +104,7 @@ impl Session {
         &mut self,
         id: u32,
         length: usize,
-        now: Duration,
+        now: Instant,
         write: impl FnOnce(&mut Send, usize),
     ) -> Result<usize, StreamError> {
         if !matches!(self.phase, Phase::Opening | Phase::Open) {
@@ -158,7 +157,7 @@ impl Session {
     }
 
     /// Says that nothing more is written to a stream.
-    pub fn finish(&mut self, id: u32, now: Duration) -> Result<(), StreamError> {
+    pub fn finish(&mut self, id: u32, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
@@ -170,7 +169,7 @@ impl Session {
     }
 
     /// Gives a stream's sending half up: what the peer has not had, it need not get.
-    pub fn reset(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
+    pub fn reset(&mut self, id: u32, code: u64, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
@@ -186,7 +185,7 @@ impl Session {
     }
 
     /// Asks the peer to give its half of a stream up.
-    pub fn stop(&mut self, id: u32, code: u64, now: Duration) -> Result<(), StreamError> {
+    pub fn stop(&mut self, id: u32, code: u64, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
         };
@@ -198,7 +197,7 @@ impl Session {
     }
 
     /// Reads at most `most` bytes of a stream, in order. An empty answer is the stream's end, once.
-    pub fn read(&mut self, id: u32, most: usize, now: Duration) -> Result<Bytes, ReadError> {
+    pub fn read(&mut self, id: u32, most: usize, now: Instant) -> Result<Bytes, ReadError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(ReadError::Unknown(id));
         };
@@ -230,7 +229,7 @@ impl Session {
     }
 
     /// How urgent a stream is on this side; the peer is asked to send its half likewise.
-    pub fn prioritize(&mut self, id: u32, priority: Priority, now: Duration) -> Result<(), StreamError> {
+    pub fn prioritize(&mut self, id: u32, priority: Priority, now: Instant) -> Result<(), StreamError> {
         if !self.streams.contains(id) {
             return Err(StreamError::Unknown(id));
         }
@@ -266,7 +265,7 @@ impl Session {
 
     /// The application holds the stream no longer: what was written is delivered, what comes is
     /// dropped.
-    pub fn release(&mut self, id: u32, now: Duration) {
+    pub fn release(&mut self, id: u32, now: Instant) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
@@ -283,7 +282,7 @@ impl Session {
     }
 
     /// Reads what nobody else will, so that its credit returns.
-    pub(super) fn drain_released(&mut self, id: u32, now: Duration) {
+    pub(super) fn drain_released(&mut self, id: u32, now: Instant) {
         let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.released) else {
             return;
         };

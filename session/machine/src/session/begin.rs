@@ -1,9 +1,9 @@
 //! How a session begins, and how carriers join it.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_time::Instant;
 
 use super::{Instruction, Loss, Notice, Phase, Role, Session};
 use crate::CarrierId;
@@ -39,7 +39,7 @@ impl Config {
 impl Session {
     /// A client's session. `random` names it until the server has accepted: 128 bits that nobody
     /// can guess.
-    pub fn client(config: Config, scheduler: Box<dyn Scheduler>, random: [u8; 16], now: Duration) -> Self {
+    pub fn client(config: Config, scheduler: Box<dyn Scheduler>, random: [u8; 16], now: Instant) -> Self {
         let id = SessionId(random);
         let mut session = Self::new(Role::Client, id, config, scheduler, now);
         session.settle(now);
@@ -52,7 +52,7 @@ impl Session {
         scheduler: Box<dyn Scheduler>,
         id: SessionId,
         hello: &Hello,
-        now: Duration,
+        now: Instant,
     ) -> Self {
         let mut session = Self::new(Role::Server, id, config, scheduler, now);
         session.take_terms(hello);
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Asks for carriers that should be opened.
-    pub(super) fn open_more(&mut self, now: Duration) {
+    pub(super) fn open_more(&mut self, now: Instant) {
         if self.role == Role::Server || !self.wants_carriers() {
             return;
         }
@@ -143,13 +143,13 @@ impl Session {
 
     /// Long packets were lost while this carrier was opened: those that follow it on its path begin with small
     /// ones. Call it before [`Session::connected`].
-    pub fn keep_small(&mut self, carrier: CarrierId, now: Duration) {
+    pub fn keep_small(&mut self, carrier: CarrierId, now: Instant) {
         self.opener.keep_small(carrier, now);
     }
 
     /// A carrier that was asked for is connected (client). `exporter`: of its TLS 1.3, if it has
     /// that.
-    pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Duration) {
+    pub fn connected(&mut self, carrier: CarrierId, exporter: Option<Exporter>, now: Instant) {
         let free = self.paths.iter().position(Option::is_none);
         let (Some(slot), Some(candidate)) = (free, self.opener.candidate_of(carrier)) else {
             self.out.push_back(Instruction::Close { carrier, abort: true });
@@ -172,7 +172,7 @@ impl Session {
     }
 
     /// Says the first word on a connected carrier, if its time has come.
-    pub(super) fn introduce(&mut self, slot: usize, now: Duration) {
+    pub(super) fn introduce(&mut self, slot: usize, now: Instant) {
         let healthy = |path: &Path| path.state == State::Greeting && path.suspicion.is_none();
         let greeting = self.live().any(|(_, path)| healthy(path));
         let Some(path) = self.paths[slot]
@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// Only the last HELLO counts, for both sides: a carrier that was greeted before is closed.
-    fn drop_greeting(&mut self, now: Duration) {
+    fn drop_greeting(&mut self, now: Instant) {
         let before = self
             .live()
             .find(|(_, path)| path.state == State::Greeting)
@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// Asks that the carrier in `slot` belong to the session.
-    fn join(&mut self, slot: usize, now: Duration) {
+    fn join(&mut self, slot: usize, now: Instant) {
         let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
             return;
         };
@@ -243,7 +243,7 @@ impl Session {
     }
 
     /// The server's random bytes, on a carrier without TLS.
-    pub(super) fn take_challenge(&mut self, slot: usize, nonce: [u8; 16], now: Duration) {
+    pub(super) fn take_challenge(&mut self, slot: usize, nonce: [u8; 16], now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
@@ -254,7 +254,7 @@ impl Session {
     }
 
     /// The server agrees to the session.
-    pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Duration) {
+    pub(super) fn take_accept(&mut self, slot: usize, accept: &Hello, bytes: &[u8], now: Instant) {
         let Some(path) = self.paths[slot]
             .as_mut()
             .filter(|path| path.state == State::Greeting)
@@ -292,7 +292,7 @@ impl Session {
     }
 
     /// HELLO has no room for what this side wants of the carrier.
-    fn send_status(&mut self, slot: usize, now: Duration) {
+    fn send_status(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot]
             .as_mut()
             .filter(|path| path.ours.0 != PathStatus::Active)
@@ -313,7 +313,7 @@ impl Session {
     }
 
     /// The server lets a carrier in.
-    pub(super) fn take_joined(&mut self, slot: usize, number: u32, proof: &[u8; 24], now: Duration) {
+    pub(super) fn take_joined(&mut self, slot: usize, number: u32, proof: &[u8; 24], now: Instant) {
         let (Some(secret), Some(path)) = (&self.secret, self.paths[slot].as_mut()) else {
             return;
         };
@@ -333,7 +333,7 @@ impl Session {
     }
 
     /// Carriers that raced with one that is up now are closed: their path has it.
-    fn overtaken(&mut self, others: Vec<CarrierId>, now: Duration) {
+    fn overtaken(&mut self, others: Vec<CarrierId>, now: Instant) {
         for carrier in others {
             match self.slot_of(carrier) {
                 Some(slot) => self.drop_path(slot, Loss::Closed, true, now),
@@ -344,7 +344,7 @@ impl Session {
 
     /// A carrier that [`Acceptor`](crate::Acceptor) let in (server): the first one, or one that
     /// joined. Its first bytes follow through [`Session::received`].
-    pub fn admitted(&mut self, carrier: CarrierId, backup: bool, now: Duration) {
+    pub fn admitted(&mut self, carrier: CarrierId, backup: bool, now: Instant) {
         if self.phase == Phase::Closed {
             self.out.push_back(Instruction::Close { carrier, abort: true });
             return;
@@ -370,7 +370,7 @@ impl Session {
     }
 
     /// When every place is taken, a suspected carrier gives way to a new one.
-    fn make_place(&mut self, now: Duration) {
+    fn make_place(&mut self, now: Instant) {
         if self.paths.iter().all(Option::is_some) {
             let suspected = self
                 .live()
@@ -383,7 +383,7 @@ impl Session {
     }
 
     /// A carrier belongs to the session now.
-    fn arrived(&mut self, slot: usize, now: Duration) {
+    fn arrived(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.path(slot) else { return };
         let carrier = path.id;
         self.notify(Notice::PathUp(carrier));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Instruction, Loss, Notice, Phase, Session, code};
 use crate::segment::{Close, MAX_FINALS, Refusal, Segment};
 
@@ -62,9 +64,9 @@ impl SessionEnd {
 pub(super) struct Closing {
     code: u64,
     /// When it is sent again.
-    again_at: Duration,
+    again_at: Instant,
     /// When no answer is waited for any more, once everything has been sent.
-    give_up_at: Option<Duration>,
+    give_up_at: Option<Instant>,
     /// The peer has everything.
     answered: bool,
 }
@@ -80,7 +82,7 @@ impl Session {
     /// Ends the session. With code 0 everything written is delivered first; with another code (256
     /// and above are the application's) what is under way is dropped, also by a session that was
     /// closing in order.
-    pub fn close(&mut self, code: u64, now: Duration) {
+    pub fn close(&mut self, code: u64, now: Instant) {
         match &self.phase {
             Phase::Opening | Phase::Open => {}
             Phase::Closing(closing) if closing.delivers() && code != code::DONE => {}
@@ -104,7 +106,7 @@ impl Session {
 
     /// Ends a session that the application does not accept: at once, and with all that it holds. The
     /// peer learns that a limit was reached.
-    pub fn reject(&mut self, now: Duration) {
+    pub fn reject(&mut self, now: Instant) {
         if self.phase != Phase::Closed {
             self.send_close(code::LIMIT, now);
             self.end(SessionEnd::Rejected);
@@ -116,14 +118,14 @@ impl Session {
     }
 
     /// The peer broke a rule: the session ends at once, and the peer receives the reason.
-    pub(super) fn fail(&mut self, code: u64, now: Duration) {
+    pub(super) fn fail(&mut self, code: u64, now: Instant) {
         self.counters.violations += 1;
         self.send_close(code, now);
         self.end(SessionEnd::Violation(code));
     }
 
     /// Sends CLOSE on every carrier that lives.
-    fn send_close(&mut self, code: u64, now: Duration) {
+    fn send_close(&mut self, code: u64, now: Instant) {
         let unfinished = |(id, stream): (u32, &crate::stream::Stream)| {
             (stream.send.is_finished() && !stream.send.is_acked()).then_some((id, stream.send.written()))
         };
@@ -147,7 +149,7 @@ impl Session {
     }
 
     /// Repeats CLOSE when its time has come.
-    pub(super) fn close_again(&mut self, now: Duration) {
+    pub(super) fn close_again(&mut self, now: Instant) {
         let Phase::Closing(closing) = &self.phase else {
             return;
         };
@@ -169,7 +171,7 @@ impl Session {
         self.check_closed(now);
     }
 
-    pub(super) fn closes_again_at(&self) -> Option<Duration> {
+    pub(super) fn closes_again_at(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Closing(closing) => Some(
                 closing
@@ -181,7 +183,7 @@ impl Session {
     }
 
     /// The peer ends the session.
-    pub(super) fn take_close(&mut self, close: Close, now: Duration) {
+    pub(super) fn take_close(&mut self, close: Close, now: Instant) {
         if close.code != code::DONE {
             self.answer_close(now);
             return self.end(SessionEnd::ByPeer(close.code));
@@ -201,7 +203,7 @@ impl Session {
     }
 
     /// Answers the peer's CLOSE once everything it promised is here.
-    pub(super) fn check_peer_close(&mut self, now: Duration) {
+    pub(super) fn check_peer_close(&mut self, now: Instant) {
         let Some(code) = self.peer_close else { return };
         if !self.is_complete() {
             return;
@@ -228,7 +230,7 @@ impl Session {
 
     /// A side that closes, too, says so before it answers: whoever has the answer knows what is
     /// still to come.
-    fn answer_close(&mut self, now: Duration) {
+    fn answer_close(&mut self, now: Instant) {
         if let Phase::Closing(closing) = &self.phase {
             self.send_close(closing.code, now);
         }
@@ -239,7 +241,7 @@ impl Session {
     }
 
     /// The peer has everything, and knows that this is the end.
-    pub(super) fn take_closed(&mut self, now: Duration) {
+    pub(super) fn take_closed(&mut self, now: Instant) {
         if let Phase::Closing(closing) = &mut self.phase {
             closing.answered = true;
             self.check_closed(now);
@@ -276,7 +278,7 @@ impl Session {
     /// Ends a session that closes: when the peer has answered, or has everything and closes, too;
     /// not before what the peer promised is here. Everything acknowledged is as good as an answer to
     /// wait for.
-    pub(super) fn check_closed(&mut self, now: Duration) {
+    pub(super) fn check_closed(&mut self, now: Instant) {
         let Phase::Closing(closing) = &self.phase else {
             return;
         };

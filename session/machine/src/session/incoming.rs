@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_time::Instant;
 
 use super::{Counters, Loss, MAX_PIECES, Notice, PIECES_BEFORE_ACCEPT, Phase, Session, code};
 use crate::CarrierId;
@@ -15,7 +16,7 @@ const LINGERING: u64 = 4;
 
 impl Session {
     /// Bytes that came on a carrier, in whatever pieces.
-    pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Duration) {
+    pub fn received(&mut self, carrier: CarrierId, bytes: Bytes, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -41,7 +42,7 @@ impl Session {
 
     /// Until a carrier has proved that it belongs to the session, nothing that it says counts but
     /// the words of joining.
-    fn take(&mut self, slot: usize, incoming: Incoming, now: Duration) {
+    fn take(&mut self, slot: usize, incoming: Incoming, now: Instant) {
         let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
         match incoming {
             Incoming::Data {
@@ -63,7 +64,7 @@ impl Session {
         }
     }
 
-    fn take_control(&mut self, slot: usize, segment: Segment, bytes: &[u8], now: Duration) {
+    fn take_control(&mut self, slot: usize, segment: Segment, bytes: &[u8], now: Instant) {
         match segment {
             Segment::Accept(accept) => self.take_accept(slot, &accept, bytes, now),
             Segment::Joined { number, proof } => self.take_joined(slot, number, &proof, now),
@@ -118,7 +119,7 @@ impl Session {
     }
 
     /// Data. A stream that is not known is opened, or was forgotten because it was complete.
-    fn take_data(&mut self, slot: usize, id: u32, offset: u64, bytes: Bytes, end: bool, now: Duration) {
+    fn take_data(&mut self, slot: usize, id: u32, offset: u64, bytes: Bytes, end: bool, now: Instant) {
         if !self.ensure(id, now) {
             return;
         }
@@ -164,7 +165,7 @@ impl Session {
     }
 
     /// Makes sure that the stream has been opened, if the peer may do that. Whether to go on.
-    pub(super) fn ensure(&mut self, id: u32, now: Duration) -> bool {
+    pub(super) fn ensure(&mut self, id: u32, now: Instant) -> bool {
         let ours = id % 2 == self.next_ours % 2;
         if ours {
             if id >= self.next_ours {
@@ -200,7 +201,7 @@ impl Session {
         true
     }
 
-    fn take_ack(&mut self, ack: &Ack, now: Duration) {
+    fn take_ack(&mut self, ack: &Ack, now: Instant) {
         // Streams that waited for the session's credit are found where they wait: an acknowledgement
         // costs the same, however many streams there are.
         self.credit = self.credit.max(ack.session_credit);
@@ -238,7 +239,7 @@ impl Session {
         }
     }
 
-    fn take_reset(&mut self, id: u32, reason: u64, end: u64, now: Duration) {
+    fn take_reset(&mut self, id: u32, reason: u64, end: u64, now: Instant) {
         if !self.ensure(id, now) {
             return;
         }
@@ -262,7 +263,7 @@ impl Session {
         self.check_peer_close(now);
     }
 
-    fn take_status(&mut self, carrier: CarrierId, status: PathStatus, sequence: u64, now: Duration) {
+    fn take_status(&mut self, carrier: CarrierId, status: PathStatus, sequence: u64, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
             return;

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Instruction, Loss, Notice, Phase, Role, Session, SessionEnd};
 use crate::CarrierId;
 use crate::path::{PathCounts, State, Suspicion};
@@ -15,7 +17,7 @@ const QUIET: Duration = Duration::from_secs(1);
 
 impl Session {
     /// The carrier failed to open, or its transport has ended, whatever the peer's transport reports.
-    pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
+    pub fn lost(&mut self, carrier: CarrierId, reason: Loss, now: Instant) {
         match self.slot_of(carrier) {
             Some(slot) => self.drop_path(slot, reason, false, now),
             None => self.not_opened(carrier, reason, now),
@@ -24,7 +26,7 @@ impl Session {
     }
 
     /// An attempt to open a carrier failed.
-    pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Duration) {
+    pub(super) fn not_opened(&mut self, carrier: CarrierId, reason: Loss, now: Instant) {
         if self.opener.candidate_of(carrier).is_some() {
             self.opener.failed(carrier, now);
             self.notify(Notice::PathLost {
@@ -36,7 +38,7 @@ impl Session {
     }
 
     /// A session that no path has led to the server ends, once `open_timeout` is over.
-    pub(super) fn give_up_opening(&mut self, now: Duration) {
+    pub(super) fn give_up_opening(&mut self, now: Instant) {
         let is_over = now >= self.began_at + self.config.open_timeout;
         let is_refused = self.secret.is_none() && self.opener.is_exhausted() && !self.awaits_candidates;
         if self.role == Role::Client && is_over && is_refused {
@@ -45,7 +47,7 @@ impl Session {
     }
 
     /// The link of a carrier went down, or came up again: known before any timeout.
-    pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Duration) {
+    pub fn link(&mut self, carrier: CarrierId, is_up: bool, now: Instant) {
         let status = if is_up {
             PathStatus::Active
         } else {
@@ -55,7 +57,7 @@ impl Session {
     }
 
     /// What this side wants of a carrier from now on; the peer is notified.
-    pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Duration) {
+    pub fn set_status(&mut self, carrier: CarrierId, status: PathStatus, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         let Some(path) = self.paths[slot].as_mut() else {
             return;
@@ -88,13 +90,13 @@ impl Session {
     }
 
     /// The network changed: a link or an address came. Paths that rest are tried at once.
-    pub fn network_changed(&mut self, now: Duration) {
+    pub fn network_changed(&mut self, now: Instant) {
         self.opener.network_changed(now);
         self.settle(now);
     }
 
     /// A path is no longer wanted: what was begun on its carrier is finished, unless it is dead.
-    pub fn remove_path(&mut self, path: u32, now: Duration) {
+    pub fn remove_path(&mut self, path: u32, now: Instant) {
         for carrier in self.opener.remove(path) {
             match self.slot_of(carrier) {
                 Some(slot) => self.retire(slot, now),
@@ -106,13 +108,13 @@ impl Session {
 
     /// Whether more candidates may come: until then a session does not end because all that it has have
     /// failed.
-    pub fn await_candidates(&mut self, awaits: bool, now: Duration) {
+    pub fn await_candidates(&mut self, awaits: bool, now: Instant) {
         self.awaits_candidates = awaits;
         self.settle(now);
     }
 
     /// A new path to the peer. Of a path's quota it has what is left.
-    pub fn add_candidate(&mut self, mut candidate: crate::opening::Candidate, now: Duration) {
+    pub fn add_candidate(&mut self, mut candidate: crate::opening::Candidate, now: Instant) {
         let left = self.quotas().get(&candidate.path).copied();
         candidate.quota = left.or(candidate.quota);
         if let Some(quota) = candidate.quota {
@@ -125,7 +127,7 @@ impl Session {
     }
 
     /// The server refused a carrier.
-    pub(super) fn take_refused(&mut self, slot: usize, refusal: Refusal, now: Duration) {
+    pub(super) fn take_refused(&mut self, slot: usize, refusal: Refusal, now: Instant) {
         let hopeless = match refusal {
             Refusal::Version | Refusal::Security => self.phase == Phase::Opening,
             // The server does not know the session any more: no carrier will ever join it.
@@ -144,7 +146,7 @@ impl Session {
     }
 
     /// Forgets a carrier. What only it carried goes again on others.
-    pub(super) fn drop_path(&mut self, slot: usize, reason: Loss, abort: bool, now: Duration) {
+    pub(super) fn drop_path(&mut self, slot: usize, reason: Loss, abort: bool, now: Instant) {
         let Some(path) = self.paths[slot].take() else {
             return;
         };
@@ -175,7 +177,7 @@ impl Session {
     }
 
     /// Whether a carrier is left that is not suspected; applications are notified when that changes.
-    pub(super) fn check_stalled(&mut self, now: Duration) {
+    pub(super) fn check_stalled(&mut self, now: Instant) {
         if self.phase == Phase::Closed {
             return;
         }
@@ -194,7 +196,7 @@ impl Session {
     }
 
     /// The carrier in `slot` may be dead.
-    pub(super) fn suspect(&mut self, slot: usize, suspicion: Suspicion, now: Duration) {
+    pub(super) fn suspect(&mut self, slot: usize, suspicion: Suspicion, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
@@ -217,7 +219,7 @@ impl Session {
     }
 
     /// The carrier in `slot` lives after all.
-    pub(super) fn restore(&mut self, slot: usize, now: Duration) {
+    pub(super) fn restore(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
@@ -229,7 +231,7 @@ impl Session {
     }
 
     /// Data of suspected carriers goes elsewhere, once there is an elsewhere.
-    pub(super) fn resend_all_suspected(&mut self, now: Duration) {
+    pub(super) fn resend_all_suspected(&mut self, now: Instant) {
         if self.usable() == 0 {
             return;
         }
@@ -245,7 +247,7 @@ impl Session {
     }
 
     /// What only the carrier in `slot` took is to be sent again.
-    fn resend(&mut self, slot: usize, now: Duration) {
+    fn resend(&mut self, slot: usize, now: Instant) {
         let mut acks = Vec::new();
         for (id, stream) in self.streams.iter_mut() {
             if stream.lost(slot as u32) {
@@ -259,7 +261,7 @@ impl Session {
     }
 
     /// Judges a carrier after its transport reported its statistics.
-    pub(super) fn look_at(&mut self, slot: usize, now: Duration) {
+    pub(super) fn look_at(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.path(slot) else { return };
         match path.suspicion {
             None if path.suspect_at().is_some_and(|at| at <= now) => {
@@ -279,7 +281,7 @@ impl Session {
 
     /// The moment that [`Session::next_timeout`] named has come. The carriers' newest statistics must
     /// have been reported before.
-    pub fn timeout(&mut self, now: Duration) {
+    pub fn timeout(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             self.look_at(slot, now);
             self.drop_if_unresponsive(slot, now);
@@ -293,13 +295,13 @@ impl Session {
     }
 
     /// A suspected carrier that stays unresponsive is closed, if another carrier lives or can be opened.
-    fn drop_if_unresponsive(&mut self, slot: usize, now: Duration) {
+    fn drop_if_unresponsive(&mut self, slot: usize, now: Instant) {
         if self.drops_at(slot).is_some_and(|at| at <= now) {
             self.drop_path(slot, Loss::TimedOut, true, now);
         }
     }
 
-    fn drops_at(&self, slot: usize) -> Option<Duration> {
+    fn drops_at(&self, slot: usize) -> Option<Instant> {
         let path = self.path(slot)?;
         let since = match path.suspicion? {
             Suspicion::Unacknowledged(since) => since,
@@ -315,7 +317,7 @@ impl Session {
     }
 
     /// Sends a PING on an idle carrier.
-    fn keep_alive(&mut self, slot: usize, now: Duration) {
+    fn keep_alive(&mut self, slot: usize, now: Instant) {
         if self.wants_ping_at(slot).is_some_and(|at| at <= now) {
             self.tokens += 1;
             let token = self.tokens;
@@ -326,10 +328,10 @@ impl Session {
         }
     }
 
-    fn wants_ping_at(&self, slot: usize) -> Option<Duration> {
+    fn wants_ping_at(&self, slot: usize) -> Option<Instant> {
         let path = self.path(slot).filter(|path| path.is_healthy())?;
         let every = self.config.keep_alive;
-        let asked_at = path.ping.map_or(Duration::ZERO, |(_, at)| at);
+        let asked_at = path.ping.map_or(Instant::ORIGIN, |(_, at)| at);
         // Of what a server sends and its network swallows, a client that only listens sees nothing: it asks
         // once when a carrier has fallen quiet, and then as seldom as on any other.
         let has_fallen_quiet = path.received_at > path.answered_at.max(asked_at);
@@ -343,11 +345,11 @@ impl Session {
     }
 
     /// Whether the session has been without carriers, or idle, for as long as it may be.
-    fn is_idle_too_long(&self, now: Duration) -> bool {
+    fn is_idle_too_long(&self, now: Instant) -> bool {
         self.idle_until().is_some_and(|at| at <= now)
     }
 
-    fn idle_until(&self) -> Option<Duration> {
+    fn idle_until(&self) -> Option<Instant> {
         let keep = match self.role {
             Role::Client => self.peer_resume,
             Role::Server => self.config.resume,
@@ -368,7 +370,7 @@ impl Session {
     }
 
     /// When [`Session::timeout`] is to be called next, at the latest.
-    pub fn next_timeout(&self, now: Duration) -> Option<Duration> {
+    pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         if self.phase == Phase::Closed {
             return None;
         }

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hawser_carrier::Statistics;
+use hawser_time::Instant;
 
 pub use application::{ReadError, StreamError};
 pub use end::SessionEnd;
@@ -203,7 +204,7 @@ pub struct Session {
     paths: Vec<Option<Path>>,
     scheduler: Box<dyn Scheduler>,
     /// A scheduler asked to wait until then.
-    wait_until: Option<Duration>,
+    wait_until: Option<Instant>,
     views: Vec<PathView>,
     streams: Streams,
     /// The next stream of ours, and the lowest of the peer's that was not opened.
@@ -219,7 +220,7 @@ pub struct Session {
     /// Streams of which something may be under way.
     under_way: BTreeSet<u32>,
     /// Streams whose acknowledgement is due, by when.
-    due: BTreeSet<(Duration, u32)>,
+    due: BTreeSet<(Instant, u32)>,
     turn: u64,
     /// Sending: the sum of first-time offsets, and up to where the peer lets it go.
     sent: u64,
@@ -242,11 +243,11 @@ pub struct Session {
     /// The peer's CLOSE, until everything it promised is here.
     peer_close: Option<u64>,
     /// Since when there is no carrier, or each is suspected.
-    stalled_since: Option<Duration>,
+    stalled_since: Option<Instant>,
     /// How long the peer keeps a session without carriers.
     peer_resume: Duration,
-    began_at: Duration,
-    received_at: Duration,
+    began_at: Instant,
+    received_at: Instant,
     tokens: u64,
     counters: Counters,
     out: VecDeque<Instruction>,
@@ -258,7 +259,7 @@ impl Session {
         id: SessionId,
         mut config: Config,
         scheduler: Box<dyn Scheduler>,
-        now: Duration,
+        now: Instant,
     ) -> Self {
         // The client counts on it before it knows what the server gives.
         config.session_credit = config.session_credit.max(EARLY_CREDIT);
@@ -337,7 +338,7 @@ impl Session {
 
     /// The carrier's transport takes `room` more bytes now. More than that may be handed over: the
     /// last segment is never cut for it.
-    pub fn room(&mut self, carrier: CarrierId, room: usize, now: Duration) {
+    pub fn room(&mut self, carrier: CarrierId, room: usize, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
             path.room = room;
@@ -349,7 +350,7 @@ impl Session {
     }
 
     /// The newest statistics of the carrier's transport.
-    pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Duration) {
+    pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
             path.update(statistics, now);
@@ -358,7 +359,7 @@ impl Session {
     }
 
     /// What follows from whatever just happened: acknowledgements, data, carriers to open.
-    fn settle(&mut self, now: Duration) {
+    fn settle(&mut self, now: Instant) {
         if self.phase == Phase::Closed {
             return;
         }
@@ -414,7 +415,7 @@ impl Session {
     }
 
     /// Sends a control segment on the carrier in `slot`.
-    fn send_control(&mut self, slot: usize, segment: &Segment, now: Duration) {
+    fn send_control(&mut self, slot: usize, segment: &Segment, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };

@@ -1,8 +1,7 @@
 //! Which bytes go where: the stream by its urgency, the carrier by the scheduler.
 
-use std::time::Duration;
-
 use bytes::Bytes;
+use hawser_time::Instant;
 
 use super::{Instruction, Session};
 use crate::scheduler::{Choice, PathView, Pending};
@@ -19,7 +18,7 @@ const LOOKED_AT: usize = 16;
 
 impl Session {
     /// Sends whatever may be sent.
-    pub(super) fn pump(&mut self, now: Duration) {
+    pub(super) fn pump(&mut self, now: Instant) {
         self.wait_until = None;
         if !self.may_send() {
             return;
@@ -47,7 +46,7 @@ impl Session {
                 }
                 Choice::Send(_) => return,
                 Choice::Wait(time) => {
-                    self.wait_until = now.checked_add(time);
+                    self.wait_until = Some(now + time).filter(|at| *at < Instant::NEVER);
                     return;
                 }
             }
@@ -103,7 +102,7 @@ impl Session {
     }
 
     /// Cuts a segment for the carrier at `index` of the views, and sends it.
-    fn send_next(&mut self, index: usize, id: u32, next: Next, now: Duration) {
+    fn send_next(&mut self, index: usize, id: u32, next: Next, now: Instant) {
         let view = &mut self.views[index];
         let (slot, most) = (view.slot, view.segment.min(next.length));
         let Some(stream) = self.streams.get_mut(id) else {
@@ -157,7 +156,7 @@ impl Session {
     }
 
     /// Every carrier gets every byte, each at its own pace: the lowest that it has not had.
-    fn pump_copies(&mut self, now: Duration) {
+    fn pump_copies(&mut self, now: Instant) {
         let mut index = 0;
         while index < self.views.len() {
             if self.views[index].room == 0 {
@@ -192,7 +191,7 @@ impl Session {
     /// Nothing new can be sent. What is under way on a slow carrier goes once more on one that
     /// would have it there clearly sooner: at the tail of the data, or when the peer's credit is
     /// held up by it.
-    fn reinject(&mut self, now: Duration) {
+    fn reinject(&mut self, now: Instant) {
         loop {
             let Some(index) = (0..self.views.len())
                 .filter(|&index| self.views[index].room > 0)

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hawser_time::Instant;
+
 use super::{Loss, Notice, Session};
 use crate::path::Path;
 use crate::segment::{PathStatus, Segment};
@@ -28,7 +30,7 @@ impl Session {
 
     /// Gives a path a new quota, as at the beginning of a month. A path that was closed because its
     /// quota was spent is opened again.
-    pub fn set_quota(&mut self, number: u32, left: u64, now: Duration) {
+    pub fn set_quota(&mut self, number: u32, left: u64, now: Instant) {
         self.quotas.insert(number, left);
         for path in self
             .paths
@@ -43,7 +45,7 @@ impl Session {
     }
 
     /// Carriers whose quota is spent take nothing new, on either side.
-    pub(super) fn retire_spent(&mut self, now: Duration) {
+    pub(super) fn retire_spent(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             let spent = |path: &&mut Path| path.quota == Some(0) && path.ours.0 != PathStatus::Closing;
             let Some(path) = self.paths[slot].as_mut().filter(spent) else {
@@ -58,7 +60,7 @@ impl Session {
     }
 
     /// Asks that the carrier in `slot` be closed when what was begun on it is finished.
-    pub(super) fn retire(&mut self, slot: usize, now: Duration) {
+    pub(super) fn retire(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.paths[slot].as_mut() else {
             return;
         };
@@ -81,7 +83,7 @@ impl Session {
     /// Carriers that are closing, and on which nothing is under way any more, are closed: by the
     /// side that was asked, once the other has been silent for a while; by the side that asked, if
     /// the other does not.
-    pub(super) fn close_drained(&mut self, now: Duration) {
+    pub(super) fn close_drained(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
             if self.drains_at(slot).is_some_and(|at| at <= now) && self.drained_at(slot).is_some() {
                 self.drop_path(slot, Loss::Closed, false, now);
@@ -90,7 +92,7 @@ impl Session {
     }
 
     /// When a closing carrier on which nothing is under way may be closed, if nothing comes before.
-    pub(super) fn drained_at(&self, slot: usize) -> Option<Duration> {
+    pub(super) fn drained_at(&self, slot: usize) -> Option<Instant> {
         let at = self.drains_at(slot)?;
         let is_on = |id: &u32| {
             self.streams
@@ -102,7 +104,7 @@ impl Session {
     }
 
     /// The same, whatever is under way on it.
-    fn drains_at(&self, slot: usize) -> Option<Duration> {
+    fn drains_at(&self, slot: usize) -> Option<Instant> {
         let path = self.path(slot)?;
         if path.theirs.0 == PathStatus::Closing {
             return Some(path.received_at + path.statistics.probe_timeout());

@@ -108,7 +108,7 @@ impl Host {
         let Some(carrier) = self.carriers.get(&handle) else {
             return;
         };
-        let tenth = self.now.as_millis() as u64 / 100;
+        let tenth = self.elapsed().as_millis() as u64 / 100;
         *self.shared.borrow_mut().report.carried[carrier.link]
             .entry(tenth)
             .or_default() += bytes.len() as u64;
@@ -198,7 +198,7 @@ impl Host {
             .borrow_mut()
             .report
             .connects
-            .push((self.now, id, candidate));
+            .push((self.elapsed(), id, candidate));
         let profile = self.shared.borrow().config.race.clone().filter(|_| is_first);
         if let Some(profile) = profile {
             return self.begin_race(id, profile);
@@ -254,7 +254,7 @@ impl Host {
                 .borrow_mut()
                 .report
                 .sent
-                .push((self.now, self.side, id, offset, body.len()));
+                .push((self.elapsed(), self.side, id, offset, body.len()));
         }
         let Some(handle) = self.handle_of(id) else { return };
         if let Some(carrier) = self.carriers.get_mut(&handle) {

@@ -1,7 +1,6 @@
 //! A race for the first carrier: its attempts are connections like all others.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use hawser_engine::Handle;
 use hawser_race::{
@@ -24,12 +23,7 @@ pub(super) struct Racing {
 impl Host {
     /// Races the links, in their order, for a carrier.
     pub(super) fn begin_race(&mut self, id: CarrierId, profile: Profile) {
-        let race = Race::new(
-            profile,
-            Request::default(),
-            Questions::default(),
-            Instant::after(self.now),
-        );
+        let race = Race::new(profile, Request::default(), Questions::default(), self.now);
         self.racing = Some(Racing {
             id,
             race,
@@ -51,8 +45,8 @@ impl Host {
         });
     }
 
-    pub(super) fn race_wakes_at(&self) -> Option<Duration> {
-        self.racing.as_ref()?.wake.map(Instant::since_origin)
+    pub(super) fn race_wakes_at(&self) -> Option<Instant> {
+        self.racing.as_ref()?.wake
     }
 
     /// The race's time has come.
@@ -77,15 +71,19 @@ impl Host {
         let Some(mut racing) = self.racing.take() else {
             return;
         };
-        for action in racing.race.on(event, Instant::after(self.now)) {
+        for action in racing.race.on(event, self.now) {
             match action {
                 Action::Start(attempt) | Action::Probe(attempt) => {
                     let link = attempt.0 as usize;
-                    self.shared.borrow_mut().report.attempts.push((self.now, link));
+                    self.shared
+                        .borrow_mut()
+                        .report
+                        .attempts
+                        .push((self.elapsed(), link));
                     match self.dial(None, link, false) {
                         Ok(handle) => drop(racing.attempts.insert(handle, attempt)),
                         // The next one is started by the clock.
-                        Err(_) => racing.wake = Some(Instant::after(self.now)),
+                        Err(_) => racing.wake = Some(self.now),
                     }
                 }
                 Action::Cancel(attempt) => {
