@@ -15,7 +15,7 @@ use crate::state::{Checker, MAX_DEPTH, RecordKind, ast_span};
 use crate::steps::{MAX_ATTACHED_STEPS, MAX_STEPS, in_groups};
 use crate::types::Type;
 
-/// The most records, and the most of their bytes, that one chain may need.
+/// The maximum number of records, and the most of their bytes, that one chain may need.
 const MAX_RECORDS: u64 = 1 << 16;
 const MAX_RECORD_BYTES: u64 = 1 << 24;
 
@@ -309,11 +309,11 @@ impl<'a> Checker<'a> {
         at: Span,
         event: usize,
         steps: u64,
-        most: u64,
+        limit: u64,
         costliest: (u64, usize),
     ) -> Diagnostic {
         let event = &self.module.events[event].name;
-        let what = if most == MAX_STEPS {
+        let what = if limit == MAX_STEPS {
             "the chain takes"
         } else {
             "the attachment adds"
@@ -324,9 +324,9 @@ impl<'a> Checker<'a> {
             format!("too much work for one `{event}`"),
         )
         .label(format!(
-            "{what} up to {} steps, the most is {}",
+            "{what} up to {} steps, the limit is {}",
             in_groups(steps),
-            in_groups(most)
+            in_groups(limit)
         ))
         .hint("lower the loops' bounds, or do a part of the work and `raise` an event for the rest");
         let func = self.funcs[costliest.1].name;

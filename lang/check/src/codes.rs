@@ -306,7 +306,7 @@ What is longer is hashed: `keyed_hash(k0, k1, a, b)` gives 8 bytes.",
     Code {
         code: LOOP_BOUND,
         title: "a loop without a bound",
-        text: "A chain's worst case is known before it runs, so every loop states the most rounds that it
+        text: "A chain's worst case is known before it runs, so every loop states the maximum number of rounds that it
 makes, as a constant from 1 to 65536. A loop over a list makes at most as many as the list
 holds:
 

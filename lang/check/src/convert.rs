@@ -11,7 +11,7 @@ use crate::state::EVENT;
 /// What an expression gives.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
-    /// Something is wrong, and that has been said.
+    /// Something is wrong, and that has been reported.
     Error,
     /// An integer without a type: it takes the other operand's. `mask` marks a complement, whose
     /// upper bits are all ones.

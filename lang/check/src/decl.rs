@@ -124,7 +124,7 @@ impl<'a> Body<'_, 'a> {
         self.store(place, value);
     }
 
-    /// In a shim, an event speaks to the context bound to the handle unless it is told otherwise.
+    /// In a shim, an event speaks to the context bound to the handle unless it is stated otherwise.
     fn address_the_handle(&mut self, place: &Place) {
         let Some(op) = self.request.clone() else { return };
         if self.is_parser() && self.ck.event_of(&place.ty).is_some() {

@@ -11,7 +11,7 @@ use crate::state::{Checker, ICMP, NET, OP, RecordKind, ast_span};
 use crate::steps::{MAX_STEPS, in_groups};
 use crate::types::Type;
 
-/// The most events that one packet or request may give.
+/// The maximum number of events that one packet or request may give.
 const MAX_EVENTS: u32 = 256;
 
 pub(crate) const CALLS: &[&str] = &[
@@ -323,7 +323,7 @@ impl<'a> Checker<'a> {
             self.report(
                 Diagnostic::error(codes::TOO_MANY_STEPS, at, "too much work for one input")
                     .label(format!(
-                        "`{name}` takes up to {} steps, the most is {}",
+                        "`{name}` takes up to {} steps, the limit is {}",
                         in_groups(steps),
                         in_groups(MAX_STEPS)
                     ))

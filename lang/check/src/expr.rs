@@ -1,4 +1,4 @@
-//! Expressions: names, operators that choose, and the way into everything else.
+//! Expressions: names, operators that choose, and the entry to everything else.
 
 use hawser_ir as ir;
 use hawser_ir::{Expr, StmtKind, Ty};
@@ -62,7 +62,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// Says once that something nests too deeply.
+    /// Reports once that something nests too deeply.
     pub(crate) fn too_deep(&mut self, at: Span) {
         self.error_hint(
             TOO_DEEP,

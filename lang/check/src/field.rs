@@ -165,7 +165,7 @@ impl<'a> Body<'_, 'a> {
         })
     }
 
-    /// `len`, `full`, `head`: what a container tells of itself.
+    /// `len`, `full`, `head`: the properties of a container.
     pub(crate) fn container_field(&mut self, place: Place, name: &Ident) -> Value {
         let query = |ty: Ty, query| {
             Value::Scalar(Expr {

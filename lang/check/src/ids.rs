@@ -27,7 +27,7 @@ impl Checker<'_> {
                     return;
                 };
                 let own = |place: &Place| self.whose(func, place).map_or(0, |c| contexts[c.0 as usize]);
-                let bytes = self.at_least(parts, &own);
+                let bytes = self.min_bytes(parts, &own);
                 if bytes > Id::MAX {
                     too_long.push((stmt.span, bytes));
                 }
@@ -143,7 +143,7 @@ impl Checker<'_> {
         hawser_ir::statements(&func.body, &mut |stmt| match &stmt.kind {
             StmtKind::MakeId(place, parts) if place == id => {
                 let nested = |part: &IdPart| matches!(part, IdPart::Bytes(place) if place.ty == Ty::Id);
-                let bytes = (!parts.iter().any(nested)).then(|| self.at_least(parts, &|_| 0));
+                let bytes = (!parts.iter().any(nested)).then(|| self.min_bytes(parts, &|_| 0));
                 found = found
                     .take()
                     .zip(bytes)
@@ -155,7 +155,7 @@ impl Checker<'_> {
         found.filter(|found| !found.is_empty() && id.base == Base::Local && id.steps.is_empty())
     }
 
-    fn at_least(&self, parts: &[IdPart], own: &dyn Fn(&Place) -> usize) -> usize {
+    fn min_bytes(&self, parts: &[IdPart], own: &dyn Fn(&Place) -> usize) -> usize {
         let part = |part: &IdPart| match part {
             IdPart::Scalar(_, bytes) => usize::from(*bytes),
             IdPart::Bytes(place) if place.ty == Ty::Id => own(place),

@@ -366,7 +366,7 @@ impl<'a> Checker<'a> {
     fn type_error_list_bound(&mut self, at: Span) {
         self.report(
             Diagnostic::error(codes::TYPE_ARGUMENTS, at, "wrong arguments of `list`")
-                .label("expected `list<T, N>`: a list states the most elements that it holds"),
+                .label("expected `list<T, N>`: a list states the maximum number of elements that it holds"),
         );
     }
 

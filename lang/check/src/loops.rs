@@ -9,7 +9,7 @@ use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
 
-/// The most rounds of one loop.
+/// The maximum number of rounds of one loop.
 const MAX_ROUNDS: u64 = 1 << 16;
 
 impl<'a> Body<'_, 'a> {

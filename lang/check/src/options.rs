@@ -21,7 +21,7 @@ impl<'a> Checker<'a> {
         let select_bits = self.select_bits(decl);
         let mut members = Vec::new();
         let mut selectors: Vec<Vec<Selector>> = Vec::new();
-        let mut longest = 0;
+        let mut max_len = 0;
         for (i, member) in records.iter().enumerate() {
             let ident = &self.unions[union].members[i];
             let blueprint = self.blueprint_of(*member)?;
@@ -60,7 +60,7 @@ impl<'a> Checker<'a> {
             }
             self.check_own_length(*member, blueprint);
             let wire = &self.module.blueprints[blueprint.0 as usize];
-            longest = longest.max(wire.max_len);
+            max_len = max_len.max(wire.max_len);
             members.push(OptKind {
                 name: self.records[*member].name.clone(),
                 blueprint,
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         opt_list.select_bits = select_bits;
         opt_list.unknown_len_at = unknown_len_at;
         opt_list.pad = pad;
-        Some(longest)
+        Some(max_len)
     }
 
     fn list_field(&self, decl: usize, name: &str) -> Option<&'a Field> {

@@ -10,7 +10,7 @@ use crate::codes;
 use crate::state::{Checker, NET};
 use crate::types::Type;
 
-/// The most queues of one `sched`.
+/// The maximum number of queues of one `sched`.
 const MAX_QUEUES: usize = 64;
 
 impl<'a> Checker<'a> {

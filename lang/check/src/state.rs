@@ -25,7 +25,7 @@ pub(crate) const ICMP: StructId = StructId(3);
 /// How many structures are built in.
 pub(crate) const BUILTIN_STRUCTS: u32 = 4;
 
-/// The most bytes of a structure, of a list, and of a function's frame.
+/// The maximum number of bytes of a structure, of a list, and of a function's frame.
 pub(crate) const MAX_SIZE: u64 = 1 << 20;
 
 /// How deep declarations may nest; more is an error, so that no program exhausts the stack.

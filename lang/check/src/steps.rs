@@ -10,14 +10,14 @@ use hawser_ir::{
     StmtKind, Ty, WireField,
 };
 
-/// The most steps of a chain, of a parser and of a coalescing rule: some 0.2 s on the interpreter.
+/// The maximum number of steps of a chain, of a parser and of a coalescing rule: some 0.2 s on the interpreter.
 pub(crate) const MAX_STEPS: u64 = 10_000_000;
 
-/// The most steps that a file which is attached to a running program may add to a chain: some 2 ms on
+/// The maximum number of steps that a file which is attached to a running program may add to a chain: some 2 ms on
 /// the interpreter, for each event.
 pub(crate) const MAX_ATTACHED_STEPS: u64 = 100_000;
 
-/// The most bytes of a packet (RFC 791, RFC 8200): a checksum may cover them.
+/// The maximum number of bytes of a packet (RFC 791, RFC 8200): a checksum may cover them.
 const MAX_PACKET: u64 = 1 << 16;
 
 /// A number with commas between its thousands.
@@ -163,7 +163,7 @@ impl<'m> Weights<'m> {
         u64::from(self.layout.size(&place.ty)).div_ceil(8)
     }
 
-    /// The most elements of a container.
+    /// The maximum number of elements of a container.
     fn elements(&self, ty: &Ty) -> u64 {
         match ty {
             Ty::List { cap, .. } | Ty::Sorted { cap, .. } | Ty::Options { cap, .. } => (*cap).into(),

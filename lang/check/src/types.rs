@@ -11,7 +11,7 @@ use crate::state::{Checker, EVENT, ICMP, MAX_SIZE, NET, OP, RecordKind};
 /// A type of the language.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Type {
-    /// Something is wrong with it, and that has been said.
+    /// Something is wrong with it, and that has been reported.
     Error,
     Void,
     /// A value in memory. `event_t`, `IPheader`, `op_t` and `icmp_t` are built-in structures.
@@ -148,7 +148,7 @@ impl<'a> Checker<'a> {
         let [TypeArg::Type(elem), cap] = &ty.args[..] else {
             return self.type_arguments(
                 ty,
-                "expected `list<T, N>`: a list states the most elements that it holds",
+                "expected `list<T, N>`: a list states the maximum number of elements that it holds",
             );
         };
         let (Some(elem), Some(cap)) = (self.element_type(elem), self.constant_argument(cap)) else {

@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
         for member in &members {
             let id = Checker::struct_of(record);
             let fields = &self.module.structs[id.0 as usize].fields;
-            // A field that is not there has a type that was reported.
+            // A field that does not exist has a type that was reported.
             let memory = fields
                 .iter()
                 .find(|f| f.name == member.name.name)
@@ -222,8 +222,8 @@ impl<'a> Checker<'a> {
                     );
                 }
                 match self.fill_option_list(*list, record, field.span) {
-                    Some(longest) => {
-                        format.options_len = longest.saturating_mul(*cap).saturating_add(3);
+                    Some(max_len) => {
+                        format.options_len = max_len.saturating_mul(*cap).saturating_add(3);
                         format.options = Some(WireField::Options {
                             list: *list,
                             offset,

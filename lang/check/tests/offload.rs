@@ -1,4 +1,4 @@
-//! Which packet instructions a segmenting device may cut, and what is said of those that it may
+//! Which packet instructions a segmenting device may cut, and what is reported of those that it may
 //! not. What devices do is Linux's `tcp_gso_segment`: the sequence number grows by the payload,
 //! PSH and FIN stay on the last packet, CWR stays on the first one, checksums are completed.
 
@@ -58,7 +58,7 @@ fn proven(text: &str) -> Cut {
         .unwrap_or_else(|found| panic!("{found:#?}"))
 }
 
-/// What is in the way, and the text that it stands at.
+/// Every obstacle, and the text that it stands at.
 fn in_the_way(text: &str) -> Vec<(String, String)> {
     let module = module(text);
     let found = only(&module).proof.clone().expect_err("no device does that");

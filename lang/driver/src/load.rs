@@ -8,7 +8,7 @@ use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceMap, Span};
 
 use crate::loader::{LoadError, Loader};
 
-/// The most files in one program.
+/// The maximum number of files in one program.
 pub const MAX_FILES: usize = 64;
 
 /// All files of a program, parsed.
@@ -120,7 +120,7 @@ impl Loaded {
         }
         if self.files.len() >= MAX_FILES {
             let diagnostic = Diagnostic::error(TOO_MANY_FILES, span, "the program has too many files")
-                .label(format!("the most is {MAX_FILES} files"));
+                .label(format!("the limit is {MAX_FILES} files"));
             return Some(diagnostic);
         }
         match loader.load(target) {
@@ -153,7 +153,7 @@ fn diagnostic(error: &LoadError, path: &Path, span: Span) -> Diagnostic {
             Diagnostic::error("E0023", span, format!("{path} is not a file")).label("expected a text file")
         }
         LoadError::TooLarge => Diagnostic::error("E0007", span, format!("{path} is too large"))
-            .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
+            .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
             .hint("divide it, and join the parts by `import`"),
         LoadError::NotText { byte, line } => Diagnostic::error(
             "E0021",

@@ -69,7 +69,7 @@ pub enum LoadError {
         /// Its line, from 1.
         line: usize,
     },
-    /// The system refused, and said why.
+    /// The system refused, and gave the reason.
     Refused(String),
 }
 

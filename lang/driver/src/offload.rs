@@ -1,4 +1,4 @@
-//! What a segmenting device may do for a program, told to its designer.
+//! What a segmenting device may do for a program, reported to its designer.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use hawser_ir::{Blueprint, Cut, Module, Offload, Span, WireField};
 use hawser_syntax::SourceMap;
 
 /// For every packet instruction: that a device may cut its super-segments and what it does then, or
-/// everything that is in the way, with its place.
+/// every obstacle, with its place.
 #[must_use]
 pub fn explain_offload(module: &Module, sources: &SourceMap) -> String {
     let mut offloads: Vec<&Offload> = module.offloads.iter().collect();

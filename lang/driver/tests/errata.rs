@@ -94,7 +94,7 @@ fn every_row_holds() {
         if let Some(corrected) = corrected {
             assert!(
                 text.contains(&tokens(&corrected)),
-                "{file}: `{corrected}` (line {line}) is not there"
+                "{file}: `{corrected}` (line {line}) does not occur"
             );
         }
     }

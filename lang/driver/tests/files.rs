@@ -120,7 +120,7 @@ fn diagnostics_render_and_are_explained() {
     }
 }
 
-/// The proofs of the TCP that comes with Hawser, and what is said of a program whose rules no device
+/// The proofs of the TCP that comes with Hawser, and what is reported of a program whose rules no device
 /// knows.
 #[test]
 fn offloads_are_explained_with_their_places() {

@@ -202,7 +202,7 @@ fn the_deepest_is_checked() {
     }
 }
 
-/// Long but sound texts, on one line: the formatter's work grows with their length only.
+/// Long but valid texts, on one line: the formatter's work grows with their length only.
 #[test]
 fn long_lines_are_formatted_in_time() {
     let texts = [
@@ -222,18 +222,18 @@ fn long_lines_are_formatted_in_time() {
 /// Broken attachments, and every program of the tree as one: what is taken leaves the program's memory
 /// as it is, or says so before anything runs.
 #[test]
-fn broken_attachments_are_turned_down() {
+fn a_broken_attachment_is_rejected_or_leaves_memory_as_it_is() {
     let program = include_str!("../../../examples/stop-and-wait.mtp");
     let compiled = compile_with(&Memory::new([("main.mtp", program)]), Path::new("main.mtp"));
     let program = compiled.module.expect("the example is right");
-    let sound = "param uint32 MOST = 7; signal many { uint64 n; } struct pair { uint32 a, b; }
+    let valid = "param uint32 LIMIT = 7; signal many { uint64 n; } struct pair { uint32 a, b; }
         enum side : uint8 { LEFT, RIGHT }
         uint64 twice(uint64 n) { pair p = pair{a: 1, b: 2}; return n * p.b; }
-        void look(event_t ev, sw_conn c) { if (twice(3) > MOST) emit signal(many{n: 3}); }
-        attach look before next; attach look after packet;";
+        void observe(event_t ev, sw_conn c) { if (twice(3) > LIMIT) emit signal(many{n: 3}); }
+        attach observe before next; attach observe after packet;";
     let mut rng = Rng::with_seed(7);
     let mut texts = programs();
-    texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(sound, &mut rng)).into_owned()));
+    texts.extend((0..3000).map(|_| String::from_utf8_lossy(&mutate(valid, &mut rng)).into_owned()));
     let (mut taken, mut refused) = (0, 0);
     for text in texts {
         let compiled = attach(&program, &[(Path::new("attached.mtp"), &text)]);

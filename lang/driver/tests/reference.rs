@@ -134,7 +134,7 @@ fn verdict(block: &Block, prelude: &str, files: &[(String, String)]) -> Option<S
 }
 
 #[test]
-fn every_block_compiles_or_fails_as_it_says() {
+fn every_block_compiles_or_fails_as_marked() {
     let blocks = blocks(&page());
     let mut preludes = blocks.iter().filter(|block| block.kind == Kind::Prelude);
     let prelude = preludes.next().expect("the page has a prelude").text.clone();

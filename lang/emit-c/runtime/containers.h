@@ -60,7 +60,7 @@ typedef struct HW_MAY_ALIAS hw_window {
 
 /* The numbers that a window counts in. */
 typedef struct hw_shape {
-    uint32_t cap;  /* the most runs */
+    uint32_t cap;  /* the maximum number of ranges */
     uint8_t bits;
     bool is_signed;
     bool circular;

@@ -256,7 +256,7 @@ typedef struct hw_events {
     uint8_t *at;
     uint8_t *end;
     uint32_t count;
-    uint32_t most;
+    uint32_t capacity;
 } hw_events;
 
 /* What building a header gave: its bytes, and whether and where an Internet checksum over all of the

@@ -209,7 +209,7 @@ static inline void hw_patch(hw_writer *out, uint64_t at, const void *bytes, uint
 
 /* Whether a parser has given as many events as it may. */
 static inline bool hw_events_full(const hw_run *run) {
-    return run->packet->events->count >= run->packet->events->most;
+    return run->packet->events->count >= run->packet->events->capacity;
 }
 
 /* Appends an event under its number; false where there are as many as the program declares. */

@@ -56,7 +56,7 @@ pub struct Events {
     /// How many there are.
     pub count: u32,
     /// How many there may be.
-    pub most: u32,
+    pub capacity: u32,
 }
 
 /// `hw_packet`: a received packet from its transport header on.

@@ -302,7 +302,7 @@ impl Emitter<'_> {
             ));
         }
         if !checks.is_empty() {
-            // Refusals and false assertions are told as they are.
+            // Refusals and false assertions are reported as they are.
             s.out.line("if (run->outcome & 2)");
             s.out.line("    return run->outcome;");
             s.out.line("uint64_t broken;");

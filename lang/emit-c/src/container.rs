@@ -1,4 +1,4 @@
-//! Operations on containers: one function per node. Each tells whether it had room, or found something.
+//! Operations on containers: one function per node. Each returns whether it had room, or found something.
 
 use hawser_ir::{ContainerOp, Expr, Operand, OptMember, Place, Ty};
 

@@ -238,7 +238,7 @@ impl Emitter<'_> {
         )
     }
 
-    /// The most bytes that a part of a tuple packs into.
+    /// The maximum number of bytes that a part of a tuple packs into.
     fn packed_size(&self, part: &IdPart) -> u32 {
         match part {
             IdPart::Scalar(_, bytes) => u32::from(*bytes).min(8),

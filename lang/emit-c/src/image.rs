@@ -37,7 +37,7 @@ impl Emitter<'_> {
     /// Whether nothing is issued between a header's first mention and its packet, and nothing mentions
     /// it later.
     fn is_filled_alone(&self, local: &Local, body: &[Stmt], sent: usize) -> bool {
-        let look = |stmts: &[Stmt]| {
+        let scan = |stmts: &[Stmt]| {
             let part = local.offset..local.offset + local.size;
             let mut found = Filling {
                 summaries: &self.summaries,
@@ -48,10 +48,10 @@ impl Emitter<'_> {
             visit::visit_block(&mut found, stmts);
             found
         };
-        let Some(first) = (0..=sent).find(|at| look(&body[*at..=*at]).mentioned) else {
+        let Some(first) = (0..=sent).find(|at| scan(&body[*at..=*at]).mentioned) else {
             return false;
         };
-        !emits(&body[first..sent]) && !look(&body[first..=sent]).emits && !look(&body[sent + 1..]).mentioned
+        !emits(&body[first..sent]) && !scan(&body[first..=sent]).emits && !scan(&body[sent + 1..]).mentioned
     }
 
     /// Declares a pointer to where the image goes, with its initial value.

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use hawser_ir::visit::{self, Access, Visitor};
 use hawser_ir::{Arg, Expr, FuncId, Module, Place};
 
-/// The most places and expressions of a function that becomes part of its callers wherever they are.
+/// The maximum number of places and expressions of a function that becomes part of its callers wherever they are.
 const SMALL: usize = 64;
 
 /// By function: whether it becomes part of its callers.

@@ -286,7 +286,7 @@ impl Emitter<'_> {
         self.timer(s, "HW_TIMER_START", timer, index, &deadline);
     }
 
-    /// Timers run in the keyed context or in the fresh one: which, its place tells.
+    /// Timers run in the keyed context or in the fresh one: its place determines which.
     fn timer(&mut self, s: &mut Scope, kind: &str, timer: &Place, index: u32, deadline: &str) {
         self.store(s, timer, deadline);
         let fresh = match timer.base {

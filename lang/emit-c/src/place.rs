@@ -395,7 +395,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The function that finds an element of a list: `read` gives zeros for one that is not there, `at`
+    /// The function that finds an element of a list: `read` gives zeros for one that does not exist, `at`
     /// a null pointer.
     pub(crate) fn element_helper(&mut self, list: &Ty, step: &Step, how: &str) -> String {
         let tag = self.type_of(list);

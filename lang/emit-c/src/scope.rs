@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::writer::Writer;
 
 /// What a reference parameter is bound to, as far as the callee has to know. Parameters that nothing
-/// is written through are always [`Kind::Plain`]: what is not there then reads as zero.
+/// is written through are always [`Kind::Plain`]: what is absent then reads as zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// Something that is there.

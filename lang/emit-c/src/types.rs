@@ -275,7 +275,7 @@ fn gap(body: &mut Vec<String>, from: u32, to: u32) {
     }
 }
 
-/// What the C type does not tell of a field.
+/// What the C type does not show of a field.
 fn note(field: &Field) -> String {
     match &field.ty {
         Ty::Int { bits, .. } | Ty::Enum { bits, .. } if !matches!(bits, 8 | 16 | 32 | 64) => {

@@ -161,16 +161,16 @@ impl Pair {
     /// Gives an input to a parser both ways and compares; whether it gave events, or why not.
     fn parse(&self, parser: usize, input: &Input<'_>) -> Result<usize, ParseError> {
         let module = self.module();
-        let most = module.parsers[parser].max_events;
+        let max_events = module.parsers[parser].max_events;
         let largest = (0..module.events.len()).map(|i| module.event_size(hawser_ir::EventId(i as u32)));
-        let room = most as usize * largest.max().unwrap_or(0);
+        let room = max_events as usize * largest.max().unwrap_or(0);
         let mut events = EventBuf::default();
         let expected = self.interpreter.parse(parser, *input, &mut events);
         let bytes: Vec<u8> = (0..events.len()).flat_map(|i| events.get(i)).copied().collect();
         let expected = expected.map(|()| (bytes, events.len() as u32));
         let found = self
             .compiled
-            .parse(self.interpreter.params(), parser, input, most, room);
+            .parse(self.interpreter.params(), parser, input, max_events, room);
         assert_eq!(found, expected, "{}: parser {parser} of {input:x?}", self.name);
         found.map(|(_, count)| count as usize)
     }

@@ -174,7 +174,7 @@ fn instructions(text: &str, name: &str) -> Option<u64> {
 /// A signal without a listener costs three instructions at most, whatever it would carry; and a chain
 /// whose program has signals, four for the mask itself.
 #[test]
-fn a_signal_without_subscribers_costs_3_instructions_at_most() {
+fn a_signal_without_subscribers_costs_at_most_3_instructions() {
     let text = |reported: &str, emits: bool| {
         let mut body = String::new();
         for field in ["a", "b", "c", "d", "e", "f", "g", "h"] {

@@ -97,7 +97,7 @@ pub fn of_module(text: String, module: Arc<Module>, interpreter: Interpreter) ->
 /// Compiles several programs' C into one shared object in `folder`.
 ///
 /// # Errors
-/// What the compiler says.
+/// What the compiler prints.
 pub fn shared_object(
     folder: &Path,
     programs: &[(&str, &str)],
@@ -143,7 +143,7 @@ fn flags(settings: &Settings) -> Vec<String> {
 /// Runs a compiler to its end.
 ///
 /// # Errors
-/// The first lines of what it says.
+/// The first lines of what it prints.
 pub fn run(mut command: Command) -> Result<(), String> {
     let output = command
         .output()
@@ -151,7 +151,7 @@ pub fn run(mut command: Command) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let first: Vec<&str> = said.lines().take(20).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = stderr.lines().take(20).collect();
     Err(format!("{}\n{}", output.status, first.join("\n")))
 }

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 use crate::side::Side;
 use crate::trial::{EVENTS, Trial};
 
-/// Compares a program on both sides. Before each step, `progress` is told its number: when the code
+/// Compares a program on both sides. Before each step, `progress` receives its number: when the code
 /// traps, that is the last word.
 ///
 /// # Errors

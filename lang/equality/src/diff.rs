@@ -7,7 +7,7 @@ use hawser_ir::{LIST_HEADER, Layout, Module, OPTION_TAG, StructId, Ty, WINDOW_HE
 
 use crate::values::member_sizes;
 
-/// The most lines of one kind that are shown.
+/// The maximum number of lines of one kind that are shown.
 const LINES: usize = 12;
 
 /// The bytes of a structure that differ, by field; nothing when they are equal.

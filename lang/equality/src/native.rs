@@ -41,7 +41,7 @@ impl Library {
     /// The program behind a symbol, with the values of its params.
     ///
     /// # Errors
-    /// When it is not there, or speaks another version of the interface.
+    /// When it is absent, or speaks another version of the interface.
     pub fn program<'a>(
         &'a self,
         symbol: &str,
@@ -183,17 +183,17 @@ impl Side for Native<'_> {
             Input::Start => (&nothing, &no_icmp, &no_op),
         };
         let raw = RawPacket::of(packet);
-        let most = self.module.parsers[parser].max_events;
+        let max_events = self.module.parsers[parser].max_events;
         let largest = (0..self.module.events.len())
             .map(|i| self.module.event_size(EventId(i as u32)))
             .max();
-        let mut room = Guarded::room(largest.unwrap_or(0) * most as usize);
+        let mut room = Guarded::room(largest.unwrap_or(0) * max_events as usize);
         let first = room.start();
         let mut events = Events {
             at: first,
             end: first.wrapping_add(room.len),
             count: 0,
-            most,
+            capacity: max_events,
         };
         // SAFETY: the parser's index is below their number; packet and views are borrowed for the
         // call and hold what they say; `events` spans the room.
@@ -212,7 +212,7 @@ impl Side for Native<'_> {
     fn build(&self, packet: &PacketRec, image: &mut [u8], segment: Segment, header: &mut [u8]) -> Built {
         let (mut copy, mut out) = (Guarded::new(image), Guarded::new(header));
         // SAFETY: the image is as large as the blueprint's structure and aligned; the header has the
-        // room that is told.
+        // room that is stated.
         let built = unsafe {
             (self.table.build)(
                 self.params.as_ptr(),

@@ -9,9 +9,9 @@ use crate::rng::Rng;
 use crate::side::Side;
 use crate::values;
 
-/// The most packets of one instruction that are built.
+/// The maximum number of packets of one instruction that are built.
 const SEGMENTS: u32 = 5;
-/// The most bytes of a packet's payload.
+/// The maximum number of bytes of a packet's payload.
 const PAYLOAD: usize = 40;
 
 /// Both sides of a comparison over one program.

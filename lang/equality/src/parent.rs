@@ -101,7 +101,7 @@ fn batch(executable: &Path, plan: &Plan, mut first: u64, mut count: u64, outcome
     }
 }
 
-/// What one process said.
+/// What one process printed.
 struct Report {
     failures: Vec<Failure>,
     nodes: Vec<String>,
@@ -148,9 +148,9 @@ fn worker(executable: &Path, plan: &Plan, first: u64, count: u64) -> Report {
             listen(&line, &mut report, &mut at, &mut ended);
         }
     }
-    let said = child.wait_with_output();
+    let output = child.wait_with_output();
     if !ended {
-        let (status, words) = said.map_or_else(
+        let (status, words) = output.map_or_else(
             |error| (error.to_string(), String::new()),
             |output| {
                 (

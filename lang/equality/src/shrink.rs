@@ -1,22 +1,22 @@
 //! Makes a failing program smaller: leaves out declarations, processors, blocks and statements as
 //! long as the program checks and the sides still differ.
 
-/// The most programs that are tried.
+/// The maximum number of programs that are tried.
 const TRIES: usize = 2000;
 
-/// The smallest text found; `fails` tells whether a text checks and the sides differ on it.
+/// The smallest text found; `fails` returns whether a text checks and the sides differ on it.
 /// Large pieces are tried first.
 pub fn shrink(text: &str, fails: &mut dyn FnMut(&str) -> bool) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let mut tries = TRIES;
-    for least in [20, 5, 1, 1] {
+    for min_lines in [20, 5, 1, 1] {
         let mut at = lines.len();
         while at > 0 && tries > 0 {
             at -= 1;
             let Some(end) = lines.get(at).and_then(|_| piece(&lines, at)) else {
                 continue;
             };
-            if end - at < least {
+            if end - at < min_lines {
                 continue;
             }
             for shorter in without(&lines, at, end) {

@@ -19,9 +19,9 @@ use crate::{diff, values};
 
 /// Events that run by themselves in one trial.
 pub const EVENTS: usize = 50;
-/// The most raised events that follow one event.
+/// The maximum number of raised events that follow one event.
 const RAISED: usize = 4;
-/// The most contexts that live at once.
+/// The maximum number of contexts that live at once.
 const CONTEXTS: usize = 8;
 
 /// The memory of one step, as both sides get it.

@@ -107,13 +107,13 @@ impl Side for Recorder<'_> {
         let vectors = &mut *self.vectors.borrow_mut();
         vectors.call(PARSE);
         let module = self.inner.module();
-        let most = module.parsers[parser].max_events;
+        let max_events = module.parsers[parser].max_events;
         let largest = (0..module.events.len())
             .map(|i| module.event_size(EventId(i as u32)))
             .max();
         vectors.word(parser as u64);
-        vectors.word(u64::from(most));
-        vectors.word(u64::from(most) * largest.unwrap_or(0) as u64);
+        vectors.word(u64::from(max_events));
+        vectors.word(u64::from(max_events) * largest.unwrap_or(0) as u64);
         input_views(vectors, &input);
         let before = out.len();
         let result = self.inner.parse(parser, input, out);
@@ -212,7 +212,7 @@ pub fn record(printed: &Printed, courses: u64) -> Result<Vectors, String> {
 /// and runs the vectors through it.
 ///
 /// # Errors
-/// What the compiler, the harness or a sanitizer says.
+/// What the compiler, the harness or a sanitizer prints.
 pub fn replay(folder: &Path, printed: &Printed, vectors: &Vectors) -> Result<(), String> {
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);

@@ -1,6 +1,6 @@
 //! A batch of programs in a process of its own: compiled together, loaded, compared one by one.
 //!
-//! The parent reads what it says, line by line; the last `at` tells where it died, if it did.
+//! The parent reads what it prints, line by line; the last `at` shows where it died, if it did.
 //!
 //! ```text
 //! at SEED STEP            about to run this step
@@ -37,7 +37,7 @@ pub struct Batch {
     pub settings: Settings,
 }
 
-/// Runs a batch and says what was found.
+/// Runs a batch and reports what was found.
 pub fn run(batch: &Batch) {
     static STEPS: AtomicU64 = AtomicU64::new(0);
     std::thread::spawn(|| watch(&STEPS));

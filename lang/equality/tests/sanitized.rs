@@ -36,8 +36,8 @@ fn check(printed: &Printed, courses: u64) {
         let range = &wrong.expected[(wrong.expected.len() - 1) * part / 2];
         let at = (range.start + range.end) / 2;
         wrong.bytes[at] ^= 1;
-        let said = replay(&folder, printed, &wrong).expect_err("a byte is wrong");
-        assert!(said.contains("expected"), "{said}");
+        let message = replay(&folder, printed, &wrong).expect_err("a byte is wrong");
+        assert!(message.contains("expected"), "{message}");
     }
 }
 

@@ -116,7 +116,7 @@ impl Machine<'_> {
         nothing.position()
     }
 
-    /// Writes a header's fields, then its options. The Internet checksum is left zero, and told.
+    /// Writes a header's fields, then its options. The Internet checksum is left zero, and reported.
     fn write_header(
         &mut self,
         id: BlueprintId,

@@ -183,7 +183,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Timers run in the keyed context or in the fresh one: which, its place tells.
+    /// Timers run in the keyed context or in the fresh one: its place determines which.
     fn timer(&mut self, kind: RecordKind, timer: &Place, index: u32, deadline: u64) -> Result<(), Halt> {
         let loc = self.locate(timer)?;
         self.store_at(loc, &Ty::Timer, deadline);

@@ -111,7 +111,7 @@ impl Machine<'_> {
         Ok(hasher.finish())
     }
 
-    /// Gives the packed form of a piece of a tuple: most significant byte first. What is not there is
+    /// Gives the packed form of a piece of a tuple: most significant byte first. What is absent is
     /// zero here, too.
     pub(crate) fn pack(&mut self, part: &IdPart, sink: &mut dyn FnMut(&[u8])) -> Result<(), Halt> {
         match part {

@@ -14,7 +14,7 @@ use crate::memory::Loc;
 use crate::number::{Shape, reduce};
 use crate::wire::{CrcField, WORD, pieces, sum_range, trailer_len};
 
-/// The most bytes of a trailer.
+/// The maximum number of bytes of a trailer.
 const MAX_TRAILER: usize = 64;
 
 impl<'a> Machine<'a> {
@@ -96,7 +96,7 @@ impl<'a> Machine<'a> {
         Ok(announced.unwrap_or(end))
     }
 
-    /// The header's length in bytes, where a field of it tells.
+    /// The header's length in bytes, where a field of it states it.
     fn announced_len(&self, blueprint: &Blueprint, image: Loc) -> Option<usize> {
         blueprint.header.iter().find_map(|field| match field {
             WireField::Bits {
@@ -282,7 +282,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Tells the program where the payload is.
+    /// Gives the program the place of the payload.
     pub(crate) fn set_data(
         &mut self,
         blueprint: &Blueprint,

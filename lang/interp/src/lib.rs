@@ -116,7 +116,7 @@ impl Interpreter {
     }
 
     /// Whether `later` replaces `earlier`, both images of the same blueprint. False where the
-    /// program says nothing.
+    /// program has no rule for it.
     #[must_use]
     pub fn coalesce(&self, blueprint: u16, earlier: &[u8], later: &[u8]) -> bool {
         let Some(rule) = self

@@ -8,7 +8,7 @@ use std::cmp::min;
 /// One contiguous piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Region {
-    /// Where a list element that is not there lies.
+    /// Where a list element that does not exist lies.
     Nowhere,
     /// Frames of the running functions.
     Stack,

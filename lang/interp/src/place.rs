@@ -8,7 +8,7 @@ use crate::memory::Loc;
 use crate::number::{Shape, reduce};
 
 impl Machine<'_> {
-    /// Where a place is. A list element that is not there is nowhere.
+    /// Where a place is. A list element that does not exist is nowhere.
     #[inline]
     pub(crate) fn locate(&mut self, place: &Place) -> Result<Loc, Halt> {
         self.locate_from(self.base(place.base), place)

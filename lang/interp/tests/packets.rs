@@ -138,7 +138,7 @@ fn hostile_options_do_no_harm() {
         assert_eq!(with(&[&MSS_1460, &[99, bad], &[3, 3, 7]]), [MSS], "length {bad}");
         assert_eq!(with(&[&MSS_1460, &[8, bad], &[3, 3, 7]]), [MSS], "length {bad}");
     }
-    // A length byte that is not there.
+    // A length byte that is absent.
     assert_eq!(with(&[&MSS_1460, &[1, 1, 1, 2]]), [MSS]);
     // End of list hides what follows.
     assert_eq!(with(&[&[0], &MSS_1460]), Vec::<u32>::new());

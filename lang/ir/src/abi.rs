@@ -17,7 +17,7 @@ pub struct Id(pub [u8; 40]);
 impl Id {
     /// No identity.
     pub const NONE: Id = Id([0; 40]);
-    /// The most bytes that a tuple can pack into.
+    /// The maximum number of bytes that a tuple can pack into.
     pub const MAX: usize = 39;
 
     /// True for [`Id::NONE`].
@@ -190,7 +190,7 @@ pub const OPT_RECEIVE_BUFFER: u32 = 9;
 /// Bytes that are taken from the application before they are acknowledged. The engine obeys it
 /// and asks no program.
 pub const OPT_SEND_BUFFER: u32 = 10;
-/// The most payload bytes of a packet, in either direction. TCP: before the handshake.
+/// The maximum number of payload bytes of a packet, in either direction. TCP: before the handshake.
 pub const OPT_MAX_SEGMENT: u32 = 11;
 /// Several listeners may share an address: 1 or 0, before the listener opens. The engine obeys
 /// it, where the program's listeners are replicated, and asks no program.
@@ -311,7 +311,7 @@ pub enum Outcome {
     Done,
     /// `done;`: the packet's later events are not run.
     Stop,
-    /// `refuse(code)`: an application's request was turned down; nothing was changed.
+    /// `refuse(code)`: an application's request was rejected; nothing was changed.
     Refused(u32),
     /// An `assert` was false: its index in [`crate::Module::asserts`]. A bug of the program.
     Assert(u32),
@@ -420,9 +420,9 @@ pub struct UnitRec {
 /// `INF`: an unbounded unit.
 pub const INF: u64 = u64::MAX;
 
-/// The most segmentation rules of one packet instruction.
+/// The maximum number of segmentation rules of one packet instruction.
 pub const MAX_RULES: usize = 4;
-/// The most arguments of all its rules together.
+/// The maximum number of arguments of all its rules together.
 pub const MAX_RULE_ARGS: usize = 4;
 
 /// `pkt_gen`. The blueprint's memory image follows, `bytes` long.

@@ -66,7 +66,7 @@ pub struct Step {
     pub stride: u32,
     /// Bytes from the list's start to its first element.
     pub header: u32,
-    /// The most elements that the list has room for.
+    /// The maximum number of elements that the list has room for.
     pub cap: u32,
     /// Fixed offset inside the element.
     pub offset: u32,

@@ -328,9 +328,9 @@ pub struct Parser {
     pub source: Source,
     /// The function.
     pub func: FuncId,
-    /// The most events that it can give.
+    /// The maximum number of events that it can give.
     pub max_events: u32,
-    /// The most steps that it takes, as in [`Bounds::steps`].
+    /// The maximum number of steps that it takes, as in [`Bounds::steps`].
     pub steps: u64,
 }
 
@@ -349,7 +349,7 @@ pub struct Blueprint {
     pub trailer: Vec<WireField>,
     /// Bytes of the header without options and conditional parts.
     pub fixed_len: u32,
-    /// The most bytes of its header.
+    /// The maximum number of bytes of its header.
     pub max_len: u32,
 }
 
@@ -533,9 +533,9 @@ impl Module {
         self.parsers.iter().enumerate().find(|(_, p)| p.source == source)
     }
 
-    /// The most steps of a chain or a parser, with the name of its event or function.
+    /// The maximum number of steps of a chain or a parser, with the name of its event or function.
     #[must_use]
-    pub fn most_steps(&self) -> Option<(u64, &str)> {
+    pub fn max_steps(&self) -> Option<(u64, &str)> {
         let chains = self.events.iter().zip(&self.chains);
         let chains = chains.map(|(event, chain)| (chain.bounds.steps, event.name.as_str()));
         let name = |parser: &Parser| self.funcs[parser.func.0 as usize].name.as_str();

@@ -19,7 +19,7 @@ pub struct Offload {
     pub rules: Vec<RuleId>,
     /// Where such instructions stand.
     pub sites: Vec<Span>,
-    /// What was proven, or everything that is in the way.
+    /// What was proven, or every obstacle.
     pub proof: Result<Cut, Vec<Hindrance>>,
 }
 
@@ -44,7 +44,7 @@ pub struct Cut {
 pub struct Hindrance {
     /// The rule, the field or the instruction that asks for it.
     pub span: Span,
-    /// Why that is in the way.
+    /// Why that is an obstacle.
     pub reason: String,
 }
 

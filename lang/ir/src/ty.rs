@@ -192,7 +192,7 @@ impl Ty {
     }
 }
 
-/// The alignment of a structure, which its size tells: the largest power of two, at most 8, that
+/// The alignment of a structure, which follows from its size: the largest power of two, at most 8, that
 /// divides it. That is no less than any field's, since the size is a multiple of each of those.
 #[must_use]
 pub fn alignment_of(size: u32) -> u32 {

@@ -325,7 +325,7 @@ pub enum StmtKind {
     Assert(Expr),
     /// `{ … }`
     Block(Block),
-    /// What could not be parsed; the parser has said so.
+    /// What could not be parsed; the parser has reported it.
     Error,
 }
 
@@ -392,7 +392,7 @@ pub enum ExprKind {
     Binary(BinOp, Box<Expr>, Box<Expr>),
     /// `c ? a : b`
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// What could not be parsed; the parser has said so.
+    /// What could not be parsed; the parser has reported it.
     Error,
 }
 

@@ -77,7 +77,7 @@ missing part, or delete the dots. Ranges have two dots: `for (i in 0..5, 5)`.",
     },
     Code {
         code: "E0020",
-        title: "a file that is not there",
+        title: "a file that does not exist",
         text: "An import is sought relative to the file that imports it, not to the current directory.",
     },
     Code {
@@ -160,7 +160,7 @@ functions: what lasts is a field of a context.",
 
     TCPBP bp;        // not: TCPBP pkt_bp;
 
-It is said once for each word in a file.",
+It is reported once for each word in a file.",
     },
     Code {
         code: "E0107",

@@ -198,7 +198,7 @@ impl Lexer<'_> {
                 span,
                 "the duration does not fit in 64 bits of nanoseconds",
             )
-            .label("the most is about 584 years")
+            .label("the limit is about 584 years")
         } else {
             Diagnostic::error("E0006", span, format!("`{}` is no unit of time", &text[unit..]))
                 .label("expected a number, or a duration in ns, us, ms, s or min")
@@ -214,7 +214,7 @@ impl Lexer<'_> {
         let digits = body.chars().all(|c| c == '_' || c.is_digit(radix)) && body.chars().any(|c| c != '_');
         self.out.diagnostics.push(if digits {
             Diagnostic::error("E0004", span, "the number does not fit in 64 bits")
-                .label("the most is 18446744073709551615")
+                .label("the limit is 18446744073709551615")
         } else {
             Diagnostic::error("E0003", span, format!("`{text}` is not a number"))
                 .label("expected digits after 0x")

@@ -1,7 +1,7 @@
 //! Text to syntax tree: lexer, parser with recovery, formatter, diagnostics.
 //!
 //! * [`parse`]: text to tree, with all that is wrong in it
-//! * [`format()`]: text in its one look
+//! * [`format()`]: text in its one style
 //! * [`ast`]: the tree
 //! * [`token`], [`lexer`]: below it
 //! * [`codes`]: the table behind `hawser explain`
@@ -35,5 +35,5 @@ pub use source::SourceMap;
 /// The largest text that is parsed.
 pub const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// The most diagnostics in one file; one more says that there are more.
+/// The maximum number of diagnostics in one file; one more says that there are more.
 pub const MAX_DIAGNOSTICS: usize = 100;

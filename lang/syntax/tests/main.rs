@@ -2,5 +2,5 @@
 
 mod examples;
 mod format;
-mod one_look;
+mod one_style;
 mod shapes;

@@ -219,7 +219,7 @@ fn an_else_belongs_to_the_nearest_if() {
 }
 
 #[test]
-fn spans_cover_what_they_say() {
+fn spans_cover_their_text() {
     let text = "const uint32 A = (1 + 2) * 3;";
     let (file, _) = parse(text, 7);
     let ItemKind::Const { value, .. } = &file.items[0].kind else {

@@ -145,7 +145,7 @@ impl Program for Native {
             at: span.start.cast(),
             end: span.end.cast(),
             count: 0,
-            most: gives.events,
+            capacity: gives.events,
         };
         // SAFETY: the params are as many as the module has; the parser's index is below their number;
         // packet and views are borrowed for the call and hold what they say; `events` spans `room`,

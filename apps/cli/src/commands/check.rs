@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
                     module.contexts.len(),
                     module.funcs.len()
                 );
-                if let Some((steps, name)) = module.most_steps() {
+                if let Some((steps, name)) = module.max_steps() {
                     println!("  at most {steps} steps for one event or input, in `{name}`");
                 }
                 if let Err(what) = hawser::programs::runs(module) {

@@ -170,7 +170,7 @@ fn place_rule(
                 "`{name}` holds flags that devices change: give each a field of its own"
             ));
         }
-        // What is in the way of `Other` has been said.
+        // The obstacles of `Other` have been reported.
         Shape::Same | Shape::Other(_) => {}
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Fields<'m> {
 }
 
 impl<'m> Fields<'m> {
-    /// Reads a header; `place` tells where a field of a name is declared, or else the blueprint. What differs between the packets of an instruction, beyond the fields at
+    /// Reads a header; `place` gives where a field of a name is declared, or else the blueprint. What differs between the packets of an instruction, beyond the fields at
     /// `varying` offsets themselves, goes to `found`.
     pub(super) fn of(
         module: &'m Module,

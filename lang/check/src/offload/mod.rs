@@ -6,7 +6,7 @@
 //! 2. `header`: where each field lies in the header, and what depends on the payload's length;
 //! 3. `device`: that a device does exactly this to these places, and leaves all others alone.
 //!
-//! Everything that is in the way is kept with its place, so that a designer can see what to change.
+//! Every obstacle is kept with its place, so that a designer can see what to change.
 
 mod device;
 mod header;

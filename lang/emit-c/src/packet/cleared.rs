@@ -16,7 +16,7 @@ use crate::scope::Scope;
 const NEAR: u32 = 8;
 /// From how many bytes on clearing is left to the C library.
 const LARGE: u32 = 256;
-/// The most bytes that compilers clear by a few stores.
+/// The maximum number of bytes that compilers clear by a few stores.
 const PIECE: u32 = 64;
 
 impl Emitter<'_> {

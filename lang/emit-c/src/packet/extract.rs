@@ -9,7 +9,7 @@ use super::read::fail;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// The most bytes of a trailer.
+/// The maximum number of bytes of a trailer.
 const MAX_TRAILER: u32 = 64;
 
 impl Emitter<'_> {
@@ -158,7 +158,7 @@ impl Emitter<'_> {
         ));
     }
 
-    /// Tells the program where the payload is.
+    /// Gives the program the place of the payload.
     pub(super) fn set_data(&mut self, s: &mut Scope, id: BlueprintId, packet: &str, at: &str, len: &str) {
         let Some(offset) = self.module.blueprints[id.0 as usize].data_at else {
             return;

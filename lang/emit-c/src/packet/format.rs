@@ -137,7 +137,7 @@ pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
     }
 }
 
-/// The field that tells the header's length in 4-byte words.
+/// The field that states the header's length in 4-byte words.
 pub(super) fn header_words(blueprint: &Blueprint) -> Option<Bits<'_>> {
     blueprint
         .header

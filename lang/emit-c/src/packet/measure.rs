@@ -11,7 +11,7 @@ use crate::scope::Scope;
 /// `hdrlen4_t` counts in words of this many bytes.
 pub(super) const WORD: u32 = 4;
 
-/// The most bytes of a header whose length stands in a field of so many bits.
+/// The maximum number of bytes of a header whose length stands in a field of so many bits.
 pub(super) fn words_limit(bits: u8) -> u64 {
     ((1u64 << bits.min(16)) - 1) * u64::from(WORD)
 }

@@ -98,7 +98,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The parameter that an image is, with the comma before it; none for one that is not there.
+    /// The parameter that an image is, with the comma before it; none for one that is absent.
     fn image_param(&mut self, id: BlueprintId, image: Image, constant: bool) -> String {
         match image {
             Image::There => {

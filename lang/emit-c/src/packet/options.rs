@@ -232,7 +232,7 @@ impl Emitter<'_> {
         s.out.close("");
     }
 
-    /// Prints `wire_member_X`: reads one member and tells the bytes that it took.
+    /// Prints `wire_member_X`: reads one member and returns the bytes that it took.
     pub(super) fn member_function(&mut self, id: BlueprintId, image: Image) {
         let mut s = self.wire_scope(id, image);
         let (name, suffix) = (self.wire_name(id), image.suffix());
@@ -284,12 +284,12 @@ impl Emitter<'_> {
         s.out.open(&head);
         s.out.line("const uint64_t start = out->at;");
         s.out
-            .line(&format!("const uint64_t most = room / {pad} * {pad};"));
+            .line(&format!("const uint64_t limit = room / {pad} * {pad};"));
         self.write_rows(&mut s, id, cap);
         self.each_entry(&mut s, id, cap, |s, name, entry| {
             s.out
                 .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
-            s.out.line("if (out->at - start + n <= most)");
+            s.out.line("if (out->at - start + n <= limit)");
             s.out.line(&format!("    wire_put_{name}(run, {entry}, n, out);"));
         });
         s.out.line(&format!(
@@ -306,11 +306,11 @@ impl Emitter<'_> {
         s.out.open(&head);
         s.out.line("uint64_t at = 0;");
         s.out
-            .line(&format!("const uint64_t most = room / {pad} * {pad};"));
+            .line(&format!("const uint64_t limit = room / {pad} * {pad};"));
         self.each_entry(&mut s, id, cap, |s, name, entry| {
             s.out
                 .line(&format!("const uint64_t n = wire_measure_{name}(run, {entry});"));
-            s.out.line("if (at + n <= most)");
+            s.out.line("if (at + n <= limit)");
             s.out.line("    at += n;");
         });
         s.out.line(&format!("return hw_round_up(at, {pad});"));

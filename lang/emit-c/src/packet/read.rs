@@ -19,7 +19,7 @@ pub(super) fn fail(s: &mut Scope, condition: &str, reason: &str) {
 }
 
 impl Emitter<'_> {
-    /// Prints `wire_read_X`: reads a header and tells its length.
+    /// Prints `wire_read_X`: reads a header and returns its length.
     pub(super) fn read_function(&mut self, id: BlueprintId, image: Image) {
         let mut s = self.wire_scope(id, image);
         let head = format!(
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         self.wire_function(&head, s);
     }
 
-    /// What tells the header's length, and the options up to there.
+    /// What determines the header's length, and the options up to there.
     fn read_end(&mut self, s: &mut Scope, id: BlueprintId, image: Image) {
         let module = self.module;
         let blueprint = &module.blueprints[id.0 as usize];

@@ -1,7 +1,7 @@
 //! Headers that are taken apart only as far as somebody reads them.
 //!
 //! A header that a parser extracts into a variable, and of which it then reads single fields and options,
-//! is such a one: other fields need not be stored, and what is not there need not be zeroed.
+//! is such a one: other fields need not be stored, and what is absent need not be zeroed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -164,7 +164,7 @@ struct Reads<'a> {
     list_at: u32,
     /// The list that a query is about, by its address: it is not read as a whole.
     asked: Option<usize>,
-    /// Offsets in the image; nothing once more is read than can be told.
+    /// Offsets in the image; nothing once more is read than can be known.
     found: Option<BTreeSet<u32>>,
 }
 

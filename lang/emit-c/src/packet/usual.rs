@@ -14,7 +14,7 @@ use super::options::kinds;
 use crate::emitter::Emitter;
 use crate::scope::Scope;
 
-/// The most rows of a list that are looked for: the longest ones.
+/// The maximum number of rows of a list that are looked for: the longest ones.
 const MAX_ROWS: usize = 1;
 
 /// Options in a row, each with its tag and its length in bytes.
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         rows
     }
 
-    /// Reads the `n` bytes at `p` if they are a usual row: for a list whose options tell their length.
+    /// Reads the `n` bytes at `p` if they are a usual row: for a list whose options state their length.
     pub(super) fn read_rows(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
         for row in self.rows(id, cap) {
             let Some(looks) = self.looks_like(id, &row) else {
@@ -117,7 +117,7 @@ impl Emitter<'_> {
                 .enumerate()
                 .map(|(i, (tag, _))| format!("list->items[{i}].tag == {tag}"));
             let tags = tags.collect::<Vec<_>>().join(" && ");
-            let room = format!("{len} <= most && start <= out->room && out->room - start >= {len}");
+            let room = format!("{len} <= limit && start <= out->room && out->room - start >= {len}");
             s.out
                 .open(&format!("if (list->len == {} && {tags} && {room})", row.0.len()));
             s.out
@@ -184,7 +184,7 @@ impl Emitter<'_> {
     }
 
     /// Whether nobody sees of a received list more than its length and the members that are there. Then
-    /// the unused half of its length's word tells which: a bit for each tag.
+    /// the unused half of its length's word shows which: a bit for each tag.
     pub(super) fn is_read_by_tag(&self, id: OptListId, cap: u32) -> bool {
         self.module.blueprints.iter().enumerate().all(|(i, blueprint)| {
             let has = options(blueprint).is_some_and(|(list, _, of)| (list, of) == (id, cap));

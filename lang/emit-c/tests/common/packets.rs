@@ -13,7 +13,7 @@ impl Compiled {
         params: &[u64],
         parser: usize,
         input: &Input<'_>,
-        most: u32,
+        max_events: u32,
         room: usize,
     ) -> Result<(Vec<u8>, u32), ParseError> {
         let no_packet = Packet {
@@ -37,7 +37,7 @@ impl Compiled {
             at: span.start.cast(),
             end: span.end.cast(),
             count: 0,
-            most,
+            capacity: max_events,
         };
         // SAFETY: everything that is pointed to is alive during the call and as large as it says.
         let error = unsafe { (self.parse)(params.as_ptr(), parser as u32, &packet, icmp, op, &mut events) };
@@ -56,7 +56,7 @@ impl Compiled {
         header: &mut [u8],
     ) -> Built {
         let Segment { index, count, len } = segment;
-        // SAFETY: the image is as large as the module says, the header has the room that is told.
+        // SAFETY: the image is as large as the module says, the header has the room that is stated.
         let built = unsafe {
             (self.build)(
                 params.as_ptr(),

@@ -23,7 +23,7 @@ impl Var {
     }
 }
 
-/// The most fields and elements that a path goes through.
+/// The maximum number of fields and elements that a path goes through.
 const DEPTH: u32 = 5;
 
 /// A path from one of the variables to something that suits; a few random walks are tried.

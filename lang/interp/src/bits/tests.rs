@@ -30,7 +30,7 @@ fn variable_length_integers_both_ways() {
 }
 
 #[test]
-fn bits_are_packed_from_the_most_significant() {
+fn the_most_significant_bit_is_packed_first() {
     // Data offset 5, four reserved bits, flags CWR..FIN = ACK|PSH, window 0x1234.
     let bytes = [0x50, 0x18, 0x12, 0x34];
     let mut reader = BitReader::new(&bytes);

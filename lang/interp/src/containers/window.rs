@@ -2,7 +2,7 @@
 //!
 //! `{ u64 head; u32 len; u32 _; struct { u64 from, to; } runs[N]; }`; runs are half-open, in
 //! order, and never touch. Positions below the head do not exist. All arithmetic is on distances
-//! from the head, so one law serves plain numbers and circular ones.
+//! from the head, so one rule serves plain numbers and circular ones.
 
 use hawser_ir::{Ty, WINDOW_HEADER};
 

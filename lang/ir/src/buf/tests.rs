@@ -57,7 +57,7 @@ fn event_number_of(event: &[u8]) -> EventId {
 }
 
 #[test]
-fn what_is_no_row_of_events_is_turned_down() {
+fn malformed_events_are_rejected_and_leave_the_buffer_empty() {
     let good = event(1, HEADER + 8, 7);
     for (bytes, len) in [
         (good.clone(), HEADER),        // the event is cut off
@@ -93,7 +93,7 @@ fn records_written_in_place_are_the_records_pushed() {
 }
 
 #[test]
-fn what_stood_in_the_room_does_not_shine_through() {
+fn padding_is_zero_whatever_the_room_held_before() {
     let mut records = RecordBuf::default();
     records.room(256).fill(u64::MAX);
     records.push(RecordKind::Signal, 0, &RecordHeader::zeroed(), &[1, 2, 3]);
@@ -101,7 +101,7 @@ fn what_stood_in_the_room_does_not_shine_through() {
 }
 
 #[test]
-fn what_is_no_row_of_records_is_turned_down() {
+fn malformed_records_are_rejected_and_leave_the_buffer_empty() {
     let record = |kind, len| RecordHeader {
         kind,
         on: 0,

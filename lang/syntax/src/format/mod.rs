@@ -1,4 +1,4 @@
-//! The formatter: one look for all programs.
+//! The formatter: one style for all programs.
 //!
 //! It works on the tokens, so nothing is lost, and comments and blank lines stay where they are.
 //! The author decides which statements share a line and where a long one is broken; the formatter
@@ -25,10 +25,10 @@ use crate::{Diagnostic, MAX_TEXT_BYTES};
 /// The longest line that is not broken.
 pub const MAX_COLUMNS: usize = 110;
 
-/// The text in its one look.
+/// The text in its one style.
 ///
 /// # Errors
-/// The diagnostics, when the text is no program: then nothing can be said about its look.
+/// The diagnostics, when the text is no program: then nothing is known about its style.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(crate::parse(text, 0).1);

@@ -168,7 +168,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes the operator's tokens and says what was wrong with them.
+    /// Takes the operator's tokens and reports what was wrong with them.
     fn consume(&mut self, operator: &Operator) {
         let span = self.span_of(self.token());
         match operator.slip {

@@ -24,7 +24,7 @@ impl Parser<'_> {
         Ok(members)
     }
 
-    /// `{`. When it is missing and a member follows, that is all that is said.
+    /// `{`. When it is missing and a member follows, that is all that is reported.
     fn opening_brace(&mut self) -> Parse<Token> {
         if !self.is(TokenKind::LeftBrace) && self.at_declaration() {
             self.unexpected("`{`");

@@ -112,7 +112,7 @@ impl Parser<'_> {
         }
         let token = self.advance();
         if self.text_of(token).len() < 2 || !self.text_of(token).ends_with('"') {
-            return Err(Reported); // the lexer has said it
+            return Err(Reported); // the lexer has reported it
         }
         let path = self.text_of(token).trim_matches('"').to_owned();
         self.semicolon("the import")?;

@@ -4,7 +4,7 @@
 //! * It never panics and always ends: every loop consumes a token or stops.
 //! * Nesting is limited ([`MAX_DEPTH`], [`MAX_HEIGHT`]), so neither it nor those who walk the tree
 //!   can overflow the stack.
-//! * A function that returns [`Reported`] has said what is wrong. The statement, member or item in
+//! * A function that returns [`Reported`] has reported what is wrong. The statement, member or item in
 //!   which that happened is skipped, and parsing goes on behind it: one slip, one diagnostic.
 //! * Slips whose meaning is clear (a missing `;`, `=` for `==`) are reported and parsing goes on
 //!   as if the right thing stood there.
@@ -29,7 +29,7 @@ pub const MAX_DEPTH: u32 = 128;
 /// How high the tree of one expression may be: `a + b + c` is a tree of height 3.
 pub const MAX_HEIGHT: u32 = 256;
 
-/// Parses one file. What could not be parsed is left out of the tree, and said in the diagnostics,
+/// Parses one file. What could not be parsed is left out of the tree, and reported in the diagnostics,
 /// in the order of the text; more than [`MAX_DIAGNOSTICS`] are cut.
 #[must_use]
 pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
@@ -43,7 +43,7 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
             },
             "the file is too large",
         )
-        .label(format!("the most is {MAX_TEXT_BYTES} bytes"))
+        .label(format!("the limit is {MAX_TEXT_BYTES} bytes"))
         .hint("divide it, and join the parts by `import`");
         return (File::default(), vec![diagnostic]);
     }
@@ -75,7 +75,7 @@ pub(crate) fn parse_tokens(
         depth: 0,
         conditions: 0,
         diagnostics,
-        keywords_said: 0,
+        keywords_reported: 0,
         unclosed_at: None,
         astray: false,
     };
@@ -84,7 +84,7 @@ pub(crate) fn parse_tokens(
     (items, parser.roles, diagnostics)
 }
 
-/// What a sign is for, where its shape does not tell; the formatter sets spaces by it.
+/// What a sign is for, where its shape does not show it; the formatter sets spaces by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// What it looks like.
@@ -164,9 +164,9 @@ struct Parser<'a> {
     /// Nesting of parentheses within the statement: there `=` can only be a slip for `==`.
     conditions: u32,
     diagnostics: Vec<Diagnostic>,
-    /// One bit per keyword that was said not to be a name: said once per file.
-    keywords_said: u64,
-    /// The token before which a missing `}` was said: said once for all open braces.
+    /// One bit per keyword that was reported not to be a name: reported once per file.
+    keywords_reported: u64,
+    /// The token before which a missing `}` was reported: reported once for all open braces.
     unclosed_at: Option<usize>,
     /// Whether the text outside of items has been found fault with since the last good item:
     /// what follows a stray brace is one diagnostic.
@@ -316,7 +316,7 @@ impl<'a> Parser<'a> {
     fn unexpected(&mut self, expected: &str) -> Reported {
         let span = self.span_of(self.token());
         match self.kind() {
-            TokenKind::Unknown => return Reported, // the lexer has said it
+            TokenKind::Unknown => return Reported, // the lexer has reported it
             TokenKind::Ellipsis => return self.elided(),
             _ => {}
         }
@@ -445,10 +445,10 @@ impl<'a> Parser<'a> {
 
     fn keyword_as_name(&mut self, word: Keyword) {
         let bit = 1 << (word as u64);
-        if self.keywords_said & bit != 0 {
+        if self.keywords_reported & bit != 0 {
             return;
         }
-        self.keywords_said |= bit;
+        self.keywords_reported |= bit;
         let text = self.text_of(self.token());
         self.report(
             Diagnostic::error(
@@ -475,7 +475,7 @@ impl<'a> Parser<'a> {
     fn too_deep(&mut self) -> Reported {
         let diagnostic = Diagnostic::error("E0110", self.span_of(self.token()), "this is nested too deeply")
             .label(format!(
-                "the most is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"
+                "the limit is {MAX_DEPTH} levels, and {MAX_HEIGHT} operators in a row"
             ))
             .hint("divide it into helper functions or several statements");
         self.report(diagnostic)

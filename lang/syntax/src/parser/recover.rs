@@ -95,7 +95,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `}`; when it is missing, says so, once for all the braces open at this place.
+    /// `}`; when it is missing, reports so, once for all the braces open at this place.
     pub(super) fn close_braces(&mut self, open: Token) {
         if self.eat(TokenKind::RightBrace) || self.unclosed_at == Some(self.at) {
             return;

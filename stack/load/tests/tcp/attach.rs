@@ -158,7 +158,7 @@ fn an_attachment_that_does_not_fit_is_refused() {
         (
             "void slow(event_t ev, tcp_conn c) {\n    for (i in 0..1000) for (k in 0..1000) c.cc.cwnd += i;\n}\n\
              attach slow after cc;",
-            &["E0712", "attached.mtp:1:6", "the attachment adds up to 6,002,003 steps, the most is 100,000"],
+            &["E0712", "attached.mtp:1:6", "the attachment adds up to 6,002,003 steps, the limit is 100,000"],
         ),
     ];
     for (text, parts) in cases {

@@ -94,7 +94,7 @@ impl Program for Handwritten {
             at: span.start.cast(),
             end: span.end.cast(),
             count: 0,
-            most: 1,
+            capacity: 1,
         };
         // SAFETY: the params are those of `tables::module`; packet and request are borrowed for the
         // call and hold what they say; `events` spans room for the largest event, and each parser

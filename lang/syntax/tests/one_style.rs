@@ -1,4 +1,4 @@
-//! The programs that people read first have the one look: `hawser fmt --check` finds nothing in
+//! The programs that people read first have the one style: `hawser fmt --check` finds nothing in
 //! them.
 
 #![allow(clippy::disallowed_methods)] // the programs are files
