@@ -24,7 +24,7 @@ use crate::limits::MAX_ATTACHMENTS;
 use crate::params::parse_params;
 use crate::{AttachError, Attached, Interpreted, RunError};
 
-/// Sets of attachments that are kept though they are not there now: to go back costs nothing.
+/// Sets of attachments that are kept though they are not attached now: to go back costs nothing.
 const KEPT: usize = 4;
 
 /// What is attached to one running program.
@@ -224,7 +224,7 @@ impl Attachments {
             true => swap(next.set.program.clone()).map(drop).map_err(StepError::Swap),
             false => Err(StepError::OutOfDate),
         };
-        // What is not there is kept, and freed with the next change that is checked: not in the stack's
+        // What is no longer attached is kept, and freed with the next change that is checked: not in the stack's
         // thread.
         let rest = match &result {
             Ok(()) => {

@@ -16,7 +16,7 @@ impl Engine {
     /// Both, in order of their names.
     pub const ALL: [Engine; 2] = [Engine::Interp, Engine::Native];
 
-    /// What runs a program of this name unless told otherwise: `.mtp` files are interpreted, as they
+    /// What runs a program of this name unless stated otherwise: `.mtp` files are interpreted, as they
     /// are changed often; what is built in or was built runs as machine code.
     #[must_use]
     pub fn of(program: &str) -> Engine {

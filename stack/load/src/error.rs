@@ -40,7 +40,9 @@ pub enum AttachError {
     #[error(transparent)]
     Rejected(Rejected),
     /// The text places none of its processors.
-    #[error("{name}.mtp attaches nothing: say where a processor of it belongs, as in `attach cap after cc;`")]
+    #[error(
+        "{name}.mtp attaches nothing: state where a processor of it belongs, as in `attach cap after cc;`"
+    )]
     NoPlace {
         /// The attachment's name.
         name: String,

@@ -12,7 +12,7 @@
 //! * [`build`], [`emit`], [`Library`]: programs as shared libraries
 //! * [`programs`]: programs by name or by file, with params as a user writes them
 //! * [`parse_params`]: settings such as `MIN_RTO=200ms`
-//! * [`script_table`], [`departures`]: what a program says of itself to behaviour scripts
+//! * [`script_table`], [`departures`]: what a program declares to behaviour scripts
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

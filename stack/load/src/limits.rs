@@ -3,5 +3,5 @@
 /// Attachments of one program at a time.
 pub(crate) const MAX_ATTACHMENTS: usize = 16;
 
-/// The most context types of a program: their addresses are gathered on the stack for each event.
+/// The maximum number of context types of a program: their addresses are gathered on the stack for each event.
 pub(crate) const MAX_CONTEXTS: usize = 32;

@@ -226,7 +226,7 @@ impl Program for Native {
         }
         let room = u32::try_from(header.len()).unwrap_or(u32::MAX);
         // SAFETY: the image is aligned and as large as the blueprint's structure; the header has the
-        // room that is told, and the code compares with it before it writes.
+        // room that is stated, and the code compares with it before it writes.
         let built = unsafe {
             (self.code.table.0.build)(
                 self.params.as_ptr(),

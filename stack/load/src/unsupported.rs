@@ -6,7 +6,7 @@ use hawser_ir::{Instr, Module, QueuePolicy, Source, StmtKind};
 
 /// The first construct of a program that does not run on this engine.
 ///
-/// What the interpreter cannot run it says itself: pure externs, trailers behind payload.
+/// What the interpreter cannot run it reports itself: pure externs, trailers behind payload.
 pub(crate) fn unsupported(module: &Module) -> Option<Unsupported> {
     let what = sources(module)
         .or_else(|| queues(module))

@@ -139,7 +139,7 @@ impl Harness {
         read(&self.globals[0], self.cc(name))
     }
 
-    /// Tells it, and gives the window.
+    /// Notifies it, and returns the window.
     fn notify(&mut self, observed: Observed) -> u64 {
         let module = self.program.module();
         let mut event = vec![0; module.event_size(EventId(0))];
@@ -195,7 +195,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
     };
     let mut window = controller.established(0, opened.again, smss).window;
     assert_eq!(program.notify(opened), window);
-    let (mut now, mut recovering, mut settled, mut most) = (MS, false, 0, 0);
+    let (mut now, mut recovering, mut settled, mut largest) = (MS, false, 0, 0);
     for step in 0..6_000 {
         let acked =
             (smss * (1 + rng.u64(..if seed.is_multiple_of(3) { 40 } else { 2 }))).min(window.max(smss));
@@ -258,7 +258,7 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
             .window;
         assert_eq!(program.notify(observed), want, "seed {seed}, step {step}");
         window = want;
-        most = most.max(window);
+        largest = largest.max(window);
         settled += u64::from(!controller.is_starting());
         assert_eq!(
             program.field("settled") == 1,
@@ -268,11 +268,11 @@ fn compare(engine: Engine, seed: u64, params: FastParams) -> (u64, u64) {
         let measured = (program.field("base"), program.field("average"));
         assert_eq!(measured, controller.round_trips(), "seed {seed}, step {step}");
     }
-    (settled, most)
+    (settled, largest)
 }
 
 fn all(engine: Engine, seeds: u64) {
-    let (mut settled, mut most) = (0, 0);
+    let (mut settled, mut largest) = (0, 0);
     for seed in 0..seeds {
         let params = match seed % 2 {
             0 => FastParams::default(),
@@ -281,12 +281,12 @@ fn all(engine: Engine, seeds: u64) {
                 gamma: (1 + seed * 13 % 100) as u8,
             },
         };
-        let (more, largest) = compare(engine, seed, params);
+        let (more, window) = compare(engine, seed, params);
         settled += more;
-        most = most.max(largest);
+        largest = largest.max(window);
     }
     assert!(settled > seeds * 1_000, "equation 3 ruled {settled} times only");
-    assert!(most > 1 << 20, "no window was larger than {most} bytes");
+    assert!(largest > 1 << 20, "no window was larger than {largest} bytes");
 }
 
 #[test]

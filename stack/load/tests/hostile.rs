@@ -85,8 +85,8 @@ fn seeds(program: &dyn Program, noise: &mut Noise) -> Vec<Vec<u8>> {
     module.blueprints.iter().enumerate().map(build).collect()
 }
 
-/// What a parser is fed with, mostly nearly right.
-fn feed(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut EventBuf) -> bool {
+/// The input of a parser, mostly nearly right.
+fn parse_noise(program: &dyn Program, parser: usize, noise: &mut Noise, events: &mut EventBuf) -> bool {
     let module = program.module();
     let mut bytes = match noise.below(3) {
         0 => vec![0; noise.below(120)],
@@ -266,7 +266,7 @@ fn no_packet_and_no_request_makes_a_program_panic() {
         for round in 0..20_000 {
             let parser = round % program.module().parsers.len();
             events.clear();
-            parsed += u32::from(feed(&*program, parser, &mut noise, &mut events));
+            parsed += u32::from(parse_noise(&*program, parser, &mut noise, &mut events));
             for i in 0..events.len() {
                 react(&*program, events.get_mut(i), &mut noise, &mut records);
             }

@@ -77,7 +77,7 @@ fn stack(host: u8, end: &Cable) -> Stack {
     .expect("good")
 }
 
-/// Both stacks do all that is to be done; what the server's application is told goes to `accepted`.
+/// Both stacks do all that is to be done; the notices of the server's application go to `accepted`.
 fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: Nanos, accepted: &mut Vec<Handle>) {
     loop {
         let mut any = false;

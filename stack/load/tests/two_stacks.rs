@@ -117,7 +117,7 @@ fn bytes(len: usize, salt: u32) -> Vec<u8> {
 }
 
 /// Host 0 connects, both send, host 0 closes when it has everything, and host 1 then if it is
-/// `polite`. Returns when host 0 is told that all is over.
+/// `polite`. Returns when host 0 has the notice that all is over.
 fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -> (Nanos, [Host; 2]) {
     let [a, b] = ends;
     let mut hosts = [

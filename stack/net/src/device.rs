@@ -1,4 +1,4 @@
-//! What an endpoint needs of a device besides packets: a clock, and a way to sleep.
+//! What an endpoint needs of a device besides packets: a clock, and a function that sleeps.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -36,7 +36,7 @@ pub struct Endpoint {
     /// Handles about which something changed, where somebody asks for them.
     changed: Option<Vec<Handle>>,
     /// When bytes were written since the last poll: they leave before the device is asked for
-    /// packets, so that an answer does not wait for that, nor for another look at the clock.
+    /// packets, so that an answer does not wait for that, nor for another reading of the clock.
     wrote: Option<Nanos>,
     log: Log,
 }
@@ -110,7 +110,7 @@ impl Endpoint {
         self.device.wait(limit)
     }
 
-    /// Puts the program on a bus from now on: its signals can be heard, its variables read and set, and
+    /// Puts the program on a bus from now on: its signals can be received, its variables read and set, and
     /// it can be attached to. A signal that an attachment declares is an event, too: `tcp.cap.reached` is `reached`
     /// of `cap`.
     /// `waker` is called when there are orders for it, and has to see to it that it is polled.
@@ -130,11 +130,11 @@ impl Endpoint {
     /// the next event on, before or after the ones that it names (`attach cap after cc;`), until it is
     /// detached. It takes the place of what has its name. Chains that it changes are interpreted.
     ///
-    /// To check it takes some 15 ms, in which nothing is polled; members of a bus and
+    /// To check it takes some 15 ms, in which nothing is polled; clients of a bus and
     /// [`Network::attach`](crate::Network::attach) have that done elsewhere.
     ///
     /// # Errors
-    /// What is wrong with it, as `hawser check` says it; the program goes on as it was.
+    /// What is wrong with it, as `hawser check` reports it; the program goes on as it was.
     pub fn attach(&mut self, name: &str, text: &str) -> Result<(), ChangeError> {
         let next = self.attachments.attach(name, text, &[], APPLICATION)?;
         self.go_on(
@@ -291,7 +291,7 @@ impl Endpoint {
         if out.is_empty() {
             return Ok(0);
         }
-        // Who spins asks again and again: what is not there costs no look at the clock.
+        // Who spins asks again and again: what is absent costs no reading of the clock.
         if self.stack.readable(handle) > 0 {
             return self.stack.take(handle, out).map_err(error_of_request);
         }
@@ -331,7 +331,7 @@ impl Endpoint {
         }
     }
 
-    /// Says that no more will be written; what was written still leaves.
+    /// Announces that no more will be written; what was written still leaves.
     pub fn shutdown(&mut self, handle: Handle) {
         let now = self.request_time();
         if let Some(state) = self.connections.get_mut(&handle)

@@ -1,6 +1,6 @@
 //! Tables by handle.
 //!
-//! The engine chooses handles, and no peer has a say in it: nobody can make them collide, and a
+//! The engine chooses handles, and no peer influences them: nobody can make them collide, and a
 //! multiplication serves where a table needs a secret hash otherwise.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// A table takes its place from the low bits and a mark of seven from the high ones.
+    /// A table takes its place from the low bits and a tag of seven from the high ones.
     #[test]
     fn neighbours_are_spread_at_both_ends() {
         let hash = |number: u64| {

@@ -195,8 +195,8 @@ impl Network {
     }
 
     /// Looks at the endpoint: counters, contexts, state variables.
-    pub fn inspect<T>(&self, look: impl FnOnce(&Endpoint) -> T) -> T {
-        look(&self.shared.lock().endpoint)
+    pub fn inspect<T>(&self, read: impl FnOnce(&Endpoint) -> T) -> T {
+        read(&self.shared.lock().endpoint)
     }
 
     /// Waits until at most `contexts` contexts are left, or `limit` has passed: closed
@@ -261,7 +261,7 @@ enum Next {
     Sleep(Option<Duration>),
 }
 
-/// Tells whoever waits when the driving task ends, however it does: a panic, the runtime's end.
+/// Notifies whoever waits when the driving task ends, however it does: a panic, the runtime's end.
 struct LastWord(std::sync::Weak<Shared>);
 
 impl Drop for LastWord {
@@ -389,7 +389,7 @@ impl Stream {
         self.set_option(options::OPT_NODELAY, on.into())
     }
 
-    /// Asks a silent peer whether it is still there; `None`: not, the default.
+    /// Asks an idle peer whether it is still there; `None`: not, the default.
     ///
     /// # Errors
     /// As [`Stream::set_option`].

@@ -24,10 +24,10 @@ pub use hawser_ir::abi::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options(Vec<(u32, u64)>);
 
-/// When a silent peer is asked whether it is still there (RFC 9293, 3.8.4).
+/// When an idle peer is asked whether it is still there (RFC 9293, 3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// How long the peer has to be silent before it is asked.
+    /// How long the peer has to be idle before it is asked.
     pub idle: Duration,
     /// From one question to the next.
     pub interval: Duration,
@@ -59,7 +59,7 @@ impl Options {
         self.set(OPT_NODELAY, on.into())
     }
 
-    /// A silent peer is asked whether it is still there; `None`: never, the default.
+    /// An idle peer is asked whether it is still there; `None`: never, the default.
     #[must_use]
     pub fn keepalive(mut self, keepalive: Option<Keepalive>) -> Options {
         self.0.extend(keepalive_options(keepalive));
@@ -92,7 +92,7 @@ impl Options {
         self.set(OPT_NOT_SENT, bytes)
     }
 
-    /// The most payload bytes of a packet, in either direction.
+    /// The maximum number of payload bytes of a packet, in either direction.
     #[must_use]
     pub fn max_segment(self, bytes: u16) -> Options {
         self.set(OPT_MAX_SEGMENT, bytes.into())

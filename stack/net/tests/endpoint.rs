@@ -32,7 +32,7 @@ struct End {
     bell: UnixStream,
     ring: UnixStream,
     batch: Vec<Vec<u8>>,
-    /// The next look at it panics.
+    /// The next use of it panics.
     broken: Arc<AtomicBool>,
 }
 
@@ -260,10 +260,10 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
     );
     pair.settle();
     let server = pair.ends[1].accept(pair.listener).expect("a connection");
-    let (mut written, mut most_held) = (UNSENT as usize, 0);
+    let (mut written, mut max_held) = (UNSENT as usize, 0);
     let (mut got, mut buffer) = (Vec::new(), [0; 65_536]);
     while got.len() < sent.len() {
-        // The peer hears nothing of it meanwhile.
+        // The peer receives nothing of it meanwhile.
         for _ in 0..3 {
             written += write_some(&mut pair.ends[0], client, &sent[written..]);
             pair.ends[0].poll().expect("a cable does not fail");
@@ -274,15 +274,15 @@ fn unsent_bytes_are_bounded_and_all_arrive() {
             value("snd_end") - value(from)
         });
         assert!(unsent <= UNSENT, "{unsent} bytes wait");
-        most_held = most_held.max(held);
+        max_held = max_held.max(held);
         pair.advance(10 * MS);
         while let Ok(count) = pair.ends[1].read(server, &mut buffer) {
             got.extend_from_slice(&buffer[..count]);
         }
     }
     assert!(
-        got == sent && most_held > 2 * UNSENT,
-        "as much as {most_held} bytes were held"
+        got == sent && max_held > 2 * UNSENT,
+        "as much as {max_held} bytes were held"
     );
 }
 
@@ -294,8 +294,8 @@ fn closing_a_listener_ends_what_waits_in_it() {
     pair.ends[1].close(pair.listener);
     pair.advance(SECOND);
     assert_eq!(pair.ends[1].contexts(), 0);
-    let mut text = [0; 1];
-    let error = pair.ends[0].read(client, &mut text).expect_err("a reset");
+    let mut data = [0; 1];
+    let error = pair.ends[0].read(client, &mut data).expect_err("a reset");
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
@@ -318,8 +318,8 @@ fn a_half_closed_connection_waits_for_its_answer() {
     pair.advance(600 * SECOND);
     assert_eq!(write_some(&mut pair.ends[1], server, b"at last"), 7);
     pair.settle();
-    let mut text = [0; 100];
-    assert_eq!(pair.ends[0].read(client, &mut text).expect("an answer"), 7);
+    let mut data = [0; 100];
+    assert_eq!(pair.ends[0].read(client, &mut data).expect("an answer"), 7);
     // Given back while it waits for the end.
     pair.ends[0].close(client);
     pair.advance(61 * SECOND);

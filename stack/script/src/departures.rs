@@ -36,7 +36,7 @@ enum Aspect {
 struct Departure {
     /// Ends of paths, in which `*` stands for any text.
     scripts: Vec<String>,
-    /// Parts of what a report says is unsupported.
+    /// Parts of what a report lists as unsupported.
     constructs: Vec<String>,
     reason: String,
 }

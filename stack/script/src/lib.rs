@@ -7,7 +7,7 @@
 //! * [`syntax`]: text to tree
 //! * [`run`]: a script's run; [`Bench`] is what it runs against
 //! * [`Scripts`]: a program, by name or by file, set up to run them; [`find`]: scripts in folders
-//! * [`Table`]: what a program says of itself (`script.toml`): TCP_INFO, sysctls
+//! * [`Table`]: what a program declares (`script.toml`): TCP_INFO, sysctls
 //!
 //! docs/scripts.md describes the language and where it departs from packetdrill.
 //!

@@ -25,7 +25,7 @@ pub struct Options {
     pub linux: bool,
     /// Where they run. On a device, the process has to be in a network namespace of its own.
     pub target: Target,
-    /// The IP version of scripts that do not say.
+    /// The IP version of scripts that state none.
     pub version: IpVersion,
     /// Words that stand for others, in packetdrill's `-D NAME=VALUE`.
     pub defines: Vec<(String, String)>,
@@ -51,7 +51,7 @@ pub enum ScriptsError {
     /// It cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// What it says of itself is not understood.
+    /// What it declares is not understood.
     #[error("script.toml: {0}")]
     Table(#[from] TableError),
     /// Its list of departures is not understood.

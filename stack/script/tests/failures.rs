@@ -42,7 +42,7 @@ const OPEN: &str = "\
 
 #[test]
 fn every_comparison_is_made() {
-    // What follows an open connection, and what has to be said of it; nothing: it passes.
+    // What follows an open connection, and what has to be reported of it; nothing: it passes.
     let cases = [
         ("+0 write(4, ..., 10) = 10\n+0 > P. 1:11(10) ack 1 win 65535", ""),
         ("+0 write(4, ..., 10) = 11", "returned 10"),

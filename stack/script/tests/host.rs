@@ -11,7 +11,7 @@ use hawser_load::{Engine, Loaded};
 use hawser_script::{Bench, IpVersion, Leniency, Report, Table, Target, Verdict, run};
 use hawser_testing::{TestResult, is_listing, run as run_tests, skip};
 
-/// Both ways of opening and of closing, text in each direction, timers, options, an ICMP error, a reset.
+/// Both kinds of opening and of closing, data in each direction, timers, options, an ICMP error, a reset.
 const SCRIPTS: &[&str] = &[
     "RFC9293/active-open-blocking.pkt",
     "RFC9293/passive-open.pkt",

@@ -35,7 +35,7 @@ pub enum BuildError {
     Io {
         /// What was tried.
         what: String,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -93,7 +93,7 @@ pub fn build(module: &Module, out: &Path) -> Result<(), BuildError> {
         what: format!("cannot write {}", out.display()),
         error,
     };
-    // In the same folder, so that it can be renamed; nobody else can put a link in the linker's way.
+    // In the same folder, so that it can be renamed; nobody else can put a link in its place.
     let parent = out
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())

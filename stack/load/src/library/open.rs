@@ -22,17 +22,17 @@ use super::texts::{TextsError, texts_of};
 use crate::builtin::{Rejected, checked};
 use crate::native::{Code, Mapped};
 
-/// The most bytes of a library, 64 MiB: far beyond what the compiler makes of a program at its limits.
+/// The maximum number of bytes of a library, 64 MiB: far beyond what the compiler makes of a program at its limits.
 const MAX_LIBRARY_BYTES: u64 = 1 << 26;
 
 /// Why a file is not run.
 #[derive(Debug)]
 pub enum LibraryError {
-    /// It is not there, or no library of this machine.
+    /// It does not exist, or is no library of this machine.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
     /// Others than this user and root could have put something into it.

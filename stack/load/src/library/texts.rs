@@ -16,7 +16,7 @@ use hawser_ir::Module;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection};
 
-/// The most bytes that stand in one line of C.
+/// The maximum number of bytes that stand in one line of C.
 const LINE: usize = 100;
 
 /// The section's name.
@@ -25,7 +25,7 @@ const SECTION: &str = "hawser.texts";
 /// What the section begins with.
 const MAGIC: &[u8; 8] = b"hawser\0\0";
 
-/// The most files of a program: beyond the compiler's own limit.
+/// The maximum number of files of a program: beyond the compiler's own limit.
 const MAX_FILES: u32 = 1 << 10;
 
 /// What the section of a file cannot be.
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(unpacked(&packed(&files())), Ok(files()));
     }
 
-    /// Every prefix, and every byte changed in several ways: an error or other texts, no panic, and
+    /// Every prefix, and every byte changed several times: an error or other texts, no panic, and
     /// never more than the section holds.
     #[test]
     fn damaged_sections_are_refused_or_other_texts() {

@@ -52,8 +52,8 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
         .spawn()
         .map_err(missing)?;
     let mut stdin = child.stdin.take();
-    // A compiler that turns its arguments down does not read: what it says then tells more.
-    let fed = stdin
+    // A compiler that rejects its arguments does not read: its own message then explains more.
+    let written = stdin
         .as_mut()
         .map_or(Ok(()), |stdin| stdin.write_all(c.as_bytes()));
     drop(stdin);
@@ -68,8 +68,8 @@ pub(super) fn compile(c: &str, out: &Path) -> Result<(), BuildError> {
             output: message,
         });
     }
-    fed.map_err(|error| BuildError::Io {
-        what: format!("cannot feed {}", display(&compiler)),
+    written.map_err(|error| BuildError::Io {
+        what: format!("cannot write to {}", display(&compiler)),
         error,
     })
 }

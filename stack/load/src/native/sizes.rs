@@ -28,7 +28,7 @@ pub(super) struct Sizes {
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) bytes: usize,
-    /// The most bytes of records.
+    /// The maximum number of bytes of records.
     pub(super) records: usize,
     /// The context type that it may create.
     creates: Option<ContextId>,
@@ -41,7 +41,7 @@ pub(super) struct Event {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parser {
     pub(super) events: u32,
-    /// The most bytes of them.
+    /// The maximum number of bytes of them.
     pub(super) bytes: usize,
 }
 
@@ -144,7 +144,7 @@ impl Event {
     }
 
     /// The addresses of the `GLOBAL` contexts that the chain touches, each at its type's place; nothing
-    /// where one is not there in its full size. Other places are left as they are, for nobody reads them.
+    /// where one is not complete. Other places are left as they are, for nobody reads them.
     /// `keyed_type`: 0 without a keyed context, else one more than its type.
     pub(super) fn globals(
         &self,

@@ -28,7 +28,7 @@ fn a_window_is_capped_in_mid_transfer_and_let_go() {
     let capped = attached(CAP, &[&PARAMS[..], &["CAP=30000"]].concat());
     // What ran before; when each swap was, as the number acknowledged by then.
     let (mut own, mut at) = (None, Vec::new());
-    let mut most = [0; 3];
+    let mut largest = [0; 3];
     transfer_while(false, CALM, 1, [len, 0], |world, apps| {
         let Some(handle) = apps[0].handle else { return };
         let phase = apps[1].received * 3 / (len + 1);
@@ -40,11 +40,11 @@ fn a_window_is_capped_in_mid_transfer_and_let_go() {
             own = Some(world.stacks[0].swap_program(next).expect("the same tables"));
         } else if at.last().is_none_or(|at| una > *at) {
             // From the first ACK after the swap on.
-            most[phase] = most[phase].max(cwnd);
+            largest[phase] = largest[phase].max(cwnd);
         }
     });
-    assert!(most[0] > 60_000 && most[2] > 60_000, "{most:?}");
-    assert_eq!(most[1], 30_000);
+    assert!(largest[0] > 60_000 && largest[2] > 60_000, "{largest:?}");
+    assert_eq!(largest[1], 30_000);
 }
 
 /// What runs before sees the window of before, what runs after the window after; in the order of
@@ -119,7 +119,7 @@ fn an_attachment_that_does_nothing_changes_nothing() {
     assert_eq!(plain, with);
 }
 
-/// Each text, and what the diagnostic says: where, what, what to do.
+/// Each text, and what the diagnostic shows: where, what, what to do.
 #[test]
 fn an_attachment_that_does_not_fit_is_refused() {
     let cases = [

@@ -104,7 +104,7 @@ fn what_is_wrong_is_refused_with_its_place() {
             assert!(error.contains(part), "no `{part}` in:\n{error}");
         }
     }
-    assert_eq!(c.detach(&list, "two").expect_err("it is not there"), "`two` is not attached; one");
+    assert_eq!(c.detach(&list, "two").expect_err("it is not attached"), "`two` is not attached; one");
     assert_eq!((c.window(), list.list().len()), (6000, 1), "nothing has changed");
     // Names of another attachment are not seen.
     c.attach(&list, "one", &format!("param uint64 CAP = 6000;\n{}", cap("one", 7000))).expect("it is right");

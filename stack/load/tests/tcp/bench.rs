@@ -42,7 +42,7 @@ pub(crate) enum State {
 /// Frames in and out of memory.
 pub(crate) struct Tape {
     caps: Caps,
-    /// What is to arrive, with the text bytes of each segment where several were merged.
+    /// What is to arrive, with the payload bytes of each segment where several were merged.
     waiting: VecDeque<(Vec<u8>, u16)>,
     batch: Vec<(Vec<u8>, u16)>,
     pub(crate) sent: Vec<Vec<u8>>,
@@ -82,14 +82,14 @@ impl Wire for Tape {
 
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
         for frame in frames {
-            let text: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+            let payload: Vec<u8> = frame.payload.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
             if self.caps.gso_max == 0 {
                 assert_eq!((frame.csum, frame.gso_size), (None, 0), "the tape has no offload");
-                self.sent.push([frame.head.clone(), text].concat());
+                self.sent.push([frame.head.clone(), payload].concat());
                 continue;
             }
             self.super_segments += usize::from(frame.gso_size > 0);
-            self.sent.extend(cut(&frame.head, &text, frame.gso_size.into()));
+            self.sent.extend(cut(&frame.head, &payload, frame.gso_size.into()));
         }
         Ok(frames.len())
     }
@@ -225,7 +225,7 @@ impl Bench {
         self.settle();
     }
 
-    /// The peer's segments of `size` text bytes each, merged into this one by a device.
+    /// The peer's segments of `size` payload bytes each, merged into this one by a device.
     pub(crate) fn inject_merged(&mut self, all: &Segment, size: u16) {
         self.wire.waiting.push_back((all.packet(), size));
         self.settle();
@@ -242,13 +242,13 @@ impl Bench {
         self.settle();
     }
 
-    /// All that was sent since the last look, with its time.
+    /// All that was sent since the last call, with its time.
     pub(crate) fn timed(&mut self) -> Vec<(Nanos, Segment)> {
         self.settle();
         self.sent.drain(..).collect()
     }
 
-    /// All that was sent since the last look.
+    /// All that was sent since the last call.
     pub(crate) fn sent(&mut self) -> Vec<Segment> {
         self.timed().into_iter().map(|(_, segment)| segment).collect()
     }
@@ -288,18 +288,18 @@ impl Bench {
     }
 
     pub(crate) fn send(&mut self, handle: Handle, len: usize) {
-        let text: Vec<u8> = (0..len).map(|i| i as u8).collect();
-        assert_eq!(self.stack.send(self.now, handle, &text).expect("a connection"), len);
+        let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
+        assert_eq!(self.stack.send(self.now, handle, &data).expect("a connection"), len);
         self.settle();
     }
 
-    /// Reads up to `most` bytes.
-    pub(crate) fn read(&mut self, handle: Handle, most: usize) -> Vec<u8> {
-        let mut text = vec![0; most];
-        let len = self.stack.recv(self.now, handle, &mut text).expect("a connection");
-        text.truncate(len);
+    /// Reads at most `max` bytes.
+    pub(crate) fn read(&mut self, handle: Handle, max: usize) -> Vec<u8> {
+        let mut data = vec![0; max];
+        let len = self.stack.recv(self.now, handle, &mut data).expect("a connection");
+        data.truncate(len);
         self.settle();
-        text
+        data
     }
 
     pub(crate) fn close(&mut self, handle: Handle) {
@@ -458,7 +458,7 @@ impl Connection {
     /// lengths. Pure ACKs are left out.
     pub(crate) fn ranges(&mut self) -> Vec<(u32, u32)> {
         let host = self.host;
-        let text = self.bench.sent().into_iter().filter(|s| s.numbers() > 0);
-        text.map(|s| (s.seq.wrapping_sub(host), s.numbers())).collect()
+        let segments = self.bench.sent().into_iter().filter(|s| s.numbers() > 0);
+        segments.map(|s| (s.seq.wrapping_sub(host), s.numbers())).collect()
     }
 }

@@ -12,7 +12,7 @@ struct Outcome {
     took: Nanos,
     timeouts: u32,
     retransmissions: u64,
-    /// The longest that nothing new was acknowledged.
+    /// The longest time without an acknowledgement of new data.
     pause: Nanos,
 }
 
@@ -23,15 +23,15 @@ fn transfer(link: Link, len: u64) -> Outcome {
     let client = stage.connect(80);
     stage.run(500 * MS, |_| {});
     let server = *stage.accepted().last().expect("accepted");
-    let (text, mut room) = ([7; 65_536], [0; 65_536]);
+    let (data, mut room) = ([7; 65_536], [0; 65_536]);
     let (mut offered, mut read, mut acked) = (0, 0, 0);
     let (began, mut ended, mut progress) = (stage.now, None, stage.now);
     let (mut timeouts, mut row, mut pause) = (0, 0, 0);
     stage.run(60 * SECOND, |stage| {
         let now = stage.now;
         loop {
-            let most = (len - offered).min(65_536) as usize;
-            match stage.stacks[1].send(now, client, &text[..most]).expect("open") {
+            let len = (len - offered).min(65_536) as usize;
+            match stage.stacks[1].send(now, client, &data[..len]).expect("open") {
                 0 => break,
                 n => offered += n as u64,
             }
@@ -69,7 +69,7 @@ fn share(link: Link, len: u64, outcome: &Outcome) -> u64 {
 fn an_overshoot_costs_no_timeout() {
     let link = |delay: Nanos, queue: Nanos| Link { delay: delay * MS, queue: queue * MS, ..SHORT };
     let lossy = Link { lost: 10, ..SHORT };
-    // With the least share of the link's rate, percent, that 10 MB get.
+    // With the minimum share of the link's rate, percent, that 10 MB get.
     let cases = [
         (SHORT, 94),
         (lossy, 90),
@@ -80,19 +80,19 @@ fn an_overshoot_costs_no_timeout() {
         (link(50, 120), 70),
         (link(50, 200), 77),
     ];
-    for (link, least) in cases {
+    for (link, min_share) in cases {
         let outcome = transfer(link, 10_000_000);
         let share = share(link, 10_000_000, &outcome);
         println!("{link:?}: {share} % of the rate, {outcome:?}");
         assert_eq!(outcome.timeouts, 0, "{link:?}");
         assert!(outcome.retransmissions > 0, "{link:?}: nothing was lost");
-        assert!(share >= least, "{link:?}: {share} %");
+        assert!(share >= min_share, "{link:?}: {share} %");
         assert!(outcome.pause <= 3 * (2 * link.delay + link.queue), "{link:?}: {outcome:?}");
     }
 }
 
 /// Slow start on a fast link leaves dozens of holes, one after the other, and each is repaired at a time of its own: more
-/// runs than are kept of what was sent when. What becomes one of them must not hide what is lost.
+/// ranges than are kept of what was sent when. What becomes one of them must not hide what is lost.
 #[test]
 fn dozens_of_holes_cost_no_timeout() {
     for delay in [MS / 2, MS, 2 * MS, 5 * MS] {

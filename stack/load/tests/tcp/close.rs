@@ -71,9 +71,9 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
     c.bench.send(c.handle, 1500);
     c.bench.close(c.handle);
     let sent = c.bench.sent();
-    let (text, fin): (usize, usize) =
+    let (data, fin): (usize, usize) =
         (sent.iter().map(|s| s.payload.len()).sum(), sent.iter().filter(|s| s.fin).count());
-    assert_eq!((text, fin), (1500, 1));
+    assert_eq!((data, fin), (1500, 1));
     assert!(sent.last().expect("segments").fin, "on the last alone");
     c.acknowledge(1500);
     c.bench.advance(SECOND);

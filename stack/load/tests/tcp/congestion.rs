@@ -137,7 +137,7 @@ fn limited_transmit_is_limited() {
 
 /// RFC 5681, 3.1 (4): at least two segments.
 #[test]
-fn ssthresh_is_two_segments_at_least() {
+fn ssthresh_is_at_least_two_segments() {
     let mut c = sending(&["NAGLE=false"], 3000);
     let _ = c.ranges();
     c.bench.advance(SECOND);

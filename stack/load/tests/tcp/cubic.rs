@@ -257,7 +257,7 @@ fn slow_start_ends_when_delay_grows() {
 /// RFC 9406, 4.2: with fewer than eight samples of a round its least is an accident, and ends nothing.
 #[test]
 fn few_samples_end_no_slow_start() {
-    // A quarter of what is acknowledged, once ten samples have told; all of it while five do not.
+    // A quarter of what is acknowledged, once ten samples have shown it; all of it while five do not.
     for (samples, last) in [(10, 80 / 4), (5, 40)] {
         let mut c = Connection::agreed(&["PROBES=false"], false, |syn| Segment { sack_permitted: true, ..syn });
         fill(&mut c);

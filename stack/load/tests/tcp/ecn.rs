@@ -76,7 +76,7 @@ fn what_may_be_marked() {
     assert!(c.bench.sent().iter().all(|s| s.ecn == NOT_ECT), "not agreed");
 }
 
-/// RFC 3168, 6.1.3: from a mark on every ACK echoes it, until the peer has heard.
+/// RFC 3168, 6.1.3: from a CE mark on every ACK echoes it, until the peer has received one.
 #[test]
 fn ce_marks_are_echoed_until_the_peer_has_reduced() {
     let mut c = marking(&[]);
@@ -130,8 +130,8 @@ fn an_echo_is_a_loss_without_the_loss() {
     assert!(sent.is_empty() || sent[0].cwr);
 }
 
-/// RFC 3168, 6.1.2: CWR tells of reductions for any reason; a loss in a window that was reduced for
-/// a mark does not reduce it again.
+/// RFC 3168, 6.1.2: CWR reports reductions for any reason; a loss in a window that was reduced for
+/// a CE mark does not reduce it again.
 #[test]
 fn losses_and_ce_marks_reduce_the_window_once() {
     let mut c = marking(&[]);

@@ -1,5 +1,5 @@
 //! Fast Open (RFC 7413) where packets are lost: the data that went with the SYN arrives once and in order, whatever
-//! became of it. What it looks like packet by packet is in `transports/tcp/scripts/RFC7413`.
+//! became of it. The packets are in `transports/tcp/scripts/RFC7413`.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::bench::{MS, SECOND};
 use crate::transfer::{Application, CALM, Conditions, World, address};
 
 /// Bytes of data, from the client and from the server.
-const TEXT: [usize; 2] = [5000, 7000];
+const PAYLOAD: [usize; 2] = [5000, 7000];
 
 /// A packet of the second connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +47,14 @@ enum Lost {
 
 impl Lost {
     fn is(self, seen: Seen) -> bool {
-        let (to_server, syn, text) = (seen.to == 1, seen.syn, seen.payload > 0);
+        let (to_server, syn, data) = (seen.to == 1, seen.syn, seen.payload > 0);
         match self {
             Lost::Nothing => false,
             Lost::Syn => to_server && syn,
             Lost::SynAck => !to_server && syn,
-            Lost::Rest => to_server && !syn && text,
-            Lost::Answer => !to_server && !syn && text,
-            Lost::Ack => to_server && !syn && !text,
+            Lost::Rest => to_server && !syn && data,
+            Lost::Answer => !to_server && !syn && data,
+            Lost::Ack => to_server && !syn && !data,
         }
     }
 }
@@ -68,9 +68,9 @@ struct Outcome {
 }
 
 /// One connection to the server and back, both ends closed.
-fn connection(world: &mut World, server: SocketAddr, text: [usize; 2], name: &str) -> (Nanos, Nanos) {
+fn connection(world: &mut World, server: SocketAddr, data: [usize; 2], name: &str) -> (Nanos, Nanos) {
     let start = world.now;
-    let mut apps = [Application::new(0, text[0]), Application::new(1, text[1])];
+    let mut apps = [Application::new(0, data[0]), Application::new(1, data[1])];
     let handle = world.stacks[0].connect_with(start, server, None, &[(OPT_FAST_OPEN, 1)]);
     apps[0].handle = Some(handle.expect("a connection"));
     let mut first = None;
@@ -84,7 +84,7 @@ fn connection(world: &mut World, server: SocketAddr, text: [usize; 2], name: &st
         assert!(world.step(), "{name}: nothing will ever happen again");
         assert!(world.now < start + 600 * SECOND, "{name}: no end in sight");
     }
-    for (app, expected) in apps.iter().zip(text.iter().rev()) {
+    for (app, expected) in apps.iter().zip(data.iter().rev()) {
         assert_eq!((app.received, app.eof, app.over), (*expected, true, Some(Notice::Closed)), "{name}");
     }
     (first.unwrap_or(0), world.now - start)
@@ -108,7 +108,7 @@ fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
         gone
     });
     world.conditions = conditions;
-    let (first, over) = connection(&mut world, server, TEXT, &name);
+    let (first, over) = connection(&mut world, server, PAYLOAD, &name);
     world.conditions = CALM;
     let until = world.now + 300 * SECOND;
     while world.now < until && world.step() {}
@@ -132,7 +132,7 @@ fn each_packet_may_be_lost_once() {
             "{lost:?}: SYNs with {syns:?} bytes, data after {} ms, over after {} ms, {} bytes of data sent twice",
             outcome.first / MS,
             outcome.over / MS,
-            bytes - TEXT[0],
+            bytes - PAYLOAD[0],
         );
         assert!(syns[0] > 1000, "the first SYN carries data: {syns:?}");
         let again = usize::from(lost == Lost::Syn || lost == Lost::SynAck);
@@ -145,7 +145,7 @@ fn each_packet_may_be_lost_once() {
             Lost::Syn => syns[0],
             Lost::Rest => 1460,
         };
-        assert!(bytes - TEXT[0] <= twice, "{lost:?}: {}", bytes - TEXT[0]);
+        assert!(bytes - PAYLOAD[0] <= twice, "{lost:?}: {}", bytes - PAYLOAD[0]);
     }
 }
 

@@ -77,8 +77,8 @@ fn a_cookie_remembers_what_the_peer_offered() {
     bench.inject(&ack.clone().payload(*b"hello"));
     assert_eq!(bench.read(handle, 10), b"hello");
     bench.send(handle, 100);
-    let text = bench.sent().pop().expect("data");
-    assert_eq!((text.seq, text.ack, text.payload.len()), (answer.seq.wrapping_add(1), Some(5), 100));
+    let data = bench.sent().pop().expect("data");
+    assert_eq!((data.seq, data.ack, data.payload.len()), (answer.seq.wrapping_add(1), Some(5), 100));
 }
 
 /// Without timestamps there is nowhere to put the scale; and if the pure ACK was lost, the data after it does.
@@ -89,12 +89,12 @@ fn data_with_a_cookie_opens_and_is_retransmitted() {
     bench.inject(&plain);
     let answer = bench.one();
     assert_eq!((answer.timestamps, answer.scale), (None, None));
-    let text = last_ack(&plain, &answer).payload(*b"hello");
-    bench.inject(&text);
+    let data = last_ack(&plain, &answer).payload(*b"hello");
+    bench.inject(&data);
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     assert_eq!((bench.observe(handle, "snd_wnd"), bench.observe(handle, "smss")), (2000, 536));
     assert_eq!(bench.read(handle, 10), b"");
-    bench.inject(&text);
+    bench.inject(&data);
     assert_eq!(bench.read(handle, 10), b"hello");
 }
 
@@ -156,11 +156,11 @@ fn data_with_a_cookie_waits_for_a_place() {
     assert_eq!(observed(&mut bench, listener), [0, 1, 0, 1]);
 
     let client = syn(2, 1);
-    let text = [b"hello ", b"world!"].map(|word| last_ack(&client, &cookie).payload(*word));
-    let text = [text[0].clone(), text[1].clone().at(text[1].seq.wrapping_add(6))];
+    let data = [b"hello ", b"world!"].map(|word| last_ack(&client, &cookie).payload(*word));
+    let data = [data[0].clone(), data[1].clone().at(data[1].seq.wrapping_add(6))];
     for _ in 0..3 {
-        bench.inject(&text[0]);
-        bench.inject(&text[1]);
+        bench.inject(&data[0]);
+        bench.inject(&data[1]);
         bench.expect_nothing_sent();
         bench.advance(SECOND);
     }
@@ -169,16 +169,16 @@ fn data_with_a_cookie_waits_for_a_place() {
 
     bench.settle();
     assert!(matches!(bench.notices()[..], [Notice::Accepted(_)]), "the one that waited");
-    bench.inject(&text[1]);
+    bench.inject(&data[1]);
     bench.expect_nothing_sent();
-    bench.inject(&text[0]);
+    bench.inject(&data[0]);
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
-    text.iter().for_each(|segment| bench.inject(segment));
+    data.iter().for_each(|segment| bench.inject(segment));
     assert_eq!(bench.read(handle, 20), b"hello world!");
-    // Once no cookie can come back, data to a listener is a stranger's again.
+    // Once no cookie can come back, data to a listener belongs to no connection again.
     bench.advance(128 * SECOND);
     let _ = bench.sent();
-    bench.inject(&Segment { source: 9, ..text[1].clone() });
+    bench.inject(&Segment { source: 9, ..data[1].clone() });
     assert!(bench.one().rst);
 }
 
@@ -198,7 +198,7 @@ fn a_listener_of_one_address_goes_before_one_of_all() {
     }
 }
 
-/// Whoever has not seen the cookie, or comes late, gets the answer of a stranger.
+/// Whoever has not seen the cookie, or comes late, gets the answer to a closed-port segment.
 #[test]
 fn a_wrong_or_old_cookie_is_reset() {
     let (mut bench, listener) = flooded(&[]);
@@ -261,8 +261,8 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
     assert_eq!(accepted.len(), 1);
     let _ = bench.sent();
     // The peer believes itself connected and sends: nothing is taken, nothing acknowledged.
-    let text = acks[1].clone().payload(*b"early");
-    bench.inject(&text);
+    let data = acks[1].clone().payload(*b"early");
+    bench.inject(&data);
     assert!(bench.sent().iter().all(|s| s.ack == Some(201)));
     bench.advance(SECOND);
     let again = bench.one();
@@ -270,10 +270,10 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
     // The application accepts: there is room, and the next segment gets in.
     bench.stack.accept(listener);
     bench.settle();
-    bench.inject(&text);
+    bench.inject(&data);
     let [Notice::Accepted(handle)] = bench.notices()[..] else { panic!("no connection") };
     bench.is(handle, State::Established);
-    bench.inject(&text);
+    bench.inject(&data);
     assert_eq!(bench.read(handle, 10), b"early");
     assert_eq!(observed(&mut bench, listener), [0, 0, 2, 0]);
 }
@@ -289,9 +289,9 @@ fn who_finds_no_place_is_given_up() {
         bench.one()
     });
     bench.inject(&last_ack(&syns[0], &answers[0]));
-    let text = last_ack(&syns[1], &answers[1]);
+    let data = last_ack(&syns[1], &answers[1]);
     for _ in 0..40 {
-        bench.inject(&text);
+        bench.inject(&data);
         bench.advance(SECOND);
     }
     assert_eq!(observed(&mut bench, listener)[..2], [0, 1]);

@@ -72,7 +72,7 @@ impl Pair {
     }
 }
 
-/// Sends `len` bytes from stack 1 to stack 0 and looks at each.
+/// Sends `len` bytes from stack 1 to stack 0 and checks each.
 fn transfer(len: u64) {
     let caps = Caps { medium: Medium::Ip, mtu: MTU, tx_csum: true, gso_max: 0, rx_queue_bytes: 1 << 24 };
     let end = || End { caps: caps.clone(), batch: vec![], arrived: vec![], sent: vec![], spare: vec![] };
@@ -85,10 +85,10 @@ fn transfer(len: u64) {
     let Some((_, Notice::Accepted(server))) = pair.stacks[0].next_notice() else { panic!("not accepted") };
     let (mut given, mut taken) = (0u64, 0u64);
     let mut room = vec![0; 1 << 18];
-    let mut text = vec![0; 1 << 16];
+    let mut data = vec![0; 1 << 16];
     let mut idle = 0;
     while taken < len {
-        given += give(&mut pair, client, &mut text, given, len);
+        given += give(&mut pair, client, &mut data, given, len);
         pair.settle();
         let read = pair.stacks[0].recv(pair.now, server, &mut room).expect("open");
         check(&room[..read], taken);
@@ -128,12 +128,12 @@ fn connect_before_the_wrap(pair: &mut Pair, address: SocketAddr) -> Handle {
     pair.stacks[1].connect(pair.now, address, local).expect("a connection")
 }
 
-fn give(pair: &mut Pair, client: Handle, text: &mut [u8], given: u64, len: u64) -> u64 {
-    let room = pair.stacks[1].writable(client).min(text.len()).min((len - given) as usize) / 8 * 8;
-    for (i, bytes) in text[..room].chunks_exact_mut(8).enumerate() {
+fn give(pair: &mut Pair, client: Handle, data: &mut [u8], given: u64, len: u64) -> u64 {
+    let room = pair.stacks[1].writable(client).min(data.len()).min((len - given) as usize) / 8 * 8;
+    for (i, bytes) in data[..room].chunks_exact_mut(8).enumerate() {
         bytes.copy_from_slice(&word(given + 8 * i as u64));
     }
-    pair.stacks[1].send(pair.now, client, &text[..room]).expect("open") as u64
+    pair.stacks[1].send(pair.now, client, &data[..room]).expect("open") as u64
 }
 
 fn check(bytes: &[u8], at: u64) {

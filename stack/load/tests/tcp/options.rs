@@ -100,7 +100,7 @@ fn quick_acks_wait_for_nothing() {
     assert_eq!(c.bench.one().ack, Some(c.next));
 }
 
-/// What the first segment says has to be known before it leaves.
+/// What the first segment states has to be known before it leaves.
 #[test]
 fn first_options_shape_the_syn() {
     let mut bench = Bench::new(&[]);
@@ -173,7 +173,7 @@ fn connections_inherit_the_options_of_their_listener() {
 }
 
 /// RFC 9293, 3.8.4: off by default (MUST-25); then SEG.SEQ = SND.NXT-1 and no data (SHLD-12); one that is
-/// not answered says nothing (MUST-29).
+/// not answered proves nothing (MUST-29).
 #[test]
 fn keepalive_asks_and_gives_up() {
     let mut c = Connection::plain(&[]);
@@ -191,7 +191,7 @@ fn keepalive_asks_and_gives_up() {
     assert_eq!(times(&mut c, start), [11_000, 12_000]);
     c.acknowledge(0);
     c.bench.is(c.handle, State::Established);
-    // 12 s: the peer was heard. The next question comes ten seconds later; nobody answers it.
+    // 12 s: a segment of the peer arrived. The next question comes ten seconds later; nobody answers it.
     c.bench.advance(20 * SECOND);
     let sent = c.bench.timed();
     let at: Vec<u64> = sent.iter().map(|(time, _)| (time - start) / MS).collect();
@@ -385,7 +385,7 @@ fn keepalive_counts_from_the_last_segment() {
 }
 
 /// RFC 5482, 3: a user timeout that was asked for ends keepalive's questions, but not before one was asked (RFC 9293, 3.8.4,
-/// MUST-29: silence alone says nothing). One that was not asked for does not.
+/// MUST-29: no answer alone proves nothing). One that was not asked for does not.
 #[test]
 fn a_user_timeout_ends_keepalive() {
     for (timeout, end) in [(Some(12 * SECOND), 15), (Some(5 * SECOND), 15), (Some(22 * SECOND), 25), (None, 460)] {

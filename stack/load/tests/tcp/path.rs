@@ -1,4 +1,4 @@
-//! The path's MTU: who may lower it, when it grows again, and paths that swallow large segments silently.
+//! The path's MTU: who may lower it, when it grows again, and paths that drop large segments without an ICMP error.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -88,7 +88,7 @@ fn a_path_grows_again_after_ten_minutes() {
     assert_eq!(c.bench.observe(c.handle, "smss"), 1460);
 }
 
-/// RFC 4821, 7.7: full segments that vanish three times may be too big for a silent router. RFC 4821, 7.2: 1024.
+/// RFC 4821, 7.7: full segments that vanish three times may be too big for a router that sends no ICMP error. RFC 4821, 7.2: 1024.
 #[test]
 fn segments_that_vanish_become_smaller() {
     let mut c = sending(&["USER_TIMEOUT=60min"]);

@@ -15,11 +15,11 @@ fn sent(params: &[&str], timestamps: bool, segments: usize) -> Connection {
 /// What was sent since, with milliseconds since `start`.
 fn timed(c: &mut Connection, start: u64) -> Vec<(u64, u32, u32)> {
     let host = c.host;
-    let text = c.bench.timed().into_iter().filter(|(_, s)| s.numbers() > 0);
-    text.map(|(time, s)| ((time - start) / MS, s.seq.wrapping_sub(host), s.numbers())).collect()
+    let data = c.bench.timed().into_iter().filter(|(_, s)| s.numbers() > 0);
+    data.map(|(time, s)| ((time - start) / MS, s.seq.wrapping_sub(host), s.numbers())).collect()
 }
 
-/// RFC 8985, 6.2: one segment that was overtaken is lost a quarter of the least round-trip time
+/// RFC 8985, 6.2: one segment that was overtaken is lost a quarter of the minimum round-trip time
 /// after the one that overtook it would have shown it.
 #[test]
 fn what_was_overtaken_is_lost_after_the_reordering_window() {

@@ -8,7 +8,7 @@ use crate::segment::Segment;
 #[test]
 fn data_in_any_order_is_delivered_in_order() {
     let mut c = Connection::plain(&[]);
-    let piece = |c: &Connection, at: u32, text: &[u8]| c.segment().at(c.next.wrapping_add(at)).payload(text);
+    let piece = |c: &Connection, at: u32, data: &[u8]| c.segment().at(c.next.wrapping_add(at)).payload(data);
     let third = piece(&c, 200, &[3; 100]);
     c.bench.inject(&third);
     assert_eq!(c.bench.one().ack, Some(c.next), "at once: a duplicate ACK");
@@ -20,8 +20,8 @@ fn data_in_any_order_is_delivered_in_order() {
     c.bench.inject(&first);
     assert_eq!(c.bench.one().ack, Some(c.next.wrapping_add(300)), "at once: the gap is filled");
     assert_eq!(c.bench.notices(), [Notice::Readable]);
-    let text = c.bench.read(c.handle, 1000);
-    assert_eq!(text, [[1; 100], [2; 100], [3; 100]].concat());
+    let data = c.bench.read(c.handle, 1000);
+    assert_eq!(data, [[1; 100], [2; 100], [3; 100]].concat());
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn any_number_of_gaps_heals() {
     }
     for i in 0..100 {
         for part in [0, 10] {
-            let text = c.segment().at(c.next.wrapping_add(i * 20 + part)).payload(vec![b'p'; 10]);
-            c.bench.inject(&text);
+            let data = c.segment().at(c.next.wrapping_add(i * 20 + part)).payload(vec![b'p'; 10]);
+            c.bench.inject(&data);
         }
     }
     assert_eq!(c.bench.read(c.handle, 10_000), vec![b'p'; 2000]);
@@ -137,7 +137,7 @@ fn old_timestamps_betray_old_segments() {
     assert_eq!(c.bench.one().timestamps.map(|t| t.1), Some(9), "and is echoed");
 }
 
-/// RFC 7323, 5.5: after 24 days of silence the peer's clock may have wrapped, and what was seen last proves nothing.
+/// RFC 7323, 5.5: after 24 idle days the peer's clock may have wrapped, and what was seen last proves nothing.
 #[test]
 fn a_timestamp_older_than_24_days_is_ignored() {
     for (days, taken) in [(23, false), (24, true)] {
@@ -239,15 +239,15 @@ fn our_own_numbers_wrap() {
 fn what_was_flushed_outlives_the_connection() {
     let mut c = Connection::plain(&[]);
     let last = c.segment().payload(*b"bye").rst();
-    let text = c.segment().payload(*b"bye");
-    c.bench.inject(&text);
+    let data = c.segment().payload(*b"bye");
+    c.bench.inject(&data);
     c.next = c.next.wrapping_add(3);
     c.bench.inject(&last.at(c.next));
     assert_eq!(c.bench.stack.contexts(), 0);
     assert_eq!(c.bench.read(c.handle, 10), b"bye");
 }
 
-/// What a window promises has to be kept: a buffer larger than a context may hold is turned down
+/// What a window promises has to be kept: a buffer larger than a context may hold is rejected
 /// when the connection is opened, and does not stall it later.
 #[test]
 fn a_buffer_beyond_the_limit_is_refused() {

@@ -116,23 +116,23 @@ fn the_examples_of_rfc_2883() {
 /// RFC 2018, 3: four blocks fit, three beside timestamps; the latest first.
 #[test]
 fn as_many_blocks_as_fit() {
-    for (timestamps, most) in [(false, 4), (true, 3)] {
+    for (timestamps, limit) in [(false, 4), (true, 3)] {
         let mut c = sack(&[], timestamps);
         let base = c.next;
         let mut blocks = Vec::new();
         for from in (1000..11_000).step_by(2000) {
             blocks.insert(0, (from, from + 1000));
-            blocks.truncate(most);
+            blocks.truncate(limit);
             assert_eq!(answer(&mut c, base, from, from + 1000), (0, blocks.clone()));
         }
     }
 }
 
 /// RFC 2018, 4: "in all ACKs which do not ACK the highest sequence number", so with data as well, which leaves them
-/// room: no packet grows beyond the path. With what came twice (RFC 2883, 4) goes a pure ACK: told once.
+/// room: no packet grows beyond the path. With what came twice (RFC 2883, 4) goes a pure ACK: reported once.
 #[test]
 fn data_segments_carry_sack_blocks() {
-    for (timestamps, size, most) in [(false, 1000, 4), (true, 1000, 3)] {
+    for (timestamps, size, limit) in [(false, 1000, 4), (true, 1000, 3)] {
         let mut c = sack(&[], timestamps);
         let mut expected: Vec<(u32, u32)> = Vec::new();
         for gap in 0..6 {
@@ -141,7 +141,7 @@ fn data_segments_carry_sack_blocks() {
             c.bench.inject(&segment);
             let _ = c.bench.one();
             expected.insert(0, (from, from.wrapping_add(1000)));
-            expected.truncate(most);
+            expected.truncate(limit);
             c.bench.send(c.handle, 3 * size);
             let sent = c.bench.sent();
             let room = size - 4 - 8 * expected.len();

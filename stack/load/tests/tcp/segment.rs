@@ -179,12 +179,12 @@ impl Segment {
 
 /// What a device makes of a super-segment of the host's: packets of `size` data bytes, numbers and checksums filled in,
 /// PSH and FIN on the last alone. 0: one packet.
-pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
-    let size = if size == 0 { text.len().max(1) } else { size };
-    let count = text.len().div_ceil(size).max(1);
+pub(crate) fn cut(head: &[u8], payload: &[u8], size: usize) -> Vec<Vec<u8>> {
+    let size = if size == 0 { payload.len().max(1) } else { size };
+    let count = payload.len().div_ceil(size).max(1);
     let packet = |i: usize| {
         let (mut ip, mut tcp) = (head[..20].to_vec(), head[20..].to_vec());
-        let text = &text[i * size..text.len().min((i + 1) * size)];
+        let payload = &payload[i * size..payload.len().min((i + 1) * size)];
         let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add((i * size) as u32);
         tcp[4..8].copy_from_slice(&seq.to_be_bytes());
         if i + 1 < count {
@@ -194,7 +194,7 @@ pub(crate) fn cut(head: &[u8], text: &[u8], size: usize) -> Vec<Vec<u8>> {
             tcp[13] &= !0x80;
         }
         tcp[16..18].fill(0);
-        tcp.extend(text);
+        tcp.extend(payload);
         let check = checksum(HOST, PEER, &tcp);
         tcp[16..18].copy_from_slice(&check);
         ip[2..4].copy_from_slice(&((20 + tcp.len()) as u16).to_be_bytes());

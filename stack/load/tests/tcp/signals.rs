@@ -1,4 +1,4 @@
-//! What TCP tells of itself: each signal at its RFC's situation, and nowhere else.
+//! What TCP signals: each signal at its RFC's situation, and nowhere else.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -30,12 +30,12 @@ impl Received {
         received
     }
 
-    /// What was received since the last look.
+    /// What was received since the last call.
     fn all(&self) -> Vec<Signal> {
         std::mem::take(&mut *self.0.lock())
     }
 
-    /// The same as text, without what tells of states and samples; `at` counts from `base` on.
+    /// The same as text, without signals of states and samples; `at` counts from `base` on.
     fn text(&self, base: u64) -> Vec<String> {
         let beside = ["state_changed", "round_trip", "segment_lost"];
         let kept = self.all().into_iter().filter(|(name, _)| !beside.contains(&name.as_str()));
@@ -66,7 +66,7 @@ fn signals_of(event: &TapEvent<'_>, into: &mut Vec<Signal>) {
     }
 }
 
-/// A connection over 100 ms with segments of 1000 bytes, its window known, and what it tells from
+/// A connection over 100 ms with segments of 1000 bytes, its window known, and what it signals from
 /// now on.
 fn observed(params: &[&str], sack: bool) -> (Connection, Received, u64) {
     let mut bench = Bench::new(params);
@@ -83,7 +83,7 @@ fn the_handshake_is_signalled_with_its_round_trip() {
     assert_eq!(received.text(base), ["established rtt=100000000"]);
 }
 
-/// RFC 9293, 3.10.7.4: what is sent, what is acknowledged; a pure window update tells nothing.
+/// RFC 9293, 3.10.7.4: what is sent, what is acknowledged; a pure window update is no signal.
 #[test]
 fn data_and_its_acknowledgement_are_signalled() {
     let (mut c, received, base) = observed(&[], true);
@@ -195,7 +195,7 @@ fn a_recovery_for_nothing_ends_when_it_is_taken_back() {
     assert_eq!(names.iter().filter(|name| *name == "recovery_ended").count(), 1, "{names:?}");
 }
 
-/// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: however it ends, that is told once.
+/// RFC 9293, 3.6, 3.10.5, 3.10.7.4, 3.8.3: however it ends, there is one signal.
 #[test]
 fn the_end_is_signalled_once() {
     type End = fn(&mut Connection);
@@ -251,7 +251,7 @@ fn the_end_is_signalled_once() {
     assert!(received.all().iter().all(|(signal, _)| signal != "closed"), "half of it is not the end");
 }
 
-/// One client sends `len` bytes over a link that loses; when they had arrived, and what the client told.
+/// One client sends `len` bytes over a link that loses; when they had arrived, and what the client signalled.
 fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
     let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
     let received = if listening { Received::of(&mut stage.stacks[1]) } else { Received::default() };
@@ -260,10 +260,10 @@ fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
     stage.run(500 * MS, |_| {});
     let server = *stage.accepted().last().expect("accepted");
     let (mut offered, mut read, mut ended) = (0, 0, 0);
-    let (text, mut room) = (vec![7; len], [0; 65_536]);
+    let (data, mut room) = (vec![7; len], [0; 65_536]);
     stage.run(60 * SECOND, |stage| {
         let now = stage.now;
-        offered += stage.stacks[1].send(now, client, &text[offered..]).expect("open");
+        offered += stage.stacks[1].send(now, client, &data[offered..]).expect("open");
         while let n @ 1.. = stage.stacks[0].recv(now, server, &mut room).expect("open") {
             read += n;
             ended = now;

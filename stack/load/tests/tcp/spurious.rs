@@ -48,7 +48,7 @@ fn a_true_timeout_stays() {
     assert_eq!(c.ranges()[0].0, 0, "the rest goes again");
 }
 
-/// Without timestamps nobody can tell.
+/// Without timestamps a spurious timeout cannot be detected.
 #[test]
 fn without_timestamps_it_stays() {
     let params = [NEWRENO, "PROBES=false"];

@@ -38,9 +38,9 @@ fn a_device_makes_the_packets_with_their_blocks() {
         assert_eq!(none, 0);
         let differs = plain.iter().zip(&cut).position(|(a, b)| a != b);
         assert_eq!((differs, plain.len()), (None, cut.len()), "{timestamps}");
-        let most = if timestamps { 3 } else { 4 };
+        let max_blocks = if timestamps { 3 } else { 4 };
         let reported = |blocks: usize| cut.iter().filter(|s| !s.payload.is_empty() && s.sacks.len() == blocks).count();
-        let counts: Vec<_> = (0..=most).map(reported).collect();
+        let counts: Vec<_> = (0..=max_blocks).map(reported).collect();
         println!("{joined} super-segments, {} packets; data with 0, 1, … blocks: {counts:?}", cut.len());
         assert!(joined > 6, "{joined}");
         assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
@@ -99,7 +99,7 @@ fn a_merged_segment_does_what_its_segments_do() {
     }
 }
 
-/// What was here before is told as one block, over all that the device merged (RFC 2883, 4.1).
+/// What was here before is reported as one block, over all that the device merged (RFC 2883, 4.1).
 #[test]
 fn a_d_sack_covers_the_whole_super_segment() {
     let (_, answer, _) = after(true, 3000, 0, &[]);
@@ -107,7 +107,7 @@ fn a_d_sack_covers_the_whole_super_segment() {
     assert_eq!(answer.sacks, [(base, base.wrapping_add(3000))]);
 }
 
-/// Beside data it is told once and by itself: a device would repeat it on every packet.
+/// Beside data it is reported once and by itself: a device would repeat it on every packet.
 #[test]
 fn a_d_sack_goes_once_beside_data() {
     let mut c = agreed(Bench::cutting(&[]), false);
@@ -117,9 +117,9 @@ fn a_d_sack_goes_once_beside_data() {
     // A thousand bytes known and a thousand new, with room for more of ours.
     let segment = c.segment().at(c.next.wrapping_sub(1000)).acks(c.host.wrapping_add(10_000)).payload(vec![b'p'; 2000]);
     c.bench.inject(&segment);
-    let (text, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.payload.is_empty());
-    assert!(text.len() > 10 && c.bench.wire.super_segments > 1, "{}", text.len());
-    assert!(text.iter().all(|s| s.sacks.is_empty()), "{:?}", text[0].sacks);
+    let (data, acks): (Vec<_>, Vec<_>) = c.bench.sent().into_iter().partition(|s| !s.payload.is_empty());
+    assert!(data.len() > 10 && c.bench.wire.super_segments > 1, "{}", data.len());
+    assert!(data.iter().all(|s| s.sacks.is_empty()), "{:?}", data[0].sacks);
     let reported: Vec<_> = acks.iter().map(|s| s.sacks.clone()).collect();
     assert_eq!(reported, [[(c.next.wrapping_sub(1000), c.next)]]);
 }

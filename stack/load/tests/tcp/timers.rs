@@ -35,7 +35,7 @@ fn the_timeout_doubles_until_it_is_over() {
     assert_eq!(c.bench.notices(), [Notice::Failed(Errno(110))]);
 }
 
-/// RFC 6298, 3 (Karn): an ACK of a segment sent twice says nothing about time.
+/// RFC 6298, 3 (Karn): an ACK of a segment sent twice is no sample.
 #[test]
 fn a_retransmitted_segment_is_not_timed() {
     let mut c = Connection::open_after(&[], PLAIN, 65535, 100 * MS);
@@ -58,7 +58,7 @@ fn nothing_is_timed_across_a_recovery() {
     assert_eq!(c.bench.observe(c.handle, "srtt"), 100 * MS);
 }
 
-/// RFC 7323, 4: the echo tells which transmission was acknowledged.
+/// RFC 7323, 4: the echo shows which transmission was acknowledged.
 #[test]
 fn timestamps_time_a_retransmitted_segment() {
     let offer = Offer { timestamps: true, ..PLAIN };

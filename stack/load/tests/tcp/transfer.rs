@@ -182,10 +182,10 @@ impl Application {
             }
         }
         let Some(handle) = self.handle else { return };
-        let mut text = [0; 20_000];
+        let mut data = [0; 20_000];
         loop {
-            let len = stack.recv(now, handle, &mut text).unwrap_or(0);
-            for byte in &text[..len] {
+            let len = stack.recv(now, handle, &mut data).unwrap_or(0);
+            for byte in &data[..len] {
                 assert_eq!(*byte, byte_at(self.received, 1 - self.direction), "byte {}", self.received);
                 self.received += 1;
             }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
 use tracing::{Level, debug, enabled, warn};
 
-/// Counts of the engine that tell of work done, not of anything dropped or refused.
+/// Counts of the engine of work done, not of anything dropped or refused.
 const WORK: [&str; 9] = [
     "frames_received",
     "frames_sent",

@@ -18,7 +18,7 @@ use crate::stage::{
     DEVICE, Missed, Stage, TIMEOUT, TestResult, linux_listener, linux_v4, pattern, poll_until, ready,
 };
 
-/// How often without being told: a few seconds.
+/// How often unless it is set: a few seconds.
 const TIMES: usize = 600;
 /// Every so many changes the text is a new one, which has to be checked.
 const FRESH: usize = 10;
@@ -82,17 +82,17 @@ pub(crate) fn coming_and_going_leaks_and_loses_nothing(stage: &Stage) -> TestRes
     // Of a packet socket's ring.
     assert_eq!(missed.load(Ordering::Acquire), 0, "no frame is missed");
     let (early, late) = memory.split_at(memory.len() / 2);
-    let most = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
+    let peak = |half: &[u64]| half.iter().copied().max().unwrap_or(0);
     println!(
         "{times} times, {bytes} bytes; memory {} KiB, then {} KiB",
-        most(early) >> 10,
-        most(late) >> 10
+        peak(early) >> 10,
+        peak(late) >> 10
     );
     assert!(
-        most(late) <= most(early) + SLACK,
+        peak(late) <= peak(early) + SLACK,
         "{} bytes, then {}",
-        most(early),
-        most(late)
+        peak(early),
+        peak(late)
     );
     Ok(())
 }
@@ -239,7 +239,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) -> TestResult {
     Ok(())
 }
 
-/// Counts what it hears, in the loop.
+/// Counts the signals that it receives, in the loop.
 struct Counter(Arc<AtomicU64>);
 
 impl Tware for Counter {
@@ -264,7 +264,7 @@ fn resident() -> TestResult<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }
 
-/// What tells of lost packets: drops of the device and of our stack, what either TCP found missing.
+/// What counts lost packets: drops of the device and of our stack, what either TCP found missing.
 fn losses(stage: &Stage, endpoint: &Endpoint, connection: Handle) -> TestResult<BTreeMap<String, u64>> {
     let mut all = BTreeMap::new();
     let work = [

@@ -244,7 +244,7 @@ pub(crate) fn linux_half_closes_and_still_receives(stage: &Stage) -> TestResult 
     })?;
     assert_eq!(end, 0);
     let mut sent = 0;
-    poll_until(&mut endpoint, "our text to be taken", |e| {
+    poll_until(&mut endpoint, "our data to be taken", |e| {
         while let Some(n) = ready(e.write(connection, &data[sent..]))? {
             sent += n;
             if sent == data.len() {
@@ -298,7 +298,7 @@ pub(crate) fn nothing_is_left_after_closing(stage: &Stage) -> TestResult {
 pub(crate) fn a_full_backlog_takes_no_more(stage: &Stage) -> TestResult {
     const BACKLOG: u32 = 4;
     // So many may wait to be accepted, and so many may be in the middle of their handshake.
-    // A cookie would let a client believe itself connected, and one that is silent never tells again.
+    // A cookie would let a client believe itself connected, and one that waits for the server never sends again.
     let mut endpoint = stage.endpoint(&[("SYN_BACKLOG", u64::from(BACKLOG)), ("SYN_COOKIES", 0)])?;
     let at = SocketAddr::new(hawser_v4(), 80);
     let listener = endpoint.listen(at, BACKLOG)?;
@@ -340,7 +340,7 @@ pub(crate) fn a_close_right_after_reading_is_orderly(stage: &Stage) -> TestResul
         stream.read_to_end(&mut Vec::new())
     });
     let connection = poll_until(&mut endpoint, "a connection", |e| ready(e.accept(listener)))?;
-    poll_until(&mut endpoint, "the text", |e| {
+    poll_until(&mut endpoint, "the data", |e| {
         let len = ready(e.read(connection, &mut [0; 64]))?;
         len.into_iter().for_each(|_| e.close(connection));
         Ok(len)
@@ -377,13 +377,13 @@ pub(crate) fn a_small_ring_loses_nothing_for_good(stage: &Stage) -> TestResult {
         stream.shutdown(Shutdown::Write)?;
     }
     for connection in connections {
-        let text = poll_until(&mut endpoint, "the text", |e| {
+        let data = poll_until(&mut endpoint, "the data", |e| {
             ready(e.read(connection, &mut [0; 64]))
         })?;
         let end = poll_until(&mut endpoint, "the end", |e| {
             ready(e.read(connection, &mut [0; 64]))
         })?;
-        assert_eq!((text, end), (10, 0));
+        assert_eq!((data, end), (10, 0));
         endpoint.write(connection, b"and half")?;
         endpoint.close(connection);
     }

@@ -142,7 +142,7 @@ fn named(params: &[(&str, u64)]) -> Vec<(String, u64)> {
 /// Frames that found no room in a ring, once its device is gone.
 pub(crate) type Missed = Arc<AtomicU64>;
 
-/// A packet socket that tells in the end what it missed.
+/// A packet socket that reports in the end what it missed.
 struct Watched {
     wire: PacketWire,
     missed: Missed,
@@ -214,7 +214,7 @@ pub(crate) fn linux_listener(like: IpAddr) -> TestResult<std::net::TcpListener> 
 }
 
 /// The same, where many knock at once: Linux resets some of those that find its queue full, because
-/// a SYN cookie (RFC 4987) tells it nothing about the second segment of a connection whose first it
+/// a SYN cookie (RFC 4987) shows nothing about the second segment of a connection whose first it
 /// has dropped.
 pub(crate) fn patient_linux_listener(like: IpAddr, backlog: u32) -> TestResult<std::net::TcpListener> {
     let runtime = tokio::runtime::Builder::new_current_thread()

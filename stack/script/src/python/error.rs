@@ -62,7 +62,7 @@ pub(crate) enum NameError {
     #[error("`{0}` is not known")]
     Unknown(String),
     /// A field of TCP_INFO that the program's table lacks.
-    #[error("{0} is not mapped: the program's script.toml says nothing of it")]
+    #[error("{0} is not mapped: the program's script.toml does not list it")]
     Unmapped(String),
     /// The expression of a field of TCP_INFO has no value.
     #[error("{field}: {why}")]

@@ -174,7 +174,7 @@ impl Config {
                 format!("`{value}` is no value for --{}", setting.name),
             )
         };
-        let number = |most: u64| value.parse::<u64>().ok().filter(|v| *v <= most).ok_or_else(bad);
+        let number = |max: u64| value.parse::<u64>().ok().filter(|v| *v <= max).ok_or_else(bad);
         let address = || {
             value
                 .split('/')

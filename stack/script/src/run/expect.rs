@@ -98,7 +98,7 @@ pub(crate) fn is_extra(queue: &mut VecDeque<Sent>, flow: &Flow, expected: &Segme
     let [first, second] = of_flow.as_slice() else {
         return false;
     };
-    // It tells less than the one behind it: that one acknowledges as much.
+    // It reports less than the one behind it: that one acknowledges as much.
     let behind = queue
         .get(*second)
         .is_some_and(|sent| sent.tcp.ack == front.tcp.ack && sent.tcp.flags & RST == 0);

@@ -91,7 +91,7 @@ impl Flow {
     /// with these flags.
     pub(crate) fn own_base(&self, flags: u16) -> u32 {
         let isn = self.isn.unwrap_or(0);
-        // Before the script has told its first number it is taken to count from 0.
+        // Before the script has stated its first number it is taken to count from 0.
         if flags & SYN != 0 {
             isn.wrapping_sub(self.script_isn.unwrap_or(0))
         } else {
@@ -192,7 +192,7 @@ impl Flow {
 }
 
 /// The program's Fast Open cookies by those that the script has in their place: they are made of a
-/// key and of addresses, in a way of each server's own (RFC 7413, 4.1.2).
+/// key and of addresses, by a method of each server's own (RFC 7413, 4.1.2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cookies(BTreeMap<Vec<u8>, Vec<u8>>);
 
@@ -235,7 +235,7 @@ pub(crate) struct Flows {
     current: Option<usize>,
 }
 
-/// The most connections of one script.
+/// The maximum number of connections of one script.
 const MAX_CONNECTIONS: usize = 4096;
 
 impl Flows {

@@ -59,7 +59,7 @@ pub enum Target {
 /// How long a script may take in real time: 3 s, in nanoseconds.
 pub const MAX_TIME_ON_HOST: u64 = 3_000_000_000;
 
-/// The least tolerance in real time: a busy machine wakes nobody to the millisecond.
+/// The minimum tolerance in real time: a busy machine wakes nobody to the millisecond.
 const HOST_TOLERANCE: u64 = 30_000_000;
 
 /// What scripts run against, and how.
@@ -67,13 +67,13 @@ const HOST_TOLERANCE: u64 = 30_000_000;
 pub struct Bench<'a> {
     /// The program.
     pub program: MakeProgram<'a>,
-    /// What it says of itself.
+    /// What it declares.
     pub table: &'a Table,
     /// Reads set-up scripts.
     pub read: ReadFile<'a>,
     /// Words that stand for others.
     pub defines: Defines,
-    /// The IP version of scripts that do not say.
+    /// The IP version of scripts that state none.
     pub version: IpVersion,
     /// Where scripts run.
     pub target: Target,
@@ -161,9 +161,9 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
 
 /// The seed of all randomness: a script's run is the same each time.
 const SEED: u64 = 1;
-/// The most memory for received data.
+/// The maximum memory for received data.
 const RECEIVE_BYTES: u64 = 1 << 28;
-/// The least send buffer that a script can set.
+/// The minimum send buffer that a script can set.
 const MIN_SEND_BUFFER: u64 = 4096;
 
 /// The program with the params that the script sets. Those that the program does not have are noted

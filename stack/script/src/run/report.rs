@@ -122,7 +122,7 @@ impl Report {
 }
 
 impl Report {
-    /// The script's line, with a mark below the place.
+    /// The script's line, with a caret below the place.
     fn pointed(&self, place: Place) -> String {
         if self.source.trim().is_empty() {
             return String::new();

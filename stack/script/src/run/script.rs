@@ -22,11 +22,11 @@ use crate::syntax::tree::{ACK, Action, Body, Call, Event, Expression, Packet, SY
 use crate::syntax::{Place, Script};
 use crate::wire::{self, Decoded, Tcp};
 
-/// The most lines of a trace that are kept.
+/// The maximum number of lines of a trace that are kept.
 const TRACE: usize = 10_000;
-/// The most turns of the stack in one script: more are a loop without end.
+/// The maximum number of turns of the stack in one script: more are a loop without end.
 const TURNS: u64 = 20_000_000;
-/// The most packets that wait to be compared.
+/// The maximum number of packets that wait to be compared.
 const QUEUE: usize = 100_000;
 
 /// A call that has not returned.
@@ -408,7 +408,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Makes a call, and looks what became of connections by it.
+    /// Makes a call, and checks what became of connections by it.
     fn attempt(&mut self, call: &Call, place: Place, stage: &mut u64) -> Step<Progress> {
         self.kernel.now = self.world.now();
         let made = self.kernel.call(call, stage);
@@ -528,8 +528,8 @@ impl<'a> Runner<'a> {
         // A call that waits is looked at when it is due, and when it is late.
         let due = self.pending.as_ref().map(|pending| pending.due);
         let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
-        let looks = [due, late].into_iter().flatten().filter(|at| *at > now);
-        let next = looks
+        let checks = [due, late].into_iter().flatten().filter(|at| *at > now);
+        let next = checks
             .chain(self.kernel.stack.next_deadline())
             .fold(limit, Nanos::min);
         if next == Nanos::MAX {
@@ -629,16 +629,16 @@ impl<'a> Runner<'a> {
 
 /// How long events take at least, if all happens when it is to.
 pub(super) fn length(events: &[Event]) -> u64 {
-    let (mut last, mut longest) = (0_u64, 0);
+    let (mut last, mut latest) = (0_u64, 0);
     for event in events {
         last = match event.when {
             When::At(at) | When::Between(at, _) => at,
             When::After(after) | When::AfterBetween(after, _) => last.saturating_add(after),
             When::Any => last,
         };
-        longest = last.max(longest);
+        latest = last.max(latest);
     }
-    longest
+    latest
 }
 
 /// A packet of the stack in the script's numbers.

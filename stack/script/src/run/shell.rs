@@ -7,7 +7,7 @@ use crate::python;
 
 /// How deep set-up scripts may call each other.
 const DEEPEST: usize = 4;
-/// The most commands of one script, set-up scripts included.
+/// The maximum number of commands of one script, set-up scripts included.
 const MAX_COMMANDS: usize = 10_000;
 
 /// What a command means here.

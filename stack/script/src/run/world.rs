@@ -33,7 +33,7 @@ pub(crate) trait World {
 /// When virtual time begins: some programs measure from events before the first.
 const EPOCH: Nanos = 1_000_000_000_000;
 
-/// Packets wait in queues, and time passes when it is told to.
+/// Packets wait in queues, and time passes when it is asked to.
 #[derive(Debug)]
 pub(crate) struct Virtual {
     now: Nanos,

@@ -4,7 +4,7 @@ use super::script::Defines;
 use super::text::{Cursor, Read};
 use super::tree::{Options, TcpOption};
 
-/// The most bytes of options in a header (RFC 9293, 3.1).
+/// The maximum number of bytes of options in a header (RFC 9293, 3.1).
 const MAX_OPTION_BYTES: usize = 40;
 
 /// Reads `<…>` if it stands here.

@@ -118,13 +118,13 @@ pub enum Expression {
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What the IP header says.
+    /// The fields of the IP header that are stated.
     pub ip: IpFields,
     /// What it carries.
     pub body: Body,
 }
 
-/// What is said of the IP header; what is not said is usual (inbound), or anything (outbound).
+/// What is stated of the IP header; what is not is usual (inbound), or anything (outbound).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IpFields {
     /// The ECN bits; two values are allowed by `ect01`.
@@ -165,7 +165,7 @@ pub enum Body {
     Encapsulated(String),
 }
 
-/// Source and destination, where the packet says them.
+/// Source and destination, where the packet states them.
 pub type Ports = Option<(u16, u16)>;
 
 /// A TCP segment.
@@ -262,7 +262,7 @@ pub struct Icmp {
 /// What an ICMP message quotes of a packet of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoted {
-    /// Nothing is said.
+    /// Nothing is stated.
     Unsaid,
     /// A TCP segment: sequence number, bytes of text.
     Tcp(u32, u16),

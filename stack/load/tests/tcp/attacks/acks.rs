@@ -43,24 +43,24 @@ fn what_was_not_sent_cannot_be_acknowledged() {
     assert_eq!(c.bench.observe(c.handle, "flight"), u64::from(sent));
 }
 
-/// Acknowledging early what is under way shortens the round trip, no more: in slow start an ACK adds eight segments at most
+/// Acknowledging early what is under way shortens the round trip, no more: in slow start an ACK adds at most eight segments
 /// (RFC 9406, 4.2, SLOW_START_LIMIT), whatever it claims; and nothing goes beyond the window announced.
 #[test]
 fn early_acks_are_bounded_by_what_was_sent() {
     let mut c = Connection::agreed(&["HYSTART=false"], false, |syn| syn);
     c.bench.send(c.handle, 4_000_000);
-    let (mut sent, mut most) = (0, 0);
+    let (mut sent, mut largest) = (0, 0);
     for round in 0..40u64 {
         let burst: u32 = c.ranges().iter().map(|(_, len)| len).sum();
         sent += burst;
         let flight = c.bench.observe(c.handle, "flight");
-        most = most.max(flight);
+        largest = largest.max(flight);
         assert!(flight <= 10_000 + 8000 * round, "round {round}: {flight} bytes under way");
         c.bench.advance(MS);
         c.acknowledge(burst);
     }
-    println!("early ACKs: {sent} bytes in 40 rounds of 1 ms, at most {most} under way");
-    assert!(most > 200_000, "{most}");
+    println!("early ACKs: {sent} bytes in 40 rounds of 1 ms, at most {largest} under way");
+    assert!(largest > 200_000, "{largest}");
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 1_000_000);
     for _ in 0..40 {

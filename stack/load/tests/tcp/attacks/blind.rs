@@ -87,7 +87,7 @@ fn blind_data_is_not_accepted() {
     const STEP: usize = 200_003;
     let (mut c, oldest, latest) = under_way();
     let wrong = u32::MAX - latest.wrapping_sub(oldest);
-    let (mut tries, mut most, began) = (0, 0, Instant::now());
+    let (mut tries, mut largest, began) = (0, 0, Instant::now());
     for offset in (0..wrong).step_by(STEP).chain([wrong - 1]) {
         let ack = latest.wrapping_add(1).wrapping_add(offset);
         // In order, behind a gap, and with a FIN.
@@ -97,17 +97,17 @@ fn blind_data_is_not_accepted() {
             tries += 1;
         }
         if tries % 6000 == 0 {
-            most = most.max(c.bench.sent().iter().filter(|s| s.payload.is_empty()).count());
+            largest = largest.max(c.bench.sent().iter().filter(|s| s.payload.is_empty()).count());
             c.bench.is(c.handle, State::Established);
             c.bench.advance(5 * SECOND);
         }
     }
     println!(
-        "blind text, number known: {tries} guesses over {wrong} acknowledgements, no byte taken, {most} challenges \
+        "blind data, number known: {tries} guesses over {wrong} acknowledgements, no byte taken, {largest} challenges \
          in 5 s; {}",
         each(began, tries),
     );
-    assert!(tries > 60_000 && (1..=10).contains(&most), "{tries} {most}");
+    assert!(tries > 60_000 && (1..=10).contains(&largest), "{tries} {largest}");
     assert_eq!(c.bench.observe(c.handle, "rcv_nxt") as u32, c.next);
     assert_eq!(c.bench.notices(), []);
     // Nothing lies in wait behind the gap, either.

@@ -23,13 +23,13 @@ struct Flow {
 /// Bytes that each flow moves in a second of virtual time, while `act` goes on.
 fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMut(&mut Stage)) -> [u64; N] {
     let mut read = [0; N];
-    let text = [7; 65_536];
+    let data = [7; 65_536];
     let mut room = [0; 65_536];
     stage.run(SECOND, |stage| {
         act(stage);
         let now = stage.now;
         for (flow, read) in flows.iter().zip(&mut read) {
-            while stage.stacks[flow.from].send(now, flow.sender, &text).expect("open") > 0 {}
+            while stage.stacks[flow.from].send(now, flow.sender, &data).expect("open") > 0 {}
             loop {
                 match stage.stacks[1 - flow.from].recv(now, flow.reader, &mut room).expect("open") {
                     0 => break,
@@ -64,7 +64,7 @@ fn upload(stage: &mut Stage) -> Flow {
     Flow { from: 1, sender, reader }
 }
 
-/// From the host: in the way of the answers to a flood.
+/// From the host: it delays the answers to a flood.
 fn download(stage: &mut Stage) -> Flow {
     let (reader, sender) = established(stage);
     Flow { from: 0, sender, reader }

@@ -57,7 +57,7 @@ fn sack_splinters_are_bounded() {
     let flight = c.bench.observe(c.handle, "flight") as u32;
     let (held, chains) = (c.bench.stack.held_bytes(), c.bench.stack.counters().chains);
     let (mut rng, began) = (Rng::with_seed(3), Instant::now());
-    let mut most = 0;
+    let mut largest = 0;
     let mut bytes = 0;
     for _ in 0..ACKS {
         let mut block = || {
@@ -68,20 +68,20 @@ fn sack_splinters_are_bounded() {
         let ack = c.segment().sack(&blocks);
         c.bench.inject(&ack);
         let sent = c.bench.sent();
-        most = most.max(sent.len());
+        largest = largest.max(sent.len());
         bytes += sent.iter().map(|s| s.payload.len()).sum::<usize>();
     }
     let work = c.bench.stack.counters().chains - chains;
     let cost = each(began, ACKS as u64);
     println!(
-        "SACK splinters: {ACKS} ACKs of 3 blocks over {flight} bytes in flight, {cost}; {work} chains, at most {most} \
+        "SACK splinters: {ACKS} ACKs of 3 blocks over {flight} bytes in flight, {cost}; {work} chains, at most {largest} \
          packets for one ACK, {bytes} bytes sent again; memory {held:?} -> {:?}",
         c.bench.stack.held_bytes()
     );
     assert_eq!(c.bench.stack.held_bytes(), held, "nothing grows");
     assert!(work <= ACKS as u64, "one chain for one ACK");
     // Proportional rate reduction: a segment more than arrived, at most 24 bytes here.
-    assert!(most <= 3 && bytes <= ACKS * (76 + 24), "{most} packets for one ACK, {bytes} bytes");
+    assert!(largest <= 3 && bytes <= ACKS * (76 + 24), "{largest} packets for one ACK, {bytes} bytes");
     // The stream ends as if nothing had happened.
     let mut rounds = 0;
     while c.bench.observe(c.handle, "snd_una") < c.bench.observe(c.handle, "snd_nxt") && rounds < 20_000 {
@@ -100,8 +100,8 @@ fn a_tiny_mss_is_not_honoured() {
         let mut c = Connection::open(&[], Offer { mss: Some(mss), ..Offer::default() }, 65535);
         c.bench.send(c.handle, 880);
         let packets = c.bench.sent();
-        let text: usize = packets.iter().map(|s| s.payload.len()).sum();
-        println!("MSS {mss}: {} packets for {text} bytes", packets.len());
+        let bytes: usize = packets.iter().map(|s| s.payload.len()).sum();
+        println!("MSS {mss}: {} packets for {bytes} bytes", packets.len());
         assert!(packets.iter().all(|s| s.payload.len() == 88));
     }
 }

@@ -1,5 +1,5 @@
 //! Reading and writing. The bytes are a pattern of their sequence numbers, so that what arrives can
-//! be told from what should have.
+//! be distinguished from what should have.
 
 use hawser_ir::abi::{OPT_CORK, OPT_FAST_OPEN};
 
@@ -23,7 +23,7 @@ const MSG_ZEROCOPY: i64 = 0x400_0000;
 const MSG_FASTOPEN: i64 = 0x2000_0000;
 /// Flags that the runner does not do, each with its name.
 const BEYOND: [(i64, &str); 2] = [(MSG_OOB, "MSG_OOB"), (MSG_EOR, "MSG_EOR")];
-/// The most bytes that one call reads or writes here.
+/// The maximum number of bytes that one call reads or writes here.
 const MAX_CALL_BYTES: u64 = 1 << 26;
 /// The most bytes handed over at a time.
 const PIECE: usize = 1 << 16;
@@ -77,7 +77,7 @@ impl Kernel {
         }
     }
 
-    /// Takes bytes from the stack and looks whether they are the peer's: what differs.
+    /// Takes bytes from the stack and checks whether they are the peer's: what differs.
     fn take(
         &mut self,
         handle: hawser_engine::Handle,
@@ -116,7 +116,7 @@ impl Kernel {
         Ok(None)
     }
 
-    /// What differs in the control messages of a `recvmsg`: TCP_CM_INQ tells how much is left.
+    /// What differs in the control messages of a `recvmsg`: TCP_CM_INQ states how much is left.
     fn control_differs(&self, arguments: &Arguments<'_>, handle: hawser_engine::Handle) -> Option<String> {
         if arguments.call.name != "recvmsg" {
             return None;
@@ -273,7 +273,7 @@ impl Kernel {
     }
 }
 
-/// What a call that moves bytes says.
+/// The answer of a call that moves bytes.
 struct Transfer<'a> {
     len: u64,
     flags: i64,

@@ -1,4 +1,4 @@
-//! Error queues of sockets: what `recvmsg` with MSG_ERRQUEUE tells of bytes that were sent.
+//! Error queues of sockets: what `recvmsg` with MSG_ERRQUEUE reports of bytes that were sent.
 //!
 //! * SO_ZEROCOPY: that the peer has acknowledged a write. The bytes are always copied here, and each
 //!   notification says so.
@@ -18,7 +18,7 @@ const SENT: i64 = 1 << 1;
 const COUNTED: i64 = 1 << 7;
 const SCHEDULED: i64 = 1 << 8;
 const ACKNOWLEDGED: i64 = 1 << 9;
-/// The most writes and notifications that are remembered per connection.
+/// The maximum number of writes and notifications that are remembered per connection.
 const MAX_REMEMBERED: usize = 4096;
 
 /// What a connection's error queue holds, and what will be put there.
@@ -122,7 +122,7 @@ impl Kernel {
         }
     }
 
-    /// Looks what came of writes.
+    /// Checks what became of writes.
     pub(in crate::run) fn settle_errors(&mut self) {
         let waiting =
             |state: &super::Connection| !state.errors.copied.is_empty() || !state.errors.stamped.is_empty();

@@ -176,7 +176,7 @@ impl Kernel {
         let Some(watched) = self.pollers.get(&poller).map(|poller| poller.watched.clone()) else {
             return fail(EBADF);
         };
-        let most = usize::try_from(arguments.number(2)?).unwrap_or(0);
+        let max_events = usize::try_from(arguments.number(2)?).unwrap_or(0);
         let mut found: Vec<(i64, i64)> = Vec::new();
         for (fd, watch) in &watched {
             let ready = self.ready(*fd) & (watch.events | ERR | HUP);
@@ -186,7 +186,7 @@ impl Kernel {
                     || (ready & (OUT | HUP | ERR) != 0 && news.1 > write)
             });
             let counts = ready != 0 && !watch.disabled && (watch.events & EDGE == 0 || fresh);
-            if counts && found.len() < most {
+            if counts && found.len() < max_events {
                 found.push((*fd, ready));
                 let one_shot = watch.events & ONE_SHOT != 0;
                 self.reported(poller, *fd, news, one_shot);

@@ -20,7 +20,7 @@ const IPV6: i64 = 41;
 
 const SECOND: u64 = 1_000_000_000;
 const MILLISECOND: u64 = 1_000_000;
-/// Time to live of what says nothing of it (RFC 1700).
+/// Time to live where none is stated (RFC 1700).
 const USUAL_TTL: i64 = 64;
 
 /// What an option does.
