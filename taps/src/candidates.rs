@@ -1,7 +1,7 @@
 //! From properties to candidates: what is required and prohibited leaves some transports out, what is
 //! preferred and avoided puts the others in order (RFC 9622, 6.2; RFC 9623, 4.1).
 //!
-//! Transports are known here by what they say of themselves alone. Paths come before protocols (RFC 9622,
+//! Transports are known here by what they declare alone. Paths come before protocols (RFC 9622,
 //! 6.2): a candidate over a preferred interface stands before all over others.
 
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ pub(super) fn provides(features: &Features, property: Property) -> Option<bool> 
     })
 }
 
-/// What a transport says of itself, with what framers add: messages have ends where something writes them.
+/// What a transport declares, with what framers add: messages have ends where something writes them.
 fn with_framers(features: Features, plan: &Plan) -> Features {
     Features {
         boundaries: features.boundaries || !plan.framers.is_empty(),
@@ -228,8 +228,8 @@ pub(super) fn paths(
 }
 
 /// Whether any security is there for what is asked.
-pub(super) fn is_secure_enough(features: &Features, least: Security) -> bool {
-    features.security >= least
+pub(super) fn is_secure_enough(features: &Features, min_security: Security) -> bool {
+    features.security >= min_security
 }
 
 #[cfg(test)]

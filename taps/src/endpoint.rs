@@ -48,7 +48,7 @@ impl RemoteEndpoint {
         self
     }
 
-    /// The name of a service, whose port the system's table tells (services(5)).
+    /// The name of a service, whose port is in the system's table (services(5)).
     #[must_use]
     pub fn with_service(mut self, service: &str) -> RemoteEndpoint {
         self.service = Some(service.to_owned());
@@ -135,7 +135,7 @@ impl LocalEndpoint {
         self
     }
 
-    /// The name of a service, whose port the system's table tells.
+    /// The name of a service, whose port is in the system's table.
     #[must_use]
     pub fn with_service(mut self, service: &str) -> LocalEndpoint {
         self.service = Some(service.to_owned());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_endpoint_says_who_may_come() {
+    fn a_remote_endpoint_limits_who_may_connect() {
         let peer: SocketAddr = "192.0.2.1:5".parse().expect("an address");
         assert!(RemoteEndpoint::new().admits(peer, &[]));
         assert!(

@@ -6,7 +6,7 @@ use hawser_race::Failure;
 /// Why there is no Connection, or no Listener (RFC 9622, 7.1, 7.2).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EstablishmentError {
-    /// An endpoint is missing, or says too little or too much.
+    /// An endpoint is missing, or states too little or too much.
     #[error("endpoints: {0}")]
     Endpoint(String),
     /// What was required and prohibited cannot be had together, or not here.
@@ -18,7 +18,7 @@ pub enum EstablishmentError {
     /// Nobody could be connected to.
     #[error("{why}")]
     Unreachable {
-        /// The class that says most.
+        /// The most specific class.
         failure: Failure,
         /// Each candidate, and why it failed.
         why: String,
@@ -97,9 +97,9 @@ pub enum CloneError {
     /// There is nothing to clone.
     #[error("the Connection is not established")]
     NotEstablished,
-    /// A Connection that came to a Listener without other streams has no way back.
-    #[error("the transport has one stream alone, and the peer has not said where it listens")]
-    NoWayBack,
+    /// A Connection that came to a Listener without other streams has no path back.
+    #[error("the transport has one stream alone, and the peer has not stated where it listens")]
+    NoReturnPath,
     /// The group's limit.
     #[error("a group has {0} Connections at most")]
     Limit(usize),
@@ -108,7 +108,7 @@ pub enum CloneError {
     Property(String),
 }
 
-/// The Connection has ended, and why: as its last event says.
+/// The Connection has ended, and why: its last event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// It was closed, by either side.

@@ -38,8 +38,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), EstablishmentError> {
     for remote in plan.remotes.iter().take(MAX_REMOTES) {
         let destination = destination(remote)?;
         // A round with more protection that has no candidates is passed over.
-        if let Some(least) = rounds(plan).last() {
-            secured(plan, &selection(plan, remote, &destination)?, *least)?;
+        if let Some(min_security) = rounds(plan).last() {
+            secured(plan, &selection(plan, remote, &destination)?, *min_security)?;
         }
     }
     for local in &plan.locals {
@@ -61,9 +61,18 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
     let rounds = rounds(plan);
     let last = rounds.len().saturating_sub(1);
     let mut result = Err(EstablishmentError::Endpoint("there is no remote endpoint".into()));
-    for (place, least) in rounds.into_iter().enumerate() {
+    for (place, min_security) in rounds.into_iter().enumerate() {
         let deadline = if place < last { DEADLINE / 3 } else { DEADLINE };
-        result = round(plan, &racer, &interfaces, Round { least, deadline }).await;
+        result = round(
+            plan,
+            &racer,
+            &interfaces,
+            Round {
+                min_security,
+                deadline,
+            },
+        )
+        .await;
         match &result {
             Ok(_) => break,
             Err(error) if place < last => log::unprotected(error),
@@ -77,7 +86,7 @@ pub(super) async fn connect(plan: &Arc<Plan>) -> Result<Box<dyn Duplex>, Establi
 #[derive(Clone, Copy)]
 struct Round {
     /// The protection that each of them gives at least.
-    least: Security,
+    min_security: Security,
     /// How long each remote endpoint has.
     deadline: Duration,
 }
@@ -188,11 +197,11 @@ async fn to_remote(
         interfaces: interfaces.several.clone(),
         ..selection(plan, remote, &destination)?
     };
-    let transports = ranked(plan, &selection, round.least, &paths, remote)?;
+    let transports = ranked(plan, &selection, round.min_security, &paths, remote)?;
     let request = Request {
         transports: transports.into(),
         profile: Profile::RFC8305,
-        security: round.least,
+        security: round.min_security,
         deadline: round.deadline,
         ..Request::to(destination)
     };
@@ -207,7 +216,7 @@ async fn to_remote(
 fn ranked(
     plan: &Plan,
     selection: &Selection,
-    least: Security,
+    min_security: Security,
     paths: &[Option<String>],
     remote: &RemoteEndpoint,
 ) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
@@ -217,7 +226,7 @@ fn ranked(
             interface: path.clone(),
             ..selection.clone()
         };
-        for transport in secured(plan, &selection, least)? {
+        for transport in secured(plan, &selection, min_security)? {
             let priority = u16::try_from(all.len()).unwrap_or(u16::MAX);
             all.push(Arc::new(Ranked {
                 transport,
@@ -232,10 +241,10 @@ fn ranked(
 /// The protection that the candidates of each round give at least: one round, or for opportunistic
 /// security one with it and one without. Nobody is raced without while somebody may be had with it.
 fn rounds(plan: &Plan) -> Vec<Security> {
-    let least = plan.security.least();
+    let min_security = plan.security.min_security();
     match plan.security.mode {
-        Mode::Required | Mode::Disabled => vec![least],
-        Mode::Opportunistic => vec![least, Security::None],
+        Mode::Required | Mode::Disabled => vec![min_security],
+        Mode::Opportunistic => vec![min_security, Security::None],
     }
 }
 
@@ -243,9 +252,9 @@ fn rounds(plan: &Plan) -> Vec<Security> {
 fn secured(
     plan: &Plan,
     selection: &Selection,
-    least: Security,
+    min_security: Security,
 ) -> Result<Vec<Arc<dyn Transport>>, EstablishmentError> {
-    let trust = if least == Security::None {
+    let trust = if min_security == Security::None {
         None
     } else {
         Some(plan.security.trust.clone())
@@ -256,7 +265,7 @@ fn secured(
     };
     let transports =
         transports_for(&selection).map_err(|error| EstablishmentError::Security(error.to_string()))?;
-    let is_alike = |transport: &Arc<dyn Transport>| is_secure_enough(&transport.features(), least);
+    let is_alike = |transport: &Arc<dyn Transport>| is_secure_enough(&transport.features(), min_security);
     let transports: Vec<_> = transports.into_iter().filter(is_alike).collect();
     if transports.is_empty() {
         return Err(EstablishmentError::Security(
@@ -297,11 +306,11 @@ fn destination(remote: &RemoteEndpoint) -> Result<Destination, EstablishmentErro
         .host()
         .ok_or_else(|| endpoint("a remote endpoint needs a host name or an address".into()))?;
     if remote.address.is_some_and(|address| address.is_multicast()) {
-        let why = "multicast is not there yet: no transport here sends datagrams";
+        let why = "multicast is not supported yet: no transport here sends datagrams";
         return Err(endpoint(why.into()));
     }
     if remote.interface.is_some() {
-        let why = "a remote endpoint's interface is not there yet: give it to the local endpoint";
+        let why = "a remote endpoint's interface is not supported yet: give it to the local endpoint";
         return Err(endpoint(why.into()));
     }
     Destination::new(&host, remote.port()?).map_err(|error| endpoint(error.to_string()))

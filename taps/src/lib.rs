@@ -32,7 +32,7 @@
 //! `docs/rfc9622.md` says of every property, action and event of the RFC whether it is there, and
 //! which test shows it. "taps" is the name of the working group.
 //!
-//! Every transport is a candidate, by what it says of itself ([`hawser_connect::Features`]): nothing here
+//! Every transport is a candidate, by what it declares ([`hawser_connect::Features`]): nothing here
 //! knows one by name.
 
 #![warn(missing_docs)]

@@ -104,7 +104,7 @@ fn options(plan: &Plan) -> Result<Vec<ListenOptions>, EstablishmentError> {
         let all = match local.address {
             Some(address) if address.is_multicast() => {
                 return Err(endpoint(
-                    "multicast is not there yet: no transport here receives datagrams",
+                    "multicast is not supported yet: no transport here receives datagrams",
                 ));
             }
             Some(address) => vec![address],

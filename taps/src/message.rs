@@ -1,4 +1,4 @@
-//! Messages' contexts: properties, and what framers say of them (RFC 9622, 9.1.1, 9.1.3).
+//! Messages' contexts: properties, and what framers add to them (RFC 9622, 9.1.1, 9.1.3).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -82,14 +82,14 @@ impl MessageContext {
         self.properties.get(&property)
     }
 
-    /// Tells a framer something about it (RFC 9622, 9.1.2.2).
+    /// Gives a framer a value about it (RFC 9622, 9.1.2.2).
     pub fn add_framing(&mut self, framer: &str, key: &str, value: &str) -> &mut MessageContext {
         self.framing
             .insert((framer.to_owned(), key.to_owned()), value.to_owned());
         self
     }
 
-    /// What a framer said of it, or was told.
+    /// A value about it that a framer gave or received.
     #[must_use]
     pub fn framing(&self, framer: &str, key: &str) -> Option<&str> {
         self.framing

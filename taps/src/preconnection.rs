@@ -134,15 +134,15 @@ impl Preconnection {
     }
 
     /// Resolve: the endpoints that a Connection would connect from and to, each with an address (RFC
-    /// 9622, 7.3). Behind translators only what this host itself knows is told.
+    /// 9622, 7.3). Behind translators only what this host itself knows is reported.
     ///
     /// # Errors
-    /// An endpoint says too little, or its name has no address.
+    /// An endpoint states too little, or its name has no address.
     pub async fn resolve(&self) -> Result<(Vec<LocalEndpoint>, Vec<RemoteEndpoint>), EstablishmentError> {
         establish::resolve(&self.plan(Action::Initiate)).await
     }
 
-    /// Initiate: a Connection to a remote endpoint. It is returned at once, and tells
+    /// Initiate: a Connection to a remote endpoint. It is returned at once, and reports
     /// [`super::Event::Ready`] when it is there; messages may be sent before. Call it within a runtime of
     /// tokio with time and I/O.
     ///

@@ -112,7 +112,7 @@ impl SecurityParameters {
     }
 
     /// The protection that each candidate has at least.
-    pub(super) fn least(&self) -> Security {
+    pub(super) fn min_security(&self) -> Security {
         match self.mode {
             Mode::Required if self.trust == Trust::Anyone => Security::Encrypted,
             Mode::Required => Security::Authenticated,

@@ -20,7 +20,7 @@ const TESTS: &[Test] = tests![
     several_paths_carry_one_connection,
     a_connection_over_a_transport_written_in_mtp,
     paths_are_preferred_and_prohibited,
-    a_peer_that_is_silent_times_out,
+    a_peer_that_stops_answering_times_out,
 ];
 
 const FILE: &str = r#"
@@ -86,7 +86,7 @@ async fn serve(wanted: Preconnection, ready: std::sync::mpsc::Sender<()>) -> Tes
         }
     }
     server.send(count.to_string()).await?;
-    // The client says when it is over.
+    // The client reports when it is over.
     let _ = server.receive().await;
     Ok(())
 }
@@ -135,7 +135,7 @@ fn several_paths_carry_one_connection() -> TestResult {
         while let Some(event) = client.next_event().await {
             paths += usize::from(matches!(&event, Event::PathChange(what) if what.ends_with("in use")));
         }
-        assert!(paths >= 2, "{paths} paths were told of");
+        assert!(paths >= 2, "{paths} paths were reported");
         Ok(())
     };
     beside(&lab, has, || on(&lab, "client", client))?;
@@ -231,7 +231,7 @@ fn paths_are_preferred_and_prohibited() -> TestResult {
 }
 
 /// RFC 9622, 8.1.3: data that is not delivered in `connTimeout` ends a Connection.
-fn a_peer_that_is_silent_times_out() -> TestResult {
+fn a_peer_that_stops_answering_times_out() -> TestResult {
     let lab = Lab::up(&Spec::parse(FILE)?)?;
     let there = RemoteEndpoint::new()
         .with_ip_address(address(&lab)?)

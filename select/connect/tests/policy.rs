@@ -94,7 +94,7 @@ fn every_mistake_is_reported_with_its_file() {
     for part in [
         "a.policy: prioriti: a policy has no such key (did you mean `priority`?)",
         "c.policy: `same` is also in",
-        "d.policy: policy_type: it says \"profile\", and its file that it is a policy",
+        "d.policy: policy_type: it is \"profile\", and its file is for a policy",
         "e.cib: EOF while parsing",
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");

@@ -18,7 +18,7 @@ use super::event::{Event, Known, Origin, Trouble};
 use super::races;
 use super::store::{Queue, Record};
 
-/// Events that a listener may be late to hear of.
+/// Events that a listener may be late to learn of.
 const MAX_EVENTS: usize = 1_024;
 /// Bytes of a name that a controller gives.
 const UID_BYTES: usize = 256;
@@ -28,7 +28,7 @@ pub(super) struct Base {
     pub(super) manager: Arc<Mutex<Manager>>,
     known: Mutex<Learnt>,
     events: broadcast::Sender<Event>,
-    /// Holds what was told since the beginning for the first who asks.
+    /// Holds the events since the beginning for the first who asks.
     first: Mutex<Option<broadcast::Receiver<Event>>>,
     /// What ends next may be another node now.
     pub(super) changed: Notify,
@@ -51,7 +51,7 @@ struct Entry {
     /// When it became known, among the others.
     order: u64,
     json: Arc<Value>,
-    /// What it says of candidates, beside the row that it is.
+    /// What it states of candidates, beside the row that it is.
     policy: Option<Policy>,
 }
 
@@ -109,12 +109,12 @@ impl Base {
         let _ = self.events.send(event);
     }
 
-    /// The network's name from now on; what is kept says on which it was learnt.
+    /// The network's name from now on; what is kept states on which it was learnt.
     pub(super) fn set_network(&self, name: Arc<str>) {
         self.known().network = name;
     }
 
-    /// Changes what a source knows: first `gone` leaves, then `nodes` come. What does not fit is told
+    /// Changes what a source knows: first `gone` leaves, then `nodes` come. What does not fit is reported
     /// as trouble.
     pub(super) fn learn(&self, origin: Origin, gone: &[Arc<str>], nodes: Vec<Node>, now: f64) {
         let mut known = self.known();
@@ -133,7 +133,7 @@ impl Base {
             node,
         } in records
         {
-            // Outcomes of another network say nothing of this one.
+            // Outcomes of another network do not apply to this one.
             if origin == Origin::Race && of.as_deref() != Some(network) {
                 continue;
             }
@@ -157,7 +157,7 @@ impl Base {
         let mut manager = self.manager();
         // Names of what is refused are not kept.
         let mut names = manager.names().clone();
-        // No document can say this name: it stands for none.
+        // No document can have this name: it stands for none.
         let read = document::nodes(text, Format::Json, UNNAMED, &mut names)?;
         let nodes = read.value;
         let wrong: Vec<Diagnostic> = nodes
@@ -195,7 +195,7 @@ impl Base {
         let Some(entry) = known.entries.get(uid) else {
             let is_file = self.manager().cib().iter(now).any(|(node, _)| &*node.uid == uid);
             return Err(match is_file {
-                true => diagnostic("", "a file says it", Some("take it out of the file")),
+                true => diagnostic("", "a file contains it", Some("take it out of the file")),
                 false => diagnostic("", "there is no such node", None),
             });
         };
@@ -252,7 +252,7 @@ impl Base {
             .collect()
     }
 
-    /// Files were read again: what nodes say of candidates takes effect beside the new policies.
+    /// Files were read again: what nodes state of candidates takes effect beside the new policies.
     pub(super) fn reapply(&self, now: f64) {
         let known = self.known();
         let policies: Vec<&Policy> = known
@@ -276,7 +276,7 @@ impl Base {
         }
     }
 
-    /// Forgets what has ended, and says when the next one ends.
+    /// Forgets what has ended, and returns when the next one ends.
     pub(super) fn expire(&self, now: f64) -> Option<f64> {
         let mut known = self.known();
         let ended = |entry: &Entry| entry.until.is_some_and(|until| until < now);
@@ -419,7 +419,7 @@ impl Base {
             .collect();
         let replaced = nodes.len() - new;
         let Some(much) = (held.len() + replaced + new)
-            .checked_sub(origin.most())
+            .checked_sub(origin.max_nodes())
             .filter(|much| *much > 0)
         else {
             return Ok(());
@@ -430,7 +430,7 @@ impl Base {
                 .map_or_else(String::new, |node| node.uid.to_string());
             return Err(Limit {
                 what: "nodes of this source",
-                limit: origin.most(),
+                limit: origin.max_nodes(),
                 place,
             });
         }
@@ -471,7 +471,10 @@ fn refusal(node: &Node, is_file: bool, now: f64) -> Option<Diagnostic> {
         );
     }
     if is_file {
-        return wrong("a file says it", Some("change the file, or choose another name"));
+        return wrong(
+            "a file contains it",
+            Some("change the file, or choose another name"),
+        );
     }
     if let Expiry::At(time) = node.expire
         && time < now
@@ -494,7 +497,7 @@ fn diagnostic(path: &str, message: &str, hint: Option<&str>) -> Diagnostic {
     }
 }
 
-/// With an end where it says none: the list, the store and the CIB agree on it then.
+/// With an end where it states none: the list, the store and the CIB agree on it then.
 fn timed(mut node: Node, now: f64) -> Node {
     if node.expire == Expiry::Unsaid {
         node.expire = Expiry::At(now + LIFETIME);

@@ -37,8 +37,8 @@ impl Origin {
         }
     }
 
-    /// How many of its nodes are known at once.
-    pub(super) fn most(self) -> usize {
+    /// The maximum number of its nodes that are known at once.
+    pub(super) fn max_nodes(self) -> usize {
         match self {
             Origin::File => hawser_policy::limits::NODES,
             Origin::Interface | Origin::Session => 64,
@@ -123,11 +123,11 @@ pub enum Trouble {
     /// Files are not watched any more.
     #[error("files are not watched any more: {0}")]
     Files(String),
-    /// The kernel does not tell what becomes of interfaces.
+    /// The kernel does not report what becomes of interfaces.
     #[error("interfaces are not followed: {0}")]
     Network(String),
     /// There is too much to know.
-    #[error("what a source of `{}` nodes says is left out: {limit}", .origin.prefix().unwrap_or("other"))]
+    #[error("nodes of the source `{}` are left out: {limit}", .origin.prefix().unwrap_or("other"))]
     Limit {
         /// Whose.
         origin: Origin,

@@ -90,7 +90,7 @@ impl Knowledge {
     ///
     /// # Errors
     /// Files are wrong, or the store is in use or no store of Hawser. A store that is damaged or of another
-    /// version is no error: it is put aside, and the first of [`Knowledge::events`] says so
+    /// version is no error: it is put aside, and the first of [`Knowledge::events`] reports it
     /// ([`Trouble::Store`]).
     pub async fn open(settings: Settings) -> Result<Knowledge, OpenError> {
         let manager = Arc::new(Mutex::new(Manager::new(settings.options)));
@@ -255,7 +255,7 @@ impl Knowledge {
     /// again.
     ///
     /// # Errors
-    /// There is no such node, or a file says it.
+    /// There is no such node, or a file contains it.
     pub fn delete(&self, uid: &str) -> Result<Origin, Diagnostic> {
         self.inner.base.delete(uid, now())
     }

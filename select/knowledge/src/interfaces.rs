@@ -68,7 +68,7 @@ impl Links {
     }
 }
 
-/// What was told of interfaces.
+/// What was reported of interfaces.
 pub(super) struct Source {
     base: Arc<Base>,
     links: Arc<Links>,
@@ -84,7 +84,7 @@ impl Source {
         }
     }
 
-    /// Tells what there is now, as far as it is another than before. With an interface goes what was
+    /// Reports what there is now, as far as it is another than before. With an interface goes what was
     /// learnt over it, and with its addresses as well: it is attached elsewhere now.
     pub(super) fn update(&mut self, attachments: Vec<Attachment>) {
         let wanted: BTreeMap<Arc<str>, Node> = attachments
@@ -174,9 +174,9 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
     };
     let alternatives: Vec<Properties> = families
         .map(|(version, addresses)| {
-            // The least that every link of the family carries: RFC 791, RFC 8200 5.
-            let least = if version == 4 { 68.0 } else { 1_280.0 };
-            let mtu = attachment.mtu.map(f64::from).filter(|mtu| *mtu >= least);
+            // The minimum that every link of the family carries: RFC 791, RFC 8200 5.
+            let min_mtu = if version == 4 { 68.0 } else { 1_280.0 };
+            let mtu = attachment.mtu.map(f64::from).filter(|mtu| *mtu >= min_mtu);
             let wired = wired.map_or_else(|| Property::new(Value::Any), |wired| fact(truth(wired)));
             let open = OPEN.iter().map(|name| (key(name), Property::new(Value::Any)));
             let own = [
@@ -186,7 +186,7 @@ fn node(attachment: &Attachment, is_wireless: impl Fn(&str, u32) -> bool) -> Opt
                 (key("interface_wired"), wired),
                 (
                     key("mtu"),
-                    Property::new(mtu.map_or(Value::Any, |mtu| Value::Range(least, mtu))),
+                    Property::new(mtu.map_or(Value::Any, |mtu| Value::Range(min_mtu, mtu))),
                 ),
             ];
             open.chain(own).collect()
@@ -225,8 +225,8 @@ fn family(addresses: &[IpAddr], version: u8) -> Option<(u8, Value)> {
     Some((version, Value::of(texts.collect())?))
 }
 
-/// Whether the kernel says that it is wireless. The system's files may be those of another network
-/// namespace, where another interface has the name: its number tells.
+/// Whether the kernel reports that it is wireless. The system's files may be those of another network
+/// namespace, where another interface has the name: its number decides.
 fn is_wireless(name: &str, index: u32) -> bool {
     let folder = Path::new("/sys/class/net").join(name);
     let number = std::fs::read_to_string(folder.join("ifindex"));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn wired_is_said_where_it_is_known() {
+    fn wired_is_stated_where_it_is_known() {
         let of = |name, kernel| {
             written(&attachment(name, &["192.0.2.1"]), kernel)["properties"]["interface_wired"].clone()
         };

@@ -31,12 +31,12 @@
 //! * [`Knowledge`]: the handle: ranks, and runs the sources
 //! * sources: operators' files ([`hawser_connect::policy::Watch`]), `interfaces`, `races`, `sessions`, and
 //!   clients of the bus (`documents`)
-//! * `base`: where they meet: the policy manager, and where each node came from
+//! * `base`: what joins them: the policy manager, and where each node came from
 //! * `store`: what outlives the process
 //! * [`Event`]: what becomes of all that
 //!
 //! Invariants: nobody who connects waits for a file, the disk or a controller; a source has a limit of
-//! nodes of its own, so that none crowds out another. `docs/knowledge.md` says the rest.
+//! nodes of its own, so that none crowds out another. `docs/knowledge.md` has the rest.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -2,7 +2,7 @@
 //!
 //! NEAT puts outcomes into the CIB as rows. A row that names a transport also matches requests for other
 //! transports, and gives them its score (the golden ranking `cib-outcomes` shows it); and beside the row
-//! of an interface that says nothing, a row that says "failed" takes nothing away. So an outcome here is
+//! of an interface without outcomes, a row with "failed" takes nothing away. So an outcome here is
 //! a node with NEAT's properties that is in no row, and a policy of the same name and life, which gives
 //! its ±5 to the candidates that it speaks of, and to no others.
 
@@ -24,7 +24,7 @@ use hawser_policy::words::{fact, key, number, number_of, text, text_of, truth};
 pub(super) const QUEUE: usize = 512;
 /// Outcomes that are taken in at once.
 const BATCH: usize = 64;
-/// The least time between two changes.
+/// The minimum time between two changes.
 const PERIOD: Duration = Duration::from_millis(100);
 /// What an outcome is worth (NEAT).
 const SCORE: f64 = 5.0;
@@ -40,7 +40,7 @@ pub(super) struct Outcome {
     pub(super) won: bool,
 }
 
-/// Takes outcomes out of what races report. What only says something of this host, and what was given up
+/// Takes outcomes out of what races report. What only concerns this host, and what was given up
 /// because another candidate was quicker, is none.
 pub(super) fn watcher(queue: mpsc::Sender<Outcome>, to: Option<&Destination>) -> Watcher {
     let asked = to
@@ -149,7 +149,7 @@ fn version(address: IpAddr) -> u8 {
     if address.to_canonical().is_ipv4() { 4 } else { 6 }
 }
 
-/// What an outcome says of candidates; none of a node that is no outcome.
+/// What an outcome states of candidates; none of a node that is no outcome.
 ///
 /// A candidate that won rises by being compared; one that failed sinks by its score, and counts as not
 /// compared: else it would still stand before all that nothing is known of.
@@ -195,7 +195,7 @@ pub(super) fn policy(node: &Node) -> Option<Policy> {
     })
 }
 
-/// Whether a failure of one of a name's addresses says less than what is known of the name: that another
+/// Whether a failure of one of a name's addresses matters less than what is known of the name: that another
 /// one connected.
 fn is_outdone(new: &Node, known: &Node) -> bool {
     let of = |node: &Node| {
@@ -222,7 +222,7 @@ pub(super) async fn follow(mut queue: mpsc::Receiver<Outcome>, base: Arc<Base>, 
         while let Some(outcome) = next.take() {
             let named = Some(outcome.candidate.interface.to_string()).filter(|name| !name.is_empty());
             let remote = outcome.candidate.remote.parse::<SocketAddr>().ok();
-            // Where the system chose the interface, its routes say which; what is not there is no
+            // Where the system chose the interface, its routes decide which; what does not exist is no
             // interface to remember anything of.
             let interface = named.or_else(|| links.towards(remote?.ip()));
             for node in interface

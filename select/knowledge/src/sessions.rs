@@ -55,7 +55,7 @@ impl Followed {
 /// What the paths over an interface show together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Figures {
-    /// The least smoothed round-trip time, in milliseconds.
+    /// The minimum smoothed round-trip time, in milliseconds.
     rtt: f64,
     /// What they deliver together, in Mbit/s; 0: nothing was sent yet.
     capacity: f64,
@@ -66,9 +66,9 @@ struct Figures {
 }
 
 impl Figures {
-    /// Whether `self` is worth telling after `before`.
+    /// Whether `self` is worth reporting after `before`.
     fn differs(&self, before: &Figures) -> bool {
-        let far = |new: f64, old: f64, least: f64| (new - old).abs() > (old * 0.1).max(least);
+        let far = |new: f64, old: f64, min_change: f64| (new - old).abs() > (old * 0.1).max(min_change);
         far(self.rtt, before.rtt, 1.0)
             || far(self.capacity, before.capacity, 0.1)
             || far(self.loss, before.loss, 0.005)
@@ -136,7 +136,7 @@ fn node(interface: &str, figures: &Figures, now: f64) -> Node {
     }
 }
 
-/// What is so, whatever a request prefers: an optional figure would give way to a preference for another, and the
+/// What is so, whatever a request prefers: an optional figure would yield to a preference for another, and the
 /// interface would be ranked as if it fulfilled that.
 fn measured(figure: f64) -> Property {
     Property {
@@ -145,7 +145,7 @@ fn measured(figure: f64) -> Property {
     }
 }
 
-/// Asks for as long as there is somebody to tell.
+/// Asks for as long as somebody subscribes.
 pub(super) async fn follow(followed: Arc<Followed>, base: Arc<Base>, links: Arc<Links>) {
     let mut ticks = tokio::time::interval(PERIOD);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -50,10 +50,10 @@ fn inside<T: Send>(lab: &Lab, host: &str, work: impl AsyncFnOnce() -> TestResult
     })?
 }
 
-/// Waits until `look` finds what it looks for.
-async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> TestResult<T> {
+/// Waits until `find` finds something.
+async fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> TestResult<T> {
     for _ in 0..500 {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return Ok(found);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -131,9 +131,9 @@ fn races_are_learnt_from() -> TestResult {
                     .find(|known| known.uid.ends_with(&uid))
             };
             let known = until("an outcome", of_port).await?;
-            let said = &known.node["properties"]["__he_candidate_success"];
+            let success = &known.node["properties"]["__he_candidate_success"];
             assert_eq!(
-                (&said["value"], said["score"].as_f64()),
+                (&success["value"], success["score"].as_f64()),
                 (&is_there.into(), Some(if is_there { 5.0 } else { -5.0 }))
             );
             assert_eq!(known.origin, Origin::Race);
@@ -180,7 +180,7 @@ fn sessions_measure_their_paths() -> TestResult {
     let port = is_ready.recv_timeout(Duration::from_secs(5))?.port();
     inside(&lab, "client", async || {
         let knowledge = Knowledge::open(Settings::default()).await?;
-        let way = PathCandidate::Tcp {
+        let candidate = PathCandidate::Tcp {
             peer: (server, port).into(),
             local: None,
             options: TcpOptions::default(),
@@ -192,7 +192,7 @@ fn sessions_measure_their_paths() -> TestResult {
             },
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("it comes with Hawser")?,
-            candidates: vec![(way, Candidate::new(0))],
+            candidates: vec![(candidate, Candidate::new(0))],
             tls: None,
         })?;
         knowledge.follow(&session);

@@ -16,7 +16,7 @@
 //! * [`shipped`]: profiles for the transports that Hawser has
 //!
 //! Source: NEAT (*NEAT: A Platform- and Protocol-Independent Internet Transport API*, 2017) and its
-//! policy manager; where this departs from it, `docs/policy.md` says so. Nothing here performs I/O or
+//! policy manager; where this departs from it, `docs/policy.md` lists it. Nothing here performs I/O or
 //! reads a clock. Everything has a limit ([`limits`]); at the limit there is an error that names it.
 
 #![warn(missing_docs)]

@@ -7,8 +7,8 @@ use hawser_policy::hostile::documents;
 struct Generator(Rng);
 
 impl Generator {
-    fn below(&mut self, most: usize) -> usize {
-        self.0.usize(..most)
+    fn below(&mut self, limit: usize) -> usize {
+        self.0.usize(..limit)
     }
 
     fn of<'a>(&mut self, words: &[&'a str]) -> &'a str {
@@ -62,13 +62,13 @@ impl Generator {
             format!(r#"{{ "value": {value}, "score": {score}, "precedence": {precedence}{banned} }}"#)
         };
         let one = |generator: &mut Self| {
-            let said = property(generator);
-            let said = if generator.below(6) == 0 {
-                format!("[{said}, {}]", property(generator))
+            let one_or_two = property(generator);
+            let one_or_two = if generator.below(6) == 0 {
+                format!("[{one_or_two}, {}]", property(generator))
             } else {
-                said
+                one_or_two
             };
-            format!(r#""{}": {said}"#, generator.of(NAMES))
+            format!(r#""{}": {one_or_two}"#, generator.of(NAMES))
         };
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..self.below(4) {

@@ -1,4 +1,4 @@
-//! Whom to ask, and how: as the system says, or as somebody else does.
+//! Whom to ask, and how: as the system is configured, or in another way.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +36,7 @@ pub enum ConfigError {
     File {
         /// The file.
         path: &'static str,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// A text is not understood.
@@ -60,7 +60,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// As the system says: `/etc/resolv.conf`, `/etc/hosts`. It is read once: after a change of the
+    /// As the system is configured: `/etc/resolv.conf`, `/etc/hosts`. It is read once: after a change of the
     /// network, make another [`crate::Resolver`].
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Config {
         Stamp([RESOLV_CONF, HOSTS].map(seen))
     }
 
-    /// As these texts say, in the forms of resolv.conf(5) and hosts(5).
+    /// From these texts, in the forms of resolv.conf(5) and hosts(5).
     ///
     /// # Errors
     /// What is not understood.
@@ -151,10 +151,10 @@ impl Config {
         self.servers.name_servers.iter().map(|server| server.ip)
     }
 
-    /// The longest that a question can take: each attempt at one name, for each name of the search
+    /// How long a question can take at most: each attempt at one name, for each name of the search
     /// list.
     #[must_use]
-    pub fn longest(&self) -> Duration {
+    pub fn max_duration(&self) -> Duration {
         let attempts = u32::try_from(self.options.attempts)
             .unwrap_or(u32::MAX)
             .saturating_add(1);
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says_is_honoured() {
+    fn the_system_configuration_is_honoured() {
         let text = "search a.example b.example\nnameserver 192.0.2.1\nnameserver 2001:db8::1\n\
                     options ndots:2 timeout:3 attempts:4\n";
         let config = Config::parse(text, "").expect("a configuration");
@@ -213,7 +213,7 @@ mod tests {
             "three after the first"
         );
         assert_eq!(config.options.timeout, Duration::from_secs(3));
-        assert_eq!(config.longest(), Duration::from_secs(3 * 4 * 3));
+        assert_eq!(config.max_duration(), Duration::from_secs(3 * 4 * 3));
     }
 
     /// resolv.conf(5): "If no nameserver entries are present, the default is to use the name server on

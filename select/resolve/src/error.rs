@@ -54,7 +54,7 @@ pub enum ResolveError {
         name: String,
         /// What was asked for.
         question: Question,
-        /// What the system or the decoder said.
+        /// The error of the system or the decoder.
         why: String,
     },
 }

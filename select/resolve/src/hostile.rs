@@ -9,7 +9,7 @@ use crate::{MAX_SERVICES, Target};
 /// Any bytes as a message with service records, and as a host's name.
 ///
 /// # Panics
-/// When what is made of it is not bounded, not in order, or not what it says.
+/// When what is made of it is not bounded, not in order, or inconsistent.
 pub fn answer(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(Target::Name(name)) = Target::parse(text)

@@ -1,8 +1,8 @@
 //! Names to addresses and services: the half of happy eyeballs that does I/O.
 //!
 //! [`Resolver::lookup`] asks for IPv4 addresses, IPv6 addresses and services each by a question of
-//! its own, and hands over each [`Answer`] when it comes (RFC 8305, 3), for a race to be told. What
-//! the system says is honoured: name servers, search list, `ndots`, `timeout` and `attempts` of
+//! its own, and hands over each [`Answer`] when it comes (RFC 8305, 3), for a race to be notified. What
+//! the system configures is honoured: name servers, search list, `ndots`, `timeout` and `attempts` of
 //! `resolv.conf`, and the hosts file. Addresses and the names of this host are answered at once.
 //!
 //! ```no_run
@@ -18,10 +18,10 @@
 //! # }
 //! ```
 //!
-//! * [`Config`]: what the system says, or somebody else; from which address it is asked
+//! * [`Config`]: what the system configures, or somebody else; from which address it is asked
 //! * [`Target`]: what a text names: an address, this host, nothing, or a name to ask for
-//! * [`Services`]: what SVCB and HTTPS records (RFC 9460) say
-//! * [`nat64`]: how addresses of the other family are reached by way of a translator
+//! * [`Services`]: what SVCB and HTTPS records (RFC 9460) contain
+//! * [`nat64`]: how addresses of the other family are reached through a translator
 //! * [`ResolveError`]: what went wrong, in the race's classes
 //!
 //! Invariants: dropping [`Answers`] cancels its questions. A lookup gives each question one answer.

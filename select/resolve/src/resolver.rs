@@ -17,7 +17,7 @@ use crate::nat64::{IPV4_ONLY, Prefix, prefixes};
 use crate::service::{Understood, understand};
 use crate::{BadName, Config, ConfigError, ResolveError, Services, Target};
 
-/// The most addresses of one answer that are kept.
+/// The maximum number of addresses of one answer that are kept.
 pub const MAX_ADDRESSES: usize = 64;
 /// How many aliases in a row are followed (RFC 9460, 3.1 asks for a limit).
 const MAX_ALIASES: usize = 8;
@@ -190,7 +190,7 @@ impl Resolver {
                 Some(addresses) => local(name, &addresses),
                 None => self.addresses(name, question).await,
             },
-            // Whoever is in the hosts file is there as the file says, and offers nothing else.
+            // Whoever is in the hosts file is there as in the file, and offers nothing else.
             (Target::Name(name), Question::Service) => match (self.in_hosts(name), &lookup.service) {
                 (None, Some(service)) => self.services(service).await,
                 _ => local(name, &[]),
@@ -296,7 +296,7 @@ impl Resolver {
         }
     }
 
-    /// Services, by way of aliases.
+    /// Services, through aliases.
     async fn services(&self, name: &str) -> Result<Records, ResolveError> {
         let question = Question::Service;
         let none = || ResolveError::NoRecord {
@@ -397,7 +397,7 @@ fn lives_for(found: &Found) -> Duration {
     found.valid_until().saturating_duration_since(Instant::now())
 }
 
-/// Answers on their way. Dropping it cancels what is still asked.
+/// Answers that have not come yet. Dropping it cancels what is still asked.
 #[derive(Debug)]
 pub struct Answers {
     questions: JoinSet<Answer>,

@@ -1,4 +1,4 @@
-//! What SVCB and HTTPS records say (RFC 9460), for somebody who understands `alpn`,
+//! What SVCB and HTTPS records contain (RFC 9460), for somebody who understands `alpn`,
 //! `no-default-alpn`, `port` and the address hints.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::proto::rr::rdata::svcb::{SVCB, SvcParamKey, SvcParamValue};
 
-/// The most service records of one answer that are kept: those with the lowest priority.
+/// The maximum number of service records of one answer that are kept: those with the lowest priority.
 pub const MAX_SERVICES: usize = 16;
-/// The most hints of each family, and protocols, of one record.
+/// The maximum number of hints of each family, and protocols, of one record.
 const MAX_VALUES: usize = 16;
 
-/// What the records of one name say.
+/// What the records of one name contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Services {
     /// Where an alias led, if one did (AliasMode): addresses are those of that name.
@@ -57,7 +57,7 @@ impl Service {
     }
 }
 
-/// What a set of records says.
+/// What a set of records contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Understood {
     /// The services are those of another name (AliasMode).

@@ -1,4 +1,4 @@
-//! A race that is told by the real resolver, and connects real sockets in a lab.
+//! A race with the answers of the real resolver, and connects real sockets in a lab.
 
 use std::collections::BTreeMap;
 use std::io;

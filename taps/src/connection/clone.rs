@@ -10,11 +10,11 @@ use hawser_connect::{Duplex, SharedStreams};
 
 impl Connection {
     /// Another Connection of the same group: a further stream of the same transport connection where
-    /// that has several, else a transport connection of its own, established as this one was. It tells
+    /// that has several, else a transport connection of its own, established as this one was. It reports
     /// [`super::Event::Ready`] when it is there.
     ///
     /// # Errors
-    /// This one is not established, the group is full, or there is no way back to the peer.
+    /// This one is not established, the group is full, or there is no path back to the peer.
     pub fn clone_connection(&self) -> Result<Connection, CloneError> {
         let core = &self.sender.core;
         if core.lock().phase != ConnectionState::Established {
@@ -26,7 +26,7 @@ impl Connection {
         }
         let streams = group.streams();
         if streams.is_none() && group.plan.action != Action::Initiate {
-            return Err(CloneError::NoWayBack);
+            return Err(CloneError::NoReturnPath);
         }
         let priority = core.lock().priority;
         let clone = Connection::member(&group);

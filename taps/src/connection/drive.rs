@@ -1,4 +1,4 @@
-//! A Connection's task: hands messages to the transport, tells what became of them, and closes.
+//! A Connection's task: hands messages to the transport, reports what became of them, and closes.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 use super::event::Event;
 use super::queue::Fate;
 use super::rate::Bucket;
-use super::state::{ConnectionState, Core, Ending, Mark, State};
+use super::state::{ConnectionState, Core, Ending, SendRecord, State};
 use crate::framer::Part;
 use crate::property::Property;
 use crate::{ConnectionError, SendError, log};
@@ -26,7 +26,7 @@ use hawser_connect::Duplex;
 const AHEAD: u64 = 256 << 10;
 /// How often a transport is asked whether all has been acknowledged.
 const ASKING: Duration = Duration::from_millis(5);
-/// How long closing may take without anything being delivered where `connTimeout` says nothing.
+/// How long closing may take without anything being delivered where `connTimeout` is not set.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the task keeps for itself.
@@ -51,7 +51,7 @@ struct Closing {
 
 impl Closing {
     /// What has come forward has time again.
-    fn look(&mut self, written: u64, left: Option<u64>, now: Instant) {
+    fn update(&mut self, written: u64, left: Option<u64>, now: Instant) {
         if written > self.written || left < self.left {
             self.since = now;
         }
@@ -234,7 +234,7 @@ impl Driver {
                 written: state.written,
                 left,
             };
-            self.closing.get_or_insert(begun).look(state.written, left, now);
+            self.closing.get_or_insert(begun).update(state.written, left, now);
         }
         let gives_up = self
             .closing
@@ -303,8 +303,8 @@ fn poll_write(
     let (Some(rate), Some(front)) = (limit, wire.front_mut()) else {
         return stream.poll_write_queue(cx, wire);
     };
-    let most = usize::try_from(rate / 8 / 50).unwrap_or(usize::MAX).max(1);
-    let mut piece = VecDeque::from([front.slice(..front.len().min(most))]);
+    let max_piece = usize::try_from(rate / 8 / 50).unwrap_or(usize::MAX).max(1);
+    let mut piece = VecDeque::from([front.slice(..front.len().min(max_piece))]);
     let written = ready!(stream.poll_write_queue(cx, &mut piece))?;
     front.advance(written);
     if front.is_empty() {
@@ -330,9 +330,9 @@ fn frame(state: &mut State) {
         if entry.fate != Fate::Send {
             // Its place is behind what is on its way.
             let end = state.encoded;
-            state.marks.push_back(Mark {
+            state.sent.push_back(SendRecord {
                 end,
-                ..Mark::from(entry)
+                ..SendRecord::from(entry)
             });
             continue;
         }
@@ -355,7 +355,7 @@ fn frame(state: &mut State) {
             }
         };
         let (end, is_quiet) = (state.encoded, entry.is_quiet);
-        state.marks.push_back(Mark {
+        state.sent.push_back(SendRecord {
             end,
             id: entry.id,
             context: entry.context,
@@ -369,11 +369,15 @@ fn frame(state: &mut State) {
 /// Reports the Sends that the transport has taken.
 fn sent(state: &mut State) {
     let mut was_reported = false;
-    while state.marks.front().is_some_and(|mark| mark.end <= state.written) {
-        let Some(mark) = state.marks.pop_front() else {
+    while state
+        .sent
+        .front()
+        .is_some_and(|record| record.end <= state.written)
+    {
+        let Some(record) = state.sent.pop_front() else {
             break;
         };
-        state.reported(mark);
+        state.reported(record);
         was_reported = true;
     }
     if was_reported || state.queue.is_empty() {

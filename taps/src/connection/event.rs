@@ -47,7 +47,7 @@ pub enum Event {
     PathChange(String),
     /// The Connection has left its group.
     CloneError(CloneError),
-    /// It was closed, by either side, and everything sent was delivered as far as the transport tells.
+    /// It was closed, by either side, and everything sent was delivered as far as the transport reports it.
     Closed,
     /// It ended otherwise.
     ConnectionError(ConnectionError),
@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    /// Whether it tells what became of a Send.
+    /// Whether it reports what became of a Send.
     pub(super) fn is_outcome(&self) -> bool {
         matches!(
             self,

@@ -123,7 +123,7 @@ impl Group {
         self.lock().streams = streams;
     }
 
-    /// Tells all members of changes of the paths below.
+    /// Notifies all members of changes of the paths below.
     pub(crate) fn watch(self: &Arc<Self>, streams: SharedStreams) {
         let group = Arc::downgrade(self);
         let task = tokio::spawn(async move {

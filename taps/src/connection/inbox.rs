@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use crate::MessageContext;
 use crate::framer::Part;
 
-/// The most bytes of a message that are kept whole; longer ones are handed over in parts (RFC 9622,
+/// The maximum number of bytes of a message that are kept whole; longer ones are handed over in parts (RFC 9622,
 /// 9.3.2.2).
 pub(super) const MAX_BUFFERED: usize = 1 << 20;
 
@@ -88,14 +88,14 @@ impl Inbox {
         self.is_end = part.is_end;
     }
 
-    /// What fulfils a Receive of `least` and `most` bytes, if something does.
-    pub(super) fn take(&mut self, least: usize, most: usize) -> Option<Received> {
-        let most = most.max(1);
-        let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= most);
-        if !is_whole && (length == 0 || length < least.min(most).min(MAX_BUFFERED)) {
+    /// What fulfils a Receive of `min` and `max` bytes, if something does.
+    pub(super) fn take(&mut self, min: usize, max: usize) -> Option<Received> {
+        let max = max.max(1);
+        let (length, is_whole) = (self.data.len(), self.is_end && self.data.len() <= max);
+        if !is_whole && (length == 0 || length < min.min(max).min(MAX_BUFFERED)) {
             return None;
         }
-        let data = self.data.split_to(length.min(most)).freeze();
+        let data = self.data.split_to(length.min(max)).freeze();
         if !is_whole {
             self.has_begun = true;
             return Some(Received::Partial {
@@ -132,8 +132,8 @@ mod tests {
         inbox
     }
 
-    fn lengths(inbox: &mut Inbox, least: usize, most: usize) -> Vec<(usize, bool)> {
-        std::iter::from_fn(|| inbox.take(least, most))
+    fn lengths(inbox: &mut Inbox, min: usize, max: usize) -> Vec<(usize, bool)> {
+        std::iter::from_fn(|| inbox.take(min, max))
             .map(|received| (received.data().len(), received.is_end_of_message()))
             .collect()
     }

@@ -41,7 +41,7 @@ pub use sender::{Sender, Writer};
 pub use state::ConnectionState;
 use state::{Core, Ending};
 
-/// A Connection: messages both ways, and what happens to it.
+/// A Connection: messages in both directions, and what happens to it.
 ///
 /// It is closed by [`Connection::close`] or cut by [`Connection::abort`]; when all of its handles are
 /// dropped, it is closed. What was sent is then still delivered, for as long as the runtime lives.
@@ -51,7 +51,7 @@ pub struct Connection {
     events: Events,
 }
 
-/// The half of a Connection that events are taken by. When it is dropped, nobody is told any more.
+/// The half of a Connection that events are taken by. When it is dropped, nobody is notified any more.
 pub struct Events {
     core: Arc<Core>,
     _hold: Arc<Hold>,
@@ -116,8 +116,8 @@ impl Connection {
         let group = Group::new(Arc::clone(plan));
         let connection = Connection::member(&group);
         let core = Arc::clone(&connection.sender.core);
-        // Of a first message that never left, the failure of establishment tells enough (9.2.5).
-        let is_silent = first.is_some();
+        // Of a first message that never left, the failure of establishment reports enough (9.2.5).
+        let skips_outcomes = first.is_some();
         if let Some((mut data, context)) = first {
             // It has just begun: it has not ended, and has room.
             let _ = core.try_send(&mut data, &context, true, false);
@@ -127,7 +127,7 @@ impl Connection {
             core,
             async move { super::establish::connect(&plan).await },
             timeout,
-            is_silent,
+            skips_outcomes,
         ));
         connection
     }
@@ -238,7 +238,7 @@ impl Connection {
         self.events.next_event().await
     }
 
-    /// Closes it when everything sent has been delivered; [`Event::Closed`] tells when.
+    /// Closes it when everything sent has been delivered; [`Event::Closed`] reports when.
     pub fn close(&self) {
         self.sender.close();
     }
@@ -317,7 +317,7 @@ async fn establish(
     core: Arc<Core>,
     connect: impl Future<Output = Result<Box<dyn Duplex>, EstablishmentError>>,
     timeout: Option<Duration>,
-    is_silent: bool,
+    skips_outcomes: bool,
 ) {
     let late = async {
         match timeout {
@@ -341,13 +341,14 @@ async fn establish(
             drive::drive(core).await;
         }
         Err(error) => {
-            core.lock().finish(Event::EstablishmentError(error), is_silent);
+            core.lock()
+                .finish(Event::EstablishmentError(error), skips_outcomes);
             core.group.left(&core);
         }
     }
 }
 
-/// Resolves when the application gives up what is not there yet. Closing waits for it.
+/// Resolves when the application gives up what has not come yet. Closing waits for it.
 async fn aborted(core: &Core) {
     poll_fn(|cx| {
         let mut state = core.lock();

@@ -117,7 +117,7 @@ impl Connection {
     }
 }
 
-/// Has the transport do what the group's properties say.
+/// Has the transport act on the group's properties.
 fn apply(core: &Core) -> io::Result<()> {
     let tuning = core.group.tuning();
     let mut state = core.lock();
@@ -138,15 +138,15 @@ fn value(core: &Core, property: Property) -> Option<Value> {
     );
     let can_send = sends && is_open && !state.is_final_given && state.ending.is_none();
     let can_receive = receives && !state.is_received && state.phase != ConnectionState::Closed;
-    let most = |can: bool, most: u64| Value::Integer(if can { most } else { 0 });
+    let limit = |can: bool, max: u64| Value::Integer(if can { max } else { 0 });
     Some(match property {
         Property::ConnState => Value::Word(state.phase.word()),
         Property::CanSend => Value::Boolean(can_send),
         Property::CanReceive => Value::Boolean(can_receive),
         // Every kind that there is cuts a stream of bytes as it likes.
         Property::SingularTransmissionMsgMaxLen => Value::Word("Not applicable"),
-        Property::SendMsgMaxLen => most(can_send, u64::MAX),
-        Property::RecvMsgMaxLen => most(can_receive, inbox::MAX_BUFFERED as u64),
+        Property::SendMsgMaxLen => limit(can_send, u64::MAX),
+        Property::RecvMsgMaxLen => limit(can_receive, inbox::MAX_BUFFERED as u64),
         Property::ConnPriority => Value::Integer(state.priority),
         _ => {
             let value = match state.messages.chosen(property) {

@@ -31,7 +31,7 @@ pub(super) struct Entry {
     pub(super) is_end: bool,
     pub(super) deadline: Option<Instant>,
     pub(super) fate: Fate,
-    /// Nobody is told what becomes of it.
+    /// Nobody is notified what becomes of it.
     pub(super) is_quiet: bool,
 }
 
@@ -54,7 +54,7 @@ impl Entry {
     }
 
     /// It is not sent.
-    fn meet(&mut self, fate: Fate) {
+    fn set_fate(&mut self, fate: Fate) {
         self.fate = fate;
         self.data = Bytes::new();
     }
@@ -85,8 +85,8 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    /// The first Send that waits.
-    pub(super) fn least(&self) -> Option<SendId> {
+    /// The lowest id of a Send that waits.
+    pub(super) fn first_id(&self) -> Option<SendId> {
         self.entries.iter().map(|entry| entry.id).min()
     }
 
@@ -107,7 +107,7 @@ impl Queue {
             let known = self.open.remove(&message);
             let was_open = known.is_some();
             if let Some(fate) = known.filter(|fate| *fate != Fate::Send) {
-                entry.meet(fate);
+                entry.set_fate(fate);
             }
             if !entry.is_end {
                 self.open.insert(message, entry.fate.clone());
@@ -147,7 +147,7 @@ impl Queue {
                 continue;
             }
             self.bytes -= entry.data.len();
-            entry.meet(Fate::Expired);
+            entry.set_fate(Fate::Expired);
             _ = if entry.is_end {
                 lapsed.remove(&message)
             } else {
@@ -189,7 +189,7 @@ impl Queue {
             .filter(|entry| entry.context.id() == message)
         {
             self.bytes -= entry.data.len();
-            entry.meet(refused.clone());
+            entry.set_fate(refused.clone());
             if entry.is_end {
                 return;
             }

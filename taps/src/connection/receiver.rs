@@ -61,14 +61,14 @@ impl Receiver {
         }
         let mut state = self.core.lock();
         loop {
-            // Where nothing tells the end of a message, what is there is handed over (9.3.2.2).
+            // Where nothing shows the end of a message, what is there is handed over (9.3.2.2).
             let is_endless = state.stack.is_empty() && !state.features.boundaries;
-            let least = if is_endless && min_incomplete == usize::MAX {
+            let min = if is_endless && min_incomplete == usize::MAX {
                 1
             } else {
                 min_incomplete
             };
-            if let Some(received) = state.inbox.take(least, max) {
+            if let Some(received) = state.inbox.take(min, max) {
                 return Poll::Ready(Ok(received));
             }
             let State { stack, inbox, .. } = &mut *state;
@@ -91,7 +91,7 @@ impl Receiver {
         }
     }
 
-    /// What is to be told when nothing more comes.
+    /// What is to be reported when nothing more comes.
     fn end(&self, state: &mut State) -> ReceiveError {
         if state.inbox.is_within() || state.stack.kept() > 0 {
             return ReceiveError::Truncated;

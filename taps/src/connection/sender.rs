@@ -149,7 +149,7 @@ impl Sender {
     }
 
     /// The Connection as a writer of bytes, which are one message without end. What becomes of them is
-    /// told by no event.
+    /// reported by no event.
     #[must_use]
     pub fn into_writer(self) -> Writer {
         Writer {

@@ -2,8 +2,8 @@
 //!
 //! One mutex, held for the length of one call: the task writes, the receiver reads, both by polling.
 //!
-//! Invariants: [`Event::Ready`] is told before anything is received; after the last event nothing is
-//! told; for each Send there is one outcome, in the order in which the transport took them.
+//! Invariants: [`Event::Ready`] is reported before anything is received; after the last event nothing is
+//! reported; for each Send there is one outcome, in the order in which the transport took them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(super) enum Ending {
 }
 
 /// A Send that is on the wire up to some byte.
-pub(super) struct Mark {
+pub(super) struct SendRecord {
     /// The Connection's byte after its last.
     pub(super) end: u64,
     pub(super) id: SendId,
@@ -74,8 +74,8 @@ pub(super) struct Mark {
     pub(super) is_quiet: bool,
 }
 
-impl From<Entry> for Mark {
-    fn from(entry: Entry) -> Mark {
+impl From<Entry> for SendRecord {
+    fn from(entry: Entry) -> SendRecord {
         let Entry {
             id,
             context,
@@ -83,7 +83,7 @@ impl From<Entry> for Mark {
             is_quiet,
             ..
         } = entry;
-        Mark {
+        SendRecord {
             end: 0,
             id,
             context,
@@ -109,7 +109,7 @@ pub(super) struct State {
     /// Messages that wait, and what the transport is to take next.
     pub(super) queue: Queue,
     pub(super) wire: VecDeque<Bytes>,
-    pub(super) marks: VecDeque<Mark>,
+    pub(super) sent: VecDeque<SendRecord>,
     /// Bytes that were put on the wire, and that the transport took.
     pub(super) encoded: u64,
     pub(super) written: u64,
@@ -166,7 +166,7 @@ impl Core {
             ending: None,
             queue: Queue::default(),
             wire: VecDeque::new(),
-            marks: VecDeque::new(),
+            sent: VecDeque::new(),
             encoded: 0,
             written: 0,
             is_flushed: true,
@@ -325,7 +325,7 @@ impl State {
         if self.queue.wants(context.id()) {
             return true;
         }
-        let outcomes = self.outcomes + self.queue.len() + self.marks.len();
+        let outcomes = self.outcomes + self.queue.len() + self.sent.len();
         let is_reported = self.has_listener && self.reports_sent && !is_quiet;
         let has_bytes = self.queue.bytes() == 0 || self.queue.bytes() + length <= SEND_BUFFER;
         has_bytes && (outcomes < MAX_OUTCOMES || !is_reported && self.queue.len() < MAX_OUTCOMES)
@@ -373,15 +373,15 @@ impl State {
         self.wake_waiting();
     }
 
-    /// Tells what became of a Send.
-    pub(super) fn reported(&mut self, mark: Mark) {
-        let Mark {
+    /// Reports what became of a Send.
+    pub(super) fn reported(&mut self, record: SendRecord) {
+        let SendRecord {
             id: send,
             mut context,
             fate,
             is_quiet,
             ..
-        } = mark;
+        } = record;
         (context.local, context.remote) = (self.about.local, self.about.peer);
         match fate {
             _ if is_quiet => {}
@@ -391,8 +391,8 @@ impl State {
         }
     }
 
-    /// The end: every Send that has no outcome gets one unless `is_silent`, then the last event.
-    pub(super) fn finish(&mut self, last: Event, is_silent: bool) {
+    /// The end: every Send that has no outcome gets one unless `skips_outcomes`, then the last event.
+    pub(super) fn finish(&mut self, last: Event, skips_outcomes: bool) {
         let ended = match &last {
             Event::ConnectionError(error) => Ended::Connection(error.clone()),
             Event::EstablishmentError(error) => Ended::Establishment(error.clone()),
@@ -401,16 +401,13 @@ impl State {
         let queued = std::mem::take(&mut self.queue)
             .into_entries()
             .into_iter()
-            .map(Mark::from);
-        let all: Vec<Mark> = std::mem::take(&mut self.marks)
-            .into_iter()
-            .chain(queued)
-            .collect();
-        for mut mark in all.into_iter().filter(|_| !is_silent) {
-            if mark.fate == Fate::Send {
-                mark.fate = Fate::Refused(SendError::Ended(ended.clone()));
+            .map(SendRecord::from);
+        let all: Vec<SendRecord> = std::mem::take(&mut self.sent).into_iter().chain(queued).collect();
+        for mut record in all.into_iter().filter(|_| !skips_outcomes) {
+            if record.fate == Fate::Send {
+                record.fate = Fate::Refused(SendError::Ended(ended.clone()));
             }
-            self.reported(mark);
+            self.reported(record);
         }
         self.ended = Some(ended);
         self.wire.clear();
@@ -434,7 +431,8 @@ impl State {
 
     /// Whether the transport has taken all that was given before.
     pub(super) fn is_sent(&self, before: SendId) -> bool {
-        self.marks.iter().all(|mark| mark.id >= before) && self.queue.least().is_none_or(|id| id >= before)
+        self.sent.iter().all(|record| record.id >= before)
+            && self.queue.first_id().is_none_or(|id| id >= before)
     }
 }
 

@@ -13,18 +13,18 @@ const PREFIX: usize = 4;
 /// A framer with a length before each message.
 ///
 /// A message that is sent in parts is kept until its last, because its length stands first; longer
-/// ones than `most` are refused, in both directions.
+/// ones than `max_len` are refused, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LengthPrefix {
-    most: usize,
+    max_len: usize,
 }
 
 impl LengthPrefix {
     /// For messages of at most so many bytes, and at most 4 GiB.
     #[must_use]
-    pub fn new(most: usize) -> LengthPrefix {
+    pub fn new(max_len: usize) -> LengthPrefix {
         LengthPrefix {
-            most: most.min(u32::MAX as usize),
+            max_len: max_len.min(u32::MAX as usize),
         }
     }
 }
@@ -36,7 +36,7 @@ impl Framer for LengthPrefix {
 
     fn start(&self) -> Box<dyn Framing> {
         Box::new(Lengths {
-            most: self.most,
+            max_len: self.max_len,
             kept: Vec::new(),
             length: 0,
             left: None,
@@ -45,7 +45,7 @@ impl Framer for LengthPrefix {
 }
 
 struct Lengths {
-    most: usize,
+    max_len: usize,
     /// Parts of a message that is being sent, and their length.
     kept: Vec<Bytes>,
     length: usize,
@@ -56,8 +56,8 @@ struct Lengths {
 impl Framing for Lengths {
     fn encode(&mut self, part: Part, _: &MessageContext, out: &mut Vec<Bytes>) -> Result<(), FramingError> {
         self.length += part.data.len();
-        if self.length > self.most {
-            let why = format!("it has {} bytes, and {} are the most", self.length, self.most);
+        if self.length > self.max_len {
+            let why = format!("it has {} bytes, and {} are the limit", self.length, self.max_len);
             (self.length, self.kept) = (0, Vec::new());
             return Err(FramingError::Message {
                 framer: NAME.into(),
@@ -69,7 +69,7 @@ impl Framing for Lengths {
         }
         if part.is_end {
             let mut prefix = BytesMut::with_capacity(PREFIX);
-            // `new` keeps `most` below 4 GiB.
+            // `new` keeps `max_len` below 4 GiB.
             prefix.put_u32(self.length as u32);
             out.push(prefix.freeze());
             out.append(&mut self.kept);
@@ -84,8 +84,8 @@ impl Framing for Lengths {
             None if input.len() < PREFIX => return Ok(None),
             None => input.get_u32() as usize,
         };
-        if self.left.is_none() && left > self.most {
-            let why = format!("a message of {left} bytes, and {} are the most", self.most);
+        if self.left.is_none() && left > self.max_len {
+            let why = format!("a message of {left} bytes, and {} are the limit", self.max_len);
             return Err(FramingError::Input {
                 framer: NAME.into(),
                 why,

@@ -39,7 +39,7 @@ pub enum FramingError {
 
 /// A kind of framing. It keeps nothing of any Connection.
 pub trait Framer: fmt::Debug + Send + Sync {
-    /// Its name, in errors and for what it says of messages.
+    /// Its name, in errors and for the properties of messages.
     fn name(&self) -> &str;
     /// Framing for a new Connection.
     fn start(&self) -> Box<dyn Framing>;

@@ -29,7 +29,7 @@ impl Property {
         Definition::ALL.iter().map(|definition| definition.property)
     }
 
-    /// What the RFC says of it.
+    /// Where the RFC defines it.
     #[must_use]
     pub fn definition(self) -> &'static Definition {
         // The table is in the order of the names, which a test holds to.

@@ -20,7 +20,7 @@ pub enum PropertyError {
         /// What was given.
         value: String,
     },
-    /// It says what is, and cannot be set.
+    /// It is read-only.
     #[error("{0} is read-only (RFC 9622, 8.1.11)")]
     ReadOnly(Property),
     /// Selection properties are fixed once a Connection is begun.
@@ -47,9 +47,9 @@ fn expectation(kind: Type) -> String {
         Type::Preference => "Require, Prefer, No Preference, Avoid or Prohibit".to_owned(),
         Type::Preferences => "a list such as `wlan0=prohibit, lan=prefer`".to_owned(),
         Type::Boolean => "true or false".to_owned(),
-        Type::Integer { least, or } => {
+        Type::Integer { min, or } => {
             let or = or.map_or_else(String::new, |word| format!(", or {word}"));
-            format!("a number of {least} or more{or}")
+            format!("a number of {min} or more{or}")
         }
         Type::Time { or } => format!("a time above zero, or {or}"),
         Type::Word(words) => format!("one of {}", words.join(", ")),
@@ -198,7 +198,7 @@ impl TransportProperties {
     }
 
     /// What holds for Connections that come to be by `action`: what was chosen, or the default. None
-    /// for what only a Connection says.
+    /// for what only a Connection reports.
     #[must_use]
     pub fn value_for(&self, property: Property, action: Action) -> Option<Value> {
         if let Some(value) = self.chosen.get(&property) {
@@ -288,7 +288,7 @@ pub(crate) fn check(property: Property, value: Value) -> Result<Value, PropertyE
     })
 }
 
-/// The value that a text says.
+/// The value of a text.
 pub(crate) fn parse(property: Property, text: &str) -> Result<Value, PropertyError> {
     let wrong = || PropertyError::Value {
         property,

@@ -35,15 +35,15 @@ pub enum Property {
     UseTemporaryLocalAddress,
     /// Whether several paths are used.
     Multipath,
-    /// Other addresses are told to the peer.
+    /// Other addresses are sent to the peer.
     AdvertisesAltaddr,
     /// Whether data is sent, received, or both.
     Direction,
-    /// ICMP errors that end nothing are told.
+    /// ICMP errors that end nothing are reported.
     SoftErrorNotify,
     /// Who opens is not the first to write.
     ActiveReadBeforeSend,
-    /// The least coverage of a message received; bytes.
+    /// The minimum coverage of a message received; bytes.
     RecvChecksumLen,
     /// Its urgency in its group; lower comes first.
     ConnPriority,
@@ -81,7 +81,7 @@ pub enum Property {
     SendMsgMaxLen,
     /// Bytes of a message that can be received whole.
     RecvMsgMaxLen,
-    /// The timeout told to the peer (RFC 5482).
+    /// The timeout sent to the peer (RFC 5482).
     TcpUserTimeoutValue,
     /// The option of RFC 5482 is used.
     TcpUserTimeoutEnabled,
@@ -148,13 +148,13 @@ pub enum Initial {
     Temporary,
     /// Passive for Listeners, Disabled for others (6.2.14).
     Multipath,
-    /// What another property says, or whether the transport provides it.
+    /// The value of another property, or whether the transport provides it.
     Of(Property),
-    /// What the Connection says.
+    /// The value that the Connection reports.
     ReadOnly,
 }
 
-/// What the RFC says of a property.
+/// What the RFC defines of a property.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// Which one.
@@ -171,17 +171,17 @@ pub struct Definition {
     pub initial: Initial,
 }
 
-const NUMBER: Type = Type::Integer { least: 0, or: None };
+const NUMBER: Type = Type::Integer { min: 0, or: None };
 const COVERAGE: Type = Type::Integer {
-    least: 0,
+    min: 0,
     or: Some("Full Coverage"),
 };
 const SINGULAR: Type = Type::Integer {
-    least: 0,
+    min: 0,
     or: Some("Not applicable"),
 };
 const RATE: Type = Type::Integer {
-    least: 1,
+    min: 1,
     or: Some("Unlimited"),
 };
 const TIMEOUT: Type = Type::Time { or: "Disabled" };
@@ -611,7 +611,7 @@ impl Definition {
         self.initial == Initial::ReadOnly
     }
 
-    /// Its value where nobody has chosen one; none where another property or the Connection says.
+    /// Its value where nobody has chosen one; none where another property or the Connection determines it.
     #[must_use]
     pub fn value_for(&self, action: Action) -> Option<Value> {
         let is_listener = action == Action::Listen;

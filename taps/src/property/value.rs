@@ -79,8 +79,8 @@ pub enum Type {
     Boolean,
     /// A number of this at least, or the word instead.
     Integer {
-        /// The least.
-        least: u64,
+        /// The minimum.
+        min: u64,
         /// What may stand instead.
         or: Option<&'static str>,
     },
@@ -119,14 +119,14 @@ impl Type {
             Value::Boolean(_) => (self == Type::Boolean).then_some(value),
             Value::Time(time) => (matches!(self, Type::Time { .. }) && !time.is_zero()).then_some(value),
             Value::Integer(number) => match self {
-                Type::Integer { least, .. } => (number >= least).then_some(value),
+                Type::Integer { min, .. } => (number >= min).then_some(value),
                 _ => None,
             },
             Value::Word(text) => self.word(text).map(Value::Word),
         }
     }
 
-    /// What a text says: words in any case, `true` and `false`, numbers, times in milliseconds,
+    /// The value of a text: words in any case, `true` and `false`, numbers, times in milliseconds,
     /// preferences by name as `wlan0=prohibit, lan=prefer`.
     pub(super) fn parse(self, text: &str) -> Option<Value> {
         let text = text.trim();

@@ -1,4 +1,4 @@
-//! Connections begin, end, and tell so in order.
+//! Connections begin, end, and report it in order.
 
 use hawser_taps::{
     ConnectionError, ConnectionState, Ended, EstablishmentError, Event, Preconnection, Property,
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::{framed, pair, rest, words};
 
 #[tokio::test]
-async fn messages_go_both_ways_and_closing_ends_it() {
+async fn messages_go_in_both_directions_until_it_is_closed() {
     let (mut client, mut server, _listener) = pair(&framed()).await;
     assert_eq!(client.next_event().await, Some(Event::Ready));
     client.send("one").await.expect("it is open");
@@ -30,7 +30,7 @@ async fn messages_go_both_ways_and_closing_ends_it() {
     assert_eq!(words(&rest(&mut server).await), ["Sent", "Sent", "Closed"]);
 }
 
-/// Peers that are not ours: plain TCP both ways.
+/// Peers that are not ours: plain TCP in both directions.
 #[tokio::test]
 async fn a_plain_server_of_tcp_is_spoken_with() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -190,7 +190,7 @@ async fn a_connection_that_is_forgotten_delivers_what_was_sent() {
 async fn after_closing_nothing_is_sent() {
     let (mut client, _server, _listener) = pair(&framed()).await;
     client.close();
-    // Closing or closed already: either way it is told.
+    // Closing or closed already: in either case it is reported.
     if client.send("late").await.is_ok() {
         let events = rest(&mut client).await;
         assert!(events.iter().any(|event| matches!(
@@ -220,7 +220,7 @@ async fn what_nothing_here_can_promise_is_refused() {
 
 /// RFC 9623, 4: a failure has the next one tried at once.
 #[tokio::test]
-async fn a_dead_endpoint_gives_way_to_the_next() {
+async fn a_dead_endpoint_is_followed_by_the_next() {
     let mut listener = framed()
         .with_local(crate::here())
         .listen()
@@ -312,7 +312,7 @@ async fn endpoints_are_resolved() {
     assert!(!remotes.is_empty() && remotes.iter().all(|remote| remote.port() == Ok(7)));
 }
 
-/// What comes at once is handed over after Ready was told.
+/// What comes at once is handed over after Ready was reported.
 #[tokio::test]
 async fn nothing_is_received_before_ready() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

@@ -209,7 +209,7 @@ async fn several_paths_are_a_session_with_a_peer_of_ours() {
 }
 
 #[tokio::test]
-async fn a_listener_takes_as_many_as_it_says_and_stops() {
+async fn a_listener_takes_as_many_as_its_limit_and_stops() {
     let wanted = framed();
     let (_client, _server, mut listener) = pair(&wanted).await;
     listener.set_new_connection_limit(Some(1));

@@ -346,7 +346,7 @@ async fn a_rate_is_not_exceeded() {
     assert!((0.4..1.5).contains(&took), "2 Mbit at 4 Mbit/s in {took} s");
 }
 
-/// Who writes what a framing says, and less than it promises.
+/// A sender that writes a valid frame, and less than it promises.
 #[tokio::test]
 async fn a_message_that_is_cut_short_is_an_error() {
     use tokio::io::AsyncWriteExt;

@@ -120,7 +120,7 @@ async fn opportunistic_security_is_taken_where_it_is_there() {
 }
 
 #[tokio::test]
-async fn a_listener_without_a_certificate_says_so() {
+async fn a_listener_without_a_certificate_is_an_error() {
     let wanted = Preconnection::new(SecurityParameters::new()).with_local(here());
     assert!(matches!(
         wanted.listen().await.err(),

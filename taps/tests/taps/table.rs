@@ -10,8 +10,8 @@ fn kind(kind: Type) -> String {
         Type::Preference => "Preference".into(),
         Type::Preferences => "Set of (Preference, Enumeration)".into(),
         Type::Boolean => "Boolean".into(),
-        Type::Integer { least, or } => {
-            let number = if least == 0 {
+        Type::Integer { min, or } => {
+            let number = if min == 0 {
                 "Integer (non-negative)"
             } else {
                 "Numeric (positive)"

@@ -25,7 +25,7 @@ struct Place {
 }
 
 impl Place {
-    /// A base whose clients may do what `rules` say. Within a runtime.
+    /// A base whose clients may do what `rules` allow. Within a runtime.
     fn with(rules: Rules) -> Place {
         let folder = Folder::new().expect("the folder for tests can be written");
         let (bus, base) = (Bus::new(), base());
@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    async fn say(&mut self, line: &str) {
+    async fn send(&mut self, line: &str) {
         self.writer
             .write_all(format!("{line}\n").as_bytes())
             .await
@@ -82,7 +82,7 @@ impl Peer {
     }
 
     async fn ask(&mut self, line: &str) -> Value {
-        self.say(line).await;
+        self.send(line).await;
         self.receive().await.expect("an answer")
     }
 }
@@ -207,7 +207,7 @@ async fn a_slow_watcher_is_notified_and_dropped() {
 }
 
 #[tokio::test]
-async fn rights_say_who_lists_and_who_puts() {
+async fn rights_decide_who_lists_and_who_puts() {
     let rules = "[[rule]]\nname = \"reader\"\nobserve = [\"knowledge.*\"]\n\
         [[rule]]\nname = \"writer\"\nmodify = [{ variables = \"knowledge.nodes\" }]\n\
         [[rule]]\nname = \"other\"\nobserve = [\"tcp.*\"]";
@@ -320,7 +320,7 @@ fn mutated_documents_are_taken_or_refused_within_the_limits() {
         }
         base.expire(NOW);
         let all = base.list(NOW);
-        assert!(all.len() <= Origin::Controller.most());
+        assert!(all.len() <= Origin::Controller.max_nodes());
         if let Some(known) = all.last() {
             let again = base
                 .put(&known.node.to_string(), NOW)

@@ -74,20 +74,23 @@ fn an_outcome_is_a_node_with_neats_properties() {
     assert_eq!(all.len(), 1);
     assert_eq!(json["uid"], "race/eth0/QUIC/[2001:db8::1]:443");
     assert_eq!(json["expire"], NOW + 600.0, "NEAT: 600 s");
-    let said = &json["properties"];
+    let properties = &json["properties"];
     assert_eq!(
-        (&said["transport"]["value"], &said["interface"]["value"]),
+        (
+            &properties["transport"]["value"],
+            &properties["interface"]["value"]
+        ),
         (&"QUIC".into(), &"eth0".into())
     );
     assert_eq!(
-        (&said["remote_ip"]["value"], &said["port"]["value"]),
+        (&properties["remote_ip"]["value"], &properties["port"]["value"]),
         (&"2001:db8::1".into(), &443.into())
     );
     assert_eq!(
-        said["__he_candidate_success"],
+        properties["__he_candidate_success"],
         serde_json::json!({ "value": false, "score": -5 })
     );
-    assert_eq!(said["__cached"]["value"], 1);
+    assert_eq!(properties["__cached"]["value"], 1);
 }
 
 #[test]
@@ -171,7 +174,7 @@ fn the_oldest_outcomes_leave() {
         );
     }
     let all = base.names_of(Origin::Race);
-    assert_eq!(all.len(), Origin::Race.most());
+    assert_eq!(all.len(), Origin::Race.max_nodes());
     assert!(base.node("race/eth0/TCP/192.0.2.1:300", NOW).is_some());
     assert!(base.node("race/eth0/TCP/192.0.2.1:1", NOW).is_none());
     let policies = base
@@ -180,7 +183,11 @@ fn the_oldest_outcomes_leave() {
         .iter()
         .filter(|policy| policy.uid.starts_with("race/"))
         .count();
-    assert_eq!(policies, Origin::Race.most(), "their policies leave with them");
+    assert_eq!(
+        policies,
+        Origin::Race.max_nodes(),
+        "their policies leave with them"
+    );
 }
 
 #[test]

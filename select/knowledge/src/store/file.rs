@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Changes, Kind, Loaded, Record, StoreError};
 
-/// What says that a database is a store, and of which form: "Hwsr", 1.
+/// What marks a database as a store, and of which form: "Hwsr", 1.
 const APPLICATION: i64 = 0x4877_7372;
 const VERSION: i64 = 1;
 /// Bytes of a store; one that is larger is none of ours.
@@ -79,7 +79,7 @@ impl File {
         let settings = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA trusted_schema = OFF;
             PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE; COMMIT;";
         connection.execute_batch(settings).map_err(bad)?;
-        let mark =
+        let pragma =
             |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
         let foreign = |why: &str| {
             Bad::Other(StoreError::Foreign {
@@ -88,7 +88,7 @@ impl File {
             })
         };
         // Read from the header alone: whose file it is does not depend on what is wrong with the rest.
-        let application = mark("application_id").map_err(bad)?;
+        let application = pragma("application_id").map_err(bad)?;
         if application != APPLICATION && application != 0 {
             return Err(foreign("it is another program's database"));
         }
@@ -118,17 +118,17 @@ impl File {
             );
             connection.execute_batch(&begin).map_err(bad)?;
         }
-        let version = mark("user_version").map_err(bad)?;
+        let version = pragma("user_version").map_err(bad)?;
         if version != VERSION {
             return Err(Bad::Content(format!(
                 "it is a store of version {version}, and this is version {VERSION}"
             )));
         }
-        let said: String = connection
+        let check: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(bad)?;
-        if said != "ok" {
-            return Err(Bad::Content(said));
+        if check != "ok" {
+            return Err(Bad::Content(check));
         }
         let mut file = File { connection };
         let loaded = file.load(now).map_err(|error| match error {
@@ -138,7 +138,7 @@ impl File {
         Ok((file, loaded))
     }
 
-    /// All rows; an error without a reason: what a row says is not what was written.
+    /// All rows; an error without a reason: a row is not what was written.
     fn load(&mut self, now: f64) -> Result<Loaded, Option<rusqlite::Error>> {
         self.connection
             .execute("DELETE FROM entries WHERE until < ?1", params![now])
@@ -154,8 +154,8 @@ impl File {
             let name: String = row.get(1).map_err(Some)?;
             let until: Option<f64> = row.get(2).map_err(Some)?;
             let text: String = row.get(3).map_err(Some)?;
-            let said: Vec<u8> = row.get(4).map_err(Some)?;
-            if said != digest(&kind, &name, until, &text) {
+            let kept_digest: Vec<u8> = row.get(4).map_err(Some)?;
+            if kept_digest != digest(&kind, &name, until, &text) {
                 return Err(None);
             }
             if kind == Kind::Outcomes.word() {
@@ -280,11 +280,11 @@ fn put_aside(path: &Path, now: f64) -> io::Result<PathBuf> {
         PathBuf::from(name)
     };
     let mut end = format!(".damaged-{now:.0}");
-    for turn in 1.. {
+    for number in 1.. {
         if !with(&end).exists() {
             break;
         }
-        end = format!(".damaged-{now:.0}-{turn}");
+        end = format!(".damaged-{now:.0}-{number}");
     }
     fs::rename(path, with(&end))?;
     match fs::rename(with("-journal"), with(&format!("{end}-journal"))) {

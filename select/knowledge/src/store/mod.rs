@@ -92,15 +92,15 @@ pub enum StoreError {
     Foreign {
         /// Which file.
         file: PathBuf,
-        /// What says so.
+        /// What shows it.
         why: String,
     },
-    /// The system says no.
+    /// The system refuses.
     #[error("{}: {error}", file.display())]
     System {
         /// Which file.
         file: PathBuf,
-        /// What it says.
+        /// Its error.
         error: io::Error,
     },
     /// The file cannot be used, for another reason than its content.
@@ -108,7 +108,7 @@ pub enum StoreError {
     Database {
         /// Which file.
         file: PathBuf,
-        /// What the database says.
+        /// The error of the database.
         why: String,
     },
 }
@@ -266,7 +266,7 @@ impl Queue {
                 Err(error) => {
                     let mut pending = self.lock();
                     pending.failures += 1;
-                    // Told once, however often it is tried.
+                    // Reported once, however often it is tried.
                     if !failed {
                         pending.trouble = Some(error.to_string());
                     }

@@ -183,7 +183,7 @@ fn a_file_of_somebody_else_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_version_is_put_aside_and_said() {
+async fn a_store_of_a_newer_version_is_put_aside_with_a_warning() {
     let folder = Folder::new().expect("a folder");
     let path = folder.join("store");
     drop(open(&path, NOW).await);
@@ -195,7 +195,7 @@ async fn a_store_of_a_newer_version_is_put_aside_and_said() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (_store, loaded) = open(&path, NOW).await;
-    let why = loaded.warning.expect("it is said");
+    let why = loaded.warning.expect("a warning");
     assert!(why.contains("version 2") && why.contains(".damaged-"), "{why}");
 }
 

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes loses nothing that it was told is kept.
+//! A process that is killed while it writes loses nothing of what was confirmed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -49,10 +49,10 @@ async fn what_was_flushed_survives_kill_9() {
             })
             .collect();
         for (node, number) in &kept {
-            let said = found.get(&format!("n{node}")).copied();
+            let found_number = found.get(&format!("n{node}")).copied();
             assert!(
-                said >= Some(*number),
-                "round {round}: n{node} says {said:?}, and {number} was kept"
+                found_number >= Some(*number),
+                "round {round}: n{node} has {found_number:?}, and {number} was kept"
             );
         }
         let received = tokio::time::timeout(std::time::Duration::from_millis(50), events.next()).await;

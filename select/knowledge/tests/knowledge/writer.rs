@@ -7,7 +7,7 @@ use hawser_knowledge::Settings;
 
 mod open;
 
-/// Node `n` of a hundred says a number that only grows.
+/// Node `n` of a hundred has a number that only grows.
 fn document(number: u64) -> String {
     format!(
         r#"{{ "uid": "n{}", "expire": -1, "properties": {{ "own/number": {{ "value": {number} }} }} }}"#,

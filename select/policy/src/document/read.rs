@@ -102,7 +102,7 @@ impl<'n> Reader<'n> {
     fn policy(&mut self, tree: &Tree, path: String, name: &str, kind: Option<Kind>) -> Option<Policy> {
         let object = self.object(tree, path, POLICY, "a policy")?;
         let uid = self.uid(&object, name).to_lowercase();
-        let said = match self.text(&object, "policy_type").as_deref() {
+        let stated = match self.text(&object, "policy_type").as_deref() {
             None => None,
             Some("profile") => Some(Kind::Profile),
             Some("policy") => Some(Kind::Policy),
@@ -116,14 +116,10 @@ impl<'n> Reader<'n> {
                 None
             }
         };
-        if let (Some(kind), Some(said)) = (kind, said)
-            && kind != said
+        if let (Some(kind), Some(stated)) = (kind, stated)
+            && kind != stated
         {
-            let message = format!(
-                "it says {:?}, and its file that it is a {}",
-                said.name(),
-                kind.name()
-            );
+            let message = format!("it is {:?}, and its file is for a {}", stated.name(), kind.name());
             self.error(
                 &object.path_of("policy_type"),
                 message,
@@ -139,7 +135,7 @@ impl<'n> Reader<'n> {
         self.number(&object, "time", f64::MAX);
         Some(Policy {
             uid: uid.into(),
-            kind: kind.or(said).unwrap_or(Kind::Policy),
+            kind: kind.or(stated).unwrap_or(Kind::Policy),
             priority: self.number(&object, "priority", MAX_NUMBER).unwrap_or(0.0),
             description: self.text(&object, "description").unwrap_or_default().into(),
             replace_matched: self.truth(&object, "replace_matched"),
@@ -301,15 +297,16 @@ impl<'n> Reader<'n> {
         list.iter().enumerate().map(one).collect()
     }
 
-    /// One of each group, in every way: merged in the order of the groups.
+    /// One of each group, in every combination: merged in the order of the groups.
     fn expand(&mut self, groups: &Groups, path: &str) -> Vec<Properties> {
         let mut all = vec![Properties::default()];
         for group in groups {
             let choices = all.len().saturating_mul(group.len());
             let weight = all.iter().chain(group).map(Properties::len).max().unwrap_or(0) * 2;
             if choices > limits::ALTERNATIVES || choices.saturating_mul(weight) > 2 * limits::EXPANDED {
-                let (most, properties) = (limits::ALTERNATIVES, limits::EXPANDED);
-                let message = format!("more than {most} alternatives, or {properties} properties in them");
+                let (alternatives, properties) = (limits::ALTERNATIVES, limits::EXPANDED);
+                let message =
+                    format!("more than {alternatives} alternatives, or {properties} properties in them");
                 self.error(path, message, Some("write several policies or nodes"));
                 return Vec::new();
             }
@@ -347,7 +344,7 @@ impl<'n> Reader<'n> {
         all
     }
 
-    /// Names and what is said of each.
+    /// Names and what is stated of each.
     fn named(&mut self, tree: &Tree, path: &str) -> Option<Vec<(Key, Vec<Property>)>> {
         let Tree::Table(entries) = tree else {
             let message = format!("{} is no object of properties", tree.kind());
@@ -624,12 +621,12 @@ impl<'n> Reader<'n> {
         }
     }
 
-    fn number(&mut self, object: &Object<'_>, key: &'static str, most: f64) -> Option<f64> {
+    fn number(&mut self, object: &Object<'_>, key: &'static str, max: f64) -> Option<f64> {
         match object.value(key) {
             None | Some(Tree::Null) => None,
             Some(Tree::Number(number)) if number.is_finite() && number.abs() <= most => Some(*number),
             Some(Tree::Number(number)) => {
-                let message = format!("{number} is not within {most} of 0");
+                let message = format!("{number} is not within {max} of 0");
                 self.error(&object.path_of(key), message, None);
                 None
             }

@@ -170,7 +170,7 @@ impl<'o> Lookup<'o> {
 
     /// The candidates that the rows make of one request, and the request by itself: the best of them.
     pub(super) fn rows(&mut self, rows: &[Row], request: Candidate) -> Result<Vec<Candidate>, Limit> {
-        let most = self.options.rows;
+        let max_rows = self.options.rows;
         let mut found = vec![request.clone()];
         let immutable = |(_, property): &(Key, &Property)| property.precedence == Precedence::Immutable;
         let required: Vec<(Key, &Property)> = request.properties.iter().filter(immutable).collect();
@@ -196,9 +196,9 @@ impl<'o> Lookup<'o> {
                         _ => Trail::default(),
                     };
                     found.push(Candidate::new(properties, trail));
-                    if found.len() > most + SLACK {
+                    if found.len() > max_rows + SLACK {
                         sort(&mut found);
-                        self.cut(&mut found, most);
+                        self.cut(&mut found, max_rows);
                     }
                 }
                 Err(conflict) => {
@@ -207,7 +207,7 @@ impl<'o> Lookup<'o> {
             }
         }
         sort(&mut found);
-        self.cut(&mut found, most);
+        self.cut(&mut found, max_rows);
         Ok(found)
     }
 
@@ -305,9 +305,9 @@ impl<'o> Lookup<'o> {
     }
 
     /// Keeps the best.
-    pub(super) fn cut(&mut self, candidates: &mut Vec<Candidate>, most: usize) {
-        for candidate in candidates.drain(most.min(candidates.len())..) {
-            self.reject(&candidate.properties, || None, || Why::Rank(most));
+    pub(super) fn cut(&mut self, candidates: &mut Vec<Candidate>, max_rows: usize) {
+        for candidate in candidates.drain(max_rows.min(candidates.len())..) {
+            self.reject(&candidate.properties, || None, || Why::Rank(max_rows));
         }
     }
 
@@ -355,14 +355,14 @@ impl<'o> Lookup<'o> {
     }
 }
 
-/// Why a row is none for what is required: it says nothing of it, or demands something else itself.
+/// Why a row is none for what is required: it does not state it, or demands something else itself.
 fn lacks(row: &Row, required: &[(Key, &Property)]) -> Option<Why> {
     required
         .iter()
         .find_map(|(key, demand)| match row.properties.find(*key) {
             None => Some(Why::Missing(*key)),
-            Some(said) if said.precedence == Precedence::Immutable && !said.value.overlaps(&demand.value) => {
-                let (mine, theirs) = (said.clone(), (*demand).clone());
+            Some(own) if own.precedence == Precedence::Immutable && !own.value.overlaps(&demand.value) => {
+                let (mine, theirs) = (own.clone(), (*demand).clone());
                 Some(Why::Conflict(Box::new(Conflict {
                     key: *key,
                     mine,
