@@ -49,7 +49,7 @@ impl Tware for Cap {
         };
         match (subscription, signal.variables()) {
             (0, [bytes]) if *bytes >= CAP => hands.modify(target, window, CAP, LEASE),
-            // The law makes the window smaller: the cap must not keep it large.
+            // The congestion control makes the window smaller: the cap must not keep it large.
             (1, _) => hands.release(target, window),
             _ => {}
         }
@@ -105,18 +105,18 @@ const SCENARIO: &str = r#"
     bulk = { bytes = "64MiB" }
 "#;
 
-/// Runs it with the sender on the bus; says what rate and what window came of it.
+/// Runs it with the sender on the bus; prints what rate and what window came of it.
 fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let (mut received, mut largest, mut seconds) = (0, 0_u64, 0.0);
     let mut reported = |moment: &Moment| {
         let flow = &moment.flows[0];
         received = flow.received[0];
         seconds = moment.at as f64 / 1e9;
-        // The first second is the way there.
+        // In the first second the window grows.
         if seconds > 1.0 {
             largest = largest.max(flow.values[0].unwrap_or_default());
         }
-        // Virtual time is much faster than a thread, which hears in real time: it waits a little.
+        // Virtual time is much faster than a thread, which receives in real time: it waits a little.
         sleep(Duration::from_millis(1));
     };
     let watch = Watch {

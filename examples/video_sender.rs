@@ -36,8 +36,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let program = hawser::programs::resolve("tcp", &[])?;
     let network = Network::start(host::open(program, &setup)?)?;
 
-    // The T-ware hears timeouts and losses at once, acknowledgements at most every 100 ms, and turns
-    // the dial. It may look, and set nothing.
+    // The T-ware receives timeouts and losses at once, acknowledgements at most every 100 ms, and turns
+    // the dial. It may read, and set nothing.
     let bus = Bus::new();
     network.interact(&bus)?;
     let dial = Arc::new(Dial::default());

@@ -14,7 +14,7 @@
 //! | `ebpf` | `interact` with Linux's own TCP loaded into the kernel | the same for the kernel's TCP |
 //! | `lab` | [`lab`] | emulated networks of this machine, to run and test in |
 //!
-//! # Four ways in
+//! # Where to begin
 //!
 //! **Write a transport**, and use it as a socket over a device of its own (`stack`):
 //!

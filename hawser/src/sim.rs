@@ -90,7 +90,7 @@ pub fn engine(scenario: &Scenario) -> Option<Engine> {
 }
 
 /// Runs a scenario. `seed` stands in for the scenario's own, `capture` takes every packet as
-/// pcap, `progress` hears of the part done, from 0 to 1.
+/// pcap, `progress` receives the part done, from 0 to 1.
 ///
 /// # Errors
 /// Why the scenario cannot be run at all.

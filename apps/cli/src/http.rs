@@ -27,7 +27,7 @@ use write_timeout::WriteTimeout;
 /// Bytes per read of a file.
 const CHUNK: usize = 64 * 1024;
 
-/// How long a client may take to say what it wants, and what it wants next.
+/// How long a client may take to send a request, and what it wants next.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a response may hand nothing to the connection before it is given up. The least that a client
@@ -66,7 +66,7 @@ impl Sent {
 }
 
 /// Serves the files below `root`, as one of `hosts`, on one connection until the client closes it; `log`
-/// hears of each request when its answer begins. After an error the stream is to be aborted: a client that
+/// receives each request when its answer begins. After an error the stream is to be aborted: a client that
 /// does not read would keep what is under way.
 pub(crate) async fn serve_connection<S>(
     stream: S,
@@ -394,7 +394,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_client_is_disconnected() {
-        let (_silent, theirs) = tokio::io::duplex(1 << 16);
+        let (_idle, theirs) = tokio::io::duplex(1 << 16);
         let served = serve_connection(
             theirs,
             Arc::new(env!("CARGO_MANIFEST_DIR").into()),

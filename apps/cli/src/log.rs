@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// What is logged without `RUST_LOG`.
 const DEFAULT: &str = "hawser=warn";
 
-/// What a line of the log looks like.
+/// The format of a line of the log.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Time, level, source, message and fields

@@ -43,7 +43,7 @@ Exit codes: 0 done, 1 what was checked is not so, 2 wrong usage, 3 bad input fil
 4 device or permission, 5 network or peer, 70 a bug in Hawser."
 )]
 struct Cli {
-    /// What the lines of the log look like, on standard error. RUST_LOG selects them, as in
+    /// The format of the log on standard error. RUST_LOG selects the lines, as in
     /// RUST_LOG=hawser=debug; without it there are warnings and errors alone
     #[arg(
         long,

@@ -24,13 +24,13 @@ fn demo(medium: &str) -> Option<Value> {
         ])
         .output()
         .expect("hawser starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
-        println!("skipped: demo over {medium}: {said}");
+        println!("skipped: demo over {medium}: {message}");
         return None;
     }
     let result = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
+    assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     Some(serde_json::from_str(&result).expect("the result is JSON"))
 }
 
@@ -143,13 +143,13 @@ fn stories_without_their_tools_are_left_out_and_named() {
         .env("PATH", &programs)
         .output()
         .expect("hawser starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
-        println!("skipped: stories_without_their_tools_are_left_out_and_named: {said}");
+        println!("skipped: stories_without_their_tools_are_left_out_and_named: {message}");
         return;
     }
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
     assert_eq!(result["roaming"]["same"], true, "{result}");
     let left_out = result["left_out"].as_array().expect("what was left out");
     let stories: Vec<_> = left_out
@@ -173,13 +173,13 @@ fn a_session_roams() {
         .args(["demo", "--story", "roaming", "--json"])
         .output()
         .expect("hawser starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
-        println!("skipped: roaming: {said}");
+        println!("skipped: roaming: {message}");
         return;
     }
-    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
-    assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
+    assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     assert_eq!(result["same"], true, "{result}");
     let mark = result["mark_seconds"].as_f64().expect("a mark");
     // Mbit/s of a link from one second to another.
@@ -235,13 +235,13 @@ fn a_transfer_is_watched_and_steered() {
         .args(["demo", "--story", "watching", "--json"])
         .output()
         .expect("hawser starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(4) {
-        println!("skipped: watching: {said}");
+        println!("skipped: watching: {message}");
         return;
     }
-    let result: Value = serde_json::from_slice(&output.stdout).expect(&said);
-    assert_eq!(output.status.code(), Some(0), "{said}\n{result}");
+    let result: Value = serde_json::from_slice(&output.stdout).expect(&message);
+    assert_eq!(output.status.code(), Some(0), "{message}\n{result}");
     assert_eq!(result["same"], true, "{result}");
     let row = |name: &str| {
         result[name]
@@ -259,12 +259,12 @@ fn a_transfer_is_watched_and_steered() {
     );
     let lease = result["lease_seconds"].as_f64().expect("a lease");
     let held = (last + 1 - first) as f64 * result["mark_seconds"].as_f64().expect("a mark");
-    // A busy machine looks late, and then more often.
+    // A busy machine samples late, and then more often.
     assert!(
         (held - lease).abs() < 1.0,
         "held for {held} s instead of {lease} s: {windows:?}"
     );
-    // Its own law may have met losses at one mark or another.
+    // Its own congestion control may have seen losses at one mark or another.
     let median = |windows: &[u64]| {
         let mut sorted = windows.to_vec();
         sorted.sort_unstable();

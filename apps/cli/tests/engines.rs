@@ -1,4 +1,4 @@
-//! Programs as machine code: `emit`, `build`, `--engine`, and which built programs are turned down.
+//! Programs as machine code: `emit`, `build`, `--engine`, and which built programs are rejected.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn run(arguments: &[&str]) -> Output {
     hawser(arguments).output().expect("hawser starts")
 }
 
-/// Exit code, and what was said on standard error.
+/// Exit code, and what was printed on standard error.
 fn ended(output: &Output) -> (i32, String) {
     (
         output.status.code().unwrap_or(-1),
@@ -73,11 +73,11 @@ fn a_built_program_runs_on_both_engines() {
         (&["--engine", "both"], "both"),
     ] {
         let output = swarm(&path, &[more, &["--json"]].concat());
-        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let message: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!(
-            (&said["ok"], &said["engine"]),
+            (&message["ok"], &message["engine"]),
             (&true.into(), &engine.into()),
-            "{said}"
+            "{message}"
         );
     }
 }
@@ -90,9 +90,9 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
         .display()
         .to_string();
     let engine = |more: &[&str]| {
-        let said = good(&[&["sim", &scenario, "--json"], more].concat());
-        let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-        (said["engine"].clone(), said["trace_hash"].clone())
+        let message = good(&[&["sim", &scenario, "--json"], more].concat());
+        let message: serde_json::Value = serde_json::from_str(&message).expect("JSON");
+        (message["engine"].clone(), message["trace_hash"].clone())
     };
     let (interp, hash) = engine(&[]);
     assert_eq!(interp, "interp");
@@ -101,9 +101,9 @@ fn the_engine_of_a_scenario_is_the_one_that_runs_it() {
     let named = format!("program = {:?}\nengine = \"native\"", example());
     let text = text.replace("program = \"../stop-and-wait.mtp\"", &named);
     fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("native.toml"), text).expect("it can be written");
-    let said = good(&["sim", "native.toml", "--json"]);
-    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!(said["engine"], "native");
+    let message = good(&["sim", "native.toml", "--json"]);
+    let message: serde_json::Value = serde_json::from_str(&message).expect("JSON");
+    assert_eq!(message["engine"], "native");
 }
 
 /// A library with a constructor that makes a file: whoever finds the file knows that it was loaded.
@@ -113,12 +113,12 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("constructor");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a folder");
-    let mark = folder.join("ran");
+    let witness = folder.join("ran");
     // A compiler that puts a constructor beside what it is given.
     let compiler = folder.join("cc-with-constructor");
     let script = format!(
         "#!/bin/sh\n{{ cat; printf '%s\\n' '#include <stdio.h>' '__attribute__((constructor)) static void \
-         planted(void) {{ FILE *f = fopen({mark:?}, \"w\"); if (f) fclose(f); }}'; }} | cc \"$@\"\n"
+         planted(void) {{ FILE *f = fopen({witness:?}, \"w\"); if (f) fclose(f); }}'; }} | cc \"$@\"\n"
     );
     fs::write(&compiler, script).expect("it can be written");
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -146,20 +146,20 @@ fn a_scenario_that_names_a_library_does_not_run_its_code() {
         &["sim", &plain, "--json"][..],
         &["sim", &plain, "--engine", "interp", "--json"],
     ] {
-        let said: serde_json::Value = serde_json::from_str(&good(arguments)).expect("JSON");
-        assert_eq!(said["engine"], "interp");
+        let message: serde_json::Value = serde_json::from_str(&good(arguments)).expect("JSON");
+        assert_eq!(message["engine"], "interp");
     }
     for arguments in [&["sim", &native][..], &["sim", &plain, "--engine", "native"]] {
-        let (code, said) = ended(&run(arguments));
-        assert_eq!(code, 3, "{said}");
-        assert!(said.contains("--allow-native"), "{said}");
+        let (code, message) = ended(&run(arguments));
+        assert_eq!(code, 3, "{message}");
+        assert!(message.contains("--allow-native"), "{message}");
     }
     assert_eq!(ended(&swarm(library.as_ref(), &["--engine", "interp"])).0, 0);
-    assert!(!mark.exists(), "nothing of the library ran");
-    let said: serde_json::Value =
+    assert!(!witness.exists(), "nothing of the library ran");
+    let message: serde_json::Value =
         serde_json::from_str(&good(&["sim", &plain, "--allow-native", "--json"])).expect("JSON");
-    assert_eq!(said["engine"], "native");
-    assert!(mark.exists(), "the planted code runs once it may");
+    assert_eq!(message["engine"], "native");
+    assert!(witness.exists(), "the planted code runs once it may");
 }
 
 #[test]
@@ -183,17 +183,17 @@ fn the_c_is_one_file_that_compiles() {
 fn a_library_that_others_can_write_is_refused() {
     let path = built("writable.so");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o775)).expect("it is ours");
-    let (code, said) = ended(&swarm(&path, &[]));
-    assert_eq!(code, 3, "{said}");
+    let (code, message) = ended(&swarm(&path, &[]));
+    assert_eq!(code, 3, "{message}");
     assert!(
-        said.contains("others can write it") && said.contains("chmod go-w"),
-        "{said}"
+        message.contains("others can write it") && message.contains("chmod go-w"),
+        "{message}"
     );
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("folder.so");
     fs::create_dir_all(&folder).expect("a folder");
-    let (code, said) = ended(&swarm(&folder, &[]));
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("no regular file"), "{said}");
+    let (code, message) = ended(&swarm(&folder, &[]));
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("no regular file"), "{message}");
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn a_library_of_another_hawser_is_refused() {
         .expect("the digest is in it");
     bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
     fs::write(&path, bytes).expect("it is ours");
-    let (code, said) = ended(&swarm(&path, &[]));
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("build it again"), "{said}");
+    let (code, message) = ended(&swarm(&path, &[]));
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("build it again"), "{message}");
 }
 
 /// What the table at the end of the C holds.
@@ -243,12 +243,12 @@ fn a_library_that_is_not_a_program_is_refused() {
     for (name, text) in [("text.so", "no library\n"), ("empty.so", "")] {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::write(&path, text).expect("it can be written");
-        let (code, said) = ended(&swarm(&path, &[]));
-        assert_eq!(code, 3, "{said}");
-        assert!(said.contains(name), "{said}");
+        let (code, message) = ended(&swarm(&path, &[]));
+        assert_eq!(code, 3, "{message}");
+        assert!(message.contains(name), "{message}");
     }
-    let (code, said) = ended(&swarm(Path::new("nosuch.so"), &[]));
-    assert_eq!(code, 3, "{said}");
+    let (code, message) = ended(&swarm(Path::new("nosuch.so"), &[]));
+    assert_eq!(code, 3, "{message}");
 }
 
 #[test]
@@ -261,11 +261,11 @@ fn a_missing_compiler_is_an_error_of_the_environment() {
             .env("CC", "no-such-compiler")
             .output()
             .expect("hawser starts");
-        let (code, said) = ended(&output);
-        assert_eq!(code, 4, "{arguments:?}: {said}");
+        let (code, message) = ended(&output);
+        assert_eq!(code, 4, "{arguments:?}: {message}");
         assert!(
-            said.contains("no-such-compiler") && said.contains("apt install"),
-            "{said}"
+            message.contains("no-such-compiler") && message.contains("apt install"),
+            "{message}"
         );
     }
     assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("never.so").exists());
@@ -281,11 +281,11 @@ fn a_compiler_that_may_not_be_run_is_reported_as_missing() {
         .env("PATH", &folder)
         .output()
         .expect("hawser starts");
-    let (code, said) = ended(&output);
-    assert_eq!(code, 4, "{said}");
+    let (code, message) = ended(&output);
+    assert_eq!(code, 4, "{message}");
     assert!(
-        said.contains("there is no C compiler `no-right-to-run`"),
-        "{said}"
+        message.contains("there is no C compiler `no-right-to-run`"),
+        "{message}"
     );
 }
 
@@ -294,9 +294,9 @@ fn a_wrong_program_is_not_built() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("engines-wrong.mtp");
     fs::write(&path, "context c { nosuch x; }\n").expect("it can be written");
     for command in ["build", "emit"] {
-        let (code, said) = ended(&run(&[command, &path.display().to_string()]));
-        assert_eq!(code, 1, "{command}: {said}");
-        assert!(said.contains("nosuch"), "{said}");
+        let (code, message) = ended(&run(&[command, &path.display().to_string()]));
+        assert_eq!(code, 1, "{command}: {message}");
+        assert!(message.contains("nosuch"), "{message}");
         assert_eq!(ended(&run(&[command, "nosuch.mtp"])).0, 3);
     }
     assert_eq!(ended(&run(&["build", &example(), "-o", "program.dll"])).0, 2);

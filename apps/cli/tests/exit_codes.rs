@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The exit code of `hawser …`, and what it says on standard error.
+/// The exit code of `hawser …`, and what it prints on standard error.
 fn hawser(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .args(arguments)
@@ -39,9 +39,9 @@ fn a_good_program_ends_with_0() {
 #[test]
 fn a_wrong_program_ends_with_1() {
     let program = file("wrong.mtp", "// Wrong.\ncontext c { nosuch x; }\n");
-    let (code, said) = hawser(&["check", &program]);
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("nosuch"), "{said}");
+    let (code, message) = hawser(&["check", &program]);
+    assert_eq!(code, 1, "{message}");
+    assert!(message.contains("nosuch"), "{message}");
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn wrong_usage_ends_with_2() {
         &["sim", "a.toml", "--seed", "many"],
         &["explain", "E9999"],
     ] {
-        let (code, said) = hawser(arguments);
-        assert_eq!(code, 2, "{arguments:?}: {said}");
+        let (code, message) = hawser(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {message}");
     }
 }
 
@@ -66,11 +66,11 @@ fn a_span_without_a_unit_ends_with_2() {
         &["watch", "--interval", "5"],
         &["kernel", "--for", "5"],
     ] {
-        let (code, said) = hawser(arguments);
-        assert_eq!(code, 2, "{arguments:?}: {said}");
+        let (code, message) = hawser(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {message}");
         assert!(
-            said.contains("`5` has no unit: write 5s for seconds"),
-            "{arguments:?}: {said}"
+            message.contains("`5` has no unit: write 5s for seconds"),
+            "{arguments:?}: {message}"
         );
     }
 }
@@ -87,12 +87,12 @@ fn a_session_whose_stack_cannot_be_had_ends_with_2_or_4() {
             .concat(),
         )
     };
-    let (code, said) = recv(&["--dev", "packet:nosuch0"]);
-    assert!(code == 4 && said.contains("nosuch0"), "{code}: {said}");
-    let (code, said) = recv(&["--dev", "packet:lo", "--param", "NO_SUCH=1"]);
-    assert!(code == 2 && said.contains("NO_SUCH"), "{code}: {said}");
-    let (code, said) = hawser(&["recv", "192.0.2.1", "--over", "mtp-tcp"]);
-    assert!(code == 2 && said.contains("--dev"), "{code}: {said}");
+    let (code, message) = recv(&["--dev", "packet:nosuch0"]);
+    assert!(code == 4 && message.contains("nosuch0"), "{code}: {message}");
+    let (code, message) = recv(&["--dev", "packet:lo", "--param", "NO_SUCH=1"]);
+    assert!(code == 2 && message.contains("NO_SUCH"), "{code}: {message}");
+    let (code, message) = hawser(&["recv", "192.0.2.1", "--over", "mtp-tcp"]);
+    assert!(code == 2 && message.contains("--dev"), "{code}: {message}");
 }
 
 #[test]
@@ -104,12 +104,15 @@ fn an_attachment_is_checked_without_a_process() {
         "wrong-place.mtp",
         "void cap(event_t ev, tcp_conn c) { }\nattach cap after cb;\n",
     );
-    let (code, said) = check(&wrong);
-    assert!(code == 1 && said.contains("`cb`"), "{code}: {said}");
-    let (code, said) = check(&file("no-place.mtp", "void cap(event_t ev, tcp_conn c) { }\n"));
-    assert!(code == 1 && said.contains("attaches nothing"), "{code}: {said}");
-    let (code, said) = hawser(&["check", "--attach", "nosuch", &cap]);
-    assert!(code == 2 || code == 3, "{code}: {said}");
+    let (code, message) = check(&wrong);
+    assert!(code == 1 && message.contains("`cb`"), "{code}: {message}");
+    let (code, message) = check(&file("no-place.mtp", "void cap(event_t ev, tcp_conn c) { }\n"));
+    assert!(
+        code == 1 && message.contains("attaches nothing"),
+        "{code}: {message}"
+    );
+    let (code, message) = hawser(&["check", "--attach", "nosuch", &cap]);
+    assert!(code == 2 || code == 3, "{code}: {message}");
 }
 
 #[test]
@@ -119,9 +122,9 @@ fn an_unreadable_file_ends_with_3() {
     let binary = file("binary.mtp", [0xff, 0xfe, 0x00]);
     let others = [vec!["sim", broken.as_str()], vec!["check", binary.as_str()]];
     for arguments in missing.into_iter().chain(others) {
-        let (code, said) = hawser(&arguments);
-        assert_eq!(code, 3, "{arguments:?}: {said}");
-        assert!(!said.is_empty(), "{arguments:?} says why");
+        let (code, message) = hawser(&arguments);
+        assert_eq!(code, 3, "{arguments:?}: {message}");
+        assert!(!message.is_empty(), "{arguments:?} gives the reason");
     }
 }
 
@@ -129,11 +132,11 @@ fn an_unreadable_file_ends_with_3() {
 fn a_bad_file_does_not_keep_others_from_being_formatted() {
     let wrong = file("unparsable.mtp", "context {");
     let other = file("unformatted.mtp", "context   c { uint32 x; }\n");
-    let (code, said) = hawser(&["fmt", &wrong, "nosuch.mtp", &other]);
-    assert_eq!(code, 3, "{said}");
+    let (code, message) = hawser(&["fmt", &wrong, "nosuch.mtp", &other]);
+    assert_eq!(code, 3, "{message}");
     assert!(
-        said.contains("unparsable.mtp has errors") && said.contains("nosuch.mtp"),
-        "{said}"
+        message.contains("unparsable.mtp has errors") && message.contains("nosuch.mtp"),
+        "{message}"
     );
     assert_eq!(
         fs::read_to_string(other).expect("it is there"),
@@ -161,11 +164,11 @@ fn options_that_contradict_each_other_end_with_2() {
         (&["--dev=tun:a/b", "--addr=10.9.0.2/24"], "name a device"),
         (&[tun, "--addr=10.9.0.2/24", "--port=0"], "--port"),
     ] {
-        let (code, said) = hawser(&[&["serve", "."], options].concat());
-        assert_eq!(code, 2, "{options:?}: {said}");
-        assert!(said.contains(reported), "{options:?}: {said}");
+        let (code, message) = hawser(&[&["serve", "."], options].concat());
+        assert_eq!(code, 2, "{options:?}: {message}");
+        assert!(message.contains(reported), "{options:?}: {message}");
     }
-    let (code, said) = hawser(&[
+    let (code, message) = hawser(&[
         "get",
         "http://10.9.0.1/x",
         tun,
@@ -174,14 +177,14 @@ fn options_that_contradict_each_other_end_with_2() {
         "-o",
         "-",
     ]);
-    assert_eq!(code, 2, "{said}");
+    assert_eq!(code, 2, "{message}");
 }
 
 #[test]
 fn a_missing_device_ends_with_4() {
-    let (code, said) = hawser(&["serve", ".", "--dev", "packet:nosuch0", "--addr", "10.9.0.2/24"]);
-    assert_eq!(code, 4, "{said}");
-    assert!(said.contains("nosuch0"), "{said}");
+    let (code, message) = hawser(&["serve", ".", "--dev", "packet:nosuch0", "--addr", "10.9.0.2/24"]);
+    assert_eq!(code, 4, "{message}");
+    assert!(message.contains("nosuch0"), "{message}");
 }
 
 #[test]
@@ -231,12 +234,12 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
     assert_eq!(swarm.status.code(), Some(1));
     assert!(
         String::from_utf8_lossy(&swarm.stderr).contains("--plain"),
-        "it says what may be asked less"
+        "it shows what may be asked less"
     );
     let result: serde_json::Value = serde_json::from_slice(&swarm.stdout).expect("one value");
     assert_eq!((&result["ok"], &result["seed"]), (&false.into(), &1.into()));
-    let (code, said) = hawser(&["replay", &saved.display().to_string(), "--seed", "1"]);
-    assert_eq!(code, 1, "{said}");
+    let (code, message) = hawser(&["replay", &saved.display().to_string(), "--seed", "1"]);
+    assert_eq!(code, 1, "{message}");
 }
 
 #[test]
@@ -271,11 +274,11 @@ fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
             assert_eq!(swarm(&[options, &["--jobs", jobs]].concat()), one, "{jobs} jobs");
         }
     }
-    // A limit of time ends it early: what ran is said.
-    let (code, said) = swarm(&["--plain", "--runs", "1000000", "--jobs", "2", "--for", "200ms"]);
-    let result: serde_json::Value = serde_json::from_str(&said).expect("one value");
+    // A limit of time ends it early: what ran is reported.
+    let (code, message) = swarm(&["--plain", "--runs", "1000000", "--jobs", "2", "--for", "200ms"]);
+    let result: serde_json::Value = serde_json::from_str(&message).expect("one value");
     let runs = result["runs"].as_u64().expect("a number");
-    assert!(code == Some(0) && (1..1_000_000).contains(&runs), "{said}");
+    assert!(code == Some(0) && (1..1_000_000).contains(&runs), "{message}");
     for wrong in [&["--jobs", "0"][..], &["--for", "5"], &["--for", "soon"]] {
         assert_eq!(swarm(wrong).0, Some(2), "{wrong:?}");
     }
@@ -301,8 +304,8 @@ fn absent_programs_and_params_end_with_2_or_3() {
         &["--param=NOSUCH=1"],
         &["--param=MIN_RTO=5"],
     ] {
-        let (code, said) = serve(options);
-        assert_eq!(code, 2, "{options:?}: {said}");
+        let (code, message) = serve(options);
+        assert_eq!(code, 2, "{options:?}: {message}");
     }
     assert_eq!(hawser(&["swarm", "nosuch"]).0, 2);
     assert_eq!(hawser(&["script", "--program=nosuch", "."]).0, 2);
@@ -321,9 +324,9 @@ fn absent_programs_and_params_end_with_2_or_3() {
             "MIN_RTO takes a duration with its unit (200ms), not `5`",
         ),
     ] {
-        let (code, said) = scenario(line);
-        assert_eq!(code, 3, "{line}: {said}");
-        assert!(said.contains(reported), "{line}: {said}");
+        let (code, message) = scenario(line);
+        assert_eq!(code, 3, "{line}: {message}");
+        assert!(message.contains(reported), "{line}: {message}");
     }
 }
 
@@ -355,7 +358,7 @@ fn every_code_of_the_page_stands_in_help() {
         .output()
         .expect("hawser starts");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
-    let (_, reported) = help.split_once("Exit codes:").expect("help tells exit codes");
+    let (_, reported) = help.split_once("Exit codes:").expect("the exit codes");
     let codes: Vec<String> = codes.map(|code| code.to_string()).collect();
     assert_eq!(codes.len(), 7);
     for code in codes {
@@ -381,9 +384,9 @@ fn a_socket_that_cannot_be_opened_ends_with_4() {
             vec!["kernel", "--for", "1s"],
             vec!["proxy", "--listen", "127.0.0.1:0"],
         ] {
-            let (code, said) = hawser(&[&command[..], &[interact.as_str()]].concat());
-            assert_eq!(code, 4, "{command:?} at {}: {said}", place.display());
-            assert!(said.contains(&place.display().to_string()), "{said}");
+            let (code, message) = hawser(&[&command[..], &[interact.as_str()]].concat());
+            assert_eq!(code, 4, "{command:?} at {}: {message}", place.display());
+            assert!(message.contains(&place.display().to_string()), "{message}");
         }
     }
 }

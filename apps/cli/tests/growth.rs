@@ -17,7 +17,7 @@ const LINES: usize = 250;
 const FACTOR: usize = 8;
 /// The most that it may take, in times of what the shorter one takes: sorting and the like are free to
 /// grow by their logarithm. A square would be 64.
-const MOST: f64 = 1.25 * FACTOR as f64;
+const MAX_GROWTH: f64 = 1.25 * FACTOR as f64;
 
 /// Instructions of `hawser …` over a program.
 fn instructions(command: &str, name: &str, text: &str) -> u64 {
@@ -33,11 +33,11 @@ fn instructions(command: &str, name: &str, text: &str) -> u64 {
         .arg(&path)
         .output()
         .expect("valgrind starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let count = said
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let count = stderr
         .lines()
         .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    count.unwrap_or_else(|| panic!("valgrind says no count: {said}"))
+    count.unwrap_or_else(|| panic!("valgrind printed no count: {stderr}"))
 }
 
 /// How many times the work of a short program a long one is, beyond what a start costs.
@@ -63,7 +63,7 @@ fn no_faster(command: &str, shapes: &[Shape]) {
         let growth = growth(command, *shape);
         println!("hawser {command}, {shape:?}: {FACTOR} times the lines, {growth:.2} times the work");
         assert!(
-            growth < MOST,
+            growth < MAX_GROWTH,
             "hawser {command}, {shape:?}: {growth:.1} times the work"
         );
     }

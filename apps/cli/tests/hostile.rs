@@ -79,9 +79,9 @@ fn answering(socket: &std::path::Path, answers: &'static [&'static str]) -> std:
     })
 }
 
-/// What a running process says of a flow, of an entry of its log, or against a request would be several lines.
+/// What a running process reports of a flow, of an entry of its log, or against a request would be several lines.
 #[test]
-fn line_feeds_of_peers_make_no_lines() {
+fn line_feeds_of_peers_are_escaped() {
     const HELLO: &str = r#"{"hello":{"version":1,"process":1,"rights":{}}}"#;
     const FLOWS: &str = r#"{"flows":[{"flow":"0:1","provider":"tcp","kind":"conn","local":null,"remote":null,
         "label":"x\n0:2 tcp.conn\u2028y\u0085z","command":"a\n0:3 b cgroup=/"}]}"#;
@@ -151,7 +151,7 @@ impl Drop for Process {
     }
 }
 
-/// Another user plants a socket where root looks for its own.
+/// Another user plants a socket where root expects its own.
 #[test]
 fn a_socket_of_another_user_is_sent_nothing() {
     const OTHER: u32 = 65_533;

@@ -27,16 +27,16 @@ fn names<'a>(events: &[(&'a str, &str)]) -> Vec<&'a str> {
     events.iter().map(|(event, _)| *event).collect()
 }
 
-/// Waits for what the server says of itself, and takes the certificate's SHA-256 out of it.
-const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); ";
+/// Waits for what the server prints, and takes the certificate's SHA-256 out of it.
+const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
+                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); ";
 
 /// Both processes end right after their sessions: their last signals arrive nevertheless.
 #[test]
 fn both_ends_of_a_session_are_seen() {
     let place = Place::new(
         "ends",
-        "mkdir got && cd got && exec H recv --json --anyone --interact=../r.sock > ../said",
+        "mkdir got && cd got && exec H recv --json --anyone --interact=../r.sock > ../printed",
     );
     std::fs::write(place.file("original"), vec![7; 12_000_000]).expect("a file");
     let script = format!(
@@ -92,8 +92,8 @@ fn a_proxy_reports_its_races() {
     let place = Place::new("races", "exec python3 -m http.server 8000 2> log");
     std::fs::write(place.file("file"), b"content").expect("a file");
     let script = "
-        H proxy --listen 127.0.0.1:1080 --interact=p.sock > said & P=$!
-        until grep -q listening said && [ -S p.sock ]; do sleep 0.05; done
+        H proxy --listen 127.0.0.1:1080 --interact=p.sock > printed & P=$!
+        until grep -q listening printed && [ -S p.sock ]; do sleep 0.05; done
         H watch 'race.*' --socket p.sock --json > lines & W=$!
         until [ -s lines ]; do sleep 0.02; done
         until curl -s -o ready http://server:8000/file; do sleep 0.1; done
@@ -132,7 +132,7 @@ fn a_gateway_reports_its_sessions() {
     let place = Place::new(
         "gate",
         "(python3 -m http.server 8000 2> log &) ; H gateway token alice --out alice.token > clients && \
-         exec H gateway --clients clients --allow server:8000 --allow 10.77.0.2:8000 --json --interact=g.sock > said",
+         exec H gateway --clients clients --allow server:8000 --allow 10.77.0.2:8000 --json --interact=g.sock > printed",
     );
     std::fs::write(place.file("file"), b"content").expect("a file");
     let script = format!(

@@ -1,6 +1,6 @@
 //! `hawser kernel` from outside: Linux's own TCP sends a file to a stack of ours, and is watched, steered
 //! and recorded. Real root is needed: eBPF cannot be loaded in a user namespace, so the transfer has a
-//! network namespace alone. Where it cannot be loaded the tests say so and pass.
+//! network namespace alone. Where it cannot be loaded the tests are skipped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,10 +114,10 @@ fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
     if output.status.code() == Some(0) && lines["load"]["given"] == true {
         return Some(lines);
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     let why = lines
         .get("load")
-        .map_or(said.trim().into(), |load| load["why"].to_string());
+        .map_or(message.trim().into(), |load| load["why"].to_string());
     assert!(
         matches!(output.status.code(), Some(0 | 4)) && !why.is_empty(),
         "{output:?}"
@@ -126,7 +126,7 @@ fn capabilities(test: &str, letter: char) -> Option<BTreeMap<String, Value>> {
     None
 }
 
-/// What `--capabilities --json` says, by name.
+/// What `--capabilities --json` prints, by name.
 fn table(output: &Output) -> BTreeMap<String, Value> {
     let one = |line: &str| -> (String, Value) {
         let line: Value = serde_json::from_str(line).expect("JSON");
@@ -248,7 +248,7 @@ fn agreed(folder: &Folder) -> String {
     };
     assert_eq!(value("state"), 3, "established: {probed}");
     assert!((500..1500).contains(&value("smss")), "{probed}");
-    // Both ways are 10 ms.
+    // Both directions are 10 ms.
     assert!(
         value("rack.min_rtt") >= 20_000_000 && value("srtt") >= value("rack.min_rtt"),
         "{probed}"
@@ -267,7 +267,7 @@ fn agreed(folder: &Folder) -> String {
     flow["flow"].as_str().expect("a name").to_owned()
 }
 
-/// The window was held, in the kernel and not only in what is said of it, and was the flow's own again.
+/// The window was held, in the kernel and not only in what is reported of it, and was the flow's own again.
 fn steered(folder: &Folder) {
     let segments = |file: &str| -> u64 {
         let text = folder.text(file);
@@ -331,9 +331,9 @@ fn signals_cover_the_flow(folder: &Folder, flow: &str) {
         "a handshake of {rtts:?} ns"
     );
     assert!(named("kernel.tcp.sent").len() > 100);
-    // Without a cgroup, only our congestion control tells of them.
+    // Without a cgroup, only our congestion control reports them.
     assert!(!named("kernel.tcp.round_trip").is_empty(), "it was given ours");
-    // What a busy machine leaves unseen is told with the next; what a watcher is too late for is not.
+    // What a busy machine leaves unseen is reported with the next; what a watcher is too late for is not.
     let acked = named("kernel.tcp.acked");
     let acked: u64 = acked.iter().filter_map(|s| s["fields"]["bytes"].as_u64()).sum();
     assert!(
@@ -436,7 +436,7 @@ fn what_the_kernel_supports_is_listed() {
         assert_eq!(
             line["why"].is_null(),
             is_given,
-            "{name} says why it is not given: {line}"
+            "{name} has the reason why it is not given: {line}"
         );
     }
     assert_eq!(
@@ -477,7 +477,7 @@ fn what_the_kernel_supports_is_listed() {
 #[test]
 fn without_privilege_missing_capabilities_are_named() {
     let test = "without_privilege_missing_capabilities_are_named";
-    // Where root lacks something, too, that may be said first.
+    // Where root lacks something, too, that may be reported first.
     let Some(mut given) = capabilities(test, 'c') else {
         return;
     };
@@ -511,24 +511,27 @@ fn without_privilege_missing_capabilities_are_named() {
             String::from_utf8_lossy(&serving.stderr).trim()
         );
     }
-    let is_said = |said: &str| {
-        assert!(said.contains("the process lacks CAP_"), "what is missing: {said}");
+    let is_reported = |message: &str| {
         assert!(
-            said.contains("load as root, or with the capabilities bpf, perfmon and net_admin"),
-            "what to do: {said}"
+            message.contains("the process lacks CAP_"),
+            "what is missing: {message}"
+        );
+        assert!(
+            message.contains("load as root, or with the capabilities bpf, perfmon and net_admin"),
+            "what to do: {message}"
         );
     };
     for output in [serving, in_json] {
         assert_eq!(output.status.code(), Some(4), "{output:?}");
         assert!(output.stdout.is_empty(), "nothing is served: {output:?}");
-        is_said(&String::from_utf8_lossy(&output.stderr));
+        is_reported(&String::from_utf8_lossy(&output.stderr));
     }
-    // What there is to be had is told to whom it is not given, too.
+    // What there is to be had is listed to whom it is not given, too.
     assert_eq!(asking.status.code(), Some(0), "{asking:?}");
     let mut reported = table(&asking);
     let load = reported.remove("load").expect("a line on loading");
     assert_eq!(load["given"], false);
-    is_said(load["why"].as_str().expect("why"));
+    is_reported(load["why"].as_str().expect("why"));
     given.remove("load");
     assert_eq!(reported, given, "the kernel gives the same to whoever may load");
 }
@@ -561,7 +564,7 @@ F=$(sed 's/.*"flow":"\([^"]*\)".*/\1/' flows)
 "$HAWSER" probe $S > text
 "$HAWSER" modify "$F" kernel.tcp.conn.cc.cwnd 20000 --lease 1s $S 2> refused || echo "code $?" >> refused
 "$HAWSER" watch kernel.tcp.acked $S --scope "pid=$(cut -d' ' -f1 other) remote.port=8081" --json --for 2s > lines
-"$HAWSER" watch kernel.tcp.acked $S --scope "pid=1 remote.port=8081" --json --for 1s > silent
+"$HAWSER" watch kernel.tcp.acked $S --scope "pid=1 remote.port=8081" --json --for 1s > other_flows
 "#;
 
 #[test]
@@ -619,7 +622,7 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
         "no `{shown}` in {}",
         folder.text("text")
     );
-    // To give it our congestion control takes a process in its namespace, and the refusal says so.
+    // To give it our congestion control takes a process in its namespace, and the refusal states it.
     let refused = folder.text("refused");
     assert!(
         refused.contains(&format!("in another network namespace ({namespace}, this is ")),
@@ -639,7 +642,7 @@ fn flows_of_other_namespaces_are_listed_probed_and_watched() {
         !received.is_empty() && received.iter().all(|line| line["signal"]["flow"] == flow["flow"]),
         "{received:?}"
     );
-    assert_eq!(signals("silent"), [""; 0]);
+    assert_eq!(signals("other_flows"), [""; 0]);
     let own = Folder::new();
     assert!(run(&own, "").status.success());
     assert_eq!(own.text("flows"), "", "its own namespace has none");

@@ -8,8 +8,8 @@ use crate::place::Place;
 const STACK: &str = "--dev packet:wlan0 --addr 10.77.0.9/24 --gateway 10.77.0.2";
 
 /// Waits for what the server says of itself, and takes the certificate's SHA-256 out of it.
-const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); ";
+const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
+                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); ";
 
 fn content(bytes: u32) -> Vec<u8> {
     (0..bytes)
@@ -39,7 +39,7 @@ fn paths(stdout: &[u8]) -> Vec<(String, String, u64)> {
 
 #[test]
 fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
-    let place = Place::new("mtp-down", "exec H send original --anyone --json > said");
+    let place = Place::new("mtp-down", "exec H send original --anyone --json > printed");
     let content = content(4_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     let Some(down) = place.run(&format!("{PIN} H recv server --pin $PIN --json -o down {STACK}")) else {
@@ -49,7 +49,7 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
     let place_up = Place::new(
         "mtp-up",
-        "mkdir got && cd got && exec H recv --anyone --json > ../said",
+        "mkdir got && cd got && exec H recv --anyone --json > ../printed",
     );
     std::fs::write(place_up.file("original"), &content).expect("a file");
     let script = format!("{PIN} H send original server --pin $PIN --json --over mtp-tcp:wlan0 {STACK}");
@@ -69,7 +69,7 @@ fn a_file_goes_up_and_down_over_tcp_written_in_mtp() {
 /// The side that waits accepts carriers at its stack's address as well as at the kernel's.
 #[test]
 fn a_stack_is_called_and_a_document_names_another() {
-    let serve = "exec H send original --anyone --json --dev packet:eth0 --addr 10.77.0.8/24 > said";
+    let serve = "exec H send original --anyone --json --dev packet:eth0 --addr 10.77.0.8/24 > printed";
     let place = Place::new("mtp-called", serve);
     let content = content(3_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
@@ -84,14 +84,14 @@ address = "10.77.0.9/24"
     let script = format!("{PIN} H recv --config session.toml --pin $PIN --json -o down");
     let Some(down) = place.run(&script) else { return };
     assert!(down.status.success(), "{down:?}");
-    let said = std::fs::read_to_string(place.file("said")).expect("what the server said");
-    assert!(said.contains("10.77.0.8:4433"), "{said}");
+    let printed = std::fs::read_to_string(place.file("printed")).expect("what the server printed");
+    assert!(printed.contains("10.77.0.8:4433"), "{printed}");
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
 }
 
 #[test]
 fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
-    let place = Place::new("mtp-mix", "exec H send original --anyone --json > said");
+    let place = Place::new("mtp-mix", "exec H send original --anyone --json > printed");
     let content = content(8_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     // WiFi goes in the midst of it, and the stack with it.
@@ -120,7 +120,7 @@ fn a_session_over_three_kinds_of_carriers_survives_the_loss_of_one() {
 fn a_gateway_is_called_at_its_stack() {
     let serve = "(python3 -m http.server 8080 > /dev/null 2>&1 &) && H gateway token phone --out token > clients && \
                  exec H gateway --clients clients --allow 10.77.0.2:8080 --json \
-                 --dev packet:eth0 --addr 10.77.0.8/24 > said";
+                 --dev packet:eth0 --addr 10.77.0.8/24 > printed";
     let place = Place::new("mtp-gateway", serve);
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
@@ -142,7 +142,7 @@ fn a_gateway_is_called_at_its_stack() {
 
 #[test]
 fn a_proxy_races_tcp_written_in_mtp() {
-    let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > said 2>&1");
+    let place = Place::new("mtp-proxy", "exec python3 -m http.server 8080 > printed 2>&1");
     let content = content(2_000_000);
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = "H proxy --over mtp-tcp --json --dev packet:wlan0 --addr 10.77.0.9/24 > proxied & \
@@ -153,10 +153,13 @@ fn a_proxy_races_tcp_written_in_mtp() {
         println!("skipped: a_proxy_races_tcp_written_in_mtp: there is no curl");
         return;
     }
-    let said = std::fs::read_to_string(place.file("proxied")).expect("what the proxy said");
+    let printed = std::fs::read_to_string(place.file("proxied")).expect("what the proxy printed");
     assert!(
         std::fs::read(place.file("down")).is_ok_and(|copy| copy == content),
-        "{said}{down:?}"
+        "{printed}{down:?}"
     );
-    assert!(said.contains(r#""event":"won","transport":"mtp-tcp""#), "{said}");
+    assert!(
+        printed.contains(r#""event":"won","transport":"mtp-tcp""#),
+        "{printed}"
+    );
 }

@@ -73,9 +73,9 @@ both = {{ rate = "60Mbit/s", queue = "200kB", delay = "8ms", {rules} }}
             .stdin(Stdio::null())
             .output()
             .expect("hawser starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        if output.status.code() == Some(4) && said.contains("namespace") {
-            println!("skipped: {}: {said}", self.name);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(4) && stderr.contains("namespace") {
+            println!("skipped: {}: {stderr}", self.name);
             return None;
         }
         Some(output)

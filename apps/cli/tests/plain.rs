@@ -91,16 +91,16 @@ fn cat_speaks_to_a_plain_tls_server() {
         .write_all(b"GET / HTTP/1.0\r\n\r\n")
         .expect("it reads");
     let output = cat.wait_with_output().expect("it ends");
-    let (page, said) = (
+    let (page, printed) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(
         output.status.success() && page.starts_with("HTTP/1.0 200 ok"),
-        "{page}{said}"
+        "{page}{printed}"
     );
     assert!(
-        said.contains("warning: fallback:") && said.contains("speaks http/1.1 and not Hawser"),
-        "{said}"
+        printed.contains("warning: fallback:") && printed.contains("speaks http/1.1 and not Hawser"),
+        "{printed}"
     );
 }

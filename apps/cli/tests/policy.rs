@@ -68,7 +68,7 @@ fn candidates(report: &Value) -> Vec<String> {
 }
 
 /// The order follows from the rules: a property that was compared counts before one that was not. On eth0
-/// 4 for the round trip and 1 for the wire are compared; on wlan0 the round trip is not, and the wish for
+/// 4 for the round trip and 1 for the wire are compared; on wlan0 the round trip is not, and the preference for
 /// a wire gives way to what is. Within an interface the transport's own score decides.
 #[test]
 fn the_example_is_ranked() {

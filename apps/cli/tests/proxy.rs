@@ -33,27 +33,27 @@ fn a_download_goes_through_the_gateway_over_both_paths() {
     let place = place(
         "gateway",
         "H gateway token phone --out token > clients && exec H gateway --clients clients \
-         --allow server:80 --allow 10.77.0.2:80 --json > said",
+         --allow server:80 --allow 10.77.0.2:80 --json > printed",
     );
-    let script = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); \
+    let script = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
+        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); \
         H proxy --over gateway,tcp --gateway server --gateway-token token --gateway-pin $PIN --json > log & \
         LISTENScurl -s -S -o got --socks5-hostname 127.0.0.1:1080 http://server/8000000; \
         curl -s -o /dev/null -w '%{http_code}' -x http://127.0.0.1:1080 http://server/1; kill $!"
         .replace("LISTENS", LISTENS);
     let Some(output) = place.run(&script) else { return };
-    let (said, log) = (read(&place, "said"), read(&place, "log"));
+    let (printed, log) = (read(&place, "printed"), read(&place, "log"));
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "200",
-        "{output:?}\n{said}\n{log}"
+        "{output:?}\n{printed}\n{log}"
     );
     assert_eq!(read(&place, "got").len(), 8_000_000, "{log}");
     let closed = log
         .lines()
         .find(|line| line.contains("\"closed\""))
         .expect("the tunnel was closed");
-    assert!(closed.contains("\"transport\":\"session\""), "{log}\n{said}");
+    assert!(closed.contains("\"transport\":\"session\""), "{log}\n{printed}");
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn wrong_flags_are_named() {
             .args(flags)
             .output()
             .expect("hawser starts");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{flags:?}: {said}");
-        assert!(said.contains(words), "{flags:?}: {said}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{flags:?}: {printed}");
+        assert!(printed.contains(words), "{flags:?}: {printed}");
     }
 }
 
@@ -212,10 +212,10 @@ fn gateway_cat_leaves_no_session_behind() {
     let place = place(
         "cat",
         "H gateway token phone --out token > clients && exec H gateway --clients clients \
-         --allow 'server:*' --allow '10.77.0.2:*' --json > said",
+         --allow 'server:*' --allow '10.77.0.2:*' --json > printed",
     );
-    let script = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); \
+    let script = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
+        PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); \
         mkfifo held; sleep 100 > held & HOLDER=$!; \
         CAT=\"gateway cat server --pin $PIN --token token --to\"; \
         for run in $(seq 11); do H $CAT 127.0.0.1:22 < /dev/null || echo denied $?; done 2>> errors; \

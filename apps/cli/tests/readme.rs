@@ -3,7 +3,7 @@
 //!
 //! Left to those who run them by hand or as phases of their own: installing (`sudo`, `cargo install`,
 //! `make`), and lines that end with `# asks the Internet`. A block that needs what this machine does not
-//! permit (namespaces of one's own, TUN devices) is skipped and says so.
+//! permit (namespaces of one's own, TUN devices) is skipped with a line.
 
 use std::fs;
 use std::io::Write;
@@ -32,7 +32,7 @@ fn every_command_of_the_readme_runs_as_printed() {
     assert!(ran >= 10, "the page lost its commands: only {ran} are run");
 }
 
-/// A folder that looks like the checkout to whoever reads it.
+/// A folder that equals the checkout to whoever reads it.
 fn checkout(repository: &Path) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
     let _ = fs::remove_dir_all(&folder);

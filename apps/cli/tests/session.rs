@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The last line of JSON, which says what was done.
+/// The last line of JSON, which states what was done.
 fn done(output: &Output) -> Value {
     let text = text(&output.stdout);
     let last = text.lines().last().unwrap_or_default();
@@ -23,14 +23,14 @@ fn done(output: &Output) -> Value {
     done
 }
 
-/// Waits for what the server says of itself, and takes the certificate's SHA-256 and the code out of it.
-const PIN: &str = "until grep -q pin said 2>/dev/null; do sleep 0.05; done; \
-                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' said); \
-                   CODE=$(sed -n 's/.*\"code\":\"\\([-0-9a-z]*\\)\".*/\\1/p' said); ";
+/// Waits for what the server prints, and takes the certificate's SHA-256 and the code out of it.
+const PIN: &str = "until grep -q pin printed 2>/dev/null; do sleep 0.05; done; \
+                   PIN=$(sed -n 's/.*\"pin\":\"\\([0-9a-f]*\\)\".*/\\1/p' printed); \
+                   CODE=$(sed -n 's/.*\"code\":\"\\([-0-9a-z]*\\)\".*/\\1/p' printed); ";
 
 #[test]
 fn a_file_goes_up_over_both_paths() {
-    let place = Place::new("up", "mkdir got && cd got && exec H recv --json > ../said");
+    let place = Place::new("up", "mkdir got && cd got && exec H recv --json > ../printed");
     let content: Vec<u8> = (0..6_000_000u32)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -50,7 +50,7 @@ fn a_file_goes_up_over_both_paths() {
     assert!(std::fs::read(place.file("got/original")).expect("a copy") == content);
 }
 
-/// Where UDP is dropped silently, TCP takes its place after a stagger: 250 ms (RFC 8305, 5), and not after the
+/// Where UDP is dropped without an ICMP error, TCP takes its place after a stagger: 250 ms (RFC 8305, 5), and not after the
 /// 10 s of an attempt.
 #[test]
 fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
@@ -58,7 +58,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     let place = Place::with_rules(
         "no-udp",
         "block = [\"udp\"]",
-        "exec H send original --anyone --json > said",
+        "exec H send original --anyone --json > printed",
     );
     std::fs::write(place.file("original"), &content).expect("a file");
     let script = format!("{PIN} date +%s%N; H recv server --pin $PIN --over quic,tcp -o down; date +%s%N");
@@ -66,7 +66,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
     let place_up = Place::with_rules(
         "no-udp-up",
         "block = [\"udp\"]",
-        "mkdir got && cd got && exec H recv --anyone --json > ../said",
+        "mkdir got && cd got && exec H recv --anyone --json > ../printed",
     );
     std::fs::write(place_up.file("original"), &content).expect("a file");
     let script = format!(
@@ -74,7 +74,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
          --over quic:wlan0,tcp:wlan0,quic:wwan0,tcp:wwan0; date +%s%N"
     );
     let Some(up) = place_up.run(&script) else { return };
-    for (way, output) in [("recv", &down), ("send", &up)] {
+    for (side, output) in [("recv", &down), ("send", &up)] {
         let times: Vec<u64> = text(&output.stdout)
             .lines()
             .filter_map(|line| line.parse().ok())
@@ -83,12 +83,12 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
             panic!("{output:?}")
         };
         let seconds = (ended - began) as f64 / 1e9;
-        println!("{way}: {seconds:.2} s");
+        println!("{side}: {seconds:.2} s");
         // 1 MB at 80 Mbit/s takes 0.1 s, a stagger 0.25; the rest is for a loaded machine, and less than the 3 s
         // for which the end of a session waits at most.
         assert!(
             output.status.success() && seconds < 3.0,
-            "{way}: {seconds} s, {output:?}"
+            "{side}: {seconds} s, {output:?}"
         );
     }
     assert!(std::fs::read(place.file("down")).expect("a copy") == content);
@@ -97,7 +97,7 @@ fn a_transfer_where_udp_is_dropped_goes_over_tcp_at_once() {
 
 #[test]
 fn a_file_comes_down_from_a_sender_that_waits() {
-    let place = Place::new("down", "exec H send original --json > said");
+    let place = Place::new("down", "exec H send original --json > printed");
     std::fs::write(place.file("original"), vec![7; 3_000_000]).expect("a file");
     let Some(output) = place.run(&format!(
         "{PIN} H recv server --pin $PIN --code $CODE --over tcp:wlan0,tcp:wwan0 -o copy"
@@ -106,8 +106,8 @@ fn a_file_comes_down_from_a_sender_that_waits() {
     };
     assert!(output.status.success(), "{output:?}");
     assert!(std::fs::read(place.file("copy")).expect("a copy") == vec![7; 3_000_000]);
-    // What is there is not overwritten, and both sides hear why.
-    let place_again = Place::new("again", "H send original --json > said; echo $? > code");
+    // What is there is not overwritten, and both sides receive the reason.
+    let place_again = Place::new("again", "H send original --json > printed; echo $? > code");
     std::fs::write(place_again.file("original"), b"new").expect("a file");
     std::fs::write(place_again.file("copy"), b"old").expect("a file");
     let again = format!("{PIN} H recv server --pin $PIN --code $CODE -o copy || echo refused; sleep 0.5");
@@ -130,31 +130,31 @@ fn a_file_comes_down_from_a_sender_that_waits() {
 
 #[test]
 fn a_certificate_that_is_not_the_pinned_one_is_refused_at_once() {
-    let place = Place::new("pin", "exec H recv --json > said");
+    let place = Place::new("pin", "exec H recv --json > printed");
     std::fs::write(place.file("original"), b"secret").expect("a file");
     let wrong = "0".repeat(64);
     let Some(output) = place.run(&format!("{PIN} H send original server --pin {wrong}")) else {
         return;
     };
     assert_eq!(output.status.code(), Some(5), "{output:?}");
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("no path candidate led to the server") && said.contains("certificate"),
-        "{said}"
+        printed.contains("no path candidate led to the server") && printed.contains("certificate"),
+        "{printed}"
     );
 }
 
 #[test]
 fn cat_joins_what_goes_in_with_what_comes_out() {
-    let place = Place::new("cat", "echo from the server | exec H cat 2> said > heard");
+    let place = Place::new("cat", "echo from the server | exec H cat 2> printed > received");
     // The line to copy, as it is printed, but for the address.
-    let script = "until grep -q -- --code said 2>/dev/null; do sleep 0.05; done; \
-                  FLAGS=$(sed -n 's/.*\\(--pin .*\\)/\\1/p' said | head -1); \
+    let script = "until grep -q -- --code printed 2>/dev/null; do sleep 0.05; done; \
+                  FLAGS=$(sed -n 's/.*\\(--pin .*\\)/\\1/p' printed | head -1); \
                   echo from the phone | H cat server $FLAGS; sleep 0.3";
     let Some(output) = place.run(script) else { return };
     assert_eq!(text(&output.stdout), "from the server\n", "{output:?}");
     assert_eq!(
-        std::fs::read_to_string(place.file("heard")).expect("a file"),
+        std::fs::read_to_string(place.file("received")).expect("a file"),
         "from the phone\n"
     );
 }
@@ -208,10 +208,10 @@ fn errors_of_wrong_flags_name_the_flag() {
         (vec!["send", here, "server", "--anyone"], 2, "--anyone"),
         (vec!["recv", "server", "--qr"], 2, "--qr"),
     ] {
-        let (got, said) = run(&arguments);
+        let (got, printed) = run(&arguments);
         assert!(
-            got == Some(code) && said.contains(word),
-            "{arguments:?}: {got:?} {said}"
+            got == Some(code) && printed.contains(word),
+            "{arguments:?}: {got:?} {printed}"
         );
     }
 }
@@ -363,10 +363,10 @@ fn local_paths_are_not_sent_to_a_sender() {
     let waiter = Waiter::start(&place, &["recv", "--anyone", "-o", "kept"]);
     let refused = waiter.call(&place, &["send", "original"], &[]);
     assert_eq!(refused.status.code(), Some(5), "{refused:?}");
-    let said = text(&refused.stderr);
+    let printed = text(&refused.stderr);
     assert!(
-        said.contains("cannot be stored") && !said.contains("kept"),
-        "{said}"
+        printed.contains("cannot be stored") && !printed.contains("kept"),
+        "{printed}"
     );
     assert_eq!(waiter.finish().1, Some(4));
     assert_eq!(std::fs::read(place.file("kept")).expect("it is there"), b"old");
@@ -385,10 +385,10 @@ fn idle_caller(address: &str) -> TcpStream {
     idle
 }
 
-/// A caller who begins a session and says nothing more holds up no other.
+/// A caller who begins a session and stays idle holds up no other.
 #[test]
 fn an_idle_caller_delays_no_other() {
-    let place = Place::new("silent", "");
+    let place = Place::new("idle", "");
     std::fs::create_dir_all(place.file("got")).expect("a directory");
     std::fs::write(place.file("original"), b"content").expect("a file");
     for who in [&["--anyone"][..], &["--code", "7-crossword-anvil"]] {

@@ -86,7 +86,7 @@ fn after_a_steerer_is_killed_the_own_controller_is_in_force() {
     assert!(reported(&lines, "same"));
 }
 
-/// It says nothing any more: its lease ends when it is over.
+/// It sends nothing any more: its lease ends when it is over.
 #[test]
 fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     let script = r#"
@@ -104,7 +104,7 @@ fn a_frozen_steerer_holds_no_longer_than_its_lease() {
     assert!(reported(&lines, "same"));
 }
 
-/// It is told of every event and reads none: what it does not take is lost to it, and is counted.
+/// It is notified of every event and reads none: what it does not take is lost to it, and is counted.
 #[test]
 fn a_flooded_subscriber_delays_nobody() {
     let script = r#"
@@ -117,9 +117,9 @@ number = json.loads(f.readline())["subscribed"]
 os.kill(os.getpid(), signal.SIGSTOP)
 f.write(json.dumps({"statistics": number}) + "\n"); f.flush()
 for line in f:
-    said = json.loads(line)
-    if "statistics" in said:
-        print("lost", said["statistics"]["lost"]); print("events", said["statistics"]["events"]); break
+    printed = json.loads(line)
+    if "statistics" in printed:
+        print("lost", printed["statistics"]["lost"]); print("events", printed["statistics"]["events"]); break
 X
         python3 flood.py > flood.log & P=$!
         sleep 2; kill -CONT $P; wait $P; cat flood.log; echo "after $(cwnd)"; same
@@ -140,7 +140,7 @@ X
     assert!(reported(&lines, "same"));
 }
 
-/// Without the right nothing is changed, and what would be needed is said.
+/// Without the right nothing is changed, and what would be needed is reported.
 #[test]
 fn a_steerer_without_the_right_is_refused() {
     let script = r#"
@@ -194,7 +194,7 @@ fn a_file_is_attached_to_a_running_program_and_detached() {
     }
 }
 
-/// As `hawser check` says it; the transport goes on as it was.
+/// As `hawser check` reports it; the transport goes on as it was.
 #[test]
 fn a_wrong_file_is_refused_with_its_place() {
     let script = r#"
@@ -305,7 +305,7 @@ fn a_controller_steers_from_another_process() {
     );
 }
 
-/// What can do nothing, or no more, says why and does not end with 0.
+/// What can do nothing, or no more, prints the reason and does not end with 0.
 #[test]
 fn a_steerer_that_can_set_nothing_fails() {
     let rules = "[[rule]]\\nname = \"blind\"\\nobserve = [\"*\"]\\npriority = 9\\n\

@@ -1,5 +1,5 @@
 //! `hawser watch` from outside: a download with losses over a TUN device, watched, steered, recorded,
-//! and what the recording becomes. In a user's own network namespace; says so where there can be none.
+//! and what the recording becomes. In a user's own network namespace; is skipped where there can be none.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,8 +105,8 @@ fn transitions(picture: &str) -> Vec<(u64, String, u64, u64)> {
 fn a_download_is_watched() {
     let folder = Folder::new();
     let Some(output) = run(&folder.0) else { return };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{}", folder.text("served"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}\n{}", folder.text("served"));
     let lines: Vec<Value> = folder
         .text("lines")
         .lines()
@@ -243,7 +243,7 @@ fn exported(folder: &Folder) {
     assert_eq!(records.len(), events.len() + 1, "both forms have the same events");
 }
 
-/// Go-back-N of the examples tells of nothing that happens to it.
+/// Go-back-N of the examples has no signals of what happens to it.
 const WITHOUT_SIGNALS: &str = r#"
 set -eu
 grep -q '^signal' "$PROGRAM" && exit 1
@@ -270,8 +270,8 @@ fn a_program_without_signals_shows_its_variables() {
         );
     }
     let output = namespace(WITHOUT_SIGNALS).expect("a shell");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}\n{}", folder.text("served"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}\n{}", folder.text("served"));
     let lines: Vec<Value> = folder
         .text("lines")
         .lines()

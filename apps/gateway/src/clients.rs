@@ -13,7 +13,7 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 
 use hawser::gateway::{BadDigest, Token, TokenDigest};
 
-/// The most clients of a file, and bytes of a name.
+/// The maximum number of clients of a file, and bytes of a name.
 const MAX_CLIENTS: usize = 10_000;
 const MAX_NAME_LENGTH: usize = 64;
 

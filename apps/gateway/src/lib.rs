@@ -7,7 +7,7 @@
 //!
 //! A client proves itself with a [`Token`](hawser::gateway::Token) on its session's first stream; every other stream names a
 //! [`Destination`](hawser::gateway::Destination) and then is a connection to it. A gateway reaches nothing by default: an
-//! [`AllowList`] says what it does, and [`check`](destination::check) holds every *resolved* address
+//! [`AllowList`] states what it does, and [`check`](destination::check) holds every *resolved* address
 //! against it. The protocol is docs/gateway-protocol.md, byte by byte; docs/gateway.md is for those who
 //! run one.
 //!

@@ -14,12 +14,12 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub struct Limits {
     /// Sessions in all.
     pub sessions: usize,
-    /// Sessions that have not said who they are; of one network at most a quarter of them, and the oldest
+    /// Sessions that have not authenticated; of one network at most a quarter of them, and the oldest
     /// makes room for another.
     pub unauthenticated: usize,
     /// Sessions of one client.
     pub sessions_per_client: usize,
-    /// Streams with a request, on their way or connected, in all.
+    /// Streams with a request, connecting or connected, in all.
     pub streams: usize,
     /// The same of one client, over all its sessions.
     pub streams_per_client: usize,
@@ -29,7 +29,7 @@ pub struct Limits {
     pub request_timeout: Duration,
     /// How long looking a destination's address up and connecting to it may take.
     pub connect: Duration,
-    /// After how long without a byte either way a connection is given up, and after how long without a
+    /// After how long without a byte in either direction a connection is given up, and after how long without a
     /// stream a session.
     pub idle: Duration,
 }
@@ -80,7 +80,7 @@ impl Limits {
 
 /// What is taken of the limits.
 pub(crate) struct Counts {
-    /// Places of sessions that have not said who they are.
+    /// Places of sessions that have not authenticated.
     pub(crate) unauthenticated: Gate,
     streams: Arc<Semaphore>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,

@@ -2,7 +2,7 @@
 //! checked, and those that pass are raced over TCP.
 //!
 //! Invariants: a connection is made to an address that was checked, and to no other: there is no second
-//! resolution that could say something else (DNS rebinding). What a rule could not allow is not asked for.
+//! resolution that could give another answer (DNS rebinding). What a rule could not allow is not asked for.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,7 +54,7 @@ impl Unreached {
 
 /// Connects to `destination`, if it may be reached.
 ///
-/// This is the gateway's one way outwards: whoever has a better race of sockets puts it here.
+/// All connections of the gateway are made here: whoever has a better race of sockets puts it here.
 pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Result<TcpStream, Unreached> {
     if !rules.allow.may_allow(destination.host(), destination.port()) {
         return Err(Unreached::new(Reply::NotAllowed, "no rule allows it"));
@@ -68,7 +68,7 @@ pub(crate) async fn reach(destination: &Destination, rules: &Rules<'_>) -> Resul
     let (stream, address) = Contest::new(destination, rules, &lookup).run().await?;
     let (local, peer) = (stream.local_addr(), stream.peer_addr());
     let is_here = matches!((local, peer), (Ok(local), Ok(peer)) if local.ip() == peer.ip());
-    // An address that this machine got a moment ago, or has in a way that it does not tell.
+    // An address that this machine got a moment ago, or has without reporting it.
     if is_here
         && check(
             destination,
@@ -98,7 +98,7 @@ struct Contest<'a> {
     running: BTreeMap<CandidateId, AbortHandle>,
     /// Those that passed the check.
     addresses: BTreeMap<CandidateId, SocketAddr>,
-    /// What the check said of the first that did not.
+    /// The result of the check for the first that did not.
     refused: Option<String>,
 }
 
@@ -243,7 +243,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// Of several failures the one that says most about the destination.
+/// Of several failures the one that shows most about the destination.
 fn preference(reply: Reply) -> u8 {
     match reply {
         Reply::Refused => 0,

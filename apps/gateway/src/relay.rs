@@ -1,7 +1,7 @@
-//! Bytes between a client's stream and the connection onwards, both ways.
+//! Bytes between a client's stream and the connection onwards, in both directions.
 //!
 //! Invariants: the end of one direction is reported on the other side and does not end the other
-//! direction; a reset does. What is on its way is bounded by two buffers of [`BUFFER`] bytes.
+//! direction; a reset does. What is in transit is bounded by two buffers of [`BUFFER`] bytes.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
-/// Bytes of each direction that are on their way.
+/// Bytes of each direction that are in transit.
 const BUFFER: usize = 32 << 10;
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Both sides said all.
+    /// Both sides sent all.
     Finished,
     /// The client gave its stream up, or its session ended.
     ByClient,
     /// The destination reset the connection.
     ByDestination,
-    /// Nobody said anything for too long.
+    /// It was idle for too long.
     Idle,
 }
 
@@ -36,7 +36,7 @@ pub struct Carried {
 }
 
 /// Carries bytes until both directions have ended, one side resets, nothing moves for `idle`, or the
-/// client says `stop`.
+/// client sends `stop`.
 pub(crate) async fn relay<C, D>(
     client: &mut C,
     destination: &mut D,
@@ -70,7 +70,7 @@ where
         };
         tokio::try_join!(up, down).map_or_else(|end| end, |_| End::Finished)
     };
-    let silence = async {
+    let idle = async {
         loop {
             let last = up.last().max(down.last());
             let due = began + last + idle;
@@ -82,7 +82,7 @@ where
     };
     let end = tokio::select! {
         end = both => end,
-        () = silence => End::Idle,
+        () = idle => End::Idle,
         () = stop => End::ByClient,
     };
     (

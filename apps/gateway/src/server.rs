@@ -66,7 +66,7 @@ pub enum Event {
     Denied {
         /// Whose.
         client: Arc<str>,
-        /// Where it wanted to go, if it said so.
+        /// Where it wanted to go, if it stated it.
         destination: Option<Destination>,
         /// The answer that it was sent.
         reply: Reply,
@@ -123,8 +123,8 @@ pub async fn serve(
     shared.find_translators().await;
     let mut sessions = JoinSet::new();
     let mut is_watched = true;
-    let mut looks = tokio::time::interval(LOOK_FOR_TRANSLATORS);
-    looks.reset();
+    let mut checks = tokio::time::interval(TRANSLATOR_CHECK_INTERVAL);
+    checks.reset();
     loop {
         tokio::select! {
             session = server.accept() => {
@@ -137,9 +137,9 @@ pub async fn serve(
             change = network.next(), if is_watched => {
                 is_watched = change.is_some();
                 *shared.own.write() = network.addresses().into();
-                looks.reset_immediately();
+                checks.reset_immediately();
             }
-            _ = looks.tick() => {
+            _ = checks.tick() => {
                 let shared = shared.clone();
                 sessions.spawn(async move { shared.find_translators().await });
             }
@@ -174,7 +174,7 @@ impl Shared {
 }
 
 /// How often it is asked for translators.
-const LOOK_FOR_TRANSLATORS: std::time::Duration = std::time::Duration::from_secs(600);
+const TRANSLATOR_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);
 
 async fn close_at_once(session: &Session) {
     // Its end is what matters; that it is not an end by agreement is no news.
@@ -298,8 +298,8 @@ struct Visit {
 
 impl Visit {
     /// Serves the session's streams until it ends, nobody has opened one for too long, or another of the
-    /// client's sessions has its place: then it says true. What is still connected then is reset: the end
-    /// of a session is not that of what a client had to say.
+    /// client's sessions has its place: then it returns true. What is still connected then is reset: the end
+    /// of a session is not the end of what a client had to send.
     async fn host(self: Arc<Self>, session: &Session, waiting: Vec<SessionStream>) -> bool {
         let mut streams = JoinSet::new();
         waiting

@@ -1,4 +1,4 @@
-//! From why there is no connection to what the client is told.
+//! From why there is no connection to what the client receives.
 
 use hawser::select::{ConnectError, Failure};
 use hyper::StatusCode;

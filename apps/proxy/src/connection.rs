@@ -76,7 +76,7 @@ impl Client {
         );
     }
 
-    /// Numbers and tells a request.
+    /// Numbers and reports a request.
     pub(crate) fn asked(&self, protocol: Protocol, destination: &Destination) -> Asked {
         self.admitted.notify_one();
         let number = self.front.requests.fetch_add(1, Ordering::Relaxed) + 1;

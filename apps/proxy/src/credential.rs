@@ -18,7 +18,7 @@ pub enum BadCredential {
     /// There is no colon.
     #[error("the first line must be USER:PASSWORD")]
     NoColon,
-    /// Longer than SOCKS5 can say (RFC 1929, 2), or nothing.
+    /// Longer than SOCKS5 can carry (RFC 1929, 2), or nothing.
     #[error("the user and the password must have 1 to 255 bytes each")]
     Length,
 }

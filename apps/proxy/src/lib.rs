@@ -17,10 +17,10 @@
 //! # }
 //! ```
 //!
-//! * [`Proxy`]: listens, accepts, stops; `connection`: tells what a client speaks
+//! * [`Proxy`]: listens, accepts, stops; `connection`: finds out what a client speaks
 //! * `socks`: a client of SOCKS5; `http`: one of HTTP
 //! * `answer`: from failures to the codes of both
-//! * `relay`: bytes both ways, half closes and resets included
+//! * `relay`: bytes in both directions, half closes and resets included
 //! * [`Credential`]: who may use it
 //! * [`Event`]: what happens, for logs
 //!

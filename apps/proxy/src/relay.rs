@@ -1,7 +1,7 @@
-//! Bytes both ways between a client and what the race ended with.
+//! Bytes in both directions between a client and what the race ended with.
 //!
 //! The end of one direction is passed on as such, and the other goes on. What breaks off is passed
-//! on as broken off: a client must be able to tell a page that is complete from one that is not.
+//! on as broken off: a client must be able to distinguish a page that is complete from one that is not.
 //!
 //! A direction holds a buffer only while there is something in it, so that an idle tunnel has none.
 
@@ -66,7 +66,7 @@ pub(crate) async fn relay(
             is_half.store(true, Ordering::Relaxed);
             ended.map_err(|broken| (false, broken))
         };
-        let silence = async {
+        let idle = async {
             let mut before = None;
             loop {
                 tokio::time::sleep(half_open).await;
@@ -80,8 +80,8 @@ pub(crate) async fn relay(
         };
         tokio::select! {
             ended = async { tokio::try_join!(up, down) } => ended,
-            () = silence => {
-                let why = "one side had ended, and the other said nothing any more";
+            () = idle => {
+                let why = "one side had ended, and the other was idle";
                 Err((true, Broken::From(io::Error::new(io::ErrorKind::TimedOut, why))))
             }
         }
@@ -122,7 +122,7 @@ async fn pump(
         if length == 0 {
             SPARE.set(Some(buffer));
             return match to.shutdown().await {
-                // It has ended the other direction, and has heard all.
+                // It has ended the other direction, and has received all.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                 result => result.map_err(Broken::To),
             };
@@ -164,7 +164,7 @@ async fn forward(bytes: &[u8], to: &mut (impl AsyncWrite + Unpin), count: &Atomi
     Ok(())
 }
 
-/// Ends a client that was refused, so that it hears why: closing with bytes unread would send a
+/// Ends a client that was refused, so that it receives the reason: closing with bytes unread would send a
 /// reset, which may overtake the answer.
 pub(crate) async fn dismiss(mut client: TcpStream) {
     const MAX_BYTES: usize = 64 * 1024;

@@ -36,7 +36,7 @@ async fn serve(client: &Client, stream: TcpStream) {
     let mut first = [0];
     let peeked = tokio::time::timeout(client.front.settings.limits.head, stream.peek(&mut first)).await;
     match (peeked, first[0]) {
-        (Err(_), _) => client.rejected("it said nothing in time"),
+        (Err(_), _) => client.rejected("it sent nothing in time"),
         // Connections in advance are given up without a word.
         (Ok(Err(_) | Ok(0)), _) => {}
         (Ok(Ok(_)), SOCKS5) => socks::serve(client, stream).await,

@@ -50,7 +50,7 @@ pub enum BindError {
     System {
         /// Where.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
@@ -156,7 +156,7 @@ impl Proxy {
                         let client = Client { front, address, stopping, admitted: Arc::new(Notify::new()) };
                         clients.spawn(serve_in(client, stream, place));
                     }
-                    // Nothing can be said to anybody; the listener goes on.
+                    // Nobody can be notified; the listener goes on.
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
             }

@@ -10,7 +10,7 @@ use hawser::select::{Destination, Policies, Profile, Transport, Watcher};
 
 use crate::{Credential, Event};
 
-/// Who is told what happens. It is called from tasks: it must not block.
+/// Who is notified what happens. It is called from tasks: it must not block.
 pub type Observer = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Who learns from the race for a destination. What it gives must not block either.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub deadline: Duration,
     /// What is bounded, and how.
     pub limits: Limits,
-    /// Who is told what happens.
+    /// Who is notified what happens.
     pub observer: Option<Observer>,
     /// Who learns from the races.
     pub learner: Option<Learner>,
@@ -51,11 +51,11 @@ pub enum Choice {
 pub struct Limits {
     /// Clients at once; more are reset.
     pub connections: usize,
-    /// How long a client has to say what it wants: SOCKS5 until its request, HTTP for each head.
+    /// How long a client may take for its request: SOCKS5 until its request, HTTP for each head.
     pub head: Duration,
     /// The longest head of an HTTP request, in bytes; at least 8192.
     pub head_bytes: usize,
-    /// How long a tunnel of which one direction has ended may say nothing in the other.
+    /// How long a tunnel of which one direction has ended may be idle in the other.
     pub half_open: Duration,
     /// How long an origin of plain HTTP may take until its answer begins.
     pub answer: Duration,

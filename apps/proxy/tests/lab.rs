@@ -23,7 +23,7 @@ const TESTS: &[Test] = tests![
     ipv4_addresses_are_reached_by_a_translator,
 ];
 
-/// The sink swallows everything: addresses of it are dead, and nobody says so. Addresses of the lab's
+/// The sink drops everything: addresses of it are dead, without an ICMP error. Addresses of the lab's
 /// IPv6 come after IPv4 (RFC 6724, 2.1: fc00::/7), unless they are known first.
 const FILE: &str = r#"
     host = [{ name = "client" }, { name = "server" }, { name = "sink" }]
@@ -77,7 +77,7 @@ const FILE: &str = r#"
     name = "ipv4only.arpa"
     addresses = ["192.0.0.170", "192.0.0.171", "2001:db8:64::192.0.0.170", "2001:db8:64::192.0.0.171"]
     [[dns]]
-    name = "silent.example"
+    name = "no-answer.example"
     addresses = ["sink"]
     ipv6 = { answer = "missing" }
 "#;
@@ -260,12 +260,12 @@ fn failures_have_their_codes() -> TestResult {
                 ("http://plain.example:81/", "(5)", "502"),
                 ("http://missing.example/", "(4)", "502"),
                 ("http://broken.example/", "(1)", "504"),
-                ("http://silent.example/", "(6)", "504"),
+                ("http://no-answer.example/", "(6)", "504"),
                 ("http://[2001:db8:dead::1]/", "(3)", "502"),
             ] {
                 let (output, took) = place.curl("socks5h", &[url])?;
-                let said = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(said.contains(reply), "{url}: {said}");
+                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(stderr.contains(reply), "{url}: {stderr}");
                 assert!(took < Duration::from_secs(4), "{url}: {took:?}");
                 let (output, _) = place.curl("http", &["-o", "/dev/null", "-w", "%{http_code}", url])?;
                 assert_eq!(
@@ -354,7 +354,7 @@ fn https_records_lead_to_other_endpoints() -> TestResult {
                         "the records come before the name's own address"
                     );
                 }
-                // Whoever asks for another port has not said that it means a web origin.
+                // Whoever asks for another port has not stated that it means a web origin.
                 let (output, _) = place.curl("socks5h", &["http://pool.example:8080/"])?;
                 hello(&output);
                 Ok(())

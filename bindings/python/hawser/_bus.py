@@ -119,7 +119,7 @@ class Subscription(AsyncIterator[Signal]):
         scope: Optional[Union[str, Flow]] = None,
         priority: Optional[int] = None,
     ) -> None:
-        """Hears more, or less; what is not given stays as it is."""
+        """Receives more, or less; what is not given stays as it is."""
         change: _Line = {"subscription": self.number}
         if every is not None:
             change["interval"] = nanoseconds(every)

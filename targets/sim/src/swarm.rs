@@ -54,7 +54,7 @@ impl Abilities {
         ends: true,
     };
     /// None of them.
-    pub const LEAST: Abilities = Abilities {
+    pub const MINIMAL: Abilities = Abilities {
         handshake: false,
         any_mtu: false,
         open_both: false,
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_seed_gives_a_good_scenario_and_always_the_same() {
         for seed in 0..500 {
-            for abilities in [Abilities::ALL, Abilities::LEAST] {
+            for abilities in [Abilities::ALL, Abilities::MINIMAL] {
                 let drawn = scenario_for(seed, "x", abilities);
                 let text = drawn.to_toml().expect("it can be written");
                 assert_eq!(

@@ -300,12 +300,12 @@ fn what_cannot_be_run_says_why() {
 /// What is copied has to be right as it stands: `hawser swarm examples/stop-and-wait.mtp --plain`.
 #[test]
 fn stop_and_wait_passes_the_plain_swarm() {
-    swarm_of(STOP_AND_WAIT, Abilities::LEAST, &[]);
+    swarm_of(STOP_AND_WAIT, Abilities::MINIMAL, &[]);
 }
 
 #[test]
 fn go_back_n_passes_the_plain_swarm() {
-    swarm_of(GO_BACK_N, Abilities::LEAST, &[]);
+    swarm_of(GO_BACK_N, Abilities::MINIMAL, &[]);
 }
 
 #[test]

@@ -69,11 +69,11 @@ fn chart(body: &mut String, y: &mut f64, bars: &[(&str, &Metric)], baselines: &[
         r#"<text x="12" y="{y}" font-weight="600">{}</text>"#,
         escape(&title)
     );
-    let most = bars
+    let max = bars
         .iter()
         .map(|(_, metric)| metric.max)
         .fold(f64::MIN_POSITIVE, f64::max);
-    let scale = (WIDTH - LEFT - RIGHT) / most;
+    let scale = (WIDTH - LEFT - RIGHT) / max;
     *y += 10.0;
     for (name, metric) in bars {
         let colour = match (

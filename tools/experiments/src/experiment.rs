@@ -6,13 +6,13 @@ use crate::Error;
 
 /// How an experiment is to be run.
 pub struct Context<'a> {
-    /// Less of everything, for a first look.
+    /// Less of everything, for a first impression.
     pub quick: bool,
     /// Decides whatever is left to chance.
     pub seed: u64,
     /// How often what varies is measured; otherwise the experiment's own number.
     pub iterations: Option<usize>,
-    /// Told of each step: how many are done, of how many, and what comes now. From any thread.
+    /// Receives each step: how many are done, of how many, and what comes now. From any thread.
     pub progress: &'a (dyn Fn(usize, usize, &str) + Sync),
 }
 
@@ -53,25 +53,27 @@ pub struct Experiment {
     pub run: fn(&Context<'_>) -> Result<Outcome, Error>,
 }
 
-/// The middle, the least and the most of what was measured.
+/// The median, the minimum and the maximum of what was measured.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
-    pub(crate) least: f64,
-    pub(crate) most: f64,
+    #[serde(rename = "least")]
+    pub(crate) min: f64,
+    #[serde(rename = "most")]
+    pub(crate) max: f64,
 }
 
 impl Spread {
     /// Of at least one value.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        let (least, most) = (values[0], values[values.len() - 1]);
+        let (min, max) = (values[0], values[values.len() - 1]);
         let middle = values.len() / 2;
         let median = match values.len() % 2 {
             0 => f64::midpoint(values[middle - 1], values[middle]),
             _ => values[middle],
         };
-        Self { median, least, most }
+        Self { median, min, max }
     }
 }
 
@@ -83,6 +85,6 @@ mod tests {
     fn the_median_is_the_middle() {
         assert_eq!(Spread::of(vec![3.0, 1.0, 2.0]).median, 2.0);
         let even = Spread::of(vec![4.0, 1.0, 2.0, 9.0]);
-        assert_eq!((even.median, even.least, even.most), (3.0, 1.0, 9.0));
+        assert_eq!((even.median, even.min, even.max), (3.0, 1.0, 9.0));
     }
 }

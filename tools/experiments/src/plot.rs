@@ -166,7 +166,7 @@ pub(crate) struct Group {
     pub(crate) bars: Vec<(f64, f64, f64)>,
 }
 
-/// Bars side by side, with the least and the most of each.
+/// Bars side by side, with the minimum and the maximum of each.
 pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> String {
     let top = groups
         .iter()
@@ -179,7 +179,7 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
     for (place, group) in groups.iter().enumerate() {
         let left = frame.across(place as f64 + 0.1);
         let each = width / kinds.len().max(1) as f64;
-        for (kind, (height, least, most)) in group.bars.iter().enumerate() {
+        for (kind, (height, min, max)) in group.bars.iter().enumerate() {
             let colour = COLOURS[kind % COLOURS.len()];
             let (x, y) = (left + each * kind as f64, frame.down(*height));
             let middle = x + each / 2.0;
@@ -192,8 +192,8 @@ pub(crate) fn bars(axes: &Axes<'_>, kinds: &[String], groups: &[Group]) -> Strin
                 (bottom - y).max(0.0),
                 escape(&kinds[kind % kinds.len().max(1)]),
                 number(*height),
-                frame.down(*least),
-                frame.down(*most)
+                frame.down(*min),
+                frame.down(*max)
             );
         }
         let _ = writeln!(

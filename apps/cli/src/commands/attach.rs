@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let source = args.program.find(&mut client)?;
     let attach = json!({ "attach": { "source": source, "name": name, "text": text, "params": args.params } });
     let answer = client.ask(&attach).map_err(|error| match error {
-        // What the checker says of the file has several lines.
+        // The diagnostics of the file have several lines.
         ClientError::Refused(why) => Exit::failed(why),
         error => exit(error),
     })?;

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             Met::Plain(stream) => return exchange(*stream).await,
         };
         let _kept = tokio::try_join!(speak(&session), listen(&session))?;
-        // Both sides have said all; whoever closes first is right.
+        // Both sides have sent all; whoever closes first is right.
         let _ = session.close(0).await;
         Ok(())
     });

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// What its provider says of it.
+/// The description of its provider.
 fn described(of: &Value) -> String {
     of["about"]
         .as_str()

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// Formats a file, or looks whether it is formatted; whether it was.
+/// Formats a file, or checks whether it is formatted; whether it was.
 fn one(file: &Path, check: bool) -> Result<bool, Exit> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| Exit::input(format!("cannot read {}: {e}", file.display())))?;

@@ -129,7 +129,7 @@ fn parse_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-/// Where the download goes: as said, or the last part of the URL's path.
+/// Where the download goes: as given, or the last part of the URL's path.
 fn destination(args: &Args) -> Result<PathBuf, Exit> {
     let Some(path) = &args.output else {
         return file_name(args.url.path());

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// By loading, where this process may; where it may not, by what the kernel says of itself.
+/// By loading, where this process may; where it may not, by the description of the kernel.
 fn capabilities(options: &Options, as_json: bool) -> Outcome {
     let mut capabilities = kernel::survey_kernel(options).map_err(exit)?;
     let is_missing = |it: &Capability| it.subject == Subject::Load && it.missing.is_some();

@@ -82,7 +82,7 @@ fn flow_line(flow: &Value) -> String {
     for attribute in ATTRIBUTES {
         match &flow[attribute] {
             Value::Null => {}
-            // A process calls itself what it likes: it may not look like more than it is.
+            // A process calls itself what it likes: it must not appear to be more than it is.
             Value::String(value) if value.chars().all(is_plain) => {
                 line.push_str(&format!(" {attribute}={value}"))
             }

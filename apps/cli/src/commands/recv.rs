@@ -70,14 +70,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     })
 }
 
-/// Takes one caller's file after the other's, several at once: a caller who is slow, or says nothing,
+/// Takes one caller's file after the other's, several at once: a caller who is slow, or idle,
 /// holds up no other.
 async fn go_on(one: &Arc<One>, opening: &Opening) -> Outcome {
-    let most = if one.is_piped() { 1 } else { CALLERS };
+    let max_files = if one.is_piped() { 1 } else { CALLERS };
     let mut callers = JoinSet::new();
     loop {
         tokio::select! {
-            session = opening.next(), if callers.len() < most => {
+            session = opening.next(), if callers.len() < max_files => {
                 let (one, session) = (one.clone(), session?);
                 callers.spawn(async move { one.receive(session).await });
             }

@@ -65,8 +65,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let root = Arc::new(directory(&args.dir)?);
     let hosts = Arc::new(Hosts::new(args.device.addresses(), args.hosts.clone()));
     let mut shares = Shares::new(args.max_connections as usize);
-    if let Some(most) = args.max_per_network {
-        shares.per_prefix = most as usize;
+    if let Some(max) = args.max_per_network {
+        shares.per_prefix = max as usize;
     }
     let places = Places::new(shares);
     allow_files(u64::from(args.max_connections) + SPARE_FILES);
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// Raises the limit of open files, where the system allows it: a response keeps its file open.
 fn allow_files(wanted: u64) {
     let limits = rustix::process::getrlimit(Resource::Nofile);
-    let current = limits.maximum.map_or(wanted, |most| wanted.min(most));
+    let current = limits.maximum.map_or(wanted, |max| wanted.min(max));
     if limits.current.is_some_and(|now| now < current) {
         // Where it is not allowed, files that cannot be opened are answered with an error.
         let _ = rustix::process::setrlimit(
@@ -179,7 +179,7 @@ async fn connection(mut stream: Stream, place: Place, root: Arc<PathBuf>, hosts:
     report(&peer, &requests.borrow(), begin.elapsed(), sampled, error, json);
 }
 
-/// What the transport said of a connection: retransmissions and smoothed round trip in ns.
+/// What the transport reported of a connection: retransmissions and smoothed round trip in ns.
 type Sampled = Option<(u64, u64)>;
 
 async fn sample(probe: Probe, into: Rc<RefCell<Sampled>>) {

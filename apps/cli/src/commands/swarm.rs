@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
     }
     let abilities = if args.plain {
-        Abilities::LEAST
+        Abilities::MINIMAL
     } else {
         Abilities::ALL
     };

@@ -1,6 +1,6 @@
 //! A file over a stream of a session.
 //!
-//! One line of JSON says what comes (`{"name": …, "length": …}`), the bytes follow to the stream's end.
+//! One line of JSON announces what comes (`{"name": …, "length": …}`), the bytes follow to the stream's end.
 //! The receiver answers with one line: `{"length": …, "sha256": …}`, or `{"error": …}`.
 
 use std::future::Future;
@@ -20,7 +20,7 @@ use super::target::{Target, destination};
 use crate::exit::Exit;
 use crate::hex::hex;
 
-/// The longest line that either side says.
+/// The maximum length of a line of either side.
 const LINE: usize = 8_192;
 
 /// Bytes read from the file at once.
@@ -92,7 +92,7 @@ pub(crate) async fn send(stream: &mut SessionStream, path: &Path, bar: &Progress
     )))
 }
 
-/// What the other side said before it stopped to listen.
+/// What the other side sent before it stopped to listen.
 async fn refusal(stream: &mut SessionStream) -> Option<Exit> {
     tokio::time::timeout(Duration::from_secs(1), answer(stream))
         .await
@@ -168,7 +168,7 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// Holds a sender to the least rate.
+/// Holds a sender to the minimum rate.
 #[derive(Default)]
 struct Pace {
     waited: Duration,
@@ -227,7 +227,7 @@ async fn take(
     bar: &ProgressBar,
 ) -> Result<Received, Exit> {
     let (head, rest) = in_time(BEGINNING, line(stream)).await??;
-    let no_file = || Exit::network("the other side sends no file: its first line is not what `send` says");
+    let no_file = || Exit::network("the other side sends no file: its first line is not that of `send`");
     let head: Value = serde_json::from_slice(&head).map_err(|_| no_file())?;
     let (Some(name), Some(expected)) = (head["name"].as_str(), head["length"].as_u64()) else {
         return Err(no_file());
@@ -309,7 +309,7 @@ mod tests {
             ..ServerConfig::default()
         })
         .expect("a server");
-        let way = PathCandidate::Tcp {
+        let candidate = PathCandidate::Tcp {
             peer: server.addresses()[0].1,
             local: None,
             options: TcpOptions::default(),
@@ -321,7 +321,7 @@ mod tests {
             },
             name: None,
             scheduler: ecf(),
-            candidates: vec![(way, Candidate::new(0))],
+            candidates: vec![(candidate, Candidate::new(0))],
             tls: None,
         })
         .expect("a session");

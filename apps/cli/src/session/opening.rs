@@ -57,7 +57,7 @@ pub(crate) enum Met {
 }
 
 impl Opening {
-    /// Waits or calls as asked, and tells how to be called: `other` is the command for that.
+    /// Waits or calls as asked, and prints how to be called: `other` is the command for that.
     pub(crate) async fn arrange(
         args: &SessionArgs,
         code: &CodeArgs,
@@ -208,7 +208,7 @@ fn warn(warning: &Warning, json: bool) {
     }
 }
 
-/// How the other side is told to call.
+/// How the other side is asked to call.
 pub(crate) struct Invitation<'a> {
     /// The command for it.
     pub(crate) other: &'a str,
@@ -218,7 +218,7 @@ pub(crate) struct Invitation<'a> {
     pub(crate) qr: bool,
 }
 
-/// Opens a server's listeners and tells how to call it.
+/// Opens a server's listeners and prints how to call it.
 pub(crate) async fn listen(
     wait: &Wait,
     acceptor: AcceptorConfig,

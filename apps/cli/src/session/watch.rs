@@ -21,7 +21,7 @@ pub(crate) struct Watch {
     /// The whole transfer.
     pub(crate) total: ProgressBar,
     paths: Arc<Mutex<BTreeMap<CarrierId, ProgressBar>>>,
-    /// Whether it is over: what says so comes last. Held while something is shown.
+    /// Whether it is over: the report of it comes last. Held while something is shown.
     over: Arc<Mutex<bool>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }

@@ -50,7 +50,7 @@ fn rows(result: &Value) -> Vec<Row> {
 
 /// The least that both paths give together, in Mbit/s. One path's worth is asked of a small file: the
 /// race, the handshake and the start of congestion control take most of its time.
-fn least(row: &Row) -> f64 {
+fn min_rate(row: &Row) -> f64 {
     match (row.mib, row.setup.as_str()) {
         (32.., "policy") => 18.0,
         (16.., "policy") => 17.0,
@@ -67,7 +67,7 @@ fn is_right(row: &Row, rows: &[Row]) -> bool {
         "all admitted" => {
             let alone = rows.iter().find(alone).expect("the same over one path");
             let best = if row.setup == "policy" { "sctp" } else { "session" };
-            row.transport == best && row.mbit_per_second >= least(row).max(0.95 * alone.mbit_per_second)
+            row.transport == best && row.mbit_per_second >= min_rate(row).max(0.95 * alone.mbit_per_second)
         }
         // That they are complete is what counts.
         _ => true,
@@ -99,8 +99,8 @@ fn check(rows: &[Row]) {
 #[test]
 fn downloads_take_both_paths_when_they_can() {
     let _turn = TURN.lock();
-    const MEASURED_AT_MOST: usize = 3;
-    for attempt in 1..=MEASURED_AT_MOST {
+    const MAX_MEASUREMENTS: usize = 3;
+    for attempt in 1..=MAX_MEASUREMENTS {
         let mut story = hawser();
         story.args(["--story", "browser", "--json", "--every-setup"]);
         if std::env::var_os("HAWSER_EVERY_SIZE").is_some() {
@@ -125,7 +125,7 @@ fn downloads_take_both_paths_when_they_can() {
             return;
         }
         assert!(
-            attempt < MEASURED_AT_MOST,
+            attempt < MAX_MEASUREMENTS,
             "not what the network should give: {wrong:?}"
         );
         println!("measured again, because of {wrong:?}");

@@ -330,7 +330,7 @@ impl Browser {
         self.process.child.id()
     }
 
-    /// Tells the page which colours are preferred: `light` or `dark`.
+    /// Sets for the page which colours are preferred: `light` or `dark`.
     ///
     /// # Errors
     /// As for [`Browser::call`].

@@ -3,7 +3,7 @@
 //!
 //! Any page that a browser shows can send requests to a port of loopback, by a name of its own that leads
 //! there too (DNS rebinding). So the name that a request is meant for is checked, and the origin that it
-//! says it comes from; and nothing is sent to who does not know the token.
+//! states it comes from; and nothing is sent to who does not know the token.
 
 use std::fmt::Write as _;
 use std::io;
@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
-/// Where a browser says that a request comes from (Fetch Metadata, 2.3).
+/// Where a request comes from as a browser states it (Fetch Metadata, 2.3).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// See the [module](self).

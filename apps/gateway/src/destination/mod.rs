@@ -48,7 +48,7 @@ pub fn check(
 ) -> Result<(), Refusal> {
     let port = destination.port();
     let special = match Special::of(address, nat64) {
-        // Loopback is every machine's own: the registry's block says all that there is to say.
+        // Loopback is every machine's own: the registry's block is enough.
         Some(special) if special.class == Class::Loopback => Some(special),
         special => Special::own(address, own, nat64).or(special),
     };

@@ -17,7 +17,7 @@ use hawser::gateway::Host;
 
 use super::special::Block;
 
-/// The most rules of one list.
+/// The maximum number of rules of one list.
 const MAX_RULES: usize = 10_000;
 
 /// What is allowed; nothing by default.

@@ -14,7 +14,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().expect(text)
 }
 
-/// How the table calls what [`check`] says.
+/// The table's words for the results of [`check`].
 fn verdict(result: Result<(), Refusal>) -> &'static str {
     let class = match result {
         Ok(()) => return "allowed",
@@ -75,12 +75,12 @@ fn special_purposes_are_those_of_the_registries() {
         };
         assert!(
             agrees || has_reason,
-            "{address} departs from the registry, and does not say why"
+            "{address} departs from the registry, and gives no reason"
         );
     }
 }
 
-/// A name's rule says nothing about where the name leads: special addresses stay closed.
+/// A name's rule does not decide where the name leads: special addresses stay closed.
 #[test]
 fn a_name_that_is_allowed_does_not_lead_inside() {
     let named = allow(&[
@@ -142,7 +142,7 @@ fn a_special_address_is_allowed_by_a_rule_no_wider_than_what_makes_it_special() 
 }
 
 #[test]
-fn rules_allow_what_they_say_and_nothing_else() {
+fn rules_allow_what_they_list_and_nothing_else() {
     let rules = &[
         "example.com:443",
         "*.example.org:*",
@@ -244,7 +244,7 @@ fn the_gateways_own_addresses_need_a_rule_of_their_own() {
 }
 
 #[test]
-fn rules_that_are_none_say_why() {
+fn invalid_rules_are_refused_with_the_reason() {
     for (rule, why) in [
         ("example.com", "ports follow"),
         ("2001:db8::1:80", "ports follow"),

@@ -34,7 +34,7 @@ pub(crate) fn slow_and_oversized_requests() -> TestResult {
         assert_eq!(slow.read_u8().await?, Reply::Failure.code());
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 
-        // A name as long as its length byte can say, and 10 MB of more behind it: nothing of that is read.
+        // A name as long as its length byte allows, and 10 MB of more behind it: nothing of that is read.
         let mut long = session.open()?;
         long.write_all(&[1, 3, 255]).await?;
         let flood = async {
@@ -71,7 +71,7 @@ pub(crate) fn a_client_that_was_killed_makes_room_for_its_next_session() -> Test
         std::mem::forget(process.block_on(opened)??);
         process.shutdown_background();
     }
-    // Silence of a path is noticed after its keep-alive, 15 s; a session is kept for 300 s.
+    // An idle path is noticed after its keep-alive, 15 s; a session is kept for 300 s.
     let began = Instant::now();
     loop {
         let (document, token) = (stage.document()?, stage.token.clone());
@@ -134,18 +134,18 @@ pub(crate) fn a_million_streams() -> TestResult {
         }
         println!("  {} streams at once", streams.len());
         assert!(streams.len() <= 512);
-        // All ask; as many as one client may have are silent, the others are turned away at once.
+        // All ask; as many as one client may have wait, the others are refused at once.
         for stream in &mut streams {
             stream.write_all(&[1]).await?;
         }
-        let mut turned_away = 0;
+        let mut refused = 0;
         for stream in streams.iter_mut().skip(100) {
             let answer = tokio::time::timeout(Duration::from_secs(3), stream.read_u8()).await??;
             assert_eq!(answer, Reply::Failure.code());
-            turned_away += 1;
+            refused += 1;
         }
-        println!("  {turned_away} turned away");
-        assert!(turned_away > 100);
+        println!("  {refused} refused");
+        assert!(refused > 100);
         // Their places are free when they have gone.
         drop(streams);
         tokio::time::sleep(Duration::from_millis(500)).await;

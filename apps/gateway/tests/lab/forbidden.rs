@@ -104,7 +104,7 @@ pub(crate) fn nothing_is_allowed_by_default() -> TestResult {
     })
 }
 
-/// A name server that says one address first, and another ever after; how often it was asked for IPv4.
+/// A name server that answers with one address first, and another ever after; how often it was asked for IPv4.
 async fn fickle(socket: UdpSocket, first: Ipv4Addr, later: Ipv4Addr, asked: Arc<AtomicUsize>) {
     let mut query = [0; 512];
     while let Ok((length, from)) = socket.recv_from(&mut query).await {

@@ -96,13 +96,13 @@ impl Stage {
 
     /// Opens the gateway with these rules.
     pub(crate) fn serve(&mut self, allow: &[&str], limits: Limits) -> TestResult {
-        // What the system says is what that host's view of its files says.
+        // The configuration of the system is that host's view of its files.
         let resolver = self.gateway.spawn(async { Resolver::new(&Config::system()?) });
         let resolver = self.gateway.block_on(resolver)??;
         self.serve_by(allow, limits, resolver)
     }
 
-    /// The same with names asked for in another way.
+    /// The same with other name servers.
     pub(crate) fn serve_by(&mut self, allow: &[&str], limits: Limits, resolver: Resolver) -> TestResult {
         let config = GatewayConfig {
             clients: Clients::parse(&Clients::line("client", &self.token))?,

@@ -1,4 +1,4 @@
-//! Sessions that do not prove who they are get nothing, and do not get in the way of others.
+//! Sessions that do not prove who they are get nothing, and do not hinder others.
 
 use std::time::{Duration, Instant};
 

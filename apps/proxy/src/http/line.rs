@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// The most bytes of interim answers that wait to be written.
+/// The maximum number of bytes of interim answers that wait to be written.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// A client's connection.

@@ -43,12 +43,12 @@ const CONTINUE_IN: Duration = Duration::from_secs(1);
 /// Interim answers of an origin that wait to be passed on; more are dropped.
 const MAX_INTERIMS: usize = 8;
 
-/// The most fields of a head, from a client or an origin.
+/// The maximum number of fields of a head, from a client or an origin.
 const MAX_FIELDS: usize = 128;
 /// The longest head of an origin's answer.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// A tunnel that was promised to the client, and begins when that has been said.
+/// A tunnel that was promised to the client, and begins when that has been sent.
 struct Tunnel {
     upgrade: OnUpgrade,
     asked: Asked,
@@ -74,7 +74,7 @@ pub(crate) async fn serve(client: &Client, stream: TcpStream) {
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes.max(8192))
         .max_headers(MAX_FIELDS)
-        // Whoever has said all may still wait for the answer.
+        // Whoever has sent all may still wait for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(Line::new(stream, line.clone())), service)
         .with_upgrades();
@@ -213,7 +213,7 @@ async fn forwarded(
 /// can understand (RFC 9110, 15.2), except for 100.
 ///
 /// A body that its client holds back until it is asked for is not asked for before the origin has done so
-/// (RFC 9110, 10.1.1), which may refuse it unseen: hyper says 100 for the origin then.
+/// (RFC 9110, 10.1.1), which may refuse it unseen: hyper sends 100 for the origin then.
 fn listen(request: Request<Incoming>, version: Version) -> (Request<Body>, mpsc::Receiver<Vec<u8>>) {
     let (resume, resumed) = oneshot::channel::<()>();
     let is_held = request::expects_continue(request.version(), request.headers());
@@ -311,7 +311,7 @@ fn failed(error: &ConnectError) -> Answer {
     problem(status, kind, &error.to_string())
 }
 
-/// An answer of the proxy's own, which says so (RFC 9209).
+/// An answer of the proxy's own, which names it (RFC 9209).
 fn problem(status: StatusCode, kind: &'static str, why: &str) -> Answer {
     let body = Full::from(format!("{why}\n"))
         .map_err(|never| match never {})

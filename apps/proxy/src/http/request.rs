@@ -200,7 +200,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // What says where a message goes and ends cannot be taken out by its sender.
+        // The fields that state where a message goes and ends cannot be taken out by its sender.
         .filter(|name| *name != header::CONTENT_LENGTH && *name != header::HOST)
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {

@@ -1,6 +1,6 @@
 //! A relay for a client's datagrams (RFC 1928, UDP ASSOCIATE), for as long as its TCP connection is there.
 //!
-//! Datagrams leave where the choice of ways lets streams to the same destination leave: by an interface, or
+//! Datagrams leave where the policy lets streams to the same destination leave: by an interface, or
 //! not at all where only somebody else, such as a gateway, may connect there.
 //!
 //! Invariants: only the client's address is relayed for, and of its ports the one that it named, or that it
@@ -70,7 +70,7 @@ pub(super) async fn serve(client: &Client, mut control: TcpStream, from: SocketA
         },
     );
     let began = Instant::now();
-    // Which port is the client's, where it did not say.
+    // Which port is the client's, where it was not stated.
     let named = (from.ip().to_canonical() == client.address.ip().to_canonical()).then_some(from.port());
     let port = named.filter(|port| *port != 0);
     let mut association = Association::new(client, relay, port);
@@ -101,7 +101,7 @@ fn listen(control: &TcpStream) -> io::Result<UdpSocket> {
     UdpSocket::from_std(socket)
 }
 
-/// Ready when the client has ended its connection; nothing that it says there means anything.
+/// Ready when the client has ended its connection; what it sends there is ignored.
 async fn ended(control: &mut TcpStream) {
     let mut nothing = [0; 64];
     while control.read(&mut nothing).await.is_ok_and(|length| length > 0) {}
@@ -225,7 +225,7 @@ impl<'a> Association<'a> {
     fn relay_to_client(&mut self, index: usize, buffer: &mut [u8]) -> bool {
         let (length, from) = match self.outlets[index].socket.try_recv_from(buffer) {
             Ok(read) => read,
-            // What the system tells of earlier datagrams is not for anybody.
+            // What the system reports of earlier datagrams is not for anybody.
             Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
         };
         let is_known = self.peers.iter().any(|peer| peer.address.ip() == from.ip());
@@ -263,7 +263,7 @@ impl<'a> Association<'a> {
         }
     }
 
-    /// The socket by which this address may be sent to, as the choice of ways has it.
+    /// The socket by which this address may be sent to, as the policy decides.
     fn outlet(&mut self, to: &To, address: SocketAddr) -> Option<usize> {
         let transports = self.client.front.transports(&to.destination()).ok()?.0;
         let family = if address.is_ipv6() {

@@ -21,7 +21,7 @@ use wire::{Malformed, Parsed, Request};
 enum Stop {
     /// The client is gone, or too slow.
     Gone(io::Error),
-    /// It was told why not, in this protocol's words.
+    /// It received the reason, in this protocol's words.
     Reported(String),
 }
 

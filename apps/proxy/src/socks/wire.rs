@@ -1,6 +1,6 @@
 //! The bytes of SOCKS5 (RFC 1928) and of its password (RFC 1929), as pure functions.
 //!
-//! Each parser is given what has come so far and says: too little yet, or what it is and how long,
+//! Each parser is given what has come so far and returns: too little yet, or what it is and how long,
 //! or what is wrong. None wants more than [`MAX_LENGTH`] bytes. (Libraries read from the socket
 //! themselves; these hold for any bytes without one, and a message has at most four fields.)
 
@@ -172,7 +172,7 @@ pub(crate) fn datagram_header(from: SocketAddr) -> Vec<u8> {
 }
 
 /// The reply to a request for a connection. The address at which the other side sees us is nobody's
-/// business, and need not exist: it is said to be none.
+/// business, and need not exist: the reply has none.
 pub(crate) fn reply(code: u8) -> [u8; 10] {
     [VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]
 }
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn every_error_states_its_reason() {
         assert_eq!(greeting(b"\x04\x01"), Err(Malformed::Version(4)));
         assert_eq!(greeting(b"\x05\x00"), Err(Malformed::NoMethods));
         assert_eq!(password(b"\x05"), Err(Malformed::PasswordVersion(5)));

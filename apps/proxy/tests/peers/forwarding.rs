@@ -104,7 +104,7 @@ async fn a_101_that_was_not_asked_for_is_a_bad_gateway() {
     );
 }
 
-/// RFC 9110, 15.2, and RFC 8297: early hints are of use only while the answer is not there.
+/// RFC 9110, 15.2, and RFC 8297: early hints are of use only until the answer comes.
 #[tokio::test]
 async fn early_hints_are_passed_on_before_the_answer() {
     let stage = Stage::new().await;
@@ -159,7 +159,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
     while went.try_recv().is_ok() {}
 }
 
-/// What looks like an answer of the proxy's own, piece by piece, is a body all the same.
+/// What reads like an answer of the proxy's own, piece by piece, is a body all the same.
 #[tokio::test]
 async fn a_body_that_looks_like_an_answer_is_not_amended() {
     const PIECE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
@@ -200,7 +200,7 @@ async fn options_reach_the_one_that_they_are_about() {
     let ask = async |target: &str, more: &str| {
         let request =
             format!("OPTIONS {target} HTTP/1.1\r\nHost: {origin}\r\nConnection: close\r\n{more}\r\n");
-        String::from_utf8(stage.say(request.as_bytes()).await).expect("text")
+        String::from_utf8(stage.exchange(request.as_bytes()).await).expect("text")
     };
     let own = ask("*", "").await;
     assert!(

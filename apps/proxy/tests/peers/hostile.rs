@@ -58,7 +58,7 @@ async fn what_is_long_is_refused() {
         (many.as_bytes(), &["431"]),
         (&endless, &["400", "414", "431"]),
     ] {
-        let answer = stage.say(head).await;
+        let answer = stage.exchange(head).await;
         let answer = String::from_utf8_lossy(&answer);
         // What was not read is answered with a reset, which can overtake the answer.
         let status = answer.split(' ').nth(1).unwrap_or("431");
@@ -89,7 +89,7 @@ async fn what_is_wrong_is_refused() {
         (b"\x00", b""),
     ];
     for (bytes, expected) in socks {
-        assert_eq!(stage.say(bytes).await, expected, "{bytes:?}");
+        assert_eq!(stage.exchange(bytes).await, expected, "{bytes:?}");
     }
     for request in [
         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
@@ -142,7 +142,7 @@ async fn a_credential_is_wanted() {
         let none = stage.curl("http", &[&code[..], more].concat()).await;
         assert_eq!(none.stdout, b"407", "{none:?}");
     }
-    assert_eq!(stage.say(&socks(origin)).await, b"\x05\xff");
+    assert_eq!(stage.exchange(&socks(origin)).await, b"\x05\xff");
     let events = stage.events();
     assert_eq!(
         events.iter().filter(|name| *name == "asked").count(),
@@ -198,7 +198,7 @@ async fn clients_beyond_the_limit_are_reset_and_reported_once() {
     drop(tunnels);
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(
-        stage.say(b"\x05\x01\x02").await,
+        stage.exchange(b"\x05\x01\x02").await,
         b"\x05\xff",
         "a place is free again"
     );

@@ -56,7 +56,7 @@ async fn curl_asks_by_each_protocol() {
     );
 }
 
-/// RFC 9110, 7.6.1: what is for the next hop alone goes no further, either way.
+/// RFC 9110, 7.6.1: what is for the next hop alone goes no further, in either direction.
 #[tokio::test]
 async fn fields_of_one_hop_are_not_forwarded() {
     let (stage, origin) = (Stage::new().await, mirror().await);
@@ -114,7 +114,7 @@ async fn failures_have_their_codes() {
         assert_eq!(text(&output), expected, "{url}: {output:?}");
     }
     let request = format!("GET {refused} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    let answer = String::from_utf8(stage.say(request.as_bytes()).await).expect("text");
+    let answer = String::from_utf8(stage.exchange(request.as_bytes()).await).expect("text");
     assert!(
         answer.contains("proxy-status: hawser; error=connection_refused"),
         "{answer}"

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// Longer than anything here takes on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A proxy that serves until it is dropped, and what it told.
+/// A proxy that serves until it is dropped, and what it reported.
 pub(crate) struct Stage {
     pub(crate) proxy: SocketAddr,
     pub(crate) reported: Arc<Mutex<Vec<Event>>>,
@@ -67,7 +67,7 @@ impl Stage {
     }
 
     /// Sends bytes, and everything that comes back until the end.
-    pub(crate) async fn say(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) async fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
         // It may have been turned away before all was sent.
         let _ = stream.write_all(bytes).await;

@@ -85,10 +85,10 @@ async fn resets_are_resets_on_the_other_side() {
     assert_eq!(ended, Some(Err(std::io::ErrorKind::ConnectionReset)));
 }
 
-/// A client that has closed looks like one that ended its direction; a server that keeps its own open
+/// A client that has closed appears like one that ended its direction; a server that keeps its own open
 /// would hold the tunnel, and its place, for ever.
 #[tokio::test]
-async fn what_is_half_open_and_silent_is_ended() {
+async fn a_half_open_idle_tunnel_is_ended() {
     let limits = hawser_proxy::Limits {
         half_open: std::time::Duration::from_millis(100),
         ..hawser_proxy::Limits::default()
@@ -104,7 +104,7 @@ async fn what_is_half_open_and_silent_is_ended() {
         async move {
             let mut all = Vec::new();
             let was_read = stream.read_to_end(&mut all).await.is_ok();
-            // It says nothing, and does not close, until the proxy does.
+            // It sends nothing, and does not close, until the proxy does.
             let broken = loop {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 if let Ok(Some(error)) = stream.take_error() {

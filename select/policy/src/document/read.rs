@@ -624,7 +624,7 @@ impl<'n> Reader<'n> {
     fn number(&mut self, object: &Object<'_>, key: &'static str, max: f64) -> Option<f64> {
         match object.value(key) {
             None | Some(Tree::Null) => None,
-            Some(Tree::Number(number)) if number.is_finite() && number.abs() <= most => Some(*number),
+            Some(Tree::Number(number)) if number.is_finite() && number.abs() <= max => Some(*number),
             Some(Tree::Number(number)) => {
                 let message = format!("{number} is not within {max} of 0");
                 self.error(&object.path_of(key), message, None);

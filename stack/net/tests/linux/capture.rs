@@ -24,14 +24,14 @@ fn capture(to: &Path) -> TestResult<Option<Child>> {
     let Ok(mut tshark) = command.spawn() else {
         return Ok(None);
     };
-    let mut stderr = Vec::new();
+    let mut printed = Vec::new();
     let mut stderr = tshark.stderr.take().ok_or("no pipe")?;
-    while !String::from_utf8_lossy(&stderr).contains("Capturing on") {
+    while !String::from_utf8_lossy(&printed).contains("Capturing on") {
         let mut byte = [0];
         if stderr.read(&mut byte)? == 0 {
-            return Err(format!("tshark: {}", String::from_utf8_lossy(&stderr)).into());
+            return Err(format!("tshark: {}", String::from_utf8_lossy(&printed)).into());
         }
-        stderr.push(byte[0]);
+        printed.push(byte[0]);
     }
     thread::sleep(Duration::from_millis(300)); // It says so a little too soon.
     Ok(Some(tshark))

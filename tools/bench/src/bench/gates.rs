@@ -32,7 +32,7 @@ const RACE_LIMITS: [f64; 2] = [49_600.0, 45_600.0];
 /// What goes wrong.
 type Failure = Box<dyn std::error::Error>;
 
-/// Counts, prints each count beside its limit, and tells whether all keep within theirs.
+/// Counts, prints each count beside its limit, and shows whether all keep within theirs.
 ///
 /// # Errors
 /// When valgrind is absent, or something cannot be measured.

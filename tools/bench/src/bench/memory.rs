@@ -100,13 +100,16 @@ pub(crate) fn flows(args: &FlowsArgs, common: &Common) -> Result<Report, Failure
         sys::pin(*core)?;
     }
     // Opened once: it takes longer than the measuring.
-    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let max_count = counts.iter().copied().max().unwrap_or(1).max(1);
     let mut pairs = Vec::new();
     for count in &counts {
         let mut pair = Pair::new(&program)?;
         pair.open(*count)?;
         pair.round(args.size, BATCH)?;
-        pairs.push(std::cell::RefCell::new((pair, (most / (*count).max(1)).max(1))));
+        pairs.push(std::cell::RefCell::new((
+            pair,
+            (max_count / (*count).max(1)).max(1),
+        )));
     }
     let results = alternate(common, "flows", &pairs, |pair| {
         let (pair, rounds) = &mut *pair.borrow_mut();

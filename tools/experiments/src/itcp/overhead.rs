@@ -202,12 +202,12 @@ fn draw(outcome: &mut Outcome, cases: &[Case], rows: &[Value]) {
             }),
         }
     }
-    let most = groups
+    let max_bars = groups
         .iter()
         .map(|group| group.bars.len())
         .max()
         .unwrap_or_default();
-    let kinds: Vec<String> = MODES[MODES.len() - most..]
+    let kinds: Vec<String> = MODES[MODES.len() - max_bars..]
         .iter()
         .map(|(name, _)| (*name).to_owned())
         .collect();

@@ -64,7 +64,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                 for (spread, chart) in [(small_bare, 0), (small_session, 0), (bare, 1), (session, 1)] {
                     groups[way][chart]
                         .bars
-                        .push((spread.median, spread.least, spread.most));
+                        .push((spread.median, spread.min, spread.max));
                 }
             }
         }

@@ -55,7 +55,7 @@ pub(crate) fn three(context: &Context<'_>) -> Result<Outcome, Error> {
                     "{mix:3} {word} {scheduler:3}: open {:7.2} ms, 25 kB {:7.2} ms, {:7.1} Mbit/s",
                     opened.median, small.median, fast.median
                 ));
-                group.bars.push((fast.median, fast.least, fast.most));
+                group.bars.push((fast.median, fast.min, fast.max));
                 figures.insert(
                     scheduler.into(),
                     json!({ "small_ms": small, "mbit_per_second": fast }),

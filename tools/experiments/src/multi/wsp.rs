@@ -179,7 +179,7 @@ pub(crate) fn wsp(context: &Context<'_>) -> Result<Outcome, Error> {
             let spread = Spread::of(seen.clone());
             outcome.lines.push(format!(
                 "{:17} {scheduler:15} benefit {:6.3} in the middle, {:6.3} at least, better than one path in {:.0} %",
-                class.name, spread.median, spread.least, good * 100.0
+                class.name, spread.median, spread.min, good * 100.0
             ));
             figures.insert(
                 (*scheduler).into(),

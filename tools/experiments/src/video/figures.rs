@@ -11,18 +11,18 @@ use crate::plot::{Axes, Group, Line, bars, lines};
 pub(super) fn row(outcome: &mut Outcome, run: &Run) -> Value {
     let (stalls, longest) = run.stalls();
     let (frames, late, dropped) = (run.frames.len(), run.late(), run.dropped());
-    let [median, most] = [0.5, 0.99].map(|share| run.delay_ms(share));
+    let [median, p99] = [0.5, 0.99].map(|share| run.delay_ms(share));
     let [rate, quality] = [run.rate() as f64, run.quality()].map(|rate| rate / 1e6);
     outcome.lines.push(format!(
         "{:24} {rate:5.2} Mbit/s encoded, {quality:5.2} shown; {late:4} of {frames} frames late, {dropped:4} of them \
-         dropped; {stalls:3} stalls, {longest:5.2} s at most; delay {median:4.0} ms, 99 % under {most:5.0}",
+         dropped; {stalls:3} stalls, {longest:5.2} s at most; delay {median:4.0} ms, 99 % under {p99:5.0}",
         run.sender.name()
     ));
     json!({
         "sender": run.sender.name(), "frames": frames, "late": late, "dropped": dropped,
         "stalls": stalls, "longest_stall_seconds": longest,
         "mbit_per_second": { "encoded": rate, "shown": quality },
-        "delay_ms": { "median": median, "p99": most }, "trace_hash": run.trace_hash,
+        "delay_ms": { "median": median, "p99": p99 }, "trace_hash": run.trace_hash,
     })
 }
 

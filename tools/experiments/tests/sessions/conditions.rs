@@ -33,7 +33,7 @@ fn rules(rules: &str) -> String {
 /// Packets of more than 1,400 bytes are lost without a sign, while the interfaces take 1,500.
 const NARROW: &str = "path_mtu = 1400";
 
-/// A path's MTU is below the interfaces', and nobody says so: TCP alone gets through, both ways.
+/// A path's MTU is below the interfaces', and nobody says so: TCP alone gets through, in both directions.
 pub(crate) fn long_packets_lost_tcp_completes() -> TestResult {
     let bytes = 8 << 20;
     for direction in [Direction::Up, Direction::Down] {

@@ -231,7 +231,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("carriers/sctp", &["lab"]),
     // Congestion controllers are compared on networks that lose and overtake packets.
     ("carriers/quic", &["lab"]),
-    // What clients are told of broken networks is tried on such.
+    // What clients receive about broken networks is tried on such.
     ("apps/proxy", &["lab"]),
     // What is learnt of networks is learnt on such.
     ("select/knowledge", &["lab", "interact/socket"]),

@@ -87,7 +87,7 @@ fn number(row: &Value, place: &str) -> f64 {
 /// each of its contenders, and loses nothing at the start.
 fn fast(result: &Value, contenders: usize, seconds: f64) -> Vec<String> {
     let mut missed = Vec::new();
-    for (round_trip, least) in [(120.0, 192.0), (400.0, 189.0)] {
+    for (round_trip, min_rate) in [(120.0, 192.0), (400.0, 189.0)] {
         let is_meant = |row: &&Value| {
             let path = (number(row, "/path/round_trip_ms"), number(row, "/path/buffer"));
             row["contender"]
@@ -107,9 +107,9 @@ fn fast(result: &Value, contenders: usize, seconds: f64) -> Vec<String> {
             .map(|row| number(row, "/mbit_per_second/second_half"))
             .collect();
         let best = rates.iter().copied().fold(0.0, f64::max);
-        if !rates.iter().all(|rate| *rate >= least && rate / best > 0.99) {
+        if !rates.iter().all(|rate| *rate >= min_rate && rate / best > 0.99) {
             missed.push(format!(
-                "rates of {rates:?} Mbit/s at {round_trip} ms: {least} and within 1 % is the goal"
+                "rates of {rates:?} Mbit/s at {round_trip} ms: {min_rate} and within 1 % is the goal"
             ));
         }
         if !fasts.iter().all(|row| number(row, "/seconds") >= seconds) {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-/// A node as the socket lists it: its name, where it comes from, how long it is true, what it says.
+/// A node as the socket lists it: its name, where it comes from, how long it is true, its properties.
 pub(super) fn node(known: &Value) -> String {
     let node = &known["node"];
     let uid = node["uid"].as_str().unwrap_or_default();

@@ -82,7 +82,7 @@ impl HttpServer {
         self.port
     }
 
-    /// What Linux says of the connection, once it has ended.
+    /// What Linux reports of the connection, once it has ended.
     pub(super) fn finish(self) -> Option<TcpInfo> {
         self.done
             .recv_timeout(std::time::Duration::from_secs(5))

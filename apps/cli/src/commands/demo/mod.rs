@@ -218,13 +218,13 @@ impl LeftOut {
         let shown = story.require_tools().and_then(|()| show());
         match shown {
             Err(exit) if exit.code() == ENVIRONMENT => {
-                let said = exit.to_string();
+                let message = exit.to_string();
                 self.0.push((
                     story,
-                    if said.is_empty() {
+                    if message.is_empty() {
                         "its error is above".into()
                     } else {
-                        said
+                        message
                     },
                 ));
                 Ok(None)
@@ -433,7 +433,7 @@ fn hawser_from_linux(stage: &Stage, plan: &Plan) -> Result<Row, Exit> {
     ))
 }
 
-/// How a download went, as its ends told.
+/// How a download went, as its ends reported.
 struct Outcomes {
     sender: &'static str,
     receiver: &'static str,

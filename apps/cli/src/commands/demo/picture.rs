@@ -4,10 +4,10 @@ use std::time::Duration;
 
 const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The marks of a row, of which `most` is the highest.
-pub(super) fn marks(values: &[f64], most: f64) -> String {
-    let mark = |value: &f64| MARKS[(value / most * 8.0).round().clamp(0.0, 8.0) as usize];
-    if most > 0.0 {
+/// The marks of a row; the highest stands for `max`.
+pub(super) fn marks(values: &[f64], max: f64) -> String {
+    let mark = |value: &f64| MARKS[(value / max * 8.0).round().clamp(0.0, 8.0) as usize];
+    if max > 0.0 {
         values.iter().map(mark).collect()
     } else {
         " ".repeat(values.len())
@@ -28,8 +28,8 @@ pub(super) fn rows(rows: &[(&str, Vec<f64>, &str)], mark: Duration) {
     const INDENT: usize = 12;
     println!();
     for (name, values, unit) in rows {
-        let most = values.iter().copied().fold(0.0, f64::max);
-        println!("{name:INDENT$}{} up to {most:.0} {unit}", marks(values, most));
+        let max = values.iter().copied().fold(0.0, f64::max);
+        println!("{name:INDENT$}{} up to {max:.0} {unit}", marks(values, max));
     }
     let count = rows.iter().map(|(_, values, _)| values.len()).max().unwrap_or(0);
     println!("{}", axis(count, mark, INDENT));

@@ -161,7 +161,7 @@ fn play(directory: &Path, as_json: bool) -> Outcome {
     }
 }
 
-/// A mark for each eighth of the most that a link can carry.
+/// A mark for each eighth of what a link can carry.
 fn show(links: &[(String, Vec<f64>)]) {
     const MAX_MBIT: f64 = 40.0;
     const INDENT: usize = 8;
@@ -173,7 +173,7 @@ fn show(links: &[(String, Vec<f64>)]) {
     println!("{}", picture::axis(marks, MARK, INDENT));
 }
 
-/// Makes a file that no compression on the way makes shorter.
+/// Makes a file that no compression in between makes shorter.
 fn write_random(path: &Path) -> io::Result<()> {
     let mut random = File::open("/dev/urandom")?.take(BYTES);
     io::copy(&mut random, &mut File::create(path)?).map(drop)

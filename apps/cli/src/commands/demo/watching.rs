@@ -103,7 +103,7 @@ pub(super) fn run(engine: &EngineArgs, medium: Medium, as_json: bool) -> Outcome
     verdict(&seen).map_err(Exit::failed)
 }
 
-/// Whether the modification was to be seen: what it held, and what the law did before and after.
+/// Whether the modification was to be seen: what it held, and what the congestion control did before and after.
 fn verdict(seen: &[Seen]) -> Result<(), String> {
     // The lease begins a little after its time, as it has to be asked for.
     let slack = Duration::from_millis(700);

@@ -103,7 +103,7 @@ fn seen<T>(lab: &Lab, interact: &InteractArgs, body: impl FnOnce() -> T) -> Resu
     })
 }
 
-/// A lab, with what this machine could not do said.
+/// A lab; what this machine could not do is reported.
 fn bring_up(spec: &Spec) -> Result<Lab, Exit> {
     hold_signals().map_err(exit_of)?;
     let lab = Lab::up(spec).map_err(exit_of)?;

@@ -174,7 +174,7 @@ fn exit_of(error: LabError) -> Exit {
     }
 }
 
-/// Says that there is nothing to clean up, and why.
+/// Reports that there is nothing to clean up, and why.
 #[allow(clippy::unnecessary_wraps, reason = "as all sub-commands")]
 fn clean() -> Outcome {
     println!(

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let Some(what) = args.what.or_else(|| what_of(file)) else {
             let file = file.display();
             return Err(Exit::usage(format!(
-                "the name of {file} does not say what it is: add --as"
+                "the name of {file} does not show what it is: add --as"
             )));
         };
         let (summary, errors, warnings) = diagnose(&text, file, what);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
 }
 
-/// What the name says that a file is.
+/// The kind of a file by its name.
 fn what_of(file: &Path) -> Option<What> {
     let name = file.file_name()?.to_str()?;
     let bare = name

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     match ranking.candidates.is_empty() {
         false => Ok(()),
         true if args.explain => Err(Exit::failed("nothing fulfils the request")),
-        true => Err(Exit::failed("nothing fulfils the request; --explain says why")),
+        true => Err(Exit::failed("nothing fulfils the request; --explain shows why")),
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// The transports to race in order of preference: TRANSPORT[:INTERFACE], as in `mptcp,tcp:wlan0`.
     /// Transports are tcp, mptcp, sctp, with --gateway also gateway, and with --dev programs in MTP:
     /// mtp-tcp
-    #[arg(long, value_name = "WAYS", value_delimiter = ',', default_value = "tcp")]
+    #[arg(long, value_name = "TRANSPORTS", value_delimiter = ',', default_value = "tcp")]
     over: Vec<String>,
     #[command(flatten)]
     policy: PolicyArgs,
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             () = impatient => {}
         }
         if let Some(chooser) = chooser {
-            // What cannot be kept was told when it was tried.
+            // What cannot be kept was reported when it was tried.
             let _ = tokio::time::timeout(Duration::from_secs(2), chooser.knowledge.flush()).await;
         }
         Ok(())
@@ -251,7 +251,7 @@ fn own(own: &Own) -> String {
         }
         Own::Ranked { candidates } => {
             let words: Vec<String> = candidates.iter().map(ranked).collect();
-            format!("the policy says {}", words.join(", "))
+            format!("the policy: {}", words.join(", "))
         }
         Own::Rejected { client, why } => format!("{client} is turned away: {why}"),
         Own::Closed {

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 
-/// How often the proxy looks for a new session with the gateway.
+/// How often the proxy checks for a new session with the gateway.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Which policy, and what is known.
@@ -86,7 +86,7 @@ impl Chooser {
     }
 }
 
-/// Prints what is wrong with files and stores, as long as the process lives. Without JSON the log says it.
+/// Prints what is wrong with files and stores, as long as the process lives. Without JSON the log has it.
 async fn report_events(knowledge: Knowledge) {
     let mut events = knowledge.events();
     drop(knowledge);

@@ -71,10 +71,10 @@ impl Places {
             return None;
         }
         let mut taken = self.taken.borrow_mut();
-        let longest = taken
+        let oldest = taken
             .of(network)
             .min_by_key(|(_, occupant)| occupant.moved_at.get());
-        let (number, occupant) = longest.map(|(number, occupant)| (number, occupant.clone()))?;
+        let (number, occupant) = oldest.map(|(number, occupant)| (number, occupant.clone()))?;
         let stalled_at = occupant.moved_at.get() + STALLED;
         if now < stalled_at {
             self.nobody_before.set(Some((network, stalled_at)));

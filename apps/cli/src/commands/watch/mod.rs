@@ -25,7 +25,7 @@ use screen::Screen;
 use source::{Live, Next, Replay, Source, Wanted};
 
 /// How long a turn may wait: keys are to be felt at once.
-const TURN: Duration = Duration::from_millis(25);
+const TICK: Duration = Duration::from_millis(25);
 
 /// Watch the flows of a running process: states, windows, round trips, rates, events
 ///
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     watch(&mut source, outputs, screen, limit)
 }
 
-/// Until the source ends, the time is over, or somebody says so.
+/// Until the source ends, the time is over, or somebody ends it.
 fn watch(
     source: &mut Source,
     mut outputs: Outputs,
@@ -123,7 +123,7 @@ fn watch(
     let mut model = Model::new(Header::default());
     let begin = Instant::now();
     while !interrupted.load(Ordering::Relaxed) && limit.is_none_or(|limit| begin.elapsed() < limit) {
-        match source.next(TURN)? {
+        match source.next(TICK)? {
             Next::Line(line) => {
                 if let What::Header(header) = &line.what {
                     model = Model::new(header.clone());
@@ -138,12 +138,12 @@ fn watch(
             Next::Nothing => {}
             // A recording stays on the screen at its end.
             Next::End if screen.is_some() && matches!(source, Source::Replay(_)) => {
-                std::thread::sleep(TURN);
+                std::thread::sleep(TICK);
             }
             Next::End => break,
         }
         if let Some(screen) = &mut screen
-            && screen.turn(&mut model)?
+            && screen.handle_input(&mut model)?
         {
             break;
         }

@@ -47,7 +47,7 @@ impl Series {
                 Some(slot) => slot,
                 None => continue,
             };
-            *slot = Some(slot.map_or(*value, |most| most.max(*value)));
+            *slot = Some(slot.map_or(*value, |max| max.max(*value)));
         }
         out
     }
@@ -154,13 +154,13 @@ pub(super) enum Key {
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) header: Header,
-    /// When the latest line was heard.
+    /// When the latest line was received.
     pub(super) now: u64,
     pub(super) flows: BTreeMap<String, Watched>,
     /// Variables and fields of events by name: what their numbers mean.
     kinds: BTreeMap<String, Named>,
     pub(super) providers: Vec<String>,
-    /// By event: how many were heard.
+    /// By event: how many were received.
     pub(super) counts: BTreeMap<String, u64>,
     pub(super) latest: VecDeque<Signal>,
     pub(super) statistics: Counts,

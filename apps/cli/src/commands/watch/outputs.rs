@@ -174,7 +174,7 @@ impl Figure {
         self.flows.get_mut(name)
     }
 
-    /// A flow that was there before: what its variables say.
+    /// A flow that was there before: the values of its variables.
     fn place(&mut self, sample: &Sample) {
         let value = |end: &str| {
             sample
@@ -294,12 +294,12 @@ mod tests {
     fn a_recording_is_not_emptied_when_another_file_cannot_be_opened() {
         let folder = hawser_temporary::Folder::new().expect("a folder");
         let recording = folder.join("recording");
-        std::fs::write(&recording, "what was heard").expect("a file");
+        std::fs::write(&recording, "what was received").expect("a file");
         let missing = folder.join("no/such/folder.qlog");
         assert!(Outputs::create(false, Some(&recording), Some(&missing), None).is_err());
         assert_eq!(
             std::fs::read_to_string(&recording).expect("it is there"),
-            "what was heard"
+            "what was received"
         );
         assert!(
             Outputs::create(false, Some(&recording), None, Some(&folder)).is_err(),
@@ -307,7 +307,7 @@ mod tests {
         );
         assert_eq!(
             std::fs::read_to_string(&recording).expect("it is there"),
-            "what was heard"
+            "what was received"
         );
         Outputs::create(false, Some(&recording), None, None)
             .map(drop)

@@ -57,7 +57,7 @@ impl Screen {
     }
 
     /// Takes keys and draws, if it is time to. True when it is to end.
-    pub(super) fn turn(&mut self, model: &mut Model) -> Result<bool, Exit> {
+    pub(super) fn handle_input(&mut self, model: &mut Model) -> Result<bool, Exit> {
         let failed = |error: io::Error| Exit::environment(format!("the terminal: {error}"));
         while event::poll(Duration::ZERO).map_err(failed)? {
             match event::read().map_err(failed)? {
@@ -118,7 +118,7 @@ impl Drop for Screen {
     }
 }
 
-/// Best effort: there is nobody left to tell.
+/// Best effort: nobody is left to receive an error.
 fn restore() {
     let _ = disable_raw_mode();
     let _ = execute!(

@@ -16,7 +16,7 @@ use crate::interact::{exit, list, text};
 
 /// Flows that are probed at one poll; more are listed only.
 const MAX_PROBED: usize = 64;
-/// Looks between two questions for what is offered, unless an unknown source turns up.
+/// Probes between two questions for what is offered, unless an unknown source turns up.
 const OFFERS_EVERY: u32 = 20;
 
 /// What there is next.
@@ -37,14 +37,14 @@ pub(super) struct Live {
     subscription: Option<u64>,
     began: Instant,
     every: Duration,
-    next_look: Instant,
-    looks: u32,
+    next_probe: Instant,
+    probes: u32,
     queue: VecDeque<Line>,
     offers: Value,
     flows: Value,
-    /// It is gone; what it said last is yet to be read.
+    /// It is gone; what it sent last is yet to be read.
     has_ended: bool,
-    /// By what an entry is of: when it was told last, and how often it had happened.
+    /// By what an entry is of: when it was reported last, and how often it had happened.
     audit: HashMap<[String; 4], (u64, u64)>,
 }
 
@@ -83,8 +83,8 @@ impl Live {
             subscription,
             began: now,
             every: wanted.every,
-            next_look: now,
-            looks: 0,
+            next_probe: now,
+            probes: 0,
             queue: VecDeque::from([Line {
                 at: 0,
                 what: What::Header(header),
@@ -96,11 +96,11 @@ impl Live {
         })
     }
 
-    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
         if let Some(first) = self.queue.pop_front() {
             return Ok(line(first));
         }
-        let rest = self.next_look.saturating_duration_since(Instant::now());
+        let rest = self.next_probe.saturating_duration_since(Instant::now());
         if rest.is_zero() && !self.has_ended {
             match self.poll() {
                 Ok(()) => {}
@@ -111,15 +111,15 @@ impl Live {
             return Ok(Next::Nothing);
         }
         let rest = if self.has_ended {
-            at_most
+            timeout
         } else {
-            rest.min(at_most)
+            rest.min(timeout)
         };
         match self.client.receive(Some(rest)) {
             Ok(Received::Signal(signal)) => {
                 if !self.is_offered(&signal) {
                     // What is attached to a program brings signals of its own.
-                    self.looks = 0;
+                    self.probes = 0;
                 }
                 let signal = serde_json::from_value(signal)
                     .map_err(|error| exit(ClientError::Protocol(error.to_string())))?;
@@ -160,10 +160,10 @@ impl Live {
 
     /// Asks for everything that is not signalled.
     fn poll(&mut self) -> Result<(), ClientError> {
-        self.next_look = Instant::now() + self.every;
+        self.next_probe = Instant::now() + self.every;
         let flows = self.client.ask(&json!({ "flows": {} }))?["flows"].take();
         let has_changed = flows != self.flows;
-        if has_changed || self.looks.is_multiple_of(OFFERS_EVERY) {
+        if has_changed || self.probes.is_multiple_of(OFFERS_EVERY) {
             let offers = self.client.ask(&json!({ "offers": {} }))?["offers"].take();
             if offers != self.offers {
                 self.offers = offers.clone();
@@ -174,7 +174,7 @@ impl Live {
             self.flows = flows.clone();
             self.push("flows", flows)?;
         }
-        self.looks = self.looks.wrapping_add(1);
+        self.probes = self.probes.wrapping_add(1);
         let names: Vec<Value> = self
             .flows
             .as_array()
@@ -198,7 +198,7 @@ impl Live {
         Ok(())
     }
 
-    /// Tells of entries that are new or happened again.
+    /// Reports entries that are new or happened again.
     fn poll_audit(&mut self) -> Result<(), ClientError> {
         let answer = self.client.ask(&json!({ "audit": {} }))?;
         let mut fresh = Vec::new();
@@ -289,7 +289,7 @@ impl Replay {
         Ok((length > 0).then_some(text))
     }
 
-    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
         if self.waiting.is_none() {
             let Some(text) = self.read()? else {
                 return Ok(Next::End);
@@ -306,8 +306,8 @@ impl Replay {
         if let Some(began) = self.began {
             let rest = Duration::from_nanos(next.at).saturating_sub(began.elapsed());
             if !rest.is_zero() {
-                std::thread::sleep(rest.min(at_most));
-                if rest > at_most {
+                std::thread::sleep(rest.min(timeout));
+                if rest > timeout {
                     self.waiting = Some(next);
                     return Ok(Next::Nothing);
                 }
@@ -324,10 +324,10 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn next(&mut self, at_most: Duration) -> Result<Next, Exit> {
+    pub(super) fn next(&mut self, timeout: Duration) -> Result<Next, Exit> {
         match self {
-            Source::Live(live) => live.next(at_most),
-            Source::Replay(replay) => replay.next(at_most),
+            Source::Live(live) => live.next(timeout),
+            Source::Replay(replay) => replay.next(timeout),
         }
     }
 }

@@ -215,11 +215,11 @@ fn all(model: &Model, watched: &Watched) -> Vec<String> {
 }
 
 /// Items with two spaces between them, in at most so many lines.
-fn wrapped(items: Vec<String>, width: usize, most: usize) -> Vec<Line<'static>> {
+fn wrapped(items: Vec<String>, width: usize, max: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<String> = Vec::new();
     for item in items {
         let length = item.chars().count();
-        let is_full = lines.len() == most;
+        let is_full = lines.len() == max;
         match lines.last_mut() {
             Some(line) if line.chars().count() + 2 + length <= width => {
                 line.push_str("  ");
@@ -257,9 +257,9 @@ fn sparklines(watched: &Watched, now: u64, width: usize, palette: Palette) -> Op
 
 fn sparkline(series: &Series, now: u64, columns: usize) -> String {
     let values = series.columns(now, columns);
-    let most = values.iter().flatten().fold(f64::MIN_POSITIVE, |a, b| a.max(*b));
+    let max = values.iter().flatten().fold(f64::MIN_POSITIVE, |a, b| a.max(*b));
     let bar = |value: Option<f64>| match value {
-        Some(value) => BARS[((value / most * 8.0).ceil() as usize).clamp(1, 8) - 1],
+        Some(value) => BARS[((value / max * 8.0).ceil() as usize).clamp(1, 8) - 1],
         None => ' ',
     };
     values.into_iter().map(bar).collect()
@@ -344,7 +344,7 @@ fn shown(kind: Option<&Named>, value: u64) -> String {
     }
 }
 
-/// Programs say "no limit" by their largest numbers.
+/// Programs express "no limit" by their largest numbers.
 const UNLIMITED: u64 = 1 << 53;
 
 fn duration(nanos: u64) -> String {

@@ -7,13 +7,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::setups::SETUPS;
 
-/// Hears of all proxies.
+/// Receives the reports of all proxies.
 pub(super) struct Bridge {
     feed: Feed,
     state: Mutex<[Seen; SETUPS.len()]>,
 }
 
-/// What was heard of a proxy.
+/// What was received of a proxy.
 #[derive(Default)]
 struct Seen {
     /// Requests so far.
@@ -153,7 +153,7 @@ impl Seen {
     }
 }
 
-/// What a policy says of a candidate.
+/// What a policy states of a candidate.
 fn candidate(ranked: &Ranked) -> Candidate {
     let Ranked {
         transport,

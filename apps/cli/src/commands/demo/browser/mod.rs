@@ -4,7 +4,7 @@
 //! * `place`: the lab, its switches, and who runs in it; `setups`: what proxies there are
 //! * `origin`: the web server, over TCP and over SCTP, and its content
 //! * `client`: who downloads: a browser, or curl
-//! * `bridge`: what the proxies tell, for the page and for the table
+//! * `bridge`: what the proxies report, for the page and for the table
 //! * `page`: `hawser demo --web`; `story`: `hawser demo --story browser`; `picture`: its page, as PNG
 
 mod bridge;

@@ -44,7 +44,7 @@ const PAGE: &str = "<!doctype html><meta charset=utf-8><link rel=icon href=\"dat
     <li><a href=\"/1\">1 MiB</a><li><a href=\"/4\">4 MiB</a><li><a href=\"/16\">16 MiB</a>\
     <li><a href=\"/32\">32 MiB</a><li><a href=\"/64\">64 MiB</a></ul>";
 
-/// Serves until it is killed; says in a line when it listens.
+/// Serves until it is killed; prints a line when it listens.
 pub(in super::super) fn run(addresses: &[IpAddr]) -> Outcome {
     // SCTP's paths are those of IPv4: the first path is one, whichever family goes over it.
     let paths: Vec<IpAddr> = addresses.iter().copied().filter(IpAddr::is_ipv4).collect();

@@ -160,7 +160,7 @@ fn serve(page: Dashboard) -> Outcome {
     })
 }
 
-/// Tells what the paths carry towards the client.
+/// Reports what the paths carry towards the client.
 pub(super) fn watch(place: &Place, feed: &Feed, stop: &AtomicBool) {
     let mut before: Option<Vec<LinkReport>> = None;
     // It ends early with the lab alone.

@@ -155,7 +155,7 @@ fn addresses(lab: &Lab) -> Result<Vec<IpAddr>, Exit> {
         .to_vec())
 }
 
-/// Starts a child and waits for its first line, which says that it listens.
+/// Starts a child and waits for its first line, which reports that it listens.
 fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
     let mut process = Process(command.spawn().map_err(Exit::environment)?);
     let output = process
@@ -165,11 +165,11 @@ fn listening(mut command: Command) -> Result<(Process, Value), Exit> {
         .ok_or_else(|| Exit::environment("no pipe to a server"))?;
     let (mut output, mut line) = (BufReader::new(output), String::new());
     output.read_line(&mut line).map_err(Exit::environment)?;
-    let said = serde_json::from_str(&line)
+    let first_line = serde_json::from_str(&line)
         .map_err(|_| Exit::environment("a server ended before it listened; its error is above"))?;
-    // What it says further must not fill the pipe.
+    // What it prints further must not fill the pipe.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    Ok((process, said))
+    Ok((process, first_line))
 }
 
 /// The web server.
@@ -201,8 +201,8 @@ fn gateway(lab: &Lab, directory: &Path) -> Result<(Process, GatewayAccess), Exit
         };
         command.args(["--allow", &format!("{own}:{PORT}")]);
     }
-    let (process, said) = listening(command)?;
-    let pin = said["pin"].as_str().unwrap_or_default().to_owned();
+    let (process, first_line) = listening(command)?;
+    let pin = first_line["pin"].as_str().unwrap_or_default().to_owned();
     let address = lab.host("server").ok().and_then(|host| host.ipv4());
     let address = address
         .ok_or_else(|| Exit::environment("the server has no address"))?

@@ -1,7 +1,7 @@
 //! `hawser demo --story browser`: downloads with and without the second path, as a table.
 //!
 //! First SCTP is blocked, then admitted, then blocked again, while everything runs; then sessions over
-//! both paths do the same by way of the gateway, and the last of them loses QUIC in the middle.
+//! both paths do the same through the gateway, and the last of them loses QUIC in the middle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -195,7 +195,7 @@ impl Story<'_> {
         self.switch("quic", true)
     }
 
-    /// Waits for a download's end, and tells of it.
+    /// Waits for a download's end, and reports it.
     fn finish(
         &mut self,
         network: &'static str,
