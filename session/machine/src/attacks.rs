@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hawser_carrier::Statistics;
 use hawser_time::Instant;
 
-use crate::scheduler::{EarliestCompletion, Scheduler};
+use crate::scheduler::{EarliestCompletion, Redundant, Scheduler};
 use crate::secret::Secret;
 use crate::segment::{Ack, Close, Join, Segment, data_header, encode};
 use crate::{
@@ -70,6 +70,10 @@ fn pair() -> Pair {
 }
 
 fn pair_with(server: Config, acceptor: AcceptorConfig) -> Pair {
+    pair_by(scheduler, server, acceptor)
+}
+
+fn pair_by(scheduler: fn() -> Box<dyn Scheduler>, server: Config, acceptor: AcceptorConfig) -> Pair {
     let mut client = Session::client(config(), scheduler(), [3; 16], NOW);
     sent(&mut client);
     client.connected(FIRST, Some(EXPORTER), NOW);
@@ -645,8 +649,9 @@ fn an_insecure_join_answers_the_challenge() {
 
 /// How many streams a server visits for 500 acknowledgements when it has so many streams, of which each has
 /// something under way; `closing`: it has also closed the session.
-fn visits_of_acks(streams: u32, closing: bool) -> u64 {
-    let mut pair = pair_with(
+fn visits_of_acks(scheduler: fn() -> Box<dyn Scheduler>, streams: u32, closing: bool) -> u64 {
+    let mut pair = pair_by(
+        scheduler,
         Config {
             streams: 4_096,
             ..Config::default()
@@ -658,6 +663,8 @@ fn visits_of_acks(streams: u32, closing: bool) -> u64 {
         .collect();
     pair.server.received(FIRST, open.into(), NOW);
     pair.server.room(FIRST, 1 << 24, NOW);
+    pair.server.admitted(CarrierId(1), false, NOW);
+    pair.server.room(CarrierId(1), 1 << 24, NOW);
     for stream in 0..streams {
         pair.server
             .write(2 * stream, Bytes::from_static(&[0; 501]), NOW)
@@ -688,11 +695,13 @@ fn visits_of_acks(streams: u32, closing: bool) -> u64 {
 /// Of more than 16 streams no more than 16 are looked at for a second copy.
 #[test]
 fn acks_with_4096_streams_visit_as_many_streams_as_with_16() {
-    for closing in [false, true] {
+    let schedulers: [fn() -> Box<dyn Scheduler>; 2] = [scheduler, || Box::new(Redundant)];
+    for (scheduler, closing) in schedulers.into_iter().flat_map(|of| [(of, false), (of, true)]) {
         assert_eq!(
-            visits_of_acks(4_096, closing),
-            visits_of_acks(16, closing),
-            "closing: {closing}"
+            visits_of_acks(scheduler, 4_096, closing),
+            visits_of_acks(scheduler, 16, closing),
+            "{:?}, closing: {closing}",
+            scheduler()
         );
     }
 }

@@ -1,5 +1,6 @@
 //! What a session knows of one of its carriers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hawser_carrier::Statistics;
@@ -8,6 +9,7 @@ use hawser_time::Instant;
 use crate::CarrierId;
 use crate::secret::Exporter;
 use crate::segment::{Decoder, PathStatus};
+use crate::stream::Rank;
 
 /// How far a carrier has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +64,9 @@ pub(crate) struct Path {
     /// Bytes of control segments that were handed over since it had no room.
     pub(crate) overdraft: usize,
     pub(crate) decoder: Decoder,
+    /// Streams of which bytes may be under way that it has not had, in the order of sending; where every
+    /// carrier gets every byte.
+    pub(crate) copies: BTreeSet<Rank>,
     pub(crate) weight: u32,
     pub(crate) cost: u32,
     /// The number of the path that it is on (client).
@@ -116,6 +121,7 @@ impl Path {
             room: 0,
             overdraft: 0,
             decoder: Decoder::new(),
+            copies: BTreeSet::new(),
             weight: 1,
             cost: 0,
             number: 0,

@@ -247,14 +247,22 @@ impl Session {
     }
 
     pub(super) fn set_priority(&mut self, id: u32, priority: Priority) {
-        if let Some(stream) = self.streams.get_mut(id) {
-            stream.priority = Priority {
-                level: priority.level.min(7),
-                ..priority
-            };
-            if stream.queued.is_some() {
-                self.queue(id);
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let before = stream.rank(id);
+        stream.priority = Priority {
+            level: priority.level.min(7),
+            ..priority
+        };
+        let (rank, is_queued) = (stream.rank(id), stream.queued.is_some());
+        for path in self.paths.iter_mut().flatten() {
+            if path.copies.remove(&before) {
+                path.copies.insert(rank);
             }
+        }
+        if is_queued {
+            self.queue(id);
         }
     }
 
@@ -303,6 +311,10 @@ impl Session {
     /// Forgets a stream of which nothing is left to do.
     pub(super) fn forget_if_over(&mut self, id: u32) {
         if let Some(stream) = self.streams.get(id).filter(|stream| stream.is_over()) {
+            let rank = stream.rank(id);
+            for path in self.paths.iter_mut().flatten() {
+                path.copies.remove(&rank);
+            }
             if let Some(rank) = stream.queued {
                 self.sendable.remove(&rank);
                 self.held_up.remove(&rank);

@@ -167,6 +167,7 @@ impl Session {
             PathStatus::Active
         };
         self.paths[slot] = Some(path);
+        self.offer_all_copies(slot);
         self.introduce(slot, now);
         self.settle(now);
     }
@@ -365,6 +366,7 @@ impl Session {
             PathStatus::Active
         };
         self.paths[slot] = Some(path);
+        self.offer_all_copies(slot);
         self.arrived(slot, now);
         self.settle(now);
     }

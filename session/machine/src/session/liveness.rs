@@ -257,6 +257,7 @@ impl Session {
         acks.into_iter()
             .for_each(|id| self.schedule_ack(id, 0, true, now));
         self.queue_all();
+        self.offer_all_copies(slot);
         self.repeat_all(now);
     }
 

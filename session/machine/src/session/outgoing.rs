@@ -7,6 +7,7 @@ use super::{Instruction, Session};
 use crate::scheduler::{Choice, PathView, Pending};
 use crate::segment::data_header;
 use crate::send::{Next, Slots};
+use crate::stream::Rank;
 
 /// A header's bytes.
 const HEADER: u64 = 20;
@@ -108,7 +109,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        let fresh_before = stream.send.fresh();
+        let (fresh_before, rank_before) = (stream.send.fresh(), stream.rank(id));
         let (body, end) = stream.send.cut(next.offset, most, slot as u32);
         let fresh = stream.send.fresh() - fresh_before;
         self.sent += fresh;
@@ -147,6 +148,9 @@ impl Session {
             stream.turn = turn;
             self.queue(id);
         }
+        if self.scheduler.is_redundant() {
+            self.offer_copies(slot, id, rank_before);
+        }
         if self.paths[slot]
             .as_ref()
             .is_some_and(|path| path.quota == Some(0))
@@ -163,14 +167,8 @@ impl Session {
                 index += 1;
                 continue;
             }
-            let slot = self.views[index].slot as u32;
             let fresh = self.next_pending();
-            let copy = self
-                .streams
-                .iter()
-                .filter_map(|(id, stream)| Some((stream.rank(id), id, stream.send.copy_for(slot)?)))
-                .min_by_key(|(rank, ..)| *rank)
-                .map(|(_, id, next)| (id, next));
+            let copy = self.next_copy(self.views[index].slot);
             let choice = match (fresh, copy) {
                 (Some((id, next)), Some((other, copy))) if id == other && next.offset < copy.offset => {
                     Some((id, next))
@@ -185,6 +183,44 @@ impl Session {
                 }
                 None => index += 1,
             }
+        }
+    }
+
+    /// The most urgent stream of which bytes are under way that the carrier in `slot` has not had, and which.
+    fn next_copy(&mut self, slot: usize) -> Option<(u32, Next)> {
+        let path = self.paths[slot].as_mut()?;
+        loop {
+            let &(.., id) = path.copies.first()?;
+            let stream = self.streams.get(id);
+            if let Some(copy) = stream.and_then(|stream| stream.send.copy_for(slot as u32)) {
+                return Some((id, copy));
+            }
+            path.copies.pop_first();
+        }
+    }
+
+    /// More of a stream, which stood at `before` in the order of sending, went on the carrier in `slot`: all
+    /// others are to have it, too.
+    fn offer_copies(&mut self, slot: usize, id: u32, before: Rank) {
+        let Some(rank) = self.streams.get(id).map(|stream| stream.rank(id)) else {
+            return;
+        };
+        for (other, path) in self.paths.iter_mut().enumerate() {
+            let Some(path) = path else { continue };
+            if path.copies.remove(&before) || other != slot {
+                path.copies.insert(rank);
+            }
+        }
+    }
+
+    /// Nothing counts any more that the carrier in `slot` had before: it is to have all that is under way.
+    pub(super) fn offer_all_copies(&mut self, slot: usize) {
+        if let Some(path) = self.paths[slot]
+            .as_mut()
+            .filter(|_| self.scheduler.is_redundant())
+        {
+            let rank = |&id: &u32| self.streams.get(id).map(|stream| stream.rank(id));
+            path.copies = self.under_way.iter().filter_map(rank).collect();
         }
     }
 
