@@ -110,23 +110,9 @@ impl<'a> Checker<'a> {
             ItemKind::Event { name, kind, fields } => self.collect_event(name, kind, fields),
             ItemKind::Context { name, members } => self.collect_context(name, members),
             ItemKind::Scratchpad { name, members } => {
-                let text = name.as_ref().map_or("scratchpad", |n| n.name.as_str());
-                let at = name.as_ref().map_or(item.span, |n| n.span);
-                self.scratchpads.push(self.records.len());
-                self.module
-                    .scratch
-                    .get_or_insert(Checker::struct_of(self.records.len()));
-                self.collect_members(text, at, RecordKind::Scratchpad, members);
-                if let Some(name) = name {
-                    self.define(name, Def::Record(self.records.len() - 1));
-                }
+                self.collect_scratchpad(name.as_ref(), item.span, members)
             }
-            ItemKind::Signal { name, fields } => {
-                let index = self.module.signals.len() as u32;
-                let body = Checker::struct_of(self.records.len());
-                self.module.signals.push((name.name.clone(), body));
-                self.collect_record(name, RecordKind::Signal(index), fields);
-            }
+            ItemKind::Signal { name, fields } => self.collect_signal(name, fields),
             ItemKind::Opt { name, fields } => self.collect_record(name, RecordKind::Opt, fields),
             ItemKind::OptUnion { name, members } => {
                 self.define(name, Def::Union(self.unions.len()));
@@ -152,17 +138,7 @@ impl<'a> Checker<'a> {
                 blueprint,
                 field,
                 values,
-            } => {
-                self.define(name, Def::Rule(self.rule_decls.len()));
-                self.rule_decls.push(RuleDecl {
-                    name,
-                    params,
-                    blueprint,
-                    field,
-                    values,
-                    target: None,
-                });
-            }
+            } => self.collect_rule(name, params, blueprint, field, values),
             ItemKind::Coalesce {
                 blueprint,
                 a,
@@ -182,51 +158,19 @@ impl<'a> Checker<'a> {
                 policy,
                 args,
                 queues,
-            } => {
-                self.define(name, Def::Sched(self.scheds.len()));
-                self.scheds.push(SchedDecl {
-                    name,
-                    policy,
-                    args,
-                    queues,
-                    first: 0,
-                });
-            }
+            } => self.collect_schedule(name, policy, args, queues),
             ItemKind::Extern {
                 ret,
                 name,
                 params,
                 answer,
-            } => {
-                self.define(name, Def::Extern(self.externs.len()));
-                self.externs.push(ExternDecl {
-                    ret,
-                    name,
-                    params,
-                    answer: answer.as_ref(),
-                    param_types: Vec::new(),
-                    result: Type::Error,
-                });
-            }
+            } => self.collect_extern(ret, name, params, answer.as_ref()),
             ItemKind::Func {
                 ret,
                 name,
                 params,
                 body,
-            } => {
-                self.define(name, Def::Func(self.funcs.len()));
-                self.funcs.push(FuncDecl {
-                    name,
-                    ret,
-                    params,
-                    body,
-                    span: item.span,
-                    param_types: Vec::new(),
-                    result: Type::Error,
-                    in_chain: false,
-                    used: false,
-                });
-            }
+            } => self.collect_function(ret, name, params, body, item.span),
             ItemKind::Dispatch { name, entries } => {
                 self.define(name, Def::Dispatch);
                 self.dispatches.push(DispatchDecl {
@@ -248,6 +192,101 @@ impl<'a> Checker<'a> {
                 });
             }
         }
+    }
+
+    fn collect_scratchpad(&mut self, name: Option<&'a Ident>, item: Span, members: &'a [Member]) {
+        let (text, at) = name.map_or(("scratchpad", item), |name| (name.name.as_str(), name.span));
+        self.scratchpads.push(self.records.len());
+        self.module
+            .scratch
+            .get_or_insert(Checker::struct_of(self.records.len()));
+        self.collect_members(text, at, RecordKind::Scratchpad, members);
+        if let Some(name) = name {
+            self.define(name, Def::Record(self.records.len() - 1));
+        }
+    }
+
+    fn collect_signal(&mut self, name: &'a Ident, fields: &'a [Field]) {
+        let index = self.module.signals.len() as u32;
+        let body = Checker::struct_of(self.records.len());
+        self.module.signals.push((name.name.clone(), body));
+        self.collect_record(name, RecordKind::Signal(index), fields);
+    }
+
+    fn collect_rule(
+        &mut self,
+        name: &'a Ident,
+        params: &'a [Ident],
+        blueprint: &'a Ident,
+        field: &'a Ident,
+        values: &'a [ast::Expr],
+    ) {
+        self.define(name, Def::Rule(self.rule_decls.len()));
+        self.rule_decls.push(RuleDecl {
+            name,
+            params,
+            blueprint,
+            field,
+            values,
+            target: None,
+        });
+    }
+
+    fn collect_schedule(
+        &mut self,
+        name: &'a Ident,
+        policy: &'a Ident,
+        args: &'a [ast::Expr],
+        queues: &'a [(Ident, Ident, Vec<ast::Expr>)],
+    ) {
+        self.define(name, Def::Sched(self.scheds.len()));
+        self.scheds.push(SchedDecl {
+            name,
+            policy,
+            args,
+            queues,
+            first: 0,
+        });
+    }
+
+    fn collect_extern(
+        &mut self,
+        ret: &'a ast::Type,
+        name: &'a Ident,
+        params: &'a [ast::Param],
+        answer: Option<&'a Ident>,
+    ) {
+        self.define(name, Def::Extern(self.externs.len()));
+        self.externs.push(ExternDecl {
+            ret,
+            name,
+            params,
+            answer,
+            param_types: Vec::new(),
+            result: Type::Error,
+        });
+    }
+
+    fn collect_function(
+        &mut self,
+        ret: &'a ast::Type,
+        name: &'a Ident,
+        params: &'a [ast::Param],
+        body: &'a ast::Block,
+        span: Span,
+    ) {
+        self.define(name, Def::Func(self.funcs.len()));
+        self.funcs.push(FuncDecl {
+            name,
+            ret,
+            params,
+            body,
+            span,
+            param_types: Vec::new(),
+            result: Type::Error,
+            in_chain: false,
+            used: false,
+        });
     }
 
     fn collect_enum(

@@ -147,35 +147,7 @@ impl<'a> Checker<'a> {
         offset: u32,
         ty: &Ty,
     ) {
-        if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
-            self.report(
-                Diagnostic::error(codes::WIRE_FIELD, field.span, "`when` on a single field")
-                    .label("headers are present or absent as a whole")
-                    .hint("put the field into a `pkt_bp` of its own and nest that"),
-            );
-            format.failed = true;
-        }
-        if field.count.is_some() && !matches!(ty, Ty::List { .. }) {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "`count` on a field that is no list",
-                )
-                .label("expected a `list<T, N>`"),
-            );
-            format.failed = true;
-        }
-        if field.over.is_some() && !matches!(field.ty.name.name.as_str(), "checksum16_t" | "crc32_t") {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    field.span,
-                    "`over` on a field that is no checksum",
-                )
-                .label("expected `checksum16_t` or `crc32_t`"),
-            );
-        }
+        self.check_modifiers(format, field, ty);
         match ty {
             Ty::Bool | Ty::Int { .. } | Ty::Enum { .. } | Ty::Seq { .. } => {
                 self.bits_field(record, format, field, offset, ty)
@@ -251,6 +223,39 @@ impl<'a> Checker<'a> {
                 );
                 format.failed = true;
             }
+        }
+    }
+
+    /// `when`, `count` and `over` belong to fields of one sort each.
+    fn check_modifiers(&mut self, format: &mut Format, field: &ast::Field, ty: &Ty) {
+        if field.when.is_some() && !matches!(ty, Ty::Struct(_)) {
+            self.report(
+                Diagnostic::error(codes::WIRE_FIELD, field.span, "`when` on a single field")
+                    .label("headers are present or absent as a whole")
+                    .hint("put the field into a `pkt_bp` of its own and nest that"),
+            );
+            format.failed = true;
+        }
+        if field.count.is_some() && !matches!(ty, Ty::List { .. }) {
+            self.report(
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "`count` on a field that is no list",
+                )
+                .label("expected a `list<T, N>`"),
+            );
+            format.failed = true;
+        }
+        if field.over.is_some() && !matches!(field.ty.name.name.as_str(), "checksum16_t" | "crc32_t") {
+            self.report(
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "`over` on a field that is no checksum",
+                )
+                .label("expected `checksum16_t` or `crc32_t`"),
+            );
         }
     }
 

@@ -46,6 +46,27 @@ pub struct Plan {
 }
 
 impl Plan {
+    fn warn(&mut self, place: &str, message: impl Into<String>) {
+        self.warnings.push(Warning {
+            path: place.to_owned(),
+            message: message.into(),
+        });
+    }
+
+    /// Notes the quota of a path, as the first of its connections has it.
+    fn meter(&mut self, path: u32, connection: &Connection, interface: Option<&str>, place: &str) {
+        let is_known = self.meters.iter().any(|meter| meter.path == path);
+        if let Some(quota) = connection.quota.filter(|_| !is_known) {
+            self.meters.push(Meter {
+                path,
+                key: interface.unwrap_or("any").to_owned(),
+                quota,
+                period: connection.period,
+                place: format!("{place}.quota"),
+            });
+        }
+    }
+
     /// Has its paths use no more than this of their quotas.
     pub(crate) fn limit(&mut self, limits: &BTreeMap<u32, u64>) {
         for (_, candidate) in &mut self.candidates {
@@ -76,101 +97,14 @@ impl Document {
     /// # Errors
     /// No candidate is left.
     pub fn plan(&self, machine: &Machine) -> Result<Plan, DocumentError> {
-        let warnings = self.unfulfilled.clone();
         let mut plan = Plan {
-            candidates: Vec::new(),
-            warnings,
-            meters: Vec::new(),
+            warnings: self.unfulfilled.clone(),
+            ..Plan::default()
         };
         let mut paths = Paths::default();
         for (index, connection) in self.connections.iter().enumerate() {
             let place = format!("connection_priority[{index}]");
-            let warn = |message: String| Warning {
-                path: place.clone(),
-                message,
-            };
-            if connection.transport == Transport::Mptcp && !machine.mptcp {
-                plan.warnings
-                    .push(warn("this kernel has no MPTCP: TCP is used".into()));
-            }
-            if connection.transport == Transport::Sctp && self.is_secure() {
-                plan.warnings
-                    .push(warn("SCTP has no security, and the session is to have it".into()));
-                continue;
-            }
-            if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
-                let message = "SCTP uses every interface that leads to an address of the server";
-                plan.warnings.push(warn(message.into()));
-            }
-            let (mut interfaces, missing) = self.resolve(connection, machine);
-            plan.warnings.extend(missing.into_iter().map(warn));
-            if let Transport::Mtp(program) = &connection.transport {
-                interfaces = stacks(program, &interfaces, machine);
-                if interfaces.is_empty() {
-                    plan.warnings.push(warn(format!(
-                        "no stack runs {program:?} there; `mtp_config.stacks` says on which device and address"
-                    )));
-                }
-            }
-            let (host, port) = self.place(connection);
-            let peers = peers(&host, port, connection.family, machine);
-            if peers.is_empty() && !machine.awaited.contains(&host) {
-                let family = match connection.family {
-                    Family::Any => "",
-                    Family::V4 => "IPv4 ",
-                    Family::V6 => "IPv6 ",
-                };
-                plan.warnings.push(warn(format!("{host} has no {family}address")));
-            }
-            let shared: Vec<Option<String>> = match &connection.transport {
-                // One connection over all of them, which the transport chooses among.
-                Transport::Mptcp | Transport::Sctp => interfaces.first().cloned().into_iter().collect(),
-                Transport::Tcp | Transport::Quic | Transport::Mtp(_) => interfaces.clone(),
-            };
-            for interface in shared {
-                let used = if matches!(connection.transport, Transport::Mptcp | Transport::Sctp) {
-                    interfaces.clone()
-                } else {
-                    vec![interface.clone()]
-                };
-                let path = paths.of(connection.path, &used);
-                let is_known = plan.meters.iter().any(|meter| meter.path == path);
-                if let Some(quota) = connection.quota.filter(|_| !is_known) {
-                    let key = interface.clone().unwrap_or_else(|| "any".into());
-                    let place = format!("{place}.quota");
-                    plan.meters.push(Meter {
-                        path,
-                        key,
-                        quota,
-                        period: connection.period,
-                        place,
-                    });
-                }
-                // One association has all addresses of the server.
-                let each = if connection.transport == Transport::Sctp {
-                    peers.len()
-                } else {
-                    1
-                };
-                for peers in peers.chunks(each.max(1)) {
-                    let candidate = Candidate {
-                        path,
-                        backup: connection.backup,
-                        weight: connection.weight,
-                        cost: connection.cost,
-                        quota: connection.quota,
-                    };
-                    let bound = if connection.transport == Transport::Mptcp && interfaces.len() > 1 {
-                        None
-                    } else {
-                        interface.clone()
-                    };
-                    plan.candidates.extend(
-                        self.candidate(connection, peers, bound, machine)
-                            .map(|path_candidate| (path_candidate, candidate)),
-                    );
-                }
-            }
+            self.plan_connection(connection, &place, machine, &mut paths, &mut plan);
         }
         if plan.candidates.is_empty() {
             let why: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
@@ -182,6 +116,104 @@ impl Document {
             });
         }
         Ok(plan)
+    }
+
+    /// Adds to a plan the candidates of one connection, which is at `place` in the document.
+    fn plan_connection(
+        &self,
+        connection: &Connection,
+        place: &str,
+        machine: &Machine,
+        paths: &mut Paths,
+        plan: &mut Plan,
+    ) {
+        if connection.transport == Transport::Mptcp && !machine.mptcp {
+            plan.warn(place, "this kernel has no MPTCP: TCP is used");
+        }
+        if connection.transport == Transport::Sctp && self.is_secure() {
+            return plan.warn(place, "SCTP has no security, and the session is to have it");
+        }
+        if connection.transport == Transport::Sctp && !connection.interfaces.is_empty() {
+            let message = "SCTP uses every interface that leads to an address of the server";
+            plan.warn(place, message);
+        }
+        let interfaces = self.interfaces_of(connection, place, machine, plan);
+        let peers = self.peers_of(connection, place, machine, plan);
+        // Of one connection over all of them the transport chooses among the interfaces.
+        let is_one = matches!(connection.transport, Transport::Mptcp | Transport::Sctp);
+        let each = if is_one { interfaces.len() } else { 1 };
+        for used in interfaces.chunks(each.max(1)) {
+            let path = paths.of(connection.path, used);
+            plan.meter(path, connection, used[0].as_deref(), place);
+            let candidate = Candidate {
+                path,
+                backup: connection.backup,
+                weight: connection.weight,
+                cost: connection.cost,
+                quota: connection.quota,
+            };
+            let bound = match connection.transport {
+                Transport::Mptcp if used.len() > 1 => None,
+                _ => used[0].clone(),
+            };
+            // One association has all addresses of the server.
+            let each = match connection.transport {
+                Transport::Sctp => peers.len(),
+                _ => 1,
+            };
+            for peers in peers.chunks(each.max(1)) {
+                let path_candidate = self.candidate(connection, peers, bound.clone(), machine);
+                plan.candidates
+                    .extend(path_candidate.map(|path_candidate| (path_candidate, candidate.clone())));
+            }
+        }
+    }
+
+    /// The interfaces that a connection may use: those that it means, or those of them on which a stack runs its
+    /// program.
+    fn interfaces_of(
+        &self,
+        connection: &Connection,
+        place: &str,
+        machine: &Machine,
+        plan: &mut Plan,
+    ) -> Vec<Option<String>> {
+        let (interfaces, missing) = self.resolve(connection, machine);
+        for message in missing {
+            plan.warn(place, message);
+        }
+        let Transport::Mtp(program) = &connection.transport else {
+            return interfaces;
+        };
+        let interfaces = stacks(program, &interfaces, machine);
+        if interfaces.is_empty() {
+            let message = format!(
+                "no stack runs {program:?} there; `mtp_config.stacks` says on which device and address"
+            );
+            plan.warn(place, message);
+        }
+        interfaces
+    }
+
+    /// The addresses that a connection may go to.
+    fn peers_of(
+        &self,
+        connection: &Connection,
+        place: &str,
+        machine: &Machine,
+        plan: &mut Plan,
+    ) -> Vec<SocketAddr> {
+        let (host, port) = self.place(connection);
+        let peers = peers(&host, port, connection.family, machine);
+        if peers.is_empty() && !machine.awaited.contains(&host) {
+            let family = match connection.family {
+                Family::Any => "",
+                Family::V4 => "IPv4 ",
+                Family::V6 => "IPv6 ",
+            };
+            plan.warn(place, format!("{host} has no {family}address"));
+        }
+        peers
     }
 
     /// The interfaces that a connection means, and what is not to be found. None stands for

@@ -56,7 +56,12 @@ impl Document {
             return Err(errors);
         }
         let mut document = fill(&value).map_err(|wrong| vec![wrong])?;
-        contradictions(&mut document, &value).map_or(Ok(document), Err)
+        let errors = contradictions(&document, &value);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        document.unfulfilled = unfulfilled(&document, &value);
+        Ok(document)
     }
 }
 
@@ -349,8 +354,8 @@ fn stack(name: &str, described: &Value) -> Result<Stack, DocumentError> {
     })
 }
 
-/// Properties that exclude each other, and those that nothing provides.
-fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<DocumentError>> {
+/// Properties that exclude each other.
+fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
     let mut errors = Vec::new();
     let mut wrong = |path: &str, message: &str, hint: &str| errors.push(error(path, message, Some(hint)));
     let tls = &document.tls;
@@ -413,6 +418,18 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
             "at least one must not be",
         );
     }
+    errors
+}
+
+/// Properties that nothing provides, or that nothing uses.
+fn unfulfilled(document: &Document, value: &Value) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |path: &str, message: String| {
+        warnings.push(Warning {
+            path: path.to_owned(),
+            message,
+        })
+    };
     let used = |transport| {
         document
             .connections
@@ -433,30 +450,20 @@ fn contradictions(document: &mut Document, value: &Value) -> Option<Vec<Document
         ("tcp_config", used(Transport::Tcp) || used(Transport::Mptcp)),
     ] {
         if !value[key].is_null() && !is_used {
-            let path = key.to_owned();
-            document.unfulfilled.push(Warning {
-                path,
-                message: "no connection uses it".into(),
-            });
+            warn(key, "no connection uses it".to_owned());
         }
     }
     if let Some(scheduler) = value["mptcp_config"]["scheduler"].as_str()
         && scheduler != "default"
     {
         let message = format!("Linux has one MPTCP scheduler, `default`: {scheduler} is not used");
-        document.unfulfilled.push(Warning {
-            path: "mptcp_config.scheduler".into(),
-            message,
-        });
+        warn("mptcp_config.scheduler", message);
     }
     if !value["wifi_config"]["power_savings"].is_null() {
-        let message = "the power saving of WiFi is not set: that is the system's to do".into();
-        document.unfulfilled.push(Warning {
-            path: "wifi_config.power_savings".into(),
-            message,
-        });
+        let message = "the power saving of WiFi is not set: that is the system's to do";
+        warn("wifi_config.power_savings", message.to_owned());
     }
-    (!errors.is_empty()).then_some(errors)
+    warnings
 }
 
 /// A name or an address, and a port.

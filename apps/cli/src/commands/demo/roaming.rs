@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -45,93 +46,21 @@ fn play(directory: &Path, as_json: bool) -> Outcome {
     let lab = Lab::up(&spec).map_err(Exit::environment)?;
     let (original, copy) = (directory.join("original"), directory.join("copy"));
     write_random(&original).map_err(Exit::environment)?;
-    let hawser = std::env::current_exe().map_err(Exit::environment)?;
-    let on = |host: &str| -> Result<Command, Exit> {
-        lab.host(host)
-            .and_then(|host| host.command(&hawser))
-            .map_err(Exit::environment)
-    };
     let address = lab.host("server").ok().and_then(|host| host.ipv4());
     let address = address.ok_or_else(|| Exit::environment("the server has no address"))?;
-
-    let mut server = on("server")?;
-    server
-        .arg("send")
-        .arg(&original)
-        .args(["--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut server = Process(server.spawn().map_err(Exit::environment)?);
-    let (pin, code) = invitation(&mut server)?;
+    let (_server, invitation) = serve(&lab, &original)?;
     if !as_json {
-        println!();
-        println!(
-            "A phone downloads {} MB over a dock and WiFi, gains the mobile network, loses the dock, then WiFi:",
-            BYTES / 1_000_000
-        );
-        println!("  server$ hawser send FILE");
-        println!(
-            "  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code} \\",
-            &pin[..8]
-        );
-        println!("            {}", STACK.join(" "));
-        println!();
+        introduce(address, &invitation);
     }
-    let mut client = on("phone")?;
-    client.args([
-        "recv",
-        &address.to_string(),
-        "--over",
-        OVER,
-        "--pin",
-        &pin,
-        "--code",
-        &code,
-        "-o",
-    ]);
-    client.arg(&copy).args(STACK);
-    if as_json {
-        client.arg("--json");
-    }
-    client.stdout(if as_json { Stdio::piped() } else { Stdio::inherit() });
+    let mut download = download(&lab, address, &invitation, &copy, as_json)?;
     let began = Instant::now();
-    let mut client = Process(client.spawn().map_err(Exit::environment)?);
-    let (stop, mut samples) = (AtomicBool::new(false), Vec::new());
-    let status = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| lab.watch(MARK, &stop, |links| samples.push(links)));
-        scope.spawn(|| lab.play(&stop, |_| {}));
-        let status = client.0.wait();
-        stop.store(true, Ordering::Relaxed);
-        watching
-            .join()
-            .map_err(|_| Exit::environment("the lab's watch ended early"))?
-            .map_err(Exit::environment)?;
-        status.map_err(Exit::environment)
-    })?;
+    let mut client = Process(download.spawn().map_err(Exit::environment)?);
+    let (status, samples) = watch(&lab, &mut client)?;
     let seconds = began.elapsed().as_secs_f64();
     let same = status.success() && digest(&original).ok() == digest(&copy).ok();
-    let links: Vec<(String, Vec<f64>)> = lab
-        .links()
-        .map(|link| {
-            let of_link = |pair: &[Vec<LinkReport>]| {
-                let find = |all: &[LinkReport]| all.iter().find(|one| one.link == link.name()).cloned();
-                let (before, after) = (find(&pair[0])?, find(&pair[1])?);
-                Some(after.backward.bits_per_second_since(&before.backward) / 1e6)
-            };
-            (
-                link.name().to_owned(),
-                samples.windows(2).filter_map(of_link).collect(),
-            )
-        })
-        .collect();
+    let links = rates(&lab, &samples);
     if as_json {
-        let result = client.0.stdout.take().map(BufReader::new).and_then(|lines| {
-            lines
-                .lines()
-                .map_while(Result::ok)
-                .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
-                .last()
-        });
+        let result = client.0.stdout.take().and_then(last_line);
         let mbits: serde_json::Map<String, Value> = links
             .into_iter()
             .map(|(name, rates)| (name, json!(rates)))
@@ -145,20 +74,115 @@ fn play(directory: &Path, as_json: bool) -> Outcome {
         );
     } else {
         show(&links);
-        println!(
-            "{BYTES} bytes in {seconds:.1} s, {}",
-            if same {
-                "every one the same"
-            } else {
-                "and not the same"
-            }
-        );
+        let verdict = match same {
+            true => "every one the same",
+            false => "and not the same",
+        };
+        println!("{BYTES} bytes in {seconds:.1} s, {verdict}");
     }
-    if same {
-        Ok(())
-    } else {
-        Err(Exit::failed("the download is not what was sent"))
+    match same {
+        true => Ok(()),
+        false => Err(Exit::failed("the download is not what was sent")),
     }
+}
+
+/// This command on a host of the lab.
+fn hawser_on(lab: &Lab, host: &str) -> Result<Command, Exit> {
+    let hawser = std::env::current_exe().map_err(Exit::environment)?;
+    lab.host(host)
+        .and_then(|host| host.command(&hawser))
+        .map_err(Exit::environment)
+}
+
+/// Starts `hawser send` on the server.
+fn serve(lab: &Lab, file: &Path) -> Result<(Process, Invitation), Exit> {
+    let mut server = hawser_on(lab, "server")?;
+    server
+        .arg("send")
+        .arg(file)
+        .arg("--json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut server = Process(server.spawn().map_err(Exit::environment)?);
+    let invitation = Invitation::read(&mut server)?;
+    Ok((server, invitation))
+}
+
+/// Prints what is about to happen.
+fn introduce(address: IpAddr, Invitation { pin, code }: &Invitation) {
+    println!();
+    println!(
+        "A phone downloads {} MB over a dock and WiFi, gains the mobile network, loses the dock, then WiFi:",
+        BYTES / 1_000_000
+    );
+    println!("  server$ hawser send FILE");
+    println!(
+        "  phone$  hawser recv {address} --over {OVER} --pin {}… --code {code} \\",
+        &pin[..8]
+    );
+    println!("            {}", STACK.join(" "));
+    println!();
+}
+
+/// `hawser recv` on the phone.
+fn download(
+    lab: &Lab,
+    address: IpAddr,
+    Invitation { pin, code }: &Invitation,
+    copy: &Path,
+    as_json: bool,
+) -> Result<Command, Exit> {
+    let mut client = hawser_on(lab, "phone")?;
+    client.args(["recv", &address.to_string(), "--over", OVER]);
+    client
+        .args(["--pin", pin, "--code", code, "-o"])
+        .arg(copy)
+        .args(STACK);
+    if as_json {
+        client.arg("--json").stdout(Stdio::piped());
+    }
+    Ok(client)
+}
+
+/// Plays the lab's timeline, and samples its links, until the client has ended.
+fn watch(lab: &Lab, client: &mut Process) -> Result<(ExitStatus, Vec<Vec<LinkReport>>), Exit> {
+    let (stop, mut samples) = (AtomicBool::new(false), Vec::new());
+    let status = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| lab.watch(MARK, &stop, |links| samples.push(links)));
+        scope.spawn(|| lab.play(&stop, |_| {}));
+        let status = client.0.wait();
+        stop.store(true, Ordering::Relaxed);
+        watching
+            .join()
+            .map_err(|_| Exit::environment("the lab's watch ended early"))?
+            .map_err(Exit::environment)?;
+        status.map_err(Exit::environment)
+    })?;
+    Ok((status, samples))
+}
+
+/// By link: Mbit/s towards the phone, from sample to sample.
+fn rates(lab: &Lab, samples: &[Vec<LinkReport>]) -> Vec<(String, Vec<f64>)> {
+    let of_link = |name: &str| {
+        let rate = |pair: &[Vec<LinkReport>]| {
+            let find = |all: &[LinkReport]| all.iter().find(|one| one.link == name).cloned();
+            let (before, after) = (find(&pair[0])?, find(&pair[1])?);
+            Some(after.backward.bits_per_second_since(&before.backward) / 1e6)
+        };
+        samples.windows(2).filter_map(rate).collect()
+    };
+    lab.links()
+        .map(|link| (link.name().to_owned(), of_link(link.name())))
+        .collect()
+}
+
+/// The last value that a child has printed.
+fn last_line(output: ChildStdout) -> Option<Value> {
+    BufReader::new(output)
+        .lines()
+        .map_while(Result::ok)
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok())
+        .last()
 }
 
 /// A mark for each eighth of what a link can carry.
@@ -179,18 +203,29 @@ fn write_random(path: &Path) -> io::Result<()> {
     io::copy(&mut random, &mut File::create(path)?).map(drop)
 }
 
-/// The pin of the server's certificate and its one-time code, from the first line that it prints.
-fn invitation(server: &mut Process) -> Result<(String, String), Exit> {
-    let failed = || Exit::environment("`hawser send` did not print how to call it");
-    let output = server.0.stdout.take().ok_or_else(failed)?;
-    let mut line = String::new();
-    let mut output = BufReader::new(output);
-    output.read_line(&mut line).map_err(Exit::environment)?;
-    let listening: Value = serde_json::from_str(&line).map_err(|_| failed())?;
-    // What it prints further must not fill the pipe.
-    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
-    let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
-    Ok((text("pin")?, text("code")?))
+/// How to call the server: the pin of its certificate and its one-time code.
+struct Invitation {
+    pin: String,
+    code: String,
+}
+
+impl Invitation {
+    /// Reads it from the first line that the server prints.
+    fn read(server: &mut Process) -> Result<Invitation, Exit> {
+        let failed = || Exit::environment("`hawser send` did not print how to call it");
+        let output = server.0.stdout.take().ok_or_else(failed)?;
+        let mut line = String::new();
+        let mut output = BufReader::new(output);
+        output.read_line(&mut line).map_err(Exit::environment)?;
+        let listening: Value = serde_json::from_str(&line).map_err(|_| failed())?;
+        // What it prints further must not fill the pipe.
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        let text = |key: &str| listening[key].as_str().map(str::to_owned).ok_or_else(failed);
+        Ok(Invitation {
+            pin: text("pin")?,
+            code: text("code")?,
+        })
+    }
 }
 
 /// A child that does not outlive the story.
