@@ -26,7 +26,7 @@ pub mod options;
 pub use attach::OnBus;
 pub use device::Device;
 pub use endpoint::Endpoint;
-pub use error::{ChangeError, OpenError};
+pub use error::{ChangeError, NetworkEnd, OpenError};
 pub use hawser_engine::{Handle, Observable};
 pub use network::{Listener, Network, Probe, Stream, watch};
 pub use options::{Keepalive, Options};

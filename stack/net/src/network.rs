@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use crate::attach::APPLICATION;
 use crate::endpoint::Endpoint;
-use crate::error::ChangeError;
+use crate::error::{ChangeError, NetworkEnd};
 use crate::handles::ByHandle;
 use crate::log;
 use crate::options::{self, Keepalive, Options};
@@ -52,7 +52,7 @@ struct Inner {
     endpoint: Endpoint,
     wakers: ByHandle<Wakers>,
     /// Why nothing happens any more, once that is so.
-    dead: Option<String>,
+    dead: Option<NetworkEnd>,
 }
 
 #[derive(Default)]
@@ -221,14 +221,14 @@ impl Shared {
 impl Inner {
     fn alive(&mut self) -> io::Result<&mut Inner> {
         match &self.dead {
-            Some(why) => Err(io::Error::other(why.clone())),
+            Some(end) => Err(end.clone().into()),
             None => Ok(self),
         }
     }
 
     /// Nothing will happen any more: whoever waits learns of it.
-    fn end(&mut self, why: String) {
-        self.dead.get_or_insert(why);
+    fn end(&mut self, end: NetworkEnd) {
+        self.dead.get_or_insert(end);
         let all: Vec<Handle> = self.wakers.keys().copied().collect();
         all.into_iter().for_each(|handle| self.wake(handle));
     }
@@ -267,9 +267,7 @@ struct LastWord(std::sync::Weak<Shared>);
 impl Drop for LastWord {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
-            shared
-                .lock()
-                .end("the task that drives the network has ended".to_owned());
+            shared.lock().end(NetworkEnd::Task);
         }
     }
 }
@@ -300,7 +298,7 @@ async fn drive(shared: std::sync::Weak<Shared>, fd: AsyncFd<OwnedFd>) {
             }
             Err(error) => {
                 log::device_failed(&error);
-                return shared.lock().end(format!("the device failed: {error}"));
+                return shared.lock().end(NetworkEnd::Device(Arc::new(error)));
             }
         }
     }

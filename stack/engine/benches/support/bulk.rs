@@ -7,6 +7,7 @@
 //! none of, and has no handshake: both ends connect.
 
 use bytemuck::{Pod, Zeroable, bytes_of, from_bytes_mut, pod_read_unaligned};
+use hawser_engine::net::Sum;
 use hawser_engine::program::Program;
 use hawser_ir::abi::*;
 use hawser_ir::buf::{EventBuf, Input, NET_ZERO, RecordBuf, Regions};
@@ -309,13 +310,13 @@ impl Program for Bulk {
         header[12..16].copy_from_slice(&[0x80, 0x10, (image.window >> 8) as u8, image.window as u8]);
         header[16..HEADER].fill(1);
         header[16..20].fill(0);
-        let mut sum = total + 6;
-        for address in [&packet.net.src_ip, &packet.net.dst_ip] {
-            sum += u32::from(u16::from_be_bytes([address[12], address[13]]));
-            sum += u32::from(u16::from_be_bytes([address[14], address[15]]));
-        }
-        let sum = (sum & 0xffff) + (sum >> 16);
-        header[16..18].copy_from_slice(&(sum as u16).to_be_bytes());
+        // The pseudo-header (RFC 9293, 3.1), as the device wants it.
+        let sum = Sum::default()
+            .with(&packet.net.src_ip[12..])
+            .with(&packet.net.dst_ip[12..])
+            .with(&total.to_be_bytes())
+            .with(&[0, 6]);
+        header[16..18].copy_from_slice(&sum.folded());
         Built {
             len: HEADER,
             csum: Some((0, 16)),
