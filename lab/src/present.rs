@@ -50,7 +50,7 @@ impl Present {
 pub(crate) type Listener = Box<dyn Fn(&Changed) -> bool + Send>;
 
 impl Lab {
-    /// Tells of each change of a link from now on, in the thread that makes it, after it was made, until
+    /// Reports each change of a link from now on, in the thread that makes it, after it was made, until
     /// the listener answers false. It does not change links itself.
     pub fn on_change(&self, listener: impl Fn(&Changed) -> bool + Send + 'static) {
         self.listeners.lock().push(Box::new(listener));

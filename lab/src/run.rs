@@ -24,7 +24,7 @@ use crate::{LabError, LinkReport};
 pub use report::{CommandReport, RunReport};
 
 /// How often deadlines are checked while commands run.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long commands have to end when they are asked to.
 const END_GRACE: Duration = Duration::from_secs(2);
 /// Bytes of a line that is passed on in one piece, at most, and of a command's output that a
@@ -310,7 +310,8 @@ impl<'a> Stage<'a> {
             .collect();
         let handles = handles.iter().map(AsFd::as_fd);
         // If it cannot wait, the next check comes at once.
-        let _ = Watch::new(handles.chain([self.signals.as_fd()])).and_then(|watch| watch.wait(Some(LOOK)));
+        let _ = Watch::new(handles.chain([self.signals.as_fd()]))
+            .and_then(|watch| watch.wait(Some(POLL_INTERVAL)));
     }
 
     fn keep(&mut self, who: usize, is_error: bool, line: &str, notify: &mut dyn FnMut(News<'_>)) {
@@ -349,8 +350,8 @@ impl<'a> Stage<'a> {
             let Some(status) = wait(&mut running.child)? else {
                 continue;
             };
-            // What it printed last may still be on its way.
-            while let Ok((who, is_error, line)) = printed.recv_timeout(LOOK) {
+            // What it printed last may still be in the pipe.
+            while let Ok((who, is_error, line)) = printed.recv_timeout(POLL_INTERVAL) {
                 self.keep(who, is_error, &line, notify);
             }
             let Some(running) = self.running[who].take() else {

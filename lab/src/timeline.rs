@@ -67,7 +67,7 @@ impl Lab {
         mut on_change: impl FnMut(&Entry),
     ) -> Result<(), LabError> {
         /// How often the switch is read.
-        const LOOK: Duration = Duration::from_millis(20);
+        const POLL_INTERVAL: Duration = Duration::from_millis(20);
         let start = Instant::now();
         for entry in self.timeline() {
             while let Some(left) = entry
@@ -78,7 +78,7 @@ impl Lab {
                 if stop.load(std::sync::atomic::Ordering::Relaxed) {
                     return Ok(());
                 }
-                std::thread::sleep(left.min(LOOK));
+                std::thread::sleep(left.min(POLL_INTERVAL));
             }
             self.apply(&entry.change)?;
             on_change(entry);

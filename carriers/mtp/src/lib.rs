@@ -1,7 +1,7 @@
 //! Carriers over transports written in MTP, with TLS 1.3 or without.
 //!
 //! * [`MtpStack`]: a transport program on a device, where such carriers begin and end
-//! * [`MtpStack::connect`], [`MtpListener`]: the two ways to an [`MtpCarrier`]
+//! * [`MtpStack::connect`], [`MtpListener`]: how to get an [`MtpCarrier`]
 //! * [`MtpOptions`]: what a connection is asked for
 //!
 //! Invariant: as with the kernel's TCP, a carrier takes no more than

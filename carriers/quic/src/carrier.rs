@@ -37,7 +37,7 @@ pub struct QuicCarrier {
     widens_to: Option<VarInt>,
     /// The transport takes no more for now.
     full: bool,
-    /// After the end was said: resolves when the peer has everything.
+    /// After the end was sent: resolves when the peer has everything.
     stopped: Option<Stopped>,
 }
 
@@ -125,7 +125,7 @@ impl Carrier for QuicCarrier {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
         let mut frames = [const { Bytes::new() }; FRAMES];
         let count = ready!(pin!(self.receive.read_chunks(&mut frames)).poll(cx)).map_err(io::Error::from)?;
-        // A copy costs less than to look at every packet's piece by itself.
+        // A copy costs less than to handle every packet's piece by itself.
         Poll::Ready(Ok(match count {
             None => Bytes::new(),
             Some(1) => std::mem::take(&mut frames[0]),
@@ -153,7 +153,7 @@ impl Carrier for QuicCarrier {
             let _ = self.send.finish();
             let stopped = self.send.stopped();
             self.stopped = Some(Box::pin(async move {
-                // Closed or acknowledged: either way nothing is left to wait for.
+                // Closed or acknowledged: in both cases nothing is left to wait for.
                 let _ = tokio::time::timeout(Duration::from_secs(3), stopped).await;
             }));
         }

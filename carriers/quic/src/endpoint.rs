@@ -19,12 +19,12 @@ use crate::streams::QuicConnection;
 /// hundreds of packets at a time.
 const BUFFERS: usize = 4 << 20;
 /// Bytes that a client may send before it has proved anything: more than its first congestion window
-/// holds (RFC 9002 7.2: 14,720 bytes), so that what it says early is not held up.
+/// holds (RFC 9002 7.2: 14,720 bytes), so that what it sends early is not held up.
 const BEFORE_PROOF: u32 = 32 << 10;
 
 /// A packet is lost when one that was sent later is acknowledged and it was sent two round trips ago: a round
 /// trip for it, and one by which it may be late, the most that RACK comes to allow where packets overtake each
-/// other (RFC 8985, 6.2). How many later ones have arrived says nothing there. quinn cannot change either in a
+/// other (RFC 8985, 6.2). How many later ones have arrived shows nothing there. quinn cannot change either in a
 /// connection, and RFC 9002's 9/8 of a round trip and 3 packets (6.1) make a loss of nearly every packet that
 /// is late.
 const TIME_THRESHOLD: f32 = 2.0;
@@ -266,13 +266,13 @@ pub struct QuicIncoming {
 }
 
 impl QuicIncoming {
-    /// Where its packets say that it is.
+    /// The source address of its packets.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
         self.incoming.remote_address()
     }
 
-    /// Whether the peer has shown that it is where its packets say (RFC 9000, 8.1).
+    /// Whether the peer has shown that it is at the source address of its packets (RFC 9000, 8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {
         self.incoming.remote_address_validated()

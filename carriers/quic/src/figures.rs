@@ -1,4 +1,4 @@
-//! A congestion controller that tells what it sees: bytes in flight and acknowledged, and how round
+//! A congestion controller that reports what it sees: bytes in flight and acknowledged, and how round
 //! trips vary, which quinn keeps to itself. And one that spares CUBIC the losses that no queue caused.
 
 use std::any::Any;
@@ -80,7 +80,7 @@ impl Figures {
     }
 }
 
-/// A congestion controller, which tells its [`Figures`].
+/// A congestion controller, which reports its [`Figures`].
 pub(crate) struct ObservedFactory {
     inner: Arc<dyn ControllerFactory + Send + Sync>,
     is_tolerant: bool,
@@ -110,7 +110,7 @@ impl ControllerFactory for ObservedFactory {
     }
 }
 
-/// Tells losses of a full queue from those of a bad line, as TCP Veno does (Fu and Liew 2003): packets that a
+/// Distinguishes losses of a full queue from those of a bad line, as TCP Veno does (Fu and Liew 2003): packets that a
 /// queue drops are preceded by others that waited in it. What is lost while round trips are as short as ever is
 /// no sign of congestion, unless it is much: a queue may be too short to be seen.
 #[derive(Clone, Debug, Default)]
@@ -148,7 +148,7 @@ impl Tolerance {
     }
 }
 
-/// A controller with somebody who looks on.
+/// A controller with an observer.
 pub(crate) struct Observed {
     inner: Box<dyn Controller>,
     tolerance: Option<Tolerance>,
@@ -261,7 +261,7 @@ mod tests {
         let blamed_at = (1..).find(|_| tolerance.blames_a_queue(1_000));
         // Ten rounds of 100,000 bytes, each an eighth less than the one after it: 100,000 · 8 · (1 - (7/8)^10).
         let acked = 800_000.0 * (1.0 - 0.875_f64.powi(10));
-        let least = ((acked * 0.03 + 7_200.0) / 0.97 / 1_000.0) as i32 + 1;
-        assert_eq!(blamed_at, Some(least));
+        let expected = ((acked * 0.03 + 7_200.0) / 0.97 / 1_000.0) as i32 + 1;
+        assert_eq!(blamed_at, Some(expected));
     }
 }

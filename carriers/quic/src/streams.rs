@@ -97,12 +97,12 @@ impl QuicConnection {
 
 type Stopped = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
-/// One stream of a connection, both ways.
+/// One stream of a connection, in both directions.
 pub struct QuicStream {
     connection: QuicConnection,
     send: SendStream,
     receive: RecvStream,
-    /// After the end was said: resolves when the peer has everything.
+    /// After the end was sent: resolves when the peer has everything.
     stopped: Option<Stopped>,
 }
 
@@ -148,7 +148,7 @@ impl AsyncWrite for QuicStream {
         AsyncWrite::poll_flush(Pin::new(&mut self.send), cx)
     }
 
-    /// Says the end, and is ready when the peer has acknowledged everything, or wants no more.
+    /// Sends the end, and is ready when the peer has acknowledged everything, or wants no more.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.stopped.is_none() {
             // A stream that was reset has nothing to finish.

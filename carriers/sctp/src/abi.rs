@@ -1,7 +1,7 @@
 //! What crosses the border to the library: numbers and structures of usrsctp.h, release 0.9.5.
 //!
 //! Every structure is plain data without padding (checked by `Pod`), and its size is checked against
-//! what the C compiler says of the header.
+//! what the C compiler computes from the header.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -54,15 +54,15 @@ pub struct SctpCarrier {
     meter: Meter,
     events: VecDeque<PathEvent>,
     up: bool,
-    /// The library has said that the association was lost.
+    /// The library has reported that the association was lost.
     lost: bool,
-    /// Why it is no more; the library says it once.
+    /// Why it is no more; the library reports it once.
     gone: Option<io::ErrorKind>,
     /// The peer ends directions as we do.
     knows_end: bool,
     /// Nothing more will come.
     ended: bool,
-    /// We have said that nothing more will come.
+    /// We have announced that nothing more will come.
     finished: bool,
     aborted: bool,
     failed_setup: bool,
@@ -155,7 +155,7 @@ impl SctpCarrier {
         }
     }
 
-    /// The error that the library keeps beside its notification, or one that says as much.
+    /// The error that the library keeps beside its notification, or one that means the same.
     fn why_not_up(&mut self) -> io::Error {
         match self.turn(0) {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => error,
@@ -197,7 +197,7 @@ impl SctpCarrier {
         }
     }
 
-    /// Why there is no association any more. The library tells it behind what was not read yet, which is
+    /// Why there is no association any more. The library reports it behind what was not read yet, which is
     /// at most a receive buffer, and is kept.
     fn why_gone(&mut self) -> io::Error {
         while self.gone.is_none() {
@@ -247,18 +247,18 @@ impl SctpCarrier {
     }
 
     /// Sends a message off the front of `queue`; how long it was.
-    fn send_message(&mut self, queue: &mut VecDeque<Bytes>, longest: usize) -> io::Result<usize> {
+    fn send_message(&mut self, queue: &mut VecDeque<Bytes>, max_len: usize) -> io::Result<usize> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let Some(front) = queue.front() else { return Ok(0) };
-        let sent = if front.len() >= longest || queue.len() == 1 {
-            let length = front.len().min(longest);
+        let sent = if front.len() >= max_len || queue.len() == 1 {
+            let length = front.len().min(max_len);
             socket.send(&front[..length], 0, 0)?
         } else {
             self.message.clear();
             for bytes in queue.iter() {
-                let room = longest - self.message.len();
+                let room = max_len - self.message.len();
                 self.message.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                if self.message.len() == longest {
+                if self.message.len() == max_len {
                     break;
                 }
             }
@@ -403,11 +403,11 @@ impl Carrier for SctpCarrier {
         };
         self.wake_writer(cx);
         if !self.finished {
-            let said = match self.knows_end {
+            let result = match self.knows_end {
                 true => socket.send(&[0], END, 0).map(|_| ()),
                 false => socket.shut_down(),
             };
-            match said {
+            match result {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 // An association that is gone has nothing to finish.
                 _ => self.finished = true,

@@ -151,7 +151,7 @@ fn encapsulate(socket: &Socket, port: u16) -> io::Result<()> {
     socket.set(option::REMOTE_UDP_PORT, &encapsulation)
 }
 
-/// The handshake, unless the network says before that there is no one.
+/// The handshake, unless the network reports before that there is no one.
 async fn first(
     handshake: impl Future<Output = io::Result<()>>,
     unanswered: impl Future<Output = io::Error>,
@@ -167,7 +167,7 @@ async fn first(
     .await
 }
 
-/// Resolves when the network has said of every address of the peer that nothing is there.
+/// Resolves when the network has reported of every address of the peer that nothing is there.
 ///
 /// The library does not receive ICMP's answers to its packets. A socket of our own does: it sends each
 /// address a datagram that is too short to be SCTP, which a peer that is there throws away.
@@ -186,7 +186,7 @@ async fn unanswered(peers: &[SocketAddr], port: u16) -> io::Error {
     }
 }
 
-/// Resolves when the network says that nothing is there.
+/// Resolves when the network reports that nothing is there.
 async fn probe(peer: SocketAddr) -> io::Error {
     let ask = async {
         let any: IpAddr = if peer.is_ipv6() {

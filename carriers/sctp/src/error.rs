@@ -18,7 +18,7 @@ pub enum SctpError {
     NoLibrary {
         /// The file that was looked for.
         library: &'static str,
-        /// What the loader said.
+        /// The error of the loader.
         reason: String,
     },
     /// The UDP port for encapsulation is in use.
@@ -26,7 +26,7 @@ pub enum SctpError {
     Port {
         /// The port.
         port: u16,
-        /// What the system said.
+        /// The error of the system.
         error: io::Error,
     },
     /// The process has one stack with one port, and it is another.
@@ -52,7 +52,7 @@ pub enum SctpError {
     Local {
         /// What was asked for.
         addresses: Vec<IpAddr>,
-        /// What the library said.
+        /// The error of the library.
         error: io::Error,
     },
     /// No address to connect to, or more than fit, or unequal ports.
@@ -63,7 +63,7 @@ pub enum SctpError {
     Refused {
         /// Where.
         peers: Vec<SocketAddr>,
-        /// What said so.
+        /// The error of the network.
         what: &'static str,
     },
     /// The network reports that there is no route.
@@ -71,7 +71,7 @@ pub enum SctpError {
     Unreachable {
         /// Where.
         peers: Vec<SocketAddr>,
-        /// What the network said.
+        /// The error of the network.
         error: io::Error,
     },
     /// No answer in time.
@@ -82,7 +82,7 @@ pub enum SctpError {
         /// How long it was waited for.
         limit: Duration,
     },
-    /// Anything else that the library said.
+    /// Any other error of the library.
     #[error("SCTP: {0}")]
     Other(#[from] io::Error),
 }

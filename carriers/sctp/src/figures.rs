@@ -1,4 +1,4 @@
-//! What the library tells of an association and of its paths.
+//! What the library reports of an association and of its paths.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -232,7 +232,7 @@ impl Socket {
         })
     }
 
-    /// Reads an option of SCTP into `value`, which says what is asked for.
+    /// Reads an option of SCTP into `value`, which states what is asked for.
     pub(crate) fn get<T: Pod>(&self, option: c_int, mut value: T) -> io::Result<T> {
         let bytes = bytes_of_mut(&mut value);
         let mut length = bytes.len() as socklen_t;
@@ -297,7 +297,7 @@ impl Socket {
     /// Binds to all these addresses.
     pub(crate) fn bind(&self, addresses: &[SocketAddr]) -> io::Result<()> {
         let mut bytes = address::pack(addresses);
-        // SAFETY: `bytes` holds as many addresses as are said.
+        // SAFETY: `bytes` holds as many addresses as are stated.
         check(unsafe {
             (self.library.functions.bindx)(
                 self.handle.as_ptr(),
@@ -312,7 +312,7 @@ impl Socket {
     pub(crate) fn connect(&self, addresses: &[SocketAddr]) -> io::Result<()> {
         let bytes = address::pack(addresses);
         let mut association = 0;
-        // SAFETY: `bytes` holds as many addresses as are said, and `association` takes the number.
+        // SAFETY: `bytes` holds as many addresses as are stated, and `association` takes the number.
         let result = check(unsafe {
             (self.library.functions.connectx)(
                 self.handle.as_ptr(),
@@ -354,7 +354,7 @@ impl Socket {
             flags,
             ..SendInformation::default()
         };
-        // SAFETY: `message` and `information` are read up to the lengths said; the address is that of
+        // SAFETY: `message` and `information` are read up to the lengths stated; the address is that of
         // the association.
         let sent = unsafe {
             (self.library.functions.sendv)(
@@ -377,7 +377,7 @@ impl Socket {
         let mut information = ReceiveInformation::default();
         let mut information_length = size_of::<ReceiveInformation>() as socklen_t;
         let (mut kind, mut flags): (c_uint, c_int) = (0, 0);
-        // SAFETY: `buffer` and `information` are written up to the lengths said, all else to one value
+        // SAFETY: `buffer` and `information` are written up to the lengths stated, all else to one value
         // each; the address is not wanted.
         let length = unsafe {
             (self.library.functions.recvv)(
@@ -403,7 +403,7 @@ impl Socket {
         })
     }
 
-    /// Says that nothing more will be sent (SHUTDOWN, RFC 9260 9.2).
+    /// Announces that nothing more will be sent (SHUTDOWN, RFC 9260 9.2).
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         // SAFETY: the handle is open.
         check(unsafe { (self.library.functions.shutdown)(self.handle.as_ptr(), libc::SHUT_WR) })

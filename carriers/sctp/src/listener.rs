@@ -15,7 +15,7 @@ use crate::options::SctpOptions;
 use crate::reaper::Ending;
 use crate::stack::{Stack, prepare};
 
-/// How long it may take until the library says that an association is up that it gave out as such: it
+/// How long it may take until the library reports that an association is up that it gave out as such: it
 /// does at once.
 const NOTICE: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! What the library tells between the data: RFC 6458, section 6.
+//! What the library reports between the data: RFC 6458, section 6.
 
 use std::net::SocketAddr;
 
@@ -50,7 +50,7 @@ pub enum PathState {
     Confirmed,
 }
 
-/// Reads one notification; none if it is of no interest here, or not what it says.
+/// Reads one notification; none if it is of no interest here, or malformed.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Notice> {
     match field_16(bytes, 0)? {
         notification::ASSOCIATION_CHANGE => match field_16(bytes, 8)? {

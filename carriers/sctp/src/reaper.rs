@@ -34,7 +34,7 @@ pub(crate) struct Ending {
     pub(crate) at_once: bool,
 }
 
-/// The way to the thread.
+/// The channel to the thread.
 pub(crate) struct Reaper {
     queue: Sender<Ending>,
     /// Sockets that have been handed over and are not closed.

@@ -154,7 +154,7 @@ impl Other {
     }
 }
 
-/// Bytes that say where they belong.
+/// Bytes that show where they belong.
 fn content() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect()
 }
@@ -187,14 +187,11 @@ async fn called(stack: Stack) -> Outcome {
         let echo = Bytes::copy_from_slice(&received[before..]);
         send(&mut carrier, &mut VecDeque::from([echo])).await?;
     }
-    assert!(received == content(), "bytes were changed on their way to us");
+    assert!(received == content(), "bytes were changed in transit to us");
     poll_fn(|cx| carrier.poll_finish(cx)).await?;
     drop(carrier);
     let other = other.await??;
-    assert!(
-        other.received == content(),
-        "bytes were changed on their way back"
-    );
+    assert!(other.received == content(), "bytes were changed in transit back");
     Ok(())
 }
 

@@ -190,7 +190,7 @@ impl Carrier for TcpCarrier {
             peer: self.tcp().peer_addr().unwrap_or(none),
             interface: self.options.interface.clone(),
             fallback: (self.options.mptcp && !speaks_mptcp)
-                .then(|| "the peer, or something on the way, does not speak MPTCP".into()),
+                .then(|| "the peer, or something on the path, does not speak MPTCP".into()),
             alpn: self.stream.alpn(),
         }
     }

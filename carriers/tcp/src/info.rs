@@ -134,7 +134,7 @@ pub(crate) fn is_mptcp(socket: &SockRef<'_>) -> bool {
 }
 
 /// Whether an MPTCP connection has lost its last subflow, which the kernel keeps for a minute before it says so
-/// (RFC 8684, 3.6). Linux before 6.5 does not tell.
+/// (RFC 8684, 3.6). Linux before 6.5 does not report it.
 pub(crate) fn has_lost_all_subflows(socket: &SockRef<'_>) -> bool {
     /// The byte that counts all subflows, the first one among them, in struct mptcp_info of linux/mptcp.h.
     const SUBFLOWS: usize = 80;
@@ -142,7 +142,7 @@ pub(crate) fn has_lost_all_subflows(socket: &SockRef<'_>) -> bool {
     info.is_ok_and(|(info, length)| length > SUBFLOWS && info[SUBFLOWS / 4].to_ne_bytes()[0] == 0)
 }
 
-/// What the kernel tells of a connection of TCP; nothing of any other socket.
+/// What the kernel reports of a connection of TCP; nothing of any other socket.
 pub fn statistics(socket: &SockRef<'_>) -> Statistics {
     let Ok(info) = get::<TcpInfo>(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO) else {
         return Statistics::default();

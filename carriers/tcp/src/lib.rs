@@ -1,6 +1,6 @@
 //! Carriers over the kernel's TCP and MPTCP, with TLS 1.3 or without.
 //!
-//! * [`connect`], [`TcpListener`]: the two ways to a [`TcpCarrier`]
+//! * [`connect`], [`TcpListener`]: how to get a [`TcpCarrier`]
 //! * [`TcpOptions`]: what a carrier's socket is asked for; TLS is that of `hawser-carrier-tls`
 //! * `socket`: options, and the interface that a socket is bound to; `info`: `TCP_INFO` and
 //!   `MPTCP_INFO`

@@ -87,7 +87,7 @@ impl State for Windows {
     }
 }
 
-/// Adds up what it hears, and sets the window if it is to.
+/// Adds up what it receives, and sets the window if it is to.
 struct Adder {
     sum: u64,
     modifies: bool,
@@ -220,8 +220,9 @@ fn count(case: &str, events: u64) -> Option<u64> {
         .stdin(Stdio::null())
         .output()
         .ok()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    said.lines()
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    stderr
+        .lines()
         .find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
 }
 

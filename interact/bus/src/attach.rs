@@ -95,7 +95,7 @@ pub trait Attachable: Send + Sync {
     }
 }
 
-/// A change on its way to a source.
+/// A change to be applied by a source.
 pub(crate) struct Attaching {
     pub(crate) stepping: Stepping,
     pub(crate) step: Result<Step, Refusal>,

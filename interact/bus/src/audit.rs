@@ -22,7 +22,7 @@ pub enum Act {
     Released,
     /// Its holder went away.
     HolderGone,
-    /// A T-ware in the loop panicked, saying this: it is called no more, and holds nothing.
+    /// A T-ware in the loop panicked with this message: it is called no more, and holds nothing.
     Panicked(String),
     /// Another of higher priority took it from this one.
     Lost,
@@ -247,7 +247,7 @@ mod tests {
         );
     }
 
-    /// The same name is not the same subscriber: the process tells them apart.
+    /// The same name is not the same subscriber: the process distinguishes them.
     #[test]
     fn entries_of_two_processes_of_one_name_are_kept_apart() {
         let mut audit = Audit::new(9);

@@ -146,8 +146,8 @@ impl<T> Pending<T> {
     ///
     /// # Errors
     /// [`BusError::Timeout`] when it did not come.
-    pub fn wait(&self, at_most: std::time::Duration) -> Result<T, BusError> {
-        self.0.recv_timeout(at_most).map_err(|_| BusError::Timeout)
+    pub fn wait(&self, timeout: std::time::Duration) -> Result<T, BusError> {
+        self.0.recv_timeout(timeout).map_err(|_| BusError::Timeout)
     }
 
     /// It, if it is there.
@@ -289,7 +289,7 @@ impl Bus {
     /// A new subscriber whose T-ware runs in the loop: `make` makes one for each source.
     ///
     /// # Errors
-    /// What is wrong with one of its subscriptions; then it is not there.
+    /// What is wrong with one of its subscriptions; then it does not exist.
     pub fn attach(
         &self,
         name: &str,

@@ -68,7 +68,7 @@ pub enum BusError {
     NoEvent {
         /// The name wanted.
         name: String,
-        /// What there is that looks like it.
+        /// What there is with a similar name.
         hint: String,
     },
     /// No provider has a variable of this name.
@@ -76,7 +76,7 @@ pub enum BusError {
     NoVariable {
         /// The name wanted.
         name: String,
-        /// What there is that looks like it.
+        /// What there is with a similar name.
         hint: String,
     },
     /// The subscriber may not do that.

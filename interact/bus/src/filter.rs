@@ -182,9 +182,9 @@ mod tests {
             let mut rng = fastrand::Rng::with_seed(seed);
             let mut below = |n: u64| rng.u64(..n);
             let (interval, frequency) = (below(120), below(7) as u32);
-            let (most, step) = (below(200), 1 + below(50));
+            let (count, step) = (below(200), 1 + below(50));
             let mut now = 0;
-            let times: Vec<u64> = (0..most)
+            let times: Vec<u64> = (0..count)
                 .map(|_| {
                     now += below(step);
                     now

@@ -23,7 +23,7 @@ pub struct Notice {
     pub why: String,
 }
 
-/// Notices on their way to a subscriber, from all sources.
+/// Notices queued for a subscriber, from all sources.
 pub(crate) struct Notices {
     waiting: Mutex<VecDeque<Notice>>,
     waker: Option<Waker>,

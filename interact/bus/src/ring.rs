@@ -232,7 +232,7 @@ impl Consumer {
         self.memory.words()[at].load(Ordering::Acquire) == self.next.wrapping_add(1)
     }
 
-    /// Says that the consumer is about to sleep: from now on the next signal wakes it. False when
+    /// Announces that the consumer is about to sleep: from now on the next signal wakes it. False when
     /// there is something already, and it should not sleep.
     #[must_use]
     pub fn doze(&self) -> bool {

@@ -126,12 +126,12 @@ impl Subscriber {
 
     /// What became of a subscription's events, over all sources that answer in time.
     #[must_use]
-    pub fn statistics(&self, id: SubscriptionId, at_most: Duration) -> Statistics {
+    pub fn statistics(&self, id: SubscriptionId, timeout: Duration) -> Statistics {
         let (reply, answers) = sync_channel(1024);
         self.bus.order_all(|| Order::Statistics(id, reply.clone()));
         drop(reply);
         let mut sum = Statistics::default();
-        while let Ok(one) = answers.recv_timeout(at_most) {
+        while let Ok(one) = answers.recv_timeout(timeout) {
             sum += one;
         }
         sum

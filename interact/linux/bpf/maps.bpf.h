@@ -104,9 +104,9 @@ struct flow {
     u32 una;        // snd_una when it was last looked at
     u32 lost;       // segments marked as lost, when they were last counted
     u32 duplicates; // duplicate ACKs in a row
-    u32 law_window; // the window when the process took over
-    u32 law_threshold; // the threshold then
-    u32 law_pacing;    // whether the kernel spaced its segments out then
+    u32 own_window; // the window when the process took over
+    u32 own_threshold; // the threshold then
+    u32 own_pacing;    // whether the kernel spaced its segments out then
     u16 local_port;
     u16 remote_port;
     u32 seen;    // the epoch in which `lost`, `avoiding` hold

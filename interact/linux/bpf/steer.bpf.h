@@ -8,7 +8,7 @@
 
 #include "watch.bpf.h"
 
-enum { LEAST_THRESHOLD = 2 };
+enum { MIN_THRESHOLD = 2 };
 
 // How long a flow keeps our congestion control though nothing is leased, nanoseconds: from its adoption until its
 // first lease is written, and from one lease to the next.
@@ -19,9 +19,9 @@ static __always_inline u32 at_least(u32 value, u32 min)
     return value < min ? min : value;
 }
 
-static __always_inline u32 at_most(u32 value, u32 most)
+static __always_inline u32 at_most(u32 value, u32 max)
 {
-    return value > most ? most : value;
+    return value > max ? max : value;
 }
 
 static __always_inline u32 segments(const struct tcp_sock *tp, u64 bytes)
@@ -80,18 +80,18 @@ static __always_inline u8 obey(struct sock *sk, struct flow *flow)
             leased |= 1 << i;
     if (leased & 1 << WINDOW) {
         if (!(flow->leased & 1 << WINDOW))
-            flow->law_window = tp->snd_cwnd;
+            flow->own_window = tp->snd_cwnd;
         u32 window = at_least(segments(tp, lease.of[WINDOW].value), 1);
         tp->snd_cwnd = at_most(window, tp->snd_cwnd_clamp);
     }
     if (leased & 1 << THRESHOLD) {
         if (!(flow->leased & 1 << THRESHOLD))
-            flow->law_threshold = tp->snd_ssthresh;
-        tp->snd_ssthresh = at_least(segments(tp, lease.of[THRESHOLD].value), LEAST_THRESHOLD);
+            flow->own_threshold = tp->snd_ssthresh;
+        tp->snd_ssthresh = at_least(segments(tp, lease.of[THRESHOLD].value), MIN_THRESHOLD);
     }
     if (leased & 1 << PACE) {
         if (!(flow->leased & 1 << PACE))
-            flow->law_pacing = sk->sk_pacing_status;
+            flow->own_pacing = sk->sk_pacing_status;
         sk->sk_pacing_status = PACING_NEEDED;
         sk->sk_pacing_rate = lease.of[PACE].value;
     }
@@ -109,13 +109,13 @@ static __always_inline void change_hands(struct flow *flow, struct sock *sk, u8 
     if (before & ~leased) {
         take_note(flow, true);
         if (before & ~leased & 1 << THRESHOLD)
-            tp->snd_ssthresh = flow->law_threshold;
+            tp->snd_ssthresh = flow->own_threshold;
         // From the window that was left to it, the flow probes on slowly; one smaller than what its own
         // controller had reached before may grow back to that fast.
         if (before & ~leased & 1 << WINDOW && !(leased & 1 << THRESHOLD))
-            tp->snd_ssthresh = at_least(flow->law_window, at_least(tp->snd_cwnd, LEAST_THRESHOLD));
+            tp->snd_ssthresh = at_least(flow->own_window, at_least(tp->snd_cwnd, MIN_THRESHOLD));
         if (before & ~leased & 1 << PACE)
-            sk->sk_pacing_status = flow->law_pacing;
+            sk->sk_pacing_status = flow->own_pacing;
     }
     flow->leased = leased;
 }
@@ -154,7 +154,7 @@ static __always_inline bool window_is_used(struct tcp_sock *tp)
 
 static __always_inline void grow(struct tcp_sock *tp, u32 acked)
 {
-    u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh, most = tp->snd_cwnd_clamp;
+    u32 window = tp->snd_cwnd, threshold = tp->snd_ssthresh, clamp = tp->snd_cwnd_clamp;
 
     if (window < threshold) {
         u32 grown = at_most(window + acked, threshold);
@@ -170,18 +170,18 @@ static __always_inline void grow(struct tcp_sock *tp, u32 acked)
         }
         tp->snd_cwnd_cnt = count;
     }
-    tp->snd_cwnd = at_most(window, most);
+    tp->snd_cwnd = at_most(window, clamp);
 }
 
 // The flow's own controller.
-static __always_inline void follow_the_law(struct tcp_sock *tp, const struct rate_sample *sample)
+static __always_inline void follow_new_reno(struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u8 state = BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 
     if (state == CA_RECOVERY || state == CA_CWR) {
         // Half, once, as `threshold` has decided when this state began; the pipe drains to it (RFC 6675).
         if (tp->snd_cwnd > tp->snd_ssthresh)
-            tp->snd_cwnd = at_least(tp->snd_ssthresh, LEAST_THRESHOLD);
+            tp->snd_cwnd = at_least(tp->snd_ssthresh, MIN_THRESHOLD);
         return;
     }
     // After a timeout the kernel has set the window to one segment.
@@ -197,9 +197,9 @@ static __always_inline void spread(struct sock *sk)
     u64 round_trip = at_least(tp->srtt_us >> 3, 1);
     u64 percent = tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
     u64 rate = (u64)at_least(tp->snd_cwnd, tp->packets_out) * tp->mss_cache * 10000 / round_trip * percent;
-    u64 most = sk->sk_max_pacing_rate;
+    u64 max = sk->sk_max_pacing_rate;
 
-    sk->sk_pacing_rate = rate < most ? rate : most;
+    sk->sk_pacing_rate = rate < max ? rate : max;
 }
 
 // Lets the process know that the flow can be steered, once its cookie is known.
@@ -216,7 +216,7 @@ static __always_inline void enrol(struct sock *sk, struct flow *flow)
     }
 }
 
-// Tells what the ACK brought, and how the flow stands by what was decided on it.
+// Reports what the ACK brought, and how the flow stands by what was decided on it.
 static __always_inline void report(struct flow *flow, struct tcp_sock *tp, const struct rate_sample *sample)
 {
     u32 una = tp->snd_una, bytes = una - flow->una;
@@ -275,7 +275,7 @@ void BPF_PROG(decide, struct sock *sk, u32 ack, int flag, const struct rate_samp
             change_hands(flow, sk, leased);
     }
     if (!(leased & 1 << WINDOW))
-        follow_the_law(tp, sample);
+        follow_new_reno(tp, sample);
     if (!(leased & 1 << PACE))
         spread(sk);
     if (flow && flow->cookie) {
@@ -301,7 +301,7 @@ u32 BPF_PROG(threshold, struct sock *sk)
 
     if (flow && flow->leased & 1 << THRESHOLD)
         return tp->snd_ssthresh;
-    return at_least(tp->snd_cwnd / 2, LEAST_THRESHOLD);
+    return at_least(tp->snd_cwnd / 2, MIN_THRESHOLD);
 }
 
 SEC("struct_ops/undo")

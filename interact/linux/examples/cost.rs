@@ -1,4 +1,4 @@
-//! What watching Linux's TCP costs: a transfer of 200 Mbit/s between two namespaces, watched in several ways
+//! What watching Linux's TCP costs: a transfer of 200 Mbit/s between two namespaces, watched by several means
 //! for five seconds each.
 //!
 //! `cargo run -p hawser-linux --features ebpf --example cost`, as root. The times of programs are the
@@ -120,7 +120,7 @@ fn watch(kernel: &mut Kernel, filter: Option<Filter>, wake: Duration, modify: bo
         events += kernel.poll(Some(Duration::from_secs(1)), |record| last = Some(*record))?;
         wakes += 1;
         if let Some(record) = last.filter(|_| modify) {
-            // As wide as it is: what is measured is the way.
+            // As wide as it is: what is measured is the means.
             kernel.modify(
                 record.flow,
                 Variable::Cwnd,

@@ -102,7 +102,7 @@ fn note(event: Event) -> &'static str {
         Event::SegmentLost => {
             "one for each ACK or timeout that marked segments; at is the oldest one not acknowledged"
         }
-        Event::PeerWindowClosed => "when the peer says so, whether or not something waits to be sent",
+        Event::PeerWindowClosed => "when the peer announces it, whether or not something waits to be sent",
     }
 }
 

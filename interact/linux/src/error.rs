@@ -50,7 +50,7 @@ pub enum Missing {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// Something is not there.
+    /// Something is missing.
     #[error(transparent)]
     Missing(#[from] Missing),
     /// A congestion control of this name is there already.

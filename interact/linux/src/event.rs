@@ -37,7 +37,7 @@ pub enum Event {
     PeerWindowClosed,
 }
 
-/// The most fields that an event has.
+/// The maximum number of fields that an event has.
 pub const FIELDS: usize = 3;
 
 impl Event {

@@ -56,7 +56,7 @@ pub struct Kernel {
     /// Flows that were given our congestion control for their leases.
     pub(crate) adopted: HashSet<u64>,
     /// How many of them are remembered.
-    pub(crate) most_adopted: usize,
+    pub(crate) max_adopted: usize,
     /// The ring was not read to its end.
     more: bool,
 }
@@ -79,7 +79,7 @@ impl Kernel {
             subscriptions,
             leases: Leases::new(options.flows as usize),
             adopted: HashSet::new(),
-            most_adopted: options.flows as usize,
+            max_adopted: options.flows as usize,
             more: false,
         })
     }
@@ -135,7 +135,7 @@ impl Kernel {
         self.programs.write_settings(self.subscriptions.settings())
     }
 
-    /// Ends a subscription; what is on its way is not delivered any more.
+    /// Ends a subscription; what is queued is not delivered any more.
     ///
     /// # Errors
     /// [`KernelError::NoSubscription`].
@@ -165,7 +165,7 @@ impl Kernel {
     }
 
     /// Waits until there are records, no longer than `timeout` (`None`: for ever), and hands all of them to
-    /// `each`, in the order in which they were delivered. Says how many.
+    /// `each`, in the order in which they were delivered. Returns how many.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -199,18 +199,18 @@ impl Kernel {
         self.programs.wake_by(other)
     }
 
-    /// Sleeps until the reader is woken ([`Options::wake`], [`Kernel::wake_by`]), no longer than `at_most`
+    /// Sleeps until the reader is woken ([`Options::wake`], [`Kernel::wake_by`]), no longer than `timeout`
     /// (`None`: for ever), and not at all when [`Kernel::take`] has left records. It is one system call.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn sleep(&mut self, at_most: Option<Duration>) -> Result<(), KernelError> {
-        let at_most = if self.more { Some(Duration::ZERO) } else { at_most };
-        let at_most = at_most.map(|at_most| Timespec {
-            tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: at_most.subsec_nanos().into(),
+    pub fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), KernelError> {
+        let timeout = if self.more { Some(Duration::ZERO) } else { timeout };
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         });
-        match self.programs.wait(at_most.as_ref()) {
+        match self.programs.wait(timeout.as_ref()) {
             Ok(()) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(KernelError::system("wait for the ring", error)),
         }

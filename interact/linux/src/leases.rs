@@ -56,16 +56,16 @@ pub struct Standing {
 #[derive(Debug)]
 pub(crate) struct Leases {
     of: HashMap<u64, RawLease>,
-    most: usize,
+    max_flows: usize,
     /// Flows whose leases the programs have not seen as they are now.
     staged: Vec<u64>,
 }
 
 impl Leases {
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(max_flows: usize) -> Self {
         Self {
             of: HashMap::new(),
-            most,
+            max_flows,
             staged: Vec::new(),
         }
     }
@@ -101,7 +101,7 @@ impl Leases {
             });
         }
         let mut expired = Vec::new();
-        if !self.of.contains_key(&flow) && self.of.len() >= self.most {
+        if !self.of.contains_key(&flow) && self.of.len() >= self.max_flows {
             self.of.retain(|&flow, lease| {
                 let holds = lease.of.iter().any(|term| term.until > now);
                 if !holds {
@@ -109,8 +109,8 @@ impl Leases {
                 }
                 holds
             });
-            if self.of.len() >= self.most {
-                return Err(KernelError::Leases(self.most));
+            if self.of.len() >= self.max_flows {
+                return Err(KernelError::Leases(self.max_flows));
             }
         }
         let whole = self.of.entry(flow).or_insert(RawLease {

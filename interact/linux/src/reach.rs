@@ -15,10 +15,10 @@ use crate::{Kernel, KernelError, Missing};
 pub enum Setting {
     /// The congestion control, by name.
     CongestionControl(String),
-    /// The most segments that the congestion window may have.
+    /// The maximum number of segments that the congestion window may have.
     WindowClamp(u32),
     /// The smallest retransmission timeout, up to the kernel's own minimum (200 ms, usually).
-    LeastTimeout(Duration),
+    MinTimeout(Duration),
     /// The highest pace, bytes per second.
     HighestPace(u32),
 }
@@ -36,7 +36,7 @@ pub struct Inside {
     pub cwnd_segments: u32,
     /// The slow start threshold, segments.
     pub ssthresh_segments: u32,
-    /// The most segments that the window may have.
+    /// The maximum number of segments that the window may have.
     pub clamp_segments: u32,
     /// The segment size, bytes.
     pub smss: u32,
@@ -50,7 +50,7 @@ pub struct Inside {
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Operation {
-    Look,
+    Inspect,
     SetCongestionControl,
     SetTcpOption,
     SetSocketOption,
@@ -89,7 +89,7 @@ impl Kernel {
             });
         }
         carried_out(flow, done)?;
-        if self.adopted.len() >= self.most_adopted {
+        if self.adopted.len() >= self.max_adopted {
             // Those that are forgotten here are put back at their next ACK, or have ended.
             self.adopted.clear();
         }
@@ -110,8 +110,8 @@ impl Kernel {
         let request = match setting {
             Setting::CongestionControl(name) => named(Operation::SetCongestionControl, name)?,
             Setting::WindowClamp(segments) => numbered(Operation::SetTcpOption, SNDCWND_CLAMP, *segments),
-            Setting::LeastTimeout(least) => {
-                let micros = u32::try_from(least.as_micros()).unwrap_or(u32::MAX);
+            Setting::MinTimeout(timeout) => {
+                let micros = u32::try_from(timeout.as_micros()).unwrap_or(u32::MAX);
                 numbered(Operation::SetTcpOption, RTO_MIN, micros)
             }
             Setting::HighestPace(rate) => numbered(Operation::SetSocketOption, MAX_PACING_RATE, *rate),
@@ -119,12 +119,12 @@ impl Kernel {
         self.carry_out(flow, request).map(drop)
     }
 
-    /// Looks into a flow.
+    /// Reads the state of a flow.
     ///
     /// # Errors
     /// [`KernelError::NoFlow`], [`KernelError::Missing`].
     pub fn inspect(&mut self, flow: u64) -> Result<Inside, KernelError> {
-        let answer = self.carry_out(flow, numbered(Operation::Look, 0, 0))?.answer;
+        let answer = self.carry_out(flow, numbered(Operation::Inspect, 0, 0))?.answer;
         Ok(Inside {
             snd_una: answer.snd_una,
             snd_nxt: answer.snd_nxt,

@@ -246,11 +246,11 @@ impl Client {
         files.try_into().map_err(missing)
     }
 
-    /// The next signal, or nothing within `at_most` (nothing given: for ever).
+    /// The next signal, or nothing within `timeout` (nothing given: for ever).
     ///
     /// # Errors
     /// When the other process is gone, serves this client no more, or refused a `steer`.
-    pub fn receive(&mut self, at_most: Option<Duration>) -> Result<Received, ClientError> {
+    pub fn receive(&mut self, timeout: Option<Duration>) -> Result<Received, ClientError> {
         if let Some(why) = self.steered.take() {
             return Err(ClientError::Refused(why));
         }
@@ -261,7 +261,7 @@ impl Client {
             self.kept -= bytes;
             return Ok(Received::Signal(signal));
         }
-        let Some((mut line, _)) = self.read(at_most)? else {
+        let Some((mut line, _)) = self.read(timeout)? else {
             return Ok(Received::Nothing);
         };
         if let Some(why) = line["error"].as_str() {
@@ -303,12 +303,12 @@ impl Client {
     }
 
     /// A line with its number of bytes, or nothing in time; what came of it stays for the next time.
-    fn read(&mut self, at_most: Option<Duration>) -> Result<Option<(Value, usize)>, ClientError> {
-        let at_most = at_most.map(|limit| limit.max(Duration::from_millis(1)));
+    fn read(&mut self, timeout: Option<Duration>) -> Result<Option<(Value, usize)>, ClientError> {
+        let timeout = timeout.map(|limit| limit.max(Duration::from_millis(1)));
         self.reader
             .get_ref()
             .stream
-            .set_read_timeout(at_most)
+            .set_read_timeout(timeout)
             .map_err(ClientError::Gone)?;
         let room = MAX_ANSWER.saturating_sub(self.line.len()) as u64;
         match self.reader.by_ref().take(room).read_until(b'\n', &mut self.line) {

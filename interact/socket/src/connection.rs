@@ -152,7 +152,7 @@ impl Connection {
                     write(lines, answers, format!("{event}\n").as_bytes()).await?;
                     continue;
                 }
-                // Its other side says nothing, and ends.
+                // Its other side sends nothing, and ends.
                 _ = parting.changed() => {
                     while self.signals.is_ready() {
                         self.give(lines, answers).await?;

@@ -44,7 +44,7 @@ struct Shared {
 pub(super) const WINDOWS: [u64; 2] = [10, 20];
 pub(super) const ACKED: EventId = EventId(0);
 /// How often it polls when nobody calls.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 pub(super) fn schema() -> Arc<Schema> {
     let field = |name: &str| Field {
@@ -186,7 +186,7 @@ impl Shared {
                 source.publish(now, FlowId(flow), event, &fields, &mut state);
                 source.settle(FlowId(flow), &mut state);
             }
-            std::thread::park_timeout(LOOK);
+            std::thread::park_timeout(POLL_INTERVAL);
         }
     }
 }

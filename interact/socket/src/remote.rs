@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::client::{Client, ClientError, Received};
 use super::shared::Bell;
 
-/// The most sources that are remembered.
+/// The maximum number of sources that are remembered.
 const MAX_SOURCES: usize = 4096;
 /// Signals that are taken from the ring in one turn.
 const TURN: usize = 4096;
@@ -106,10 +106,10 @@ impl Remote {
     ///
     /// # Errors
     /// When the other process is gone, or did not understand something.
-    pub fn turn(&mut self, at_most: Duration) -> Result<usize, ClientError> {
+    pub fn turn(&mut self, timeout: Duration) -> Result<usize, ClientError> {
         match &self.ring {
             Some((ring, bell)) => {
-                bell.wait(ring, at_most).map_err(ClientError::Gone)?;
+                bell.wait(ring, timeout).map_err(ClientError::Gone)?;
                 let count = self.drain()?;
                 // Lines show whether the other process is still there.
                 if count == 0 {
@@ -117,7 +117,7 @@ impl Remote {
                 }
                 Ok(count)
             }
-            None => match self.client.receive(Some(at_most))? {
+            None => match self.client.receive(Some(timeout))? {
                 Received::Signal(signal) => {
                     self.line(&signal)?;
                     Ok(1)

@@ -41,14 +41,14 @@ pub enum RulesTextError {
     Bounds {
         /// The rule's variables.
         variables: String,
-        /// The least value.
+        /// The minimum value.
         min: u64,
         /// The greatest.
         max: u64,
     },
 }
 
-/// Who may do what: the first rule that names a subscriber counts; whom none names may look on alone.
+/// Who may do what: the first rule that names a subscriber counts; whom none names may watch alone.
 /// Without a file everybody who is served may do everything.
 ///
 /// ```toml
@@ -92,7 +92,7 @@ struct Modify {
     variables: String,
     #[serde(default)]
     min: u64,
-    #[serde(default = "most")]
+    #[serde(default = "max_value")]
     max: u64,
 }
 
@@ -105,7 +105,7 @@ fn usual() -> u8 {
     1
 }
 
-fn most() -> u64 {
+fn max_value() -> u64 {
     u64::MAX
 }
 

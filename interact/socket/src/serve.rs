@@ -33,7 +33,7 @@ pub fn usual_socket() -> Option<PathBuf> {
     crate::local::usual("interact")
 }
 
-/// Tells connections by its end that they are to part.
+/// Closes the connections when it is dropped.
 pub(super) type Parting = watch::Receiver<()>;
 
 /// Serves subscribers at a socket (mode 0600; its own user and root alone), as far as `rules` let

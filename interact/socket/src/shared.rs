@@ -145,12 +145,12 @@ impl Bell {
     ///
     /// # Errors
     /// When the other process is gone.
-    pub fn wait(&self, ring: &Consumer, at_most: Duration) -> io::Result<bool> {
+    pub fn wait(&self, ring: &Consumer, timeout: Duration) -> io::Result<bool> {
         if !ring.doze() {
             return Ok(true);
         }
         self.0
-            .set_read_timeout(Some(at_most.max(Duration::from_millis(1))))?;
+            .set_read_timeout(Some(timeout.max(Duration::from_millis(1))))?;
         match self.0.recv(&mut [0]) {
             Ok(_) => Ok(true),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {

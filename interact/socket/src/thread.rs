@@ -10,7 +10,7 @@ use hawser_bus::ring::{Ring, Waker};
 use hawser_bus::{Bus, BusError, Hands, Rights, SourceId, Statistics, SubscriptionId, Tware, run_waiting};
 
 /// How often a thread that sleeps checks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A T-ware that runs. Dropping it ends it: its subscriptions go, and what it holds is given back. So it
 /// is when the T-ware panics.
@@ -81,7 +81,7 @@ pub fn run_in_thread(
                 },
             );
             if count == 0 && signals.doze() {
-                std::thread::park_timeout(LOOK);
+                std::thread::park_timeout(POLL_INTERVAL);
             }
         }
     };
@@ -123,12 +123,12 @@ pub enum ThreadError {
 impl Running {
     /// What became of the events that it wants, over all its subscriptions; nothing once it has panicked.
     #[must_use]
-    pub fn statistics(&self, at_most: Duration) -> Statistics {
+    pub fn statistics(&self, timeout: Duration) -> Statistics {
         let mut sum = Statistics::default();
         if let Some(subscriber) = self.subscriber.upgrade() {
             self.ids
                 .iter()
-                .for_each(|id| sum += subscriber.statistics(*id, at_most));
+                .for_each(|id| sum += subscriber.statistics(*id, timeout));
         }
         sum
     }

@@ -4,7 +4,7 @@ use hawser_time::Instant;
 
 use crate::arithmetic::mul_div;
 
-/// The largest window that a controller gives, bytes: what a window field with the largest scale can say
+/// The largest window that a controller gives, bytes: what a window field with the largest scale can express
 /// (RFC 7323, 2.3).
 pub const MAX_WINDOW: u64 = 1 << 30;
 

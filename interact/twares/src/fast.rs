@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! avg ← (1 − η) · avg + η · T                                          (1)
-//! q   = avg − base, base being the least T                             (2)
+//! q   = avg − base, base being the minimum T                             (2)
 //! w   ← min(2w, (1 − γ) · w + γ · (base / avg · w + α))                (3)
 //! ```
 //!
@@ -15,7 +15,7 @@
 //!   course of the first of the two. So `avg` at the next update is about the window of
 //!   then, and there is no burst.
 //! * Before that the window multiplies: by two in a round trip while it finds no queue, by 13/12 where it
-//!   does. That ends when even the least round-trip time of a round shows an eighth of α in the
+//!   does. That ends when even the minimum round-trip time of a round shows an eighth of α in the
 //!   queue: then the pipe is full.
 //! * A loss halves the window; a timeout starts again from one segment, and measures the path anew.
 
@@ -52,7 +52,7 @@ const CAREFUL_DIVISOR: u64 = 12;
 #[derive(Clone, Debug)]
 pub struct Fast {
     params: FastParams,
-    /// The least round-trip time, nanoseconds; 0: none yet.
+    /// The minimum round-trip time, nanoseconds; 0: none yet.
     base: u64,
     /// The mean round-trip time, nanoseconds; 0: none yet.
     average: u64,
@@ -68,8 +68,8 @@ pub struct Fast {
 /// What moves the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Until the pipe is full: the least round-trip time of a round that ends at a time.
-    Multiply { round_ends: Instant, least: u64 },
+    /// Until the pipe is full: the minimum round-trip time of a round that ends at a time.
+    Multiply { round_ends: Instant, min_rtt: u64 },
     /// Equation 3. The window moves from one value to another from `since` on; the next update is
     /// twice as far away as the end of that way. `used`: the most that was under way since then.
     Equate {
@@ -83,7 +83,7 @@ enum Phase {
 
 const BEGINNING: Phase = Phase::Multiply {
     round_ends: Instant::ORIGIN,
-    least: 0,
+    min_rtt: 0,
 };
 /// The window stays until the first update, two round trips from the next acknowledgement on.
 const SETTLED: Phase = Phase::Equate {
@@ -115,7 +115,7 @@ impl Fast {
         }
     }
 
-    /// The least and the mean round-trip time, nanoseconds; 0: none yet.
+    /// The minimum and the mean round-trip time, nanoseconds; 0: none yet.
     #[must_use]
     pub fn round_trips(&self) -> (u64, u64) {
         (self.base, self.average)
@@ -172,27 +172,27 @@ impl Fast {
     }
 
     /// Before the pipe is full.
-    fn multiply(&mut self, acked: &Acked, mut round_ends: Instant, mut least: u64) {
+    fn multiply(&mut self, acked: &Acked, mut round_ends: Instant, mut min_rtt: u64) {
         let full = self.alpha() / FULL_DIVISOR;
         let rtt = if acked.rtt > 0 { acked.rtt } else { self.average };
-        least = if least == 0 { rtt } else { least.min(rtt) };
+        min_rtt = if min_rtt == 0 { rtt } else { min_rtt.min(rtt) };
         if acked.flight.saturating_mul(2) >= self.window {
-            let most = acked.bytes.min(self.window);
+            let growth = acked.bytes.min(self.window);
             self.window += if self.backlog(rtt) > full {
-                most / CAREFUL_DIVISOR
+                growth / CAREFUL_DIVISOR
             } else {
-                most
+                growth
             };
         }
         if acked.now >= round_ends {
-            if self.backlog(least) > full {
+            if self.backlog(min_rtt) > full {
                 self.phase = SETTLED;
                 return;
             }
             round_ends = acked.now.plus_nanos(self.average);
-            least = 0;
+            min_rtt = 0;
         }
-        self.phase = Phase::Multiply { round_ends, least };
+        self.phase = Phase::Multiply { round_ends, min_rtt };
     }
 
     /// Equation 3. A window that is not in use proves nothing, and does not grow.
@@ -243,11 +243,11 @@ impl Fast {
 /// Equation 1 for so many bytes at once: η is 3 segments of the window for each of them.
 fn mean(average: u64, rtt: u64, bytes: u64, window: u64) -> u64 {
     let three = bytes.saturating_mul(3);
-    let way = average.abs_diff(rtt);
+    let gap = average.abs_diff(rtt);
     let step = if three.saturating_mul(4) >= window {
-        way / 4
+        gap / 4
     } else {
-        mul_div(way, three, window)
+        mul_div(gap, three, window)
     };
     if rtt >= average {
         average + step
@@ -282,7 +282,7 @@ impl Controller for Fast {
             return self.decision();
         }
         match self.phase {
-            Phase::Multiply { round_ends, least } => self.multiply(&acked, round_ends, least),
+            Phase::Multiply { round_ends, min_rtt } => self.multiply(&acked, round_ends, min_rtt),
             Phase::Equate { .. } => self.equate(&acked, acked.now),
         }
         self.window = self.window.clamp(self.mss, MAX_WINDOW);

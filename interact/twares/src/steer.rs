@@ -30,7 +30,7 @@ pub struct SteerOptions {
     pub provider: String,
     /// How much of it is done.
     pub mode: Mode,
-    /// The least time between two acknowledgements that it is signalled, and between two sendings; zero:
+    /// The minimum time between two acknowledgements that it is signalled, and between two sendings; zero:
     /// each.
     pub interval: Duration,
     /// How long a window holds if nothing more comes from the controller.
@@ -100,7 +100,7 @@ const EVENTS: [&str; 7] = [
 /// The variables that come with each signal: window, segment, delivered, round trip.
 const WITH: [&str; 4] = [".conn.cc.cwnd", ".conn.smss", ".conn.delivered", ".conn.srtt"];
 
-/// The most connections that are steered at a time.
+/// The maximum number of connections that are steered at a time.
 const MAX_FLOWS: usize = 65_536;
 /// One without a signal for so long makes room for another: its end may have been lost. What was
 /// held of it is held no more by then.
@@ -115,7 +115,7 @@ struct Flow<L> {
     delivered: u64,
     /// The window that the controller decided last.
     decided: u64,
-    /// A recovery ends before so many bytes are delivered: its end may be lost on its way here.
+    /// A recovery ends before so many bytes are delivered: its end may be lost before it arrives here.
     recovers_until: Option<u64>,
 }
 
@@ -211,7 +211,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
             if self.flows.len() >= MAX_FLOWS && !self.make_room(signal.time()) {
                 return None;
             }
-            // Whom it meets in mid-course goes on from where it is.
+            // A flow that is under way already goes on from where it is.
             let mut controller = (self.make)();
             let decision = controller.established(if event == 0 { field(0) } else { srtt }, false, mss);
             let decided = if event == 0 { decision.window } else { 0 };
@@ -259,8 +259,8 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
             }
             4 => {
                 // What was outstanding is delivered when it ends, and no more than as much again by then.
-                let most = field(0).max(mss).saturating_mul(2);
-                flow.recovers_until = Some(delivered.saturating_add(most));
+                let limit = field(0).max(mss).saturating_mul(2);
+                flow.recovers_until = Some(delivered.saturating_add(limit));
                 flow.controller.recovery_began(field(0), mss)
             }
             6 => {
@@ -526,19 +526,19 @@ mod tests {
             );
             steer.flows()
         };
-        let most = MAX_FLOWS as u64;
+        let last = MAX_FLOWS as u64;
         assert_eq!(
-            (0..=most).map(|flow| establish(at(flow), flow)).last(),
+            (0..=last).map(|flow| establish(at(flow), flow)).last(),
             Some(MAX_FLOWS),
             "no more than that"
         );
         assert_eq!(
             establish(Instant::after(IDLE_TIMEOUT), most),
             MAX_FLOWS,
-            "the last look was not long ago"
+            "the last check was not long ago"
         );
         assert_eq!(
-            establish(at(most) + IDLE_TIMEOUT, most),
+            establish(at(last) + IDLE_TIMEOUT, last),
             1,
             "those that were idle are forgotten"
         );

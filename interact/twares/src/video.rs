@@ -16,7 +16,7 @@ use crate::arithmetic::mul_div;
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
-/// The least time over which the delivery rate is measured: some frames' worth.
+/// The minimum time over which the delivery rate is measured: some frames' worth.
 const MEASURE: Duration = Duration::from_millis(200);
 /// A longer idle period counts as so much when the rate is raised: without signals nothing is learnt.
 const MAX_STEP: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ const MAX_STEP: Duration = Duration::from_millis(200);
 /// What an encoder can do, and how long its frames may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateParams {
-    /// The least rate, bit/s.
+    /// The minimum rate, bit/s.
     pub floor: u64,
     /// The highest rate, bit/s.
     pub ceiling: u64,
@@ -170,7 +170,7 @@ fn eighths(value: u64, of: u64) -> u64 {
     mul_div(value, of, 8)
 }
 
-/// Where an encoder and its T-ware meet, whatever thread each is in.
+/// What an encoder and its T-ware share, whatever thread each is in.
 #[derive(Debug, Default)]
 pub struct Dial {
     rate: AtomicU64,
@@ -220,7 +220,7 @@ pub struct Adapt {
 }
 
 impl Adapt {
-    /// Hears a provider's connections of a scope, which is to be one: `tcp`, `remote.port=7001`.
+    /// Subscribes to a provider's connections of a scope, which is to be one: `tcp`, `remote.port=7001`.
     #[must_use]
     pub fn new(provider: &str, scope: Scope, params: RateParams, dial: Arc<Dial>) -> Adapt {
         let controller = RateController::new(params);
@@ -234,7 +234,7 @@ impl Adapt {
     }
 }
 
-/// The events, each a subscription, and the least time between two of them.
+/// The events, each a subscription, and the minimum time between two of them.
 const EVENTS: [(&str, Duration); 3] = [
     ("timeout", Duration::ZERO),
     ("recovery_began", Duration::ZERO),

@@ -156,7 +156,7 @@ fn the_start_loses_nothing_with_half_the_product_of_buffer() {
 /// What the seed's figure has of its rate: at least 192 Mbit/s of 193.1 at 120 ms, 189 at 400 ms.
 #[test]
 fn the_line_is_used() {
-    for (milliseconds, least) in [(120, 192.0), (400, 189.0)] {
+    for (milliseconds, min_rate) in [(120, 192.0), (400, 189.0)] {
         let mut path = Path::new(200_000_000, milliseconds * 1_000_000, 1 << 22);
         let mut controller = Fast::new(FastParams::default());
         let mut early = 0;
@@ -166,7 +166,10 @@ fn the_line_is_used() {
             }
         });
         let rate = megabits(&path, early, 50);
-        assert!((least..193.1).contains(&rate), "{milliseconds} ms: {rate} Mbit/s");
+        assert!(
+            (min_rate..193.1).contains(&rate),
+            "{milliseconds} ms: {rate} Mbit/s"
+        );
     }
 }
 
@@ -186,8 +189,8 @@ fn the_mean_follows_equation_1() {
         average = (1.0 - eta) * average + eta * rtt;
         base = rtt.min(base);
     });
-    let (least, mean) = controller.round_trips();
-    assert_eq!(least as f64, base);
+    let (min_rtt, mean) = controller.round_trips();
+    assert_eq!(min_rtt as f64, base);
     assert!(
         (mean as f64 / average - 1.0).abs() < 1e-4,
         "{mean} ns, not {average}"

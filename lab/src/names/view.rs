@@ -112,7 +112,7 @@ fn lay_over(hatch: &Path, target: &Path, content: &str) -> Result<(), ViewError>
     Ok(mount_bind(&file, &place)?)
 }
 
-/// Where a path ends up, by way of links, whether anything is there or not.
+/// Where a path ends up, through links, whether anything is there or not.
 fn follow(path: &Path) -> PathBuf {
     let mut place = path.to_owned();
     // As many links as the kernel follows.

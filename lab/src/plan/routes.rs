@@ -103,7 +103,7 @@ fn ends_of(plan: &Plan, host: usize) -> impl Iterator<Item = (usize, usize)> + '
         .map(|(link, (_, end))| (link, end))
 }
 
-/// Every address there is. A translator's outside address is reached by way of the host at its
+/// Every address there is. A translator's outside address is reached through the host at its
 /// outside.
 fn destinations(plan: &Plan) -> impl Iterator<Item = Destination> + '_ {
     plan.links.iter().enumerate().flat_map(move |(home, link)| {
@@ -143,7 +143,7 @@ fn gateway(link: &LinkPlan, end: usize, to: IpAddr) -> Option<IpAddr> {
         .find(|ip| ip.is_ipv4() == to.is_ipv4() && shared(ip))
 }
 
-/// What a route costs that begins with a link at an end, by routers alone and not by way of `except`.
+/// What a route costs that begins with a link at an end, by routers alone and not through `except`.
 fn cost(plan: &Plan, except: usize, first: (usize, usize), destination: Destination) -> Option<u32> {
     let mut seen = vec![false; plan.hosts.len()];
     seen[except] = true;

@@ -19,8 +19,8 @@ use hawser_time::Instant;
 
 use schema::{Event, Of, VARIABLES, cause, new_rules, schema, set_up};
 
-/// How often losses are counted for while somebody wants to hear of them.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often losses are counted for while somebody wants to learn of them.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long counters are taken for what they were.
 const FRESH: Duration = Duration::from_millis(1);
 
@@ -89,7 +89,7 @@ impl Serving<'_> {
             let wants_losses = self.source.wants(EventId(Event::Lost as u16));
             if !wants_losses {
                 counted = None;
-            } else if counted.is_none_or(|at| now - at >= LOOK) {
+            } else if counted.is_none_or(|at| now - at >= POLL_INTERVAL) {
                 // What was lost before somebody listened is no news.
                 self.count(now, counted.is_some());
                 counted = Some(now);
@@ -98,7 +98,7 @@ impl Serving<'_> {
                 return self.finish(inbox, counted.is_some());
             }
             let deadline = self.source.next_deadline().map(|at| at - now);
-            let limit = [deadline, wants_losses.then_some(LOOK)]
+            let limit = [deadline, wants_losses.then_some(POLL_INTERVAL)]
                 .into_iter()
                 .flatten()
                 .min();
@@ -112,7 +112,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Tells what happened last.
+    /// Reports what happened last.
     fn finish(&mut self, inbox: &Receiver<News>, counted: bool) {
         while let Ok(news) = inbox.try_recv() {
             if let News::Changed(changed) = news {

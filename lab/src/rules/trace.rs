@@ -343,8 +343,8 @@ mod tests {
                 "line 2: a trace is at most a year long, 31536000000 ms"
             );
         }
-        let longest = leave("31536000000\n", &Profile::default(), &[(0, 1500), (1, 1500)]);
-        assert_eq!(longest, [Some(31_536_000_000), Some(63_072_000_000)]);
+        let year_apart = leave("31536000000\n", &Profile::default(), &[(0, 1500), (1, 1500)]);
+        assert_eq!(year_apart, [Some(31_536_000_000), Some(63_072_000_000)]);
     }
 
     #[test]

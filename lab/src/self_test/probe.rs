@@ -31,7 +31,7 @@ const PROBE_INTERVAL: Duration = Duration::from_micros(1500);
 /// How often a paced sender sends what is due.
 const PACE: Duration = Duration::from_micros(500);
 /// How often a counter is read that is about to change.
-const LOOK: Duration = Duration::from_micros(100);
+const POLL_INTERVAL: Duration = Duration::from_micros(100);
 /// Slices of a measurement of rate.
 const SLICES: u32 = 12;
 /// Bytes that a sender keeps at most where the kernel shapes: 20 ms at 1 Gbit/s, with what the
@@ -106,7 +106,7 @@ impl Arrivals<'_> {
             if bytes != first || Instant::now() > end {
                 return Ok((bytes, sys::monotonic()));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts with several links: what is bound to an interface stays on its link, both ways.
+//! Hosts with several links: what is bound to an interface stays on its link, in both directions.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -75,7 +75,7 @@ fn ask_udp(lab: &Lab, address: IpAddr, interface: &str) -> TestResult<Duration> 
     Ok(start.elapsed())
 }
 
-/// Frames that a link carried, both ways.
+/// Frames that a link carried, in both directions.
 fn carried(lab: &Lab, link: &str) -> TestResult<u64> {
     let link = lab.link(link)?;
     Ok(link.statistics(Direction::Forward)?.sent + link.statistics(Direction::Backward)?.sent)

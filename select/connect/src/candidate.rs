@@ -52,7 +52,7 @@ pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {
         None
     }
 
-    /// Asks for what `tuning` says, as far as the transport has a use for it.
+    /// Asks for what `tuning` contains, as far as the transport has a use for it.
     ///
     /// # Errors
     /// The system's.
@@ -297,13 +297,13 @@ pub trait Transport: fmt::Debug + Send + Sync {
     }
 
     /// Where datagrams to the same destinations may leave this host: where its streams do, if they go to the
-    /// destination itself. None for a transport whose streams go by way of somebody else, whom datagrams would
+    /// destination itself. None for a transport whose streams go through somebody else, whom datagrams would
     /// pass over.
     fn datagrams(&self) -> Option<Place> {
         None
     }
 
-    /// Whether it speaks HTTP over TLS or QUIC with the destination, so that HTTPS records say where, at
+    /// Whether it speaks HTTP over TLS or QUIC with the destination, so that HTTPS records state where, at
     /// whatever port (RFC 9460, 9.1).
     fn is_https(&self) -> bool {
         false
@@ -322,9 +322,9 @@ pub trait Transport: fmt::Debug + Send + Sync {
 pub struct AttemptError {
     /// Its class, which decides what is tried next, remembered and answered.
     pub failure: Failure,
-    /// Nothing beyond is reachable: it is the network that has no way, not the host.
+    /// Nothing beyond is reachable: it is the network that has no route, not the host.
     pub is_network: bool,
-    /// What the system or the transport said.
+    /// The error of the system or the transport.
     pub why: String,
 }
 

@@ -24,7 +24,7 @@ use super::{AttemptError, ConnectError, Connected, Description, Duplex, Report, 
 /// connection attempts).
 const LINGER: Duration = Duration::from_secs(1);
 /// Ports at which HTTPS records are asked for whatever transports there are. At others only a transport that speaks
-/// HTTP has said that a web origin is meant.
+/// HTTP has stated that a web origin is meant.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 type Reply = oneshot::Sender<Result<Connected, Box<ConnectError>>>;
@@ -175,7 +175,7 @@ impl Driver {
         }
         let mut events = self.found.answered(answer);
         if question == Question::Service {
-            // The race hears of further questions before it hears that one is answered.
+            // The race learns of further questions before it learns that one is answered.
             events.splice(0..0, self.ask_for_others());
         }
         events
@@ -201,7 +201,7 @@ impl Driver {
     fn ended(&mut self, ended: Ended) -> Option<Event> {
         let (task, result) = match ended {
             Ok((task, result)) => (task, result),
-            // Cancelled, and nothing is to be said of it; or it panicked.
+            // Cancelled, and nothing is to be reported of it; or it panicked.
             Err(error) if error.is_cancelled() => {
                 self.ids.remove(&error.id());
                 return None;

@@ -12,14 +12,14 @@ use super::{AttemptError, Description, Destination, PolicyError};
 pub struct ConnectError {
     /// Where to.
     pub destination: Destination,
-    /// The class that says most: what a peer said, before what the way there did, before silence of
+    /// The most specific class: an answer of the peer, before an error of the path, before no answer of
     /// this host's own making.
     pub failure: Failure,
     /// Every candidate that failed so had no network at all, not just no host.
     pub is_network: bool,
     /// Each candidate, and why it failed.
     pub candidates: Vec<(Description, AttemptError)>,
-    /// Questions about the name without an answer, and what the resolver said.
+    /// Questions about the name without an answer, and the error of the resolver.
     pub questions: Vec<(Question, Failure, String)>,
     /// After how long.
     pub after: Duration,
@@ -27,8 +27,8 @@ pub struct ConnectError {
     pub not_begun: Option<String>,
 }
 
-/// Classes in the order of what they explain; those that are not here explain nothing.
-const MOST_TELLING: &[Failure] = &[
+/// Classes from the most specific to the least; those that are not listed explain nothing.
+const BY_SPECIFICITY: &[Failure] = &[
     Failure::Refused,
     Failure::Reset,
     Failure::Security,
@@ -60,8 +60,8 @@ impl ConnectError {
         let failure = match defeat.why {
             Why::Cancelled => Failure::Cancelled,
             Why::Deadline if candidates.is_empty() => Failure::NameServer,
-            Why::Deadline | Why::Exhausted => most_telling(tried())
-                .or_else(|| most_telling(asked()))
+            Why::Deadline | Why::Exhausted => most_specific(tried())
+                .or_else(|| most_specific(asked()))
                 .unwrap_or(Failure::NotStarted),
         };
         let mut alike = candidates
@@ -104,7 +104,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether the destination's name was the matter, not the way there.
+    /// Whether the destination's name was the matter, not the path there.
     #[must_use]
     pub fn is_about_the_name(&self) -> bool {
         matches!(
@@ -135,8 +135,8 @@ impl ConnectError {
     }
 }
 
-fn most_telling(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failure> {
-    MOST_TELLING
+fn most_specific(failures: impl Iterator<Item = Failure> + Clone) -> Option<Failure> {
+    BY_SPECIFICITY
         .iter()
         .copied()
         .find(|class| failures.clone().any(|failure| failure == *class))
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_failure_that_explains_most_is_reported() {
+    fn the_most_specific_failure_is_reported() {
         use Failure::*;
         let of = |candidates: &[(Failure, bool)], questions: &[Failure]| {
             error(Why::Exhausted, candidates, questions).failure

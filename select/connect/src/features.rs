@@ -1,4 +1,4 @@
-//! What a transport says of itself, and what a connected stream can be told and asked beyond
+//! What a transport declares, and what a connected stream can be set to and asked beyond
 //! its bytes.
 //!
 //! Whoever chooses between transports asks for these, never for a name.
@@ -35,7 +35,7 @@ pub struct Features {
     pub keep_alive: bool,
     /// A first message can leave with the handshake.
     pub zero_rtt: bool,
-    /// ICMP errors that end nothing are told.
+    /// ICMP errors that end nothing are reported.
     pub soft_errors: bool,
     /// Several paths are used at once, if there are several.
     pub multipath: bool,
@@ -64,7 +64,7 @@ impl Features {
     };
 }
 
-/// What is known of a connected stream. What is not known is not said.
+/// What is known of a connected stream. What is not known is not stated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
     /// The transport's name, for people.
@@ -99,7 +99,7 @@ pub trait Streams: Send + Sync {
     fn open(&self) -> Opening;
     /// The next one that the peer opens.
     fn accept(&self) -> Opening;
-    /// What becomes of the paths below, as words for people; none when nothing more will be told.
+    /// What becomes of the paths below, as words for people; none when nothing more will be reported.
     fn next_change(&self) -> Pin<Box<dyn Future<Output = Option<String>> + Send>> {
         Box::pin(std::future::ready(None))
     }

@@ -1,7 +1,7 @@
 //! Answers about names, made candidates.
 //!
-//! What a service record says (RFC 9460) is followed at the port of `https`: its target, which is asked
-//! for apart, its port, its order, and aliases; whoever asks for a stream to another port has not said that
+//! What a service record states (RFC 9460) is followed at the port of `https`: its target, which is asked
+//! for apart, its port, its order, and aliases; whoever asks for a stream to another port has not stated that
 //! it means a web origin, and of its records those about the destination itself count, host and port. What
 //! the destination itself has, without a record, comes last.
 //!
@@ -473,7 +473,7 @@ mod tests {
         }
     }
 
-    /// Who asks for another port has not said that it means a web origin.
+    /// Who asks for another port has not stated that it means a web origin.
     #[test]
     fn at_other_ports_records_about_the_destination_alone_count() {
         let transports: Vec<Arc<dyn Transport>> = vec![Arc::new(transports::Tcp::default())];

@@ -50,7 +50,7 @@ const VARIABLES: [&str; 5] = [
     "race.race.won",
 ];
 
-/// What a person is told of events, fields and variables.
+/// The description of events, fields and variables.
 const ABOUT: [(&str, &str); 24] = [
     ("began", "a connection is wanted, its name is asked for"),
     ("answered", "addresses of the name came"),

@@ -18,7 +18,7 @@
 //! * [`Policies`]: which transports, by a policy
 //! * [`policy`]: the folders of profiles and policies, and what watches them
 //! * [`Duplex`]: the stream that a race ends with, whatever it runs over
-//! * [`Features`]: what a transport says of itself; [`Streams`]: the other streams of a transport connection
+//! * [`Features`]: what a transport declares; [`Streams`]: the other streams of a transport connection
 //! * [`listener`]: the other end, which accepts streams over several transports
 //! * [`Report`]: who started when, who won, why others failed
 //! * `drive`: one race: turns the machine's actions into sockets and timers; `found`: answers into

@@ -29,13 +29,13 @@ pub struct Request {
     pub transports: Arc<[Arc<dyn Transport>]>,
     /// The rules; at first those of RFC 8305.
     pub profile: Profile,
-    /// The least protection; candidates with less are not tried.
+    /// The minimum protection; candidates with less are not tried.
     pub security: Security,
     /// Whether candidates without a handshake may be tried; at first they may not.
     pub connectionless: Connectionless,
     /// How long it may take in all, names included; at first 30 s.
     pub deadline: Duration,
-    /// Who is told what happens.
+    /// Who is notified what happens.
     pub watcher: Option<Watcher>,
 }
 
@@ -83,7 +83,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// What is to be told when the stream proves of no use, apart from the stream.
+    /// What is to be reported when the stream proves of no use, apart from the stream.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.memory.clone()
@@ -148,7 +148,7 @@ impl fmt::Debug for Racer {
 }
 
 impl Racer {
-    /// One that resolves as the system says, and follows what becomes of the network. Where the
+    /// One that resolves as the system is configured, and follows what becomes of the network. Where the
     /// kernel does not report interfaces, all is one network that never changes.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Racer {
         self.inner.shared.lock().cache.snapshot(now)
     }
 
-    /// Remembers what a snapshot says that is still true, in the place of what it remembered.
+    /// Remembers what a snapshot contains that is still true, in the place of what it remembered.
     pub fn restore(&self, snapshot: Snapshot) {
         let now = self.inner.shared.now();
         self.inner.shared.lock().cache = Cache::restore(Limits::default(), snapshot, now);
@@ -241,7 +241,7 @@ impl Racer {
     }
 }
 
-/// Changes that a race may be late to hear of.
+/// Changes that a race may be late to learn of.
 const MAX_CHANGES: usize = 64;
 
 /// What all races share.
@@ -298,7 +298,7 @@ impl Shared {
         self.changes.subscribe()
     }
 
-    /// The network changed: failures there are forgotten, and names are asked for anew, as the system says
+    /// The network changed: failures there are forgotten, and names are asked for anew, as the system is configured
     /// now.
     fn changed(&self, name: Arc<str>) {
         let names = Config::stamp();

@@ -10,7 +10,7 @@ use hawser_race::{Failure, Question};
 
 use super::Description;
 
-/// Who is told. It is called from the race itself: it must not block.
+/// Who is notified. It is called from the race itself: it must not block.
 pub type Watcher = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// Something that happened in a race.
@@ -41,7 +41,7 @@ pub enum What {
         question: Question,
         /// Its class.
         failure: Failure,
-        /// What the resolver said.
+        /// The error of the resolver.
         why: String,
     },
     /// An attempt began.
@@ -65,7 +65,7 @@ pub enum What {
         candidate: Description,
         /// The class.
         failure: Failure,
-        /// What the system or the transport said.
+        /// The error of the system or the transport.
         why: String,
     },
     /// An attempt was given up: another one won, or its time was over. Or a probe has shown what it
@@ -86,7 +86,7 @@ pub enum What {
     },
     /// Nothing did.
     AllFailed {
-        /// The class that says most.
+        /// The most specific class.
         failure: Failure,
         /// In words.
         why: String,

@@ -105,7 +105,7 @@ async fn a_session_is_seen_and_steered() {
     let bus = open_process_bus();
     let (watcher, mut ear) = subscriber(&bus);
     let (server, address) = server();
-    let way = || PathCandidate::Tcp {
+    let candidate = || PathCandidate::Tcp {
         peer: address,
         local: None,
         options: TcpOptions::default(),
@@ -117,7 +117,7 @@ async fn a_session_is_seen_and_steered() {
         },
         name: None,
         scheduler: scheduler::by_name("ecf").unwrap(),
-        candidates: vec![(way(), Candidate::new(0)), (way(), Candidate::new(1))],
+        candidates: vec![(candidate(), Candidate::new(0)), (candidate(), Candidate::new(1))],
         tls: None,
     })
     .unwrap();
@@ -126,7 +126,7 @@ async fn a_session_is_seen_and_steered() {
     stream.write_all(&[7; 100_000]).await.unwrap();
     let mut far = served.accept().await.unwrap();
     far.read_exact(&mut vec![0; 100_000]).await.unwrap();
-    // Both ends are told of; the client's is the source whose path has the server's address at its end.
+    // Both ends are reported; the client's is the source whose path has the server's address at its end.
     let path = ear.received("session.path.up").await;
     let mut ends = [
         ear.received("session.opened").await,

@@ -35,7 +35,7 @@ fn write(folder: &Option<PathBuf>, name: &str, text: &str) {
     fs::write(path, text).expect("the folder for tests can be written");
 }
 
-fn said(errors: &[FileError]) -> String {
+fn rendered(errors: &[FileError]) -> String {
     errors
         .iter()
         .map(ToString::to_string)
@@ -90,14 +90,14 @@ fn every_mistake_is_reported_with_its_file() {
     let errors = folders
         .load(Names::default(), &mut Learnt::default(), NOW)
         .expect_err("they are wrong");
-    let said = said(&errors);
+    let rendered = rendered(&errors);
     for part in [
         "a.policy: prioriti: a policy has no such key (did you mean `priority`?)",
         "c.policy: `same` is also in",
         "d.policy: policy_type: it is \"profile\", and its file is for a policy",
         "e.cib: EOF while parsing",
     ] {
-        assert!(said.contains(part), "{part} is not in\n{said}");
+        assert!(rendered.contains(part), "{part} is not in\n{rendered}");
     }
     let missing = Folders {
         pib: None,
@@ -105,7 +105,7 @@ fn every_mistake_is_reported_with_its_file() {
     };
     let errors = missing
         .load(Names::default(), &mut Learnt::default(), NOW)
-        .expect_err("it is not there");
+        .expect_err("it does not exist");
     assert!(
         errors[0].to_string().starts_with("/nosuch/folder: "),
         "{}",
@@ -121,7 +121,7 @@ fn without_a_folder_there_is_what_is_shipped() {
     assert!(base.pib.iter().any(|policy| &*policy.uid == "session"));
 }
 
-/// A node that says no end lives from when its file first said so, and anew when it changes.
+/// A node without an end lives from when its file first had it, and anew when it changes.
 #[test]
 fn an_unsaid_end_counts_from_the_files_first_word() {
     let folders = folders("learnt");
@@ -180,9 +180,9 @@ async fn a_bad_file_leaves_the_last_good_policy_in_force_and_says_so() {
         panic!("it is wrong")
     };
     assert!(
-        said(&errors).contains("propertys: a policy has no such key"),
+        rendered(&errors).contains("propertys: a policy has no such key"),
         "{}",
-        said(&errors)
+        rendered(&errors)
     );
     assert_eq!(in_force(&manager), (2.0, 1), "the last good one is in force");
 

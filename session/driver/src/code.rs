@@ -1,7 +1,7 @@
 //! One-time codes: who may use a session is whoever knows a short code that a person has carried over.
 //!
 //! The client proves on a stream of its own, the first one of the session, that it knows the code; the server
-//! proves the same in return, and both do so before a byte of the application goes either way. The proof is
+//! proves the same in return, and both do so before a byte of the application goes in either direction. The proof is
 //! SPAKE2 (RFC 9382, in the form of the crate `spake2`) with explicit confirmation of the key. Each exchange
 //! lets each side try one code: what was exchanged is of no use for trying codes later. The identities of
 //! SPAKE2 and the confirmations hold key material of this one session ([`Session::export`], which comes from
@@ -9,7 +9,7 @@
 //! bytes.
 //!
 //! In an insecure session that key material is no secret: the code decides who is served, and whoever is on
-//! the way may still read and change what follows.
+//! the path may still read and change what follows.
 
 use std::fmt;
 use std::io;
@@ -190,7 +190,7 @@ impl From<SessionError> for CodeError {
 }
 
 impl CodeError {
-    /// The code of CLOSE with which a server tells it (`docs/session-protocol.md`, "CLOSE").
+    /// The code of CLOSE with which a server reports it (`docs/session-protocol.md`, "CLOSE").
     fn close(&self) -> u64 {
         match self {
             Self::Wrong | Self::Protocol => 7,
@@ -257,7 +257,7 @@ impl Gate {
         }
         let mut message = [0; MESSAGE];
         stream.read_exact(&mut message).await?;
-        // The client has said something after ACCEPT: its secret is the one that counts.
+        // The client has sent something after ACCEPT: its secret is the one that counts.
         let binding = binding(session)?;
         let [client, server] = identities(&binding);
         let (exchange, answer) = Spake2::<Ed25519Group>::start_b(&self.code.password(), &client, &server);
@@ -265,7 +265,7 @@ impl Gate {
         stream.write_all(&answer).await?;
         let mut proof = [0; CONFIRMATION];
         stream.read_exact(&mut proof).await?;
-        // The client proves first: without this side's confirmation nobody can tell a right code from a wrong
+        // The client proves first: without this side's confirmation nobody can distinguish a right code from a wrong
         // one, so whoever leaves before has not guessed.
         self.judge(|| confirmation(&key, CLIENT, &binding).verify_slice(&proof).is_ok())?;
         stream

@@ -68,7 +68,7 @@ pub(super) struct Driver {
     strands: Vec<Strand>,
     /// What one carrier brought in one turn.
     pieces: Vec<Bytes>,
-    /// Carriers on their way, each with whether it has small packets.
+    /// Carriers that are being opened, each with whether it has small packets.
     opening: Vec<(CarrierId, bool, Opening)>,
     connector: Option<Connector>,
     arrivals: Option<mpsc::UnboundedReceiver<Arrival>>,
@@ -161,7 +161,7 @@ impl Driver {
             }
             let description = strand.carrier.describe();
             log::connected(inner.session.id(), id, &description);
-            // A client that says HELLO anew has given the carrier of the same number up.
+            // A client that sends HELLO anew has given the carrier of the same number up.
             self.strands.retain(|strand| strand.id != id);
             strand.push(answer);
             self.strands.push(strand);
@@ -511,7 +511,7 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(100);
 
-    /// A driver with short timeouts, its handle, and a way to give it carriers.
+    /// A driver with short timeouts, its handle, and a channel to give it carriers.
     fn driver(carriers: u8) -> (Driver, Session, mpsc::UnboundedSender<Arrival>, Bytes) {
         let (machine, answer) = served(carriers);
         let shared = Shared::new(machine, std::time::Instant::now());

@@ -28,7 +28,7 @@ pub struct Session {
     pub(super) shared: Handle,
 }
 
-/// Looks at a session's paths without keeping the session: it counts as no handle.
+/// Reads a session's paths without keeping the session: it counts as no handle.
 #[derive(Clone)]
 pub struct Observer(Weak<Shared>);
 
@@ -42,7 +42,7 @@ impl Observer {
 }
 
 impl Session {
-    /// What looks at its paths from beside it.
+    /// What reads its paths from outside.
     pub fn observer(&self) -> Observer {
         Observer(Arc::downgrade(&self.shared))
     }

@@ -170,7 +170,7 @@ impl Drop for Ledger {
             .filter(|(_, _, bytes)| *bytes > 0)
             .collect();
         if !rest.is_empty() {
-            // At the end there is nobody left to tell; it counts as used.
+            // At the end nobody is left to notify; it counts as used.
             let _ = self.file.give_back(&rest);
         }
     }

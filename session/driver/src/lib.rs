@@ -12,7 +12,7 @@
 //! * [`document`]: what a session is to be, as JSON or TOML
 //! * [`Code`], [`Gate`]: one-time codes, which decide who may use a session
 //! * `names`: addresses of names, those that come late among them
-//! * [`Network`]: interfaces and addresses; `manager` tells sessions what becomes of them
+//! * [`Network`]: interfaces and addresses; `manager` notifies sessions what becomes of them
 //! * [`Identity`], [`Trust`]: certificates
 //! * `state`: the file of what outlives a session; `ledger`: what one uses of its quotas
 //! * `unaccepted`: what waits until the application accepts it, and may cost little until then

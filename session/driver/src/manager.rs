@@ -1,4 +1,4 @@
-//! The path manager: tells a session what becomes of the interfaces below its carriers.
+//! The path manager: notifies a session what becomes of the interfaces below its carriers.
 //!
 //! A link that goes down takes its carriers out of use at once; one that comes up, or gets an
 //! address, has every path that rests tried at once. Nothing else is closed before its successor is
@@ -44,7 +44,7 @@ pub(super) async fn watch(session: Weak<Shared>, mut end: End, mut network: Netw
     }
 }
 
-/// Tells the session of every carrier whose interface and address are those.
+/// Notifies the session of every carrier whose interface and address are those.
 fn set(session: &Shared, network: &Network, is_meant: impl Fn(&str, IpAddr) -> bool, is_up: bool) {
     let meant = |id: CarrierId, bound: Option<&str>, local: IpAddr| {
         let interface = bound.or_else(|| network.holder(local)).unwrap_or_default();

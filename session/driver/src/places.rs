@@ -106,11 +106,11 @@ impl<T> Places<T> {
             Some(prefix)
         } else if self.taken.len() >= self.shares.total.max(1) {
             // Of several networks with the most places, the one with the oldest peer.
-            let most = self.by_prefix.values().copied().max().unwrap_or_default();
+            let largest = self.by_prefix.values().copied().max().unwrap_or_default();
             self.taken
                 .values()
                 .map(|(prefix, _)| *prefix)
-                .find(|prefix| self.count(*prefix) == most)
+                .find(|prefix| self.count(*prefix) == largest)
         } else {
             None
         }

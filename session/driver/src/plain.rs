@@ -1,7 +1,7 @@
 //! A peer that does not speak Hawser: the application's bytes on one carrier, and nothing else.
 //!
 //! Nothing of a session is there: one stream, one path, no resuming. TLS protects it as it would
-//! have protected the session, and its ALPN said which protocol the peer speaks instead.
+//! have protected the session, and its ALPN stated which protocol the peer speaks instead.
 
 use std::collections::VecDeque;
 use std::io;

@@ -69,7 +69,7 @@ pub(super) struct Shared {
 pub(super) struct Inner {
     pub(super) session: hawser_session::Session,
     pub(super) infos: HashMap<CarrierId, PathInfo>,
-    /// The ways to the server, by the numbers of the session's candidates (client).
+    /// The path candidates to the server, by the numbers of the session's candidates (client).
     pub(super) candidates: Vec<PathCandidate>,
     pub(super) driver: Option<Waker>,
     pub(super) readers: HashMap<u32, Waker>,
@@ -86,7 +86,7 @@ pub(super) struct Inner {
     /// The last handle is gone.
     pub(super) is_abandoned: bool,
     pub(super) opened: bool,
-    /// Why carriers were lost before the session was accepted: what its error says.
+    /// Why carriers were lost before the session was accepted: the content of its error.
     failures: Vec<String>,
     /// What may be behind them, as far as whoever began the session knows.
     pub(super) hint: Option<String>,
@@ -205,7 +205,7 @@ impl Shared {
     }
 
     /// The session. A handle that panics while it holds it leaves it consistent: the machine's calls
-    /// do not unwind half-way.
+    /// do not unwind midway.
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock()
     }
@@ -421,7 +421,7 @@ impl Inner {
         }
     }
 
-    /// After a read: credit may have become worth saying.
+    /// After a read: credit may have become worth sending.
     pub(super) fn kick_if_wanted(&mut self) {
         if self.session.has_instructions() {
             self.kick();

@@ -50,7 +50,7 @@ struct State {
 /// What a metered path has used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Metered {
-    /// Bytes, both ways; those that sessions which go on have set aside among them.
+    /// Bytes in both directions; those that sessions which go on have set aside among them.
     used: u64,
     /// The first day of the period in which it used them.
     since: String,
@@ -386,7 +386,7 @@ mod tests {
 
     use super::*;
 
-    /// As `date -u -d @N +%F` says.
+    /// As `date -u -d @N +%F` prints.
     #[test]
     fn days_are_those_of_the_calendar() {
         for (seconds, expected) in [

@@ -77,10 +77,10 @@ impl SessionStream {
         Ok(())
     }
 
-    fn poll_bytes(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<Bytes>> {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<io::Result<Bytes>> {
         let now = self.shared.now();
         let mut inner = self.shared.lock();
-        match inner.session.read(self.id, most, now) {
+        match inner.session.read(self.id, max, now) {
             Ok(bytes) => {
                 inner.kick_if_wanted();
                 Poll::Ready(Ok(bytes))
@@ -135,11 +135,11 @@ impl AsyncRead for SessionStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let most = buf.remaining();
-        if most == 0 {
+        let max = buf.remaining();
+        if max == 0 {
             return Poll::Ready(Ok(()));
         }
-        let bytes = std::task::ready!(self.poll_bytes(cx, most))?;
+        let bytes = std::task::ready!(self.poll_bytes(cx, max))?;
         buf.put_slice(&bytes);
         Poll::Ready(Ok(()))
     }

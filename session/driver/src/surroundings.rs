@@ -27,7 +27,7 @@ pub fn name(network: &Network) -> Arc<str> {
         .into()
 }
 
-/// What an address says of its network: of IPv6 the prefix, since the rest changes by itself
+/// The part of an address that names its network: of IPv6 the prefix, since the rest changes by itself
 /// (RFC 8981).
 fn part(address: IpAddr) -> Option<String> {
     match address {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_its_network() {
+    fn an_address_names_its_network() {
         let of = |text: &str| part(text.parse().expect("an address"));
         assert_eq!(of("192.0.2.7").as_deref(), Some("192.0.2.7"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::beef"), "they share a prefix");

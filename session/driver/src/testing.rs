@@ -58,7 +58,7 @@ pub(super) fn served(carriers: u8) -> (hawser_session::Session, Bytes) {
     }
 }
 
-/// A carrier that takes `room` bytes and brings none. Tells whether it was aborted.
+/// A carrier that takes `room` bytes and brings none. Returns whether it was aborted.
 pub(super) struct Mute {
     pub(super) room: usize,
     pub(super) aborted: Arc<AtomicBool>,

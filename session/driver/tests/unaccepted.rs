@@ -74,16 +74,16 @@ async fn fifty_anonymous_sessions_hold_what_is_stated() {
         for _ in 0..SESSIONS {
             clients.spawn(fill(document.clone()));
         }
-        let mut most = before;
+        let mut peak = before;
         let mut taken = 0;
         let mut clock = tokio::time::interval(Duration::from_millis(50));
         while !clients.is_empty() {
             tokio::select! {
                 Some(one) = clients.join_next() => taken += one.expect("no panic"),
-                _ = clock.tick() => most = most.max(resident()),
+                _ = clock.tick() => peak = peak.max(resident()),
             }
         }
-        let grown = (most - before) >> 10;
+        let grown = (peak - before) >> 10;
         println!(
             "{transport:?}: {SESSIONS} sessions took {} MiB, the process grew by {grown} MiB",
             taken >> 20

@@ -24,7 +24,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long an answer to a request may take: longer than a gateway tries.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why there is no connection by way of a gateway.
+/// Why there is no connection through a gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// There is no session with it.
@@ -118,7 +118,7 @@ impl Gateway {
         Ok((gateway, warnings))
     }
 
-    /// A connection to `destination` by way of the gateway.
+    /// A connection to `destination` through the gateway.
     ///
     /// # Errors
     /// See [`ClientError`]. A session that ended before the answer came is opened once more:
@@ -212,7 +212,7 @@ impl Near {
     }
 }
 
-/// Says who this client is; the gateway's answer.
+/// Sends the token of this client; the gateway's answer.
 async fn greet(session: &Session, token: &Token) -> io::Result<u8> {
     session.opened().await?;
     let mut first = session.open()?;
@@ -271,7 +271,7 @@ fn log_answer(gateway: &str, destination: &Destination, error: Option<&ClientErr
     }
 }
 
-/// A connection by way of a gateway.
+/// A connection through a gateway.
 pub struct GatewayStream {
     stream: SessionStream,
 }

@@ -1,4 +1,4 @@
-//! The near end of a gateway: connections to wherever it allows, by way of one session with it.
+//! The near end of a gateway: connections to wherever it allows, through one session with it.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {

@@ -99,7 +99,7 @@ impl Token {
     }
 }
 
-/// The SHA-256 of a token: tells whether a token is the one, and is no secret.
+/// The SHA-256 of a token: shows whether a token is the one, and is no secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenDigest([u8; 32]);
 

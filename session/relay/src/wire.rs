@@ -232,7 +232,7 @@ mod tests {
 
     /// The page of the protocol has these.
     #[tokio::test]
-    async fn requests_are_as_the_page_says() {
+    async fn requests_are_encoded_as_documented() {
         let cases: [(&[u8], Request); 3] = [
             (&[1, 1, 192, 0, 2, 1, 0x01, 0xbb], request("192.0.2.1", 443)),
             (b"\x01\x03\x0bexample.com\x00\x50", request("Example.COM", 80)),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_says_why() {
+    async fn malformed_requests_are_rejected_with_the_reason() {
         let wrong: [(&[u8], Reply, &str); 8] = [
             (&[5, 1, 0, 1], Reply::Failure, "version 5"),
             (&[1, 2, 0, 0, 0, 0, 0, 0], Reply::UnknownKind, "2 is no kind"),

@@ -90,8 +90,8 @@ pub(crate) struct Carrier {
     queue: VecDeque<Bytes>,
     /// The end was written.
     closed: bool,
-    /// The longest payload of a packet that came.
-    pub(crate) longest: usize,
+    /// The largest payload of a packet that came.
+    pub(crate) max_payload: usize,
     /// The exporter of both ends: a client's is the beginning of its flight.
     pub(crate) exporter: Exporter,
 }
@@ -109,7 +109,7 @@ impl Carrier {
             flight: Vec::new(),
             queue: VecDeque::new(),
             closed: false,
-            longest: 0,
+            max_payload: 0,
             exporter: [0; 32],
         }
     }
@@ -202,7 +202,7 @@ impl Carrier {
         values[0]?;
         let known = observables::of(values);
         let mss = known.mss as u64;
-        let oversized = known.mss > SMALL && (known.in_flight >= mss || self.longest <= SMALL);
+        let oversized = known.mss > SMALL && (known.in_flight >= mss || self.max_payload <= SMALL);
         Some(Statistics { oversized, ..known })
     }
 }

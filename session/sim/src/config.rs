@@ -21,7 +21,7 @@ pub struct WorldConfig {
     pub flight: usize,
     /// Both sides' sessions. The client's candidates: one for each link if there are none.
     pub session: Config,
-    /// The rules of a race of all links for the session's first carrier; none: its candidate says which.
+    /// The rules of a race of all links for the session's first carrier; none: its candidate states which.
     pub race: Option<Profile>,
     /// What happens to which link, and when.
     pub faults: Vec<(Duration, usize, Fault)>,

@@ -20,8 +20,8 @@ pub struct Link {
     pub queue: u64,
     /// Packets of a million that are lost by chance.
     pub loss: u32,
-    /// The longest payload of a packet that passes: longer packets are lost without a notice.
-    pub longest: usize,
+    /// The largest payload of a packet that passes: longer packets are lost without a notice.
+    pub max_payload: usize,
 }
 
 impl Link {
@@ -35,7 +35,7 @@ impl Link {
             delay: round_trip / 2,
             queue: product.max(65_536),
             loss: 0,
-            longest: usize::MAX,
+            max_payload: usize::MAX,
         }
     }
 
@@ -51,7 +51,7 @@ impl Link {
 
     /// One direction of it, on which a translator forgets its connections at these times.
     pub(crate) fn pipe(&self, forgets: &[Nanos], seed: u64, label: &str) -> Pipe {
-        let mut row: Vec<Box<dyn Rule>> = vec![Box::new(Longest(self.longest))];
+        let mut row: Vec<Box<dyn Rule>> = vec![Box::new(MaxPayload(self.max_payload))];
         if !forgets.is_empty() {
             row.push(Box::new(Translator {
                 forgets: forgets.to_vec(),
@@ -82,9 +82,9 @@ pub enum Fault {
 }
 
 /// Loses packets with more payload than this.
-struct Longest(usize);
+struct MaxPayload(usize);
 
-impl Rule for Longest {
+impl Rule for MaxPayload {
     fn name(&self) -> &'static str {
         "longest"
     }

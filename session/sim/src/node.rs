@@ -36,7 +36,7 @@ const PORT: u16 = 443;
 const BACKLOG: u32 = 64;
 /// A path of Ethernet's.
 const MTU: u32 = 1_500;
-/// The most rounds at one instant.
+/// The maximum number of rounds at one instant.
 const ROUNDS_MAX: usize = 10_000;
 /// How many bytes are read of a connection at a time.
 const READ: usize = 65_536;

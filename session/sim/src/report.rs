@@ -35,7 +35,7 @@ pub struct Report {
     /// The event core's hash of every frame and every segment, when and where: two runs of one seed have
     /// the same.
     pub trace: u64,
-    /// Payload bytes that each link carried, both ways, per tenth of a second.
+    /// Payload bytes that each link carried in both directions per tenth of a second.
     pub carried: Vec<BTreeMap<u64, u64>>,
     /// What applications were notified of, in order.
     pub notices: Vec<(Duration, Side, Notice)>,

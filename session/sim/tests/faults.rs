@@ -19,7 +19,7 @@ const SCHEDULERS: [&str; 9] = [
     "cheapest",
 ];
 
-/// A world from a seed: two to four links, transfers both ways, and faults at any moment. One link
+/// A world from a seed: two to four links, transfers in both directions, and faults at any moment. One link
 /// at a time may be silent or down, and all carry in the end.
 fn world(seed: u64) -> (WorldConfig, &'static str) {
     let mut rng = Rng::new(seed, "faults");

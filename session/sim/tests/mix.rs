@@ -16,7 +16,7 @@ use hawser_sim::rng::Rng;
 /// Round trips until a carrier can be used: of TCP and TLS 1.3, twice, and of QUIC (RFC 9001, 4).
 const HANDSHAKES: [u32; 3] = [2, 2, 1];
 
-/// Three links, transfers both ways, and one link cut for good at any moment.
+/// Three links, transfers in both directions, and one link cut for good at any moment.
 fn mix(seed: u64) -> WorldConfig {
     let mut rng = Rng::new(seed, "mix");
     let ms = Duration::from_millis;

@@ -22,7 +22,7 @@ fn carried(report: &Report, link: usize, from: Duration, to: Duration) -> u64 {
 }
 
 /// Two minutes without any path, seen or silent: every stream goes on afterwards, at once when the
-/// network tells, and each byte is there once.
+/// network reports, and each byte is there once.
 #[test]
 fn every_stream_outlives_two_minutes_without_a_path() {
     for fault in [Fault::Down, Fault::Silent] {
@@ -99,7 +99,7 @@ fn with_backup() -> Config {
 }
 
 /// A session that begins on its backup, for want of anything better, leaves it when something better
-/// comes: HELLO says nothing of it, so the server has to be told.
+/// comes: HELLO does not contain it, so the server has to be notified.
 #[test]
 fn a_backup_that_came_first_is_left() {
     for from in [Side::Client, Side::Server] {
@@ -177,9 +177,9 @@ fn a_quota_is_kept() {
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
     // Payload; a sixteenth more is charged for headers. The last segment may go beyond it, and
-    // acknowledgements are still heard.
-    let most = quota / 17 * 16;
-    assert!(all <= most + 65_536 + 4_096 && all > most - 65_536, "{all}");
+    // acknowledgements are still received.
+    let limit = quota / 17 * 16;
+    assert!(all <= limit + 65_536 + 4_096 && all > limit - 65_536, "{all}");
 }
 
 /// What the server sends over a metered path counts too: the client turns the path off.
@@ -201,7 +201,7 @@ fn a_quota_holds_for_downloads() {
     let report = config.run("ecf");
     assert!(report.done, "{:?}", report.faults);
     let all: u64 = report.carried[1].values().sum();
-    // What is on its way when the client says so still comes: the link's queue and a round trip.
+    // What is in transit when the client reports it still comes: the link's queue and a round trip.
     assert!(all <= quota + 300_000 && all > quota / 2, "{all}");
     assert!(
         report

@@ -7,7 +7,7 @@ use hawser_session_sim::{Link, Report, Side, WorldConfig};
 
 fn narrow(link: Link) -> Link {
     Link {
-        longest: 1_350,
+        max_payload: 1_350,
         ..link
     }
 }
@@ -75,7 +75,7 @@ fn a_path_that_loses_long_packets_is_used_beside_another() {
     }
 }
 
-/// A client that only listens, and whose server has nothing to say for a while, asks once and lets the
+/// A client that only listens, and whose server has nothing to send for a while, asks once and lets the
 /// carrier be.
 #[test]
 fn a_quiet_carrier_is_asked_once() {

@@ -2,7 +2,7 @@
 //! scheduler, of the machine or of TCP shows as a difference there.
 //! `UPDATE_EXPECT=1` writes them anew; read the difference before committing.
 
-#![allow(clippy::disallowed_methods)] // the traces are files, and updating them the developer's wish
+#![allow(clippy::disallowed_methods)] // the traces are files, and updating them the developer's decision
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -18,7 +18,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 struct Args {
     /// Which one
     name: Option<String>,
-    /// Less of everything, for a first look
+    /// Less of everything, for a first impression
     #[arg(long)]
     quick: bool,
     /// How often each figure is measured; otherwise the experiment's own number
@@ -35,7 +35,7 @@ struct Args {
     json: bool,
 }
 
-/// How it went wrong: a code of docs/exit-codes.md, and what to say.
+/// How it went wrong: a code of docs/exit-codes.md, and the message.
 type Failure = (u8, String);
 
 fn main() -> ExitCode {

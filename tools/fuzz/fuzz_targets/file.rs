@@ -42,12 +42,12 @@ fn pair() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
     PAIR.get_or_init(|| {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (caller, receiver, server) = runtime.block_on(meet());
+        let (caller, receiver, server) = runtime.block_on(pair());
         Pair { runtime, caller, receiver, _server: server }
     })
 }
 
-async fn meet() -> (Session, Session, Server) {
+async fn pair() -> (Session, Session, Server) {
     let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let server = Server::open(ServerConfig {
@@ -56,12 +56,12 @@ async fn meet() -> (Session, Session, Server) {
         ..ServerConfig::default()
     })
     .expect("a server");
-    let way = PathCandidate::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
+    let candidate = PathCandidate::Tcp { peer: server.addresses()[0].1, local: None, options: TcpOptions::default() };
     let caller = connect(ClientConfig {
         session: Config { security: Security::None, ..Config::default() },
         name: None,
         scheduler: ecf(),
-        candidates: vec![(way, Candidate::new(0))],
+        candidates: vec![(candidate, Candidate::new(0))],
         tls: None,
     })
     .expect("a session");

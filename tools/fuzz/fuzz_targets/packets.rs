@@ -28,14 +28,14 @@ fuzz_target!(|data: &[u8]| {
     let program = &PROGRAMS[usize::from(*program) % PROGRAMS.len()];
     let parser = usize::from(*parser) % program.module().parsers.len();
     let mut events = EventBuf::default();
-    feed(program, parser, data, &mut events);
+    parse(program, parser, data, &mut events);
     for i in 0..events.len() {
         react(program, events.get_mut(i), data);
     }
 });
 
 /// Gives the bytes to a parser as what it takes.
-fn feed(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBuf) {
+fn parse(program: &Interpreted, parser: usize, data: &[u8], events: &mut EventBuf) {
     let source = program.module().parsers[parser].source;
     let protocol = if let Source::Ip(number) = source { number } else { 17 };
     let net = Net { protocol, segs: 1, version: 6, ..NET_ZERO };

@@ -31,7 +31,7 @@ fn build_with(tools: &Path, rustc: Option<&str>) -> Result<String, Box<dyn Error
 }
 
 #[test]
-fn without_rust_or_with_an_old_one_the_first_line_says_which_is_needed_and_how_to_get_it()
+fn without_rust_or_with_an_old_one_the_first_line_states_the_version_and_how_to_get_it()
 -> Result<(), Box<dyn Error>> {
     let wanted = format!(
         "Hawser needs Rust {} or newer, and ",
@@ -41,11 +41,14 @@ fn without_rust_or_with_an_old_one_the_first_line_says_which_is_needed_and_how_t
     let old = "rustc 1.63.0 (4b91a6ea7 2022-08-08)";
     for (rustc, present) in [(None, "there is none; "), (Some(old), "this is 1.63.0 (")] {
         let tools = hawser_temporary::Folder::new()?;
-        let said = build_with(&tools, rustc)?;
+        let message = build_with(&tools, rustc)?;
         let expected = format!("{wanted}{present}");
-        assert!(said.starts_with(&expected), "expected {expected}, got {said}");
+        assert!(
+            message.starts_with(&expected),
+            "expected {expected}, got {message}"
+        );
         let how = "install it as https://rustup.rs says: curl --proto =https --tlsv1.2 -sSf https://sh.rustup.rs | sh\n";
-        assert!(said.ends_with(how), "{said}");
+        assert!(message.ends_with(how), "{message}");
     }
     Ok(())
 }

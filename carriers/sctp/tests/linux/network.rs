@@ -53,7 +53,7 @@ impl Peer {
         Ok(line.trim_end().to_owned())
     }
 
-    /// The most memory that it has had, in kB.
+    /// The maximum memory that it has had, in kB.
     pub(crate) fn peak_memory(&self) -> TestResult<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status

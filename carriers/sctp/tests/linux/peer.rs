@@ -26,7 +26,7 @@ pub(crate) fn has_library() -> bool {
     known.is_ok_and(|known| String::from_utf8_lossy(&known.stdout).contains("libusrsctp.so.2"))
 }
 
-/// What the command line says.
+/// What the command line contains.
 struct Words(HashMap<String, String>);
 
 impl Words {
@@ -138,10 +138,10 @@ async fn send(words: &Words) -> Result {
             .collect();
         tasks.spawn(async move { transfer(stack, &from, &to, &options, bytes, number).await });
     }
-    let mut said = String::new();
+    let mut received = String::new();
     while let Some(result) = tasks.join_next().await {
         match result? {
-            Ok(words) => said = words,
+            Ok(words) => received = words,
             Err(error) => {
                 println!(
                     "error={:?} after={} why={error}",
@@ -154,7 +154,7 @@ async fn send(words: &Words) -> Result {
     }
     stack.settle(Duration::from_secs(5)).await;
     println!(
-        "ok={count} {said} log={}",
+        "ok={count} {received} log={}",
         log.lines().join(";").replace(' ', "_")
     );
     Ok(())
@@ -233,7 +233,7 @@ async fn read_reply(carrier: &mut SctpCarrier) -> io::Result<String> {
     }
 }
 
-/// What is wrong to ask for, and what is said then.
+/// What is wrong to ask for, and the error then.
 async fn misuse(words: &Words) -> Result {
     let here = words.addresses("from")?;
     let taken = std::net::UdpSocket::bind(("0.0.0.0", 20_000))?;
@@ -263,7 +263,7 @@ async fn misuse(words: &Words) -> Result {
             (&nowhere, &unequal),
             (Some(SctpError::Addresses(_)), Some(SctpError::Addresses(_)))
         );
-    println!("ok={right} said={first:?} {second:?} {strange:?} {nowhere:?} {unequal:?}");
+    println!("ok={right} errors={first:?} {second:?} {strange:?} {nowhere:?} {unequal:?}");
     Ok(())
 }
 

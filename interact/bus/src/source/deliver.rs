@@ -1,4 +1,4 @@
-//! Events on their way to subscribers.
+//! Delivery of events to subscribers.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -41,7 +41,7 @@ impl Source {
         state: &mut S,
     ) {
         self.signal(now, flow, event, fields, state, |source, _, at, flow, _, _| {
-            // It may have been on its way when one flow's came to be all that is wanted.
+            // It may have been queued when one flow's came to be all that is wanted.
             let target = source.target(flow);
             let listener = &mut source.listeners[at];
             if matches!(listener.compiled.scope, Scope::One(one) if one != target) {
@@ -53,7 +53,7 @@ impl Source {
         });
     }
 
-    /// Events were lost on their way to the source, of whatever flow: all who want them are notified, with
+    /// Events were lost before they reached the source, of whatever flow: all who want them are notified, with
     /// their next signal and in their statistics.
     pub fn lost_before(&mut self, event: EventId, count: u32) {
         let Some(listeners) = self.by_event.get(usize::from(event.0)) else {
@@ -71,7 +71,7 @@ impl Source {
         }
     }
 
-    /// Writes an event for each listener, and delivers it to those of whom `passes` says so.
+    /// Writes an event for each listener, and delivers it to those for whom `passes` is true.
     #[inline]
     fn signal<S: State>(
         &mut self,

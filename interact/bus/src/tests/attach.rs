@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Names of what is attached; a text that says `wrong` is.
+/// Names of what is attached; a text that contains `wrong` is.
 #[derive(Default)]
 struct Names(Mutex<Vec<Attachment>>);
 

@@ -1,7 +1,7 @@
 //! Flows and their state, from the kernel itself by INET_DIAG: no eBPF, no privilege, no change to a flow.
 //!
 //! A [`Diagnostics`] sees the network namespace in which it was opened, or every one. Looking one flow up costs one
-//! exchange with the kernel, whatever the number of flows; the first look for a cookie that is not known
+//! exchange with the kernel, whatever the number of flows; the first query for a cookie that is not known
 //! lists all.
 //!
 //! * `namespaces`: the network namespaces that there are, and a line to the kernel in each
@@ -126,7 +126,7 @@ impl Diagnostics {
     /// When the kernel refuses.
     pub fn flows(&mut self) -> Result<Vec<Flow>, KernelError> {
         let mut flows = Vec::new();
-        self.lines.look();
+        self.lines.refresh();
         for line in self.lines.all_mut() {
             for family in [AddressFamily::INET, AddressFamily::INET6] {
                 line.ask(wire::all(family), |flow| flows.push(flow))?;

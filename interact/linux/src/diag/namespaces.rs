@@ -14,11 +14,11 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Line;
 
-/// The most namespaces, each of which has a socket.
+/// The maximum number of namespaces, each of which has a socket.
 const MAX_NAMESPACES: usize = 256;
-/// The most entries of `/proc` and `/run/netns` that are looked at.
+/// The maximum number of entries of `/proc` and `/run/netns` that are looked at.
 const MAX_ENTRIES: usize = 65_536;
-/// How long the namespaces are taken for what they were: at least this, and so many times what it took to look.
+/// How long the namespaces are taken for what they were: at least this, and so many times what it took to read them.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 /// Where `ip netns` puts names.
@@ -62,7 +62,7 @@ impl Lines {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 
-    /// Looks for others, now and whenever [`Lines::look`] finds that it was long ago.
+    /// Reads which others there are, now and whenever [`Lines::refresh`] finds that it was long ago.
     pub(super) fn follow(&mut self) {
         let begin = Instant::now();
         let there = find();
@@ -79,8 +79,8 @@ impl Lines {
         self.look_at = Some(Instant::now() + FRESH.max(begin.elapsed() * REST));
     }
 
-    /// Looks again, where others are wanted and it was not done a moment ago.
-    pub(super) fn look(&mut self) {
+    /// Reads them again, where others are wanted and it was not done a moment ago.
+    pub(super) fn refresh(&mut self) {
         if self.look_at.is_some_and(|at| Instant::now() >= at) {
             self.follow();
         }
@@ -109,7 +109,7 @@ fn find() -> BTreeMap<u64, PathBuf> {
         .filter(is_process)
         .map(|entry| entry.path().join("ns/net"));
     for place in named.chain(of_processes) {
-        // Who may not look at a process gets nothing of it.
+        // Who may not read a process gets nothing of it.
         if let Ok(file) = fs::metadata(&place) {
             found.entry(file.ino()).or_insert(place);
         }

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 /// How long what was found counts, and how long what was not found is not looked for again.
 const FRESH: Duration = Duration::from_millis(250);
-/// Of this many times what a look took nothing is looked at again.
+/// For this many times what a query took nothing is queried again.
 const REST: u32 = 20;
-/// The most open files that are looked at.
+/// The maximum number of open files that are looked at.
 const FILES: usize = 65_536;
-/// The most control groups, and how deep they are.
+/// The maximum number of control groups, and how deep they are.
 const GROUPS: usize = 65_536;
 const DEPTH: usize = 32;
 /// Bytes of a command's name: TASK_COMM_LEN of include/linux/sched.h is 16.
@@ -49,7 +49,7 @@ impl Owners {
             return None;
         }
         if is_over(self.processes_until) {
-            (self.processes, self.processes_until) = look(processes);
+            (self.processes, self.processes_until) = timed(processes);
         }
         self.processes.get(&inode)
     }
@@ -60,7 +60,7 @@ impl Owners {
             return None;
         }
         if !self.groups.contains_key(&id) && is_over(self.groups_until) {
-            (self.groups, self.groups_until) = look(groups);
+            (self.groups, self.groups_until) = timed(groups);
         }
         self.groups.get(&id).map(String::as_str)
     }
@@ -71,7 +71,7 @@ fn is_over(until: Option<Instant>) -> bool {
 }
 
 /// What there is, and until when it is taken for what it was.
-fn look<T>(find: impl FnOnce() -> T) -> (T, Option<Instant>) {
+fn timed<T>(find: impl FnOnce() -> T) -> (T, Option<Instant>) {
     let begin = Instant::now();
     let found = find();
     (found, Some(Instant::now() + FRESH.max(begin.elapsed() * REST)))

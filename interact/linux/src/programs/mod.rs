@@ -34,7 +34,7 @@ const NAME_AT: usize = 5 * size_of::<usize>();
 /// How many records are taken from the ring at a time.
 const BATCH: usize = 512;
 
-/// What stands in the way of loading, and what the kernel would give.
+/// What prevents loading, and what the kernel would give.
 pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks>), KernelError> {
     let (hooks, no_types) = missing(needs::hooks(options))?;
     let (_, no_hooks) = missing(hooks.map_or(Ok(()), |hooks| needs::check(options, hooks)))?;
@@ -43,7 +43,7 @@ pub(crate) fn survey(options: &Options) -> Result<(Option<Missing>, Option<Hooks
     Ok((no_types.or(no_hooks).or(no_cgroup).or(no_privilege), hooks))
 }
 
-/// What came of a look, or what it found missing.
+/// The result of a query, or what it found missing.
 fn missing<T>(looked: Result<T, KernelError>) -> Result<(Option<T>, Option<Missing>), KernelError> {
     match looked {
         Ok(found) => Ok((Some(found), None)),
@@ -193,7 +193,7 @@ impl Programs {
         Ok(taken as usize >= BATCH)
     }
 
-    /// Tells the programs what is subscribed to.
+    /// Sets for the programs what is subscribed to.
     pub(crate) fn write_settings(&self, settings: &RawSettings) -> Result<(), KernelError> {
         update(&self.settings, &0_u32, settings)
     }

@@ -13,7 +13,7 @@ use super::pace::Pace;
 use super::view::View;
 
 /// How long the thread sleeps, at most.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is subscribed to in the kernel, by event.
 type Subscribed = [Option<There>; Event::ALL.len()];
@@ -31,7 +31,7 @@ struct There {
 }
 
 /// How many more were lost than by the newest record before. Records of several processors may pass
-/// each other on their way into the ring.
+/// each other before they reach the ring.
 fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
     let more = so_far.wrapping_sub(*newest);
     if more > u32::MAX / 2 {
@@ -41,7 +41,7 @@ fn newly_lost(newest: &mut u32, so_far: u32) -> u32 {
     more
 }
 
-/// Serves until it is over. A turn is one look at the bus, one at the ring, one waking of each who listens, and
+/// Serves until it is over. A turn is one reading of the bus, one at the ring, one waking of each who listens, and
 /// one write for each flow that was modified in it; it sleeps, by one system call, when there was nothing more to be done.
 pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &AtomicBool) {
     let mut subscribed: Subscribed = [None; Event::ALL.len()];
@@ -74,13 +74,15 @@ pub(super) fn run(mut source: Source, mut view: View, mut pace: Pace, over: &Ato
             let _ = view.kernel.set_wake(wait);
         }
         if view.now >= losses_due {
-            losses_due = view.now + LOOK;
+            losses_due = view.now + POLL_INTERVAL;
             report_losses(&mut source, &ids, &view.kernel, &mut subscribed);
         }
         if !called {
             let deadline = source.next_deadline().map(|at| at - now());
             // Without sleep the next turn is at once.
-            let _ = view.kernel.sleep(Some(deadline.unwrap_or(LOOK).min(LOOK)));
+            let _ = view
+                .kernel
+                .sleep(Some(deadline.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)));
         }
     }
     // What happened last is published, too.

@@ -15,7 +15,7 @@ use hawser_time::Instant;
 const FRESH: Duration = Duration::from_micros(200);
 /// Until it is tried again to steer a flow that could not be.
 const RETRY: Duration = Duration::from_secs(1);
-/// The most flows of which something is remembered.
+/// The maximum number of flows of which something is remembered.
 const REMEMBERED: usize = 4_096;
 
 /// The kernel as a source sees it.
@@ -105,15 +105,15 @@ impl View {
     }
 
     /// Asks the kernel for a flow, unless that was a moment ago.
-    fn ask<T>(&self, flow: u64, look: impl FnOnce(&Flow) -> T) -> Option<T> {
+    fn ask<T>(&self, flow: u64, read: impl FnOnce(&Flow) -> T) -> Option<T> {
         let mut asked = self.asked.borrow_mut();
         if let Some((at, flow)) = asked.get(&flow)
             && self.now - *at < FRESH
         {
-            return Some(look(flow));
+            return Some(read(flow));
         }
         let fresh = self.diagnostics.borrow_mut().probe(flow).ok()?;
-        let published = look(&fresh);
+        let published = read(&fresh);
         make_room(&mut asked, self.now);
         asked.insert(flow, (self.now, fresh));
         Some(published)
@@ -250,6 +250,6 @@ mod tests {
             .map(|n| (n, (Instant::ORIGIN, ())))
             .collect();
         make_room(&mut all, Instant::from_nanos(1));
-        assert!(all.is_empty(), "there was no other way");
+        assert!(all.is_empty(), "there was no other means");
     }
 }

@@ -213,7 +213,7 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
         "the clamp is set",
     )?;
     client.run(|| kernel.set(flow, &Setting::HighestPace(500_000)))??;
-    client.run(|| kernel.set(flow, &Setting::LeastTimeout(Duration::from_millis(50))))??;
+    client.run(|| kernel.set(flow, &Setting::MinTimeout(Duration::from_millis(50))))??;
     wait_until("the timeout shrinks", || {
         diagnostics
             .probe(flow)

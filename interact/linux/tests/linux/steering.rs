@@ -183,7 +183,7 @@ pub(crate) fn without_a_lease_is_refused() -> TestResult {
 
 /// Its own congestion controller against the kernel's NewReno, on the same link.
 pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
-    let _kernel = load("hw_law")?;
+    let _kernel = load("hw_own")?;
     let rate = |congestion_control: &str| -> TestResult<f64> {
         let lab = network(LINK)?;
         let transfer = Transfer::start(&lab, congestion_control)?;
@@ -192,7 +192,7 @@ pub(crate) fn its_own_controller_is_no_worse() -> TestResult {
         std::thread::sleep(Duration::from_secs(2));
         Ok((transfer.read() - before) as f64 * 8.0 / begin.elapsed().as_secs_f64() / 1e6)
     };
-    let (theirs, ours) = (rate("reno")?, rate("hw_law")?);
+    let (theirs, ours) = (rate("reno")?, rate("hw_own")?);
     println!("  {ours:.1} Mbit/s, Linux's NewReno {theirs:.1}, of 50");
     expect(
         ours > 0.8 * theirs,

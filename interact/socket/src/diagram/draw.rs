@@ -207,14 +207,14 @@ pub fn draw(diagram: &Diagram, title: &str) -> String {
              <text class=\"note\" x=\"216\" y=\"{at}\">{note}</text>"
         );
     }
-    let most = EDGES
+    let max_count = EDGES
         .iter()
         .map(|edge| diagram.count(edge.from, edge.events, edge.to))
         .max()
         .unwrap_or(0);
     EDGES
         .iter()
-        .for_each(|edge| draw_edge(&mut out, edge, diagram, most));
+        .for_each(|edge| draw_edge(&mut out, edge, diagram, max_count));
     PLACES
         .iter()
         .for_each(|place| draw_state(&mut out, place, diagram));
@@ -237,14 +237,14 @@ fn metadata(diagram: &Diagram) -> String {
     format!(r#"{{"transitions":[{}]}}"#, all.join(","))
 }
 
-fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, most: u64) {
+fn draw_edge(out: &mut String, edge: &Edge, diagram: &Diagram, max_count: u64) {
     let count = diagram.count(edge.from, edge.events, edge.to);
     if count == 0 {
         let _ = writeln!(out, "  <path class=\"edge idle\" d=\"{}\"/>", edge.path);
         return;
     }
     // Thicker by the logarithm: one loss must be seen beside a million acknowledgements.
-    let width = 1.3 + 2.2 * (count as f64).ln_1p() / (most as f64).ln_1p();
+    let width = 1.3 + 2.2 * (count as f64).ln_1p() / (max_count as f64).ln_1p();
     let _ = writeln!(
         out,
         "  <path class=\"edge\" stroke-width=\"{width:.1}\" d=\"{}\"/>",

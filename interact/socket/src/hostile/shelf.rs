@@ -93,7 +93,7 @@ impl Watch for Events {
     }
 }
 
-/// A filter may say how names begin.
+/// A filter may state how names begin.
 fn prefix(filter: &str) -> Result<String, Vec<Fault>> {
     let filter: Map<String, Value> = serde_json::from_str(filter).map_err(|error| fault("", error))?;
     let uid = filter.get("uid").and_then(Value::as_str).unwrap_or_default();

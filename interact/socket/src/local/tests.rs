@@ -1,4 +1,4 @@
-//! The socket's file, and lines of peers that say too much or nothing.
+//! The socket's file, and lines of peers that are too long or empty.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -45,7 +45,7 @@ async fn lines_of(stream: UnixStream) -> (Vec<usize>, Option<String>) {
 }
 
 #[tokio::test]
-async fn line_of_the_longest_length_is_taken_and_a_longer_one_ends_the_conversation() {
+async fn a_line_of_the_maximum_length_is_accepted_and_a_longer_one_closes_the_connection() {
     for (bytes, end) in [
         (LINE, None),
         (LINE + 1, Some(format!("a line has at most {LINE} bytes"))),

@@ -85,7 +85,7 @@ fn values_are_in_the_drafts_units() {
         data(3),
         json!({ "old": "handshake_started", "new": "handshake_complete" })
     );
-    // No threshold yet: the variable says that by its largest value.
+    // No threshold yet: the variable expresses that by its largest value.
     assert_eq!(
         data(5),
         json!({ "congestion_window": 14600, "smoothed_rtt": 40.5, "rtt_variance": 1.5 })

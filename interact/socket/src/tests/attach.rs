@@ -160,7 +160,7 @@ fn a_text_that_attaches_nothing_is_refused() {
             &json!({ "attach": { "source": 0, "name": "cap", "text": text } }),
         );
         assert!(
-            why.contains("cap.mtp attaches nothing: say where a processor of it belongs"),
+            why.contains("cap.mtp attaches nothing: state where a processor of it belongs"),
             "{text:?}: {why}"
         );
     }

@@ -72,7 +72,7 @@ fn memory_that_could_shrink_is_not_mapped() {
     assert!(shared::accept(&offer.files[0]).is_ok());
 }
 
-/// Fills the shared memory of a ring with noise until it is told to stop.
+/// Fills the shared memory of a ring with noise until it is asked to stop.
 fn write_garbage(socket: &Path, over: &AtomicBool) {
     let mut client = Client::connect(socket, "vandal", 1).expect("it is served");
     let (memory, _bell) = client.ring_memory(64).expect("memory");

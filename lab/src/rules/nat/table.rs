@@ -80,7 +80,7 @@ impl Table {
         let contact = remote(self.filtering, to);
         let mapping = self.by_port.get_mut(&outside)?;
         mapping.used = now;
-        mapping.meet(now, contact);
+        mapping.record(now, contact);
         Some(Endpoint {
             address: self.address,
             port: outside.1,
@@ -173,7 +173,7 @@ impl Table {
 }
 
 impl Mapping {
-    fn meet(&mut self, now: Nanos, contact: Remote) {
+    fn record(&mut self, now: Nanos, contact: Remote) {
         if let Some(known) = self.contacts.iter_mut().find(|(known, _)| *known == contact) {
             known.1 = now;
             return;

@@ -1,6 +1,6 @@
 //! Folders of profiles, policies and nodes.
 //!
-//! What a file is, its ending says: `.profile` and `.policy` (NEAT's, JSON), `.cib`, `.local`,
+//! What a file is follows from its ending: `.profile` and `.policy` (NEAT's, JSON), `.cib`, `.local`,
 //! `.connection`, `.remote`, `.slim` (the same, nodes), each also with `.json` or `.toml` behind it; `.pib`
 //! and a bare `.json` or `.toml` have `policy_type`, and in a folder of nodes are nodes. Others are left
 //! alone, and so are names that begin with `.` or `#`. Folders within are read, too. Files are read in
@@ -23,13 +23,13 @@ const NODES: [&str; 5] = ["cib", "local", "connection", "remote", "slim"];
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Profiles or policies; which, if its name says it.
+    /// Profiles or policies; which, if its name shows it.
     Policies(Option<Kind>),
     /// Nodes of the CIB.
     Nodes,
 }
 
-/// What the name of a file says that it is for; nothing when it is of no use here.
+/// What a file is for by its name; nothing when it is of no use here.
 pub fn role_of(path: &Path) -> Option<Role> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with(['.', '#']) {
@@ -106,7 +106,7 @@ pub struct Folders {
     pub cib: Option<PathBuf>,
 }
 
-/// When the files of nodes first were what they are: a node that does not say when it ends lives from
+/// When the files of nodes first were what they are: a node that does not state when it ends lives from
 /// then on.
 #[derive(Clone, Debug, Default)]
 pub struct Learnt(BTreeMap<PathBuf, (u64, f64)>);
@@ -280,7 +280,7 @@ impl Texts {
 }
 
 impl Learnt {
-    /// Since when this file says this.
+    /// Since when this file has this content.
     fn since(&mut self, file: &Path, text: &str, now: f64) -> f64 {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -293,7 +293,7 @@ impl Learnt {
     }
 }
 
-/// The text of a document, of which no more is read than a document may have, and a byte that says that
+/// The text of a document, of which no more is read than a document may have, and a byte that shows that
 /// it is too long.
 ///
 /// # Errors
@@ -303,8 +303,8 @@ pub fn text(file: &Path) -> Result<String, FileError> {
 
     let open = std::fs::File::open(file).map_err(|error| FileError::new(file, error.to_string()))?;
     let mut text = String::new();
-    let most = limits::DOCUMENT_BYTES as u64 + 1;
-    match open.take(most).read_to_string(&mut text) {
+    let limit = limits::DOCUMENT_BYTES as u64 + 1;
+    match open.take(limit).read_to_string(&mut text) {
         Ok(_) => Ok(text),
         Err(error) => Err(FileError::new(file, error.to_string())),
     }

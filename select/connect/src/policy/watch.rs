@@ -1,7 +1,7 @@
 //! Files of policies and knowledge, read again when they change: inotify(7).
 //!
 //! What is read takes the place of what was as a whole, or not at all: one bad file leaves the last
-//! good ones in force, and an event says what is wrong. Files are read outside the manager's lock.
+//! good ones in force, and an event reports what is wrong. Files are read outside the manager's lock.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -45,12 +45,12 @@ pub enum WatchError {
     /// They are wrong now, so that there is nothing to begin with.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Files(Vec<FileError>),
-    /// The system says no.
+    /// The system refuses.
     #[error("files cannot be watched: {0}")]
     System(#[from] io::Error),
 }
 
-/// Keeps a [`Manager`] at what its files say.
+/// Keeps a [`Manager`] at the content of its files.
 #[derive(Debug)]
 pub struct Watch {
     folders: Folders,
@@ -83,7 +83,7 @@ impl Watch {
             is_stirred: false,
         };
         // Watched first: what changes while they are read is noticed.
-        watch.look();
+        watch.watch_folders();
         watch.seen = watch.folders.texts();
         match watch.take() {
             Event::Loaded { .. } => Ok(watch),
@@ -110,7 +110,7 @@ impl Watch {
             self.is_stirred = true;
             self.settle().await?;
             self.is_stirred = false;
-            self.look();
+            self.watch_folders();
             let now = self.folders.texts();
             if now != self.seen {
                 self.seen = now;
@@ -190,7 +190,7 @@ impl Watch {
     }
 
     /// Watches every folder that there is; those that are watched already stay so.
-    fn look(&mut self) {
+    fn watch_folders(&mut self) {
         let wanted = WatchFlags::CREATE
             | WatchFlags::CLOSE_WRITE
             | WatchFlags::MODIFY

@@ -9,7 +9,7 @@ use crate::{AttemptError, Candidate, Features, Transport};
 use hawser_resolve::Service;
 use hawser_session_driver::PlainStream;
 
-/// SCTP (RFC 9260) in UDP (RFC 6951). The peer tells its further addresses in the handshake, so that an
+/// SCTP (RFC 9260) in UDP (RFC 6951). The peer sends its further addresses in the handshake, so that an
 /// association to one of them runs over all; which interfaces that are is the routes' matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sctp {

@@ -220,7 +220,7 @@ crate::delegate!(SessionDuplex, stream);
 
 impl Duplex for SessionDuplex {
     fn abort(self: Box<Self>) {
-        // One that is over is not there to be given up.
+        // One that is over cannot be given up.
         let _ = self.stream.reset(0);
     }
 

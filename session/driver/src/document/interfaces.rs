@@ -9,7 +9,7 @@ pub struct Interface {
     pub index: u32,
     /// Whether it is up and has a carrier.
     pub is_up: bool,
-    /// What it is, as far as its name tells.
+    /// What it is, as far as its name shows.
     pub kind: Kind,
 }
 

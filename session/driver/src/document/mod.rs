@@ -1,4 +1,4 @@
-//! Documents that say what a session is to be: MULTI's Figure 2, as JSON or TOML.
+//! Documents that state what a session is to be: MULTI's Figure 2, as JSON or TOML.
 //!
 //! [`Document::parse`] reads one and checks it against the published schema
 //! (`docs/schemas/session.schema.json`); [`Document::plan`] turns it into candidates on this

@@ -1,4 +1,4 @@
-//! Text to [`Document`]: syntax, the schema, and what a schema cannot say.
+//! Text to [`Document`]: syntax, the schema, and what a schema cannot express.
 
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
@@ -82,7 +82,7 @@ fn explain(wrong: &jsonschema::ValidationError<'_>) -> Vec<DocumentError> {
             })
             .collect(),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            // What the branch says that comes nearest: the one whose type is right.
+            // The errors of the branch that comes nearest: the one whose type is right.
             let array = wrong.instance().is_array();
             let text = wrong.instance().is_string();
             let branch = match path.contains("connection_priority") && (array || wrong.instance().is_object())
@@ -152,7 +152,7 @@ fn dotted(pointer: &str) -> String {
         })
 }
 
-/// A key of the schema that looks like this one.
+/// A key of the schema with a similar name.
 fn nearest(key: &str) -> Option<String> {
     fn collect(schema: &Value, keys: &mut Vec<String>) {
         if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
@@ -366,7 +366,7 @@ fn contradictions(document: &Document, value: &Value) -> Vec<DocumentError> {
                 wrong(
                     &path,
                     "SCTP has no security",
-                    "say `tls: none` in ssl_config, or leave SCTP out",
+                    "write `tls: none` in ssl_config, or leave SCTP out",
                 );
             }
         }

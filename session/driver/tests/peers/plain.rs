@@ -239,7 +239,7 @@ async fn a_server_takes_plain_clients_beside_sessions() {
     assert_eq!(text, "session\n");
 }
 
-/// A peer that says HELLO, or anything else, under another protocol's name begins no session.
+/// A peer that sends HELLO, or anything else, under another protocol's name begins no session.
 #[tokio::test]
 async fn a_plain_client_begins_no_session() {
     let folder = Folder::new().expect("a folder");

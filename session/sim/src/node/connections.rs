@@ -279,7 +279,7 @@ impl Host {
         self.write(handle);
     }
 
-    /// Notes the longest payload that came on a connection.
+    /// Notes the largest payload that came on a connection.
     pub(super) fn measure(&mut self, frame: &Frame) {
         let Some(segment) = Segment::of(frame) else { return };
         let Segment {
@@ -296,11 +296,13 @@ impl Host {
             } else {
                 stack.peer(carrier.handle)
             };
-            carrier.link == link && payload > carrier.longest && flow.is_some_and(|flow| flow.port() == port)
+            carrier.link == link
+                && payload > carrier.max_payload
+                && flow.is_some_and(|flow| flow.port() == port)
         };
         self.carriers
             .values_mut()
             .filter(is_its)
-            .for_each(|carrier| carrier.longest = payload);
+            .for_each(|carrier| carrier.max_payload = payload);
     }
 }

@@ -205,10 +205,10 @@ impl Endpoints {
                 .map(|(_, address)| *address)
                 .ok_or("the server has no such listener")
         };
-        let mut ways = Vec::new();
+        let mut candidates = Vec::new();
         for (path, transport) in transports.iter().enumerate() {
             let peer = address(transport)?;
-            let way = match *transport {
+            let candidate = match *transport {
                 "quic" => PathCandidate::Quic {
                     peer,
                     local: None,
@@ -220,13 +220,13 @@ impl Endpoints {
                     options: TcpOptions::default(),
                 },
             };
-            ways.push((way, Candidate::new(path as u32)));
+            candidates.push((candidate, Candidate::new(path as u32)));
         }
         Ok(connect(ClientConfig {
             session: Config::default(),
             name: None,
             scheduler: scheduler::by_name("ecf").ok_or("a scheduler is missing")?,
-            candidates: ways,
+            candidates,
             tls: Some((self.tls.clone(), "localhost".into())),
         })?)
     }

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_moves_what_it_says() {
+    fn bulk_moves_the_bytes_that_it_reports() {
         for engine in ENGINES {
             let traffic = traffic_of_bulk(engine, 1 << 20);
             assert!(traffic.bytes >= 1 << 20);

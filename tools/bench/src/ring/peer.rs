@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bulk_moves_what_it_says() {
+    fn bulk_moves_the_bytes_that_it_reports() {
         let mut peers = Peers::new(256 << 10).unwrap();
         let before = peers.traffic();
         peers.bulk(1 << 20).unwrap();

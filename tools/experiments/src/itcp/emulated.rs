@@ -22,7 +22,7 @@ use super::steering::{CONGESTION_CONTROL, Steering, missing, options};
 use crate::Error;
 use crate::experiment::{Context, Outcome};
 
-/// Whose TCP sends, under which law.
+/// Whose TCP sends, under which congestion control.
 #[derive(Clone, Copy)]
 pub(super) enum Sender {
     /// A program of ours, with T-wares or without.
@@ -42,7 +42,7 @@ const CONTENDERS: [(&str, Sender); 7] = [
     ("CUBIC", Sender::Program("tcp", None)),
     ("Linux CUBIC", Sender::Linux("cubic")),
 ];
-/// Of them, those whose law is FAST, for which the buffer is swept at the shorter round trip.
+/// Of them, those whose congestion control is FAST, for which the buffer is swept at the shorter round trip.
 const FASTS: usize = 3;
 const SWEPT: [f64; 3] = [0.25, 1.0, 2.0];
 
@@ -51,7 +51,7 @@ const BUFFER: f64 = 0.5;
 pub(super) const PORT: u16 = 5_001;
 /// What counts as start-up, seconds.
 const START: f64 = 30.0;
-/// Between two looks.
+/// Between two samples.
 const EVERY: Duration = Duration::from_millis(100);
 /// What a connection may hold at either end, so that it never limits; bytes.
 const HELD: u64 = 64 << 20;
@@ -133,13 +133,13 @@ impl Shared {
     }
 }
 
-/// Bytes for so long, looked at all the while; `look` receives the seconds at each look.
+/// Bytes for so long, sampled all the while; `sample` receives the seconds at each sample.
 pub(super) fn transfer(
     name: &str,
     sender: Sender,
     path: Path,
     time: Duration,
-    look: &mut dyn FnMut(f64),
+    sample: &mut dyn FnMut(f64),
 ) -> Result<Run, Error> {
     let lab = Lab::up(&Spec::parse(&network(path))?)?;
     let shared = Arc::new(Shared::default());
@@ -167,7 +167,7 @@ pub(super) fn transfer(
             overrun,
             ..sender
         });
-        look(seconds);
+        sample(seconds);
     }
     shared.over.store(true, Relaxed);
     sending.join().map_err(|_| "the sender panicked")??;
@@ -286,9 +286,9 @@ fn send_by_program(
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
-            let look = |field| endpoint.observe(connection, field).unwrap_or_default();
-            let (window, again) = (look("cc.cwnd"), look("retransmissions"));
-            let round_trip_ms = look("srtt") as f64 / 1e6;
+            let read = |field| endpoint.observe(connection, field).unwrap_or_default();
+            let (window, again) = (read("cc.cwnd"), read("retransmissions"));
+            let round_trip_ms = read("srtt") as f64 / 1e6;
             shared.report(Sample {
                 window,
                 round_trip_ms,

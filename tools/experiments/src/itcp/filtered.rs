@@ -10,9 +10,9 @@ use super::emulated::{PORT, Sender, transfer};
 use super::run::Path;
 use crate::Error;
 
-/// What Linux calls the congestion control, whose events are complete: it follows its own law.
+/// What Linux calls the congestion control, whose events are complete: it follows its own rules.
 const CONGESTION_CONTROL: &str = "hawser_filter";
-/// What is received between two looks, a tenth of a second apart, takes some 2 MB.
+/// What is received between two samples, a tenth of a second apart, takes some 2 MB.
 const RING: u32 = 32 << 20;
 /// The longest interval, and what a timer may be late.
 const REST: Duration = Duration::from_millis(300);
@@ -72,8 +72,8 @@ fn one_transfer(path: Path, time: Duration, filters: &[Filter]) -> Result<Vec<Th
         }
     };
     let mut wrong = None;
-    let look = &mut |_: f64| wrong = wrong.take().or_else(|| take(&mut kernel).err());
-    transfer("Linux", Sender::Linux(CONGESTION_CONTROL), path, time, look)?;
+    let sample = &mut |_: f64| wrong = wrong.take().or_else(|| take(&mut kernel).err());
+    transfer("Linux", Sender::Linux(CONGESTION_CONTROL), path, time, sample)?;
     if let Some(error) = wrong {
         return Err(error);
     }

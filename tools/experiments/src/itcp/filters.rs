@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_is_filtered_as_the_model_says() {
+    fn a_transfer_is_filtered_as_modelled() {
         let path = Path {
             rate: 20_000_000,
             ..Path::new(120, 0.5)
@@ -250,9 +250,9 @@ mod tests {
 
     /// The filters in the kernel are the model's, to the record.
     #[test]
-    fn linux_is_filtered_as_the_model_says() {
+    fn linux_is_filtered_as_modelled() {
         if let Some(reason) = missing() {
-            println!("skipped: linux_is_filtered_as_the_model_says: {reason}");
+            println!("skipped: linux_is_filtered_as_modelled: {reason}");
             return;
         }
         let path = Path {

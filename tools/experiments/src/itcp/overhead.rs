@@ -70,7 +70,7 @@ impl Case {
     }
 }
 
-/// The rows: all, or in a first look one of each kind.
+/// The rows: all, or in quick mode one of each kind.
 fn cases(quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for linux in [true, false] {
@@ -131,7 +131,7 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
     let count: &'static Count = Box::leak(Box::default());
     let mut standings: Vec<Standing> = Vec::new();
     let mut wrong = None;
-    let mut look = |at: f64| {
+    let mut sample = |at: f64| {
         let first = standings.is_empty() && at >= warm as f64;
         let last = at >= seconds as f64 - 0.5;
         if first || last {
@@ -153,7 +153,7 @@ fn measure(case: &Case, path: Path, warm: u64, seconds: u64, outcome: &mut Outco
         case.sender(count),
         path,
         Duration::from_secs(seconds),
-        &mut look,
+        &mut sample,
     )?;
     if let Some(error) = wrong {
         return Err(error);

@@ -1,4 +1,4 @@
-//! One transfer under one law: what the figures are drawn from.
+//! One transfer under one congestion control: what the figures are drawn from.
 
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub(crate) struct Sample {
 /// What came of a transfer.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Run {
-    /// Which law, where.
+    /// Which congestion control, where.
     pub(crate) contender: String,
     pub(crate) path: Path,
     pub(crate) samples: Vec<Sample>,
@@ -75,7 +75,7 @@ impl Run {
         self.samples.last().copied().unwrap_or_default()
     }
 
-    /// The last look at or before a time.
+    /// The last sample at or before a time.
     pub(crate) fn at(&self, seconds: f64) -> Sample {
         let until = self
             .samples

@@ -253,7 +253,7 @@ mod tests {
         );
     }
 
-    /// The program's law and the T-wares are the same law: the same transfer, byte for byte in time; over
+    /// The program and the T-wares are the same controller: the same transfer, byte for byte in time; over
     /// CUBIC, too, which would have a window of its own in mind.
     #[test]
     fn twares_in_the_loop_do_what_the_program_does() {

@@ -1,4 +1,4 @@
-//! What threads of this process, and the machine, have used: as `/proc` tells it.
+//! What threads of this process, and the machine, have used: as `/proc` reports it.
 
 use std::fs::read_to_string;
 
@@ -25,7 +25,7 @@ impl Usage {
         for task in std::fs::read_dir("/proc/self/task")? {
             let path = task?.path();
             let read = |file: &str| read_to_string(path.join(file));
-            // A thread can end between two looks.
+            // A thread can end between two samples.
             let Ok(name) = read("comm") else { continue };
             if names.iter().any(|begin| name.starts_with(begin))
                 && let (Ok(stat), Ok(schedstat), Ok(status)) =
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_says_is_read() {
+    fn the_usage_in_proc_is_read() {
         let mut usage = Usage::default();
         let stat = "7 (a) b) S 1 1 1 0 -1 64 0 0 0 0 250 125 0 0 20 0 3";
         usage.add(

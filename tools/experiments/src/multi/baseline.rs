@@ -38,8 +38,8 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                 opened.median
             ));
             rows.push(json!({ "link": name, "transport": transport, "open_ms": opened }));
-            for (way, (direction, word)) in DIRECTIONS.into_iter().enumerate() {
-                let large = large(context.quick, rates[way]);
+            for (index, (direction, word)) in DIRECTIONS.into_iter().enumerate() {
+                let large = large(context.quick, rates[index]);
                 let mut seen = [(); 4].map(|()| Vec::new());
                 for _ in 0..times {
                     // In turn, so that whatever else the machine does meets both alike.
@@ -62,7 +62,7 @@ pub(crate) fn baseline(context: &Context<'_>) -> Result<Outcome, Error> {
                     "ratio": session.median / bare.median,
                 }));
                 for (spread, chart) in [(small_bare, 0), (small_session, 0), (bare, 1), (session, 1)] {
-                    groups[way][chart]
+                    groups[index][chart]
                         .bars
                         .push((spread.median, spread.min, spread.max));
                 }

@@ -108,7 +108,7 @@ fn paths(point: &Point, class: &Class) -> [Link; 2] {
             delay: Duration::from_secs_f64(class.round_trip * part[1] / 2e3),
             queue: queue as u64,
             loss: (class.loss * part[3] * 1e6) as u32,
-            longest: usize::MAX,
+            max_payload: usize::MAX,
         }
     })
 }

@@ -51,13 +51,13 @@ const PORT: u16 = 80;
 const SIZES: [u64; 10] = [
     10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000, 4_000_000, 16_000_000, 32_000_000, 64_000_000,
 ];
-/// The largest one of a first look.
+/// The largest one in quick mode.
 const QUICK: u64 = 2_000_000;
 /// Bytes written and read at once.
 const CHUNK: usize = 65_536;
 
 /// What downloads go by.
-const WAYS: [&str; 2] = ["TCP", "selection"];
+const CONTENDERS: [&str; 2] = ["TCP", "selection"];
 
 pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
@@ -89,14 +89,14 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
         let mut transports = [String::new(), String::new()];
         for time in 0..times {
             // In turn, so that whatever else the machine does meets both alike.
-            for (way, name) in WAYS.into_iter().enumerate() {
-                let step = (number * times + time) * WAYS.len() + way;
+            for (contender, name) in CONTENDERS.into_iter().enumerate() {
+                let step = (number * times + time) * CONTENDERS.len() + contender;
                 (context.progress)(
                     step,
-                    sizes.len() * times * WAYS.len(),
+                    sizes.len() * times * CONTENDERS.len(),
                     &format!("{size} bytes by {name}"),
                 );
-                let raced = match way {
+                let raced = match contender {
                     0 => Arc::new([Arc::new(Tcp::default()) as Arc<dyn Transport>]),
                     _ => policies.choose(&destination)?.transports,
                 };
@@ -106,8 +106,8 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
                 };
                 let task = runtime.spawn(fetch(racer.clone(), request, size));
                 let (seconds, transport) = runtime.block_on(task)??;
-                seen[way].push(seconds);
-                transports[way] = transport;
+                seen[contender].push(seconds);
+                transports[contender] = transport;
             }
         }
         let seconds = seen.map(Spread::of);
@@ -116,18 +116,18 @@ pub(crate) fn download(context: &Context<'_>) -> Result<Outcome, Error> {
             "{:9} bytes: TCP {:8.3} s, {:5.2} Mbit/s; {} {:8.3} s, {:5.2} Mbit/s",
             size, seconds[0].median, rate[0], transports[1], seconds[1].median, rate[1],
         ));
-        for way in 0..WAYS.len() {
+        for contender in 0..CONTENDERS.len() {
             rows.push(json!({
-                "bytes": size, "way": WAYS[way], "transport": transports[way], "seconds": seconds[way],
-                "mbit_per_second": rate[way],
+                "bytes": size, "way": CONTENDERS[contender], "transport": transports[contender], "seconds": seconds[contender],
+                "mbit_per_second": rate[contender],
             }));
             // Sizes over three orders of magnitude: their logarithms.
             let size = (size as f64 / 1e6).log10();
-            points[way][0].push((size, seconds[way].median));
-            points[way][1].push((size, rate[way]));
+            points[contender][0].push((size, seconds[contender].median));
+            points[contender][1].push((size, rate[contender]));
         }
     }
-    for (name, [seconds, rates]) in WAYS.into_iter().zip(points) {
+    for (name, [seconds, rates]) in CONTENDERS.into_iter().zip(points) {
         drawn[0].push(Line {
             name: name.into(),
             points: seconds,
@@ -205,12 +205,12 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
-        let said = child.stdout.take().ok_or("the server has no output")?;
+        let stdout = child.stdout.take().ok_or("the server has no output")?;
         let server = Server(child);
         let mut line = String::new();
-        BufReader::new(said).read_line(&mut line)?;
+        BufReader::new(stdout).read_line(&mut line)?;
         if line.is_empty() {
-            return Err("the server did not begin; what it said is above".into());
+            return Err("the server did not begin; what it printed is above".into());
         }
         Ok(server)
     }

@@ -38,13 +38,13 @@ pub(super) struct Film {
     over: bool,
 }
 
-/// Who says at which rate to encode.
+/// Who decides at which rate to encode.
 pub(super) enum Pilot {
     /// Nobody: the dial stands where it is.
     Fixed,
     /// A T-ware turns the dial.
     Transport,
-    /// The same law, told what an application sees by itself: what the send buffer took, and that it
+    /// The same controller with what an application sees by itself: what the send buffer took, and that it
     /// was full.
     Buffer(RateController),
 }

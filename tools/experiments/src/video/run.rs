@@ -28,7 +28,7 @@ pub(super) enum Sender {
     Symbiotic,
     /// Encodes at one rate, bit/s.
     Fixed(u64),
-    /// Adapts, by the same law, to what it sees of a send buffer of so many KiB.
+    /// Adapts, by the same controller, to what it sees of a send buffer of so many KiB.
     Buffer(u64),
 }
 

@@ -15,11 +15,15 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Takes a link away for good, in one of three ways.
-fn kill(link: &'static str, way: u64) -> impl Fn(&Lab) -> TestResult + Send + 'static {
+/// Takes a link away for good, by one of two faults.
+fn kill(link: &'static str, fault: u64) -> impl Fn(&Lab) -> TestResult + Send + 'static {
     move |lab| {
         let link = lab.link(link)?;
-        Ok(if way == 0 { link.down() } else { link.silence(true) }?)
+        Ok(if fault == 0 {
+            link.down()
+        } else {
+            link.silence(true)
+        }?)
     }
 }
 
@@ -32,11 +36,11 @@ fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report
         format!("{}:wlan0", transports[rng(2) as usize]),
         format!("{}:wwan0", transports[rng(2) as usize]),
     ];
-    let (link, way) = (["wifi", "mobile"][rng(2) as usize], rng(2));
+    let (link, fault) = (["wifi", "mobile"][rng(2) as usize], rng(2));
     let at = seconds(lasts * rng(1_000) as f64 / 1_000.0);
     let mut transfer = Transfer::new(stage.document(&[&over[0], &over[1]])?, bytes)
         .verified()
-        .act(at, kill(link, way));
+        .act(at, kill(link, fault));
     if rng(2) == 0 {
         transfer = transfer.up();
     }
@@ -50,7 +54,7 @@ fn killed(stage: &Stage, seed: u64, bytes: u64, lasts: f64) -> TestResult<Report
         "  seed {seed}: {} {} {direction:?}, {link} {} at {:.3} s: {:.3} s, longest pause after it {:.0} ms",
         over[0],
         over[1],
-        if way == 0 { "down" } else { "silent" },
+        if fault == 0 { "down" } else { "silent" },
         at.as_secs_f64(),
         report.seconds,
         report.longest_pause_after(at.as_secs_f64()) * 1e3
@@ -111,9 +115,9 @@ pub(crate) fn a_link_seen_to_go_is_left_at_once() -> TestResult {
     }
 }
 
-/// A link that falls silent: two timeouts of the session on the lost path, the survivor's round
+/// A link that drops everything: two timeouts of the session on the lost path, the survivor's round
 /// trip and queue and 20 ms.
-pub(crate) fn a_silent_link_is_left_soon() -> TestResult {
+pub(crate) fn a_link_that_drops_everything_is_left_soon() -> TestResult {
     let stage = stage(&[WIFI, MOBILE], "")?;
     let document = stage.document(&BOTH)?;
     let report = Transfer::new(document, 12 << 20)

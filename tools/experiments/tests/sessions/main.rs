@@ -16,7 +16,7 @@ const TESTS: &[Test] = tests![
     aggregate::simult_flows_of_linux,
     faults::killing_a_path_loses_no_byte,
     faults::a_link_seen_to_go_is_left_at_once,
-    faults::a_silent_link_is_left_soon,
+    faults::a_link_that_drops_everything_is_left_soon,
     faults::every_path_goes_and_comes_back,
     faults::a_translator_is_rebound,
     faults::a_path_that_comes_back_is_used_again,
@@ -29,7 +29,7 @@ const TESTS: &[Test] = tests![
     conditions::a_flapping_path_has_short_gaps,
     conditions::a_rate_that_returns_is_used_again,
     conditions::rebinding_every_3_s_is_survived,
-    mptcp::it_is_spoken_or_said_not_to_be,
+    mptcp::mptcp_is_used_or_reported_as_absent,
 ];
 
 /// What `cargo xtask long sessions` runs: the goals themselves, on a machine that does nothing else.

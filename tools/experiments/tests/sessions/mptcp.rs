@@ -1,4 +1,4 @@
-//! MPTCP carriers: spoken where both ends and the path allow it, and otherwise said not to be.
+//! MPTCP carriers: used where both ends and the path allow it, and otherwise reported as absent.
 
 use hawser::lab::Rules;
 use hawser_experiments::{Report, Stage, Transfer};
@@ -12,7 +12,7 @@ fn transfer(stage: &Stage) -> TestResult<Report> {
         .run(stage)
 }
 
-pub(crate) fn it_is_spoken_or_said_not_to_be() -> TestResult {
+pub(crate) fn mptcp_is_used_or_reported_as_absent() -> TestResult {
     let mut stage = stage(&[WIFI], "")?;
     let spoken = transfer(&stage)?;
     stage.mptcp = false;

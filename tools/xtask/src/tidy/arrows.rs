@@ -223,7 +223,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
     ("stack/engine", &["stack/load", "lang"]),
     ("targets", &["stack/load", "lang", "targets"]),
-    // A law that is written twice, in Rust and in MTP, is compared with itself.
+    // A controller that is written twice, in Rust and in MTP, is compared with itself.
     ("stack/load", &["interact"]),
     // Names are looked up in a lab, where a server of its own answers.
     ("select/resolve", &["lab"]),

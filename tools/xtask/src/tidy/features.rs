@@ -107,7 +107,7 @@ fn items(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Files and declarations that a cell names and that are not there.
+/// Files and declarations that a cell names and that do not exist.
 fn missing_lines<'a>(tree: &'a Tree, folder: &'a str, cell: &'a str) -> impl Iterator<Item = String> + 'a {
     let mut file = "";
     items(cell).filter_map(move |item| {

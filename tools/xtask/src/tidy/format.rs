@@ -6,7 +6,7 @@ use super::tree::Tree;
 /// Programs that are meant not to: wrong ones, and the formatter's own inputs.
 const UNTIDY: &[&str] = &["lang/tests/fail/", "lang/tests/format/"];
 
-/// What is no program, or not in its one look.
+/// What is no program, or not in its one style.
 pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
     let programs = tree.with_extension(&["mtp"]);
     let meant = |path: &str| UNTIDY.iter().any(|folder| path.starts_with(folder));
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_in_another_look_are_found() {
+    fn programs_in_another_style_are_found() {
         let (tidy, untidy) = ("context c {\n    uint32 x;\n}\n", "context   c { uint32 x; }\n");
         let tree = Tree::of(&[
             ("examples/tidy.mtp", tidy),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expressions_are_read_as_spdx_says() {
+    fn expressions_are_read_as_spdx_defines() {
         let list = ["MIT", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned);
         for good in [
             "MIT",

@@ -91,15 +91,15 @@ fn judge_row(row: &Allowed, used: &BTreeSet<(String, String)>) -> Vec<Diagnostic
             "take the word out of its row",
         )
     });
-    let silent = row.why.trim().is_empty();
-    let silent = silent.then(|| {
+    let unexplained = row.why.trim().is_empty();
+    let unexplained = unexplained.then(|| {
         Diagnostic::new(
             LIST,
             format!("the row for {} gives no reason", row.file),
             "say whose names these are",
         )
     });
-    stale.chain(silent).collect()
+    stale.chain(unexplained).collect()
 }
 
 /// The names that must not appear, in lower case.
@@ -222,9 +222,9 @@ mod tests {
                 .what
                 .contains("no longer holds `GSO_TCPV4`")
         );
-        let silent = ROW.replace("virtio", "");
+        let unexplained = ROW.replace("virtio", "");
         assert!(
-            check(&Tree::of(&[source, (LIST, &silent)]))[0]
+            check(&Tree::of(&[source, (LIST, &unexplained)]))[0]
                 .what
                 .contains("no reason")
         );

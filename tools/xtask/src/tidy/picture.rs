@@ -1,6 +1,6 @@
 //! The picture of the arrows in `ARCHITECTURE.md`, drawn from the table of [`arrows`].
 //!
-//! It is a Mermaid flowchart: a box for each column of the house, an arrow where no longer way says the
+//! It is a Mermaid flowchart: a box for each column of the picture, an arrow where no longer path shows the
 //! same already. `cargo xtask picture` writes it.
 
 use std::collections::BTreeSet;
@@ -89,7 +89,7 @@ fn edges() -> Edges {
         .collect()
 }
 
-/// The arrows that no longer way makes needless.
+/// The arrows that no longer path makes needless.
 fn reduced(edges: &Edges) -> Edges {
     let needless = |edge: &(&'static str, &'static str)| {
         let others: Edges = edges.iter().filter(|other| *other != edge).copied().collect();
@@ -98,7 +98,7 @@ fn reduced(edges: &Edges) -> Edges {
     edges.iter().filter(|edge| !needless(edge)).copied().collect()
 }
 
-/// Whether some way leads from one to the other.
+/// Whether some path leads from one to the other.
 fn leads(edges: &Edges, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::from([from]);
     let mut open = vec![from];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_that_a_longer_way_says_are_left_out() {
+    fn arrows_that_a_longer_path_implies_are_left_out() {
         let all = Edges::from([("a", "b"), ("b", "c"), ("a", "c")]);
         assert_eq!(reduced(&all), Edges::from([("a", "b"), ("b", "c")]));
     }
