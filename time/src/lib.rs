@@ -1,6 +1,6 @@
 //! Points in time, as every machine of Hawser is handed them.
 //!
-//! No machine reads a clock: whoever drives it says what time it is. An [`Instant`] is such a point, on a
+//! No machine reads a clock: whoever drives it states what time it is. An [`Instant`] is such a point, on a
 //! clock of the driver's choice, in the simulator as on a real device. A span between two points is the
 //! standard library's [`Duration`].
 

@@ -168,7 +168,7 @@ impl Cache {
         self.entries.is_empty()
     }
 
-    /// Remembers how an attempt ended. What only says something of this host, such as
+    /// Remembers how an attempt ended. What only concerns this host, such as
     /// [`Failure::Local`], is not remembered, and neither is a key with a text of more than 256 bytes.
     pub fn record(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let is_worth_it = match outcome {
@@ -315,7 +315,7 @@ impl Cache {
             .min()
     }
 
-    /// An interface or an address of this network came or went, or the caller says so: what was
+    /// An interface or an address of this network came or went, or the caller asks for it: what was
     /// blocked, failed or lost there is forgotten. Winners stay.
     pub fn network_changed(&mut self, network: &str) {
         self.entries

@@ -37,7 +37,7 @@ pub enum Security {
 #[serde(rename_all = "lowercase")]
 pub enum Handshake {
     /// Nothing does: the transport has no handshake. It would win any race at once, so that it takes
-    /// part only as the request says ([`crate::Connectionless`]).
+    /// part only as the request demands ([`crate::Connectionless`]).
     Connectionless,
     /// The transport's own handshake: [`crate::Event::Connected`] wins.
     Transport,
@@ -77,7 +77,7 @@ pub struct Candidate {
     /// What a SVCB or HTTPS record states of it, if one does.
     pub service: Option<Service>,
     /// Its place by rules 1 to 8 of RFC 6724, section 6, lowest first, see
-    /// [`crate::rfc6724::ranks`]; alike for addresses that these rules do not tell apart. Among
+    /// [`crate::rfc6724::ranks`]; alike for addresses that these rules do not distinguish. Among
     /// these, and without other knowledge, candidates stay in the order in which they were given,
     /// which should be that of rules 9 and 10.
     pub rank: u16,
@@ -139,7 +139,7 @@ pub enum Knowledge {
     },
     /// The peer refused.
     Failed,
-    /// Something on the way lets nothing through.
+    /// Something on the path lets nothing through.
     Blocked {
         /// It is time to try it in the background.
         probe: bool,

@@ -12,11 +12,11 @@ pub enum Failure {
     /// The connection was reset before it was established, or died right after.
     #[error("the connection was reset")]
     Reset,
-    /// The network has no way there.
+    /// The network has no route there.
     #[error("there is no route to the peer")]
     Unreachable,
-    /// Somebody on the way, or this host, forbids it.
-    #[error("the connection is prohibited on the way")]
+    /// Somebody on the path, or this host, forbids it.
+    #[error("the connection is prohibited on the path")]
     Prohibited,
     /// There was no answer in time.
     #[error("the peer did not answer in time")]
@@ -81,7 +81,7 @@ impl Failure {
         Failure::NotStarted,
     ];
 
-    /// Whether something on the way swallows or forbids the transport: what is tried again in the
+    /// Whether something on the path drops or forbids the transport: what is tried again in the
     /// background, because no peer has answered.
     #[must_use]
     pub const fn is_block(self) -> bool {

@@ -34,7 +34,7 @@
 //!
 //! Sources: NEAT (Weinrank et al., A NEAT Way to Browse the Web, Algorithm 1), RFC 8305, and the
 //! draft of version 3 (draft-ietf-happy-happyeyeballs). Where the profiles depart from them on
-//! purpose is said at each of [`Profile`]'s constants.
+//! purpose is stated at each of [`Profile`]'s constants.
 //!
 //! Invariants: at most one candidate wins. Every attempt that was started has won, failed or been
 //! cancelled when the race is over, and a race is over by its deadline. No candidate with less

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_better_class_that_is_found_late_has_the_next_turn() {
+    fn a_better_class_that_is_found_late_is_next() {
         let mut all = candidates("t6 t6 t4 t6");
         for (candidate, priority) in all.iter_mut().zip([1, 3, 2, 4]) {
             candidate.priority = priority;

@@ -147,7 +147,7 @@ pub struct ProfileError {
     pub expected: &'static str,
 }
 
-/// The least time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
+/// The minimum time between two starts by the clock alone (RFC 8305, 5: "MUST NOT be ... within 10
 /// milliseconds").
 const MIN_DELAY_MS: u32 = 10;
 /// The same, as a duration.

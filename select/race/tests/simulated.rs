@@ -31,7 +31,7 @@ const SEEDS: u64 = 2_000;
 const KINDS: [&str; 9] = [
     "broken IPv6",
     "blocked UDP",
-    "silent drops",
+    "drops without an error",
     "resets",
     "slow or wrong DNS",
     "wrong ALPN",
@@ -137,7 +137,7 @@ enum Fate {
         handshake: u64,
         why: Failure,
     },
-    Silent,
+    Dropped,
 }
 
 struct One {
@@ -150,7 +150,7 @@ struct One {
 
 struct World {
     candidates: Vec<One>,
-    /// Questions that have no address to tell, with when they say so.
+    /// Questions that have no address to report, with when they report it.
     missing: Vec<(u64, Question)>,
     gone: Option<(u64, &'static str)>,
 }
@@ -227,8 +227,8 @@ impl World {
                 7 => false,
                 _ => rng.bool(),
             };
-            let silent_or_unreachable = match rng.u64(..2) {
-                0 => Fate::Silent,
+            let dropped_or_unreachable = match rng.u64(..2) {
+                0 => Fate::Dropped,
                 _ => Fate::Fails {
                     after: rng.u64(..40),
                     why: Failure::Unreachable,
@@ -250,11 +250,11 @@ impl World {
             match kind {
                 8 => {
                     one.candidate.known = known[rng.usize(..4)];
-                    one.fate = if is_hit { silent_or_unreachable } else { one.fate };
+                    one.fate = if is_hit { dropped_or_unreachable } else { one.fate };
                 }
                 _ if !is_hit => {}
-                0 => one.fate = silent_or_unreachable,
-                1 | 2 | 6 => one.fate = Fate::Silent,
+                0 => one.fate = dropped_or_unreachable,
+                1 | 2 | 6 => one.fate = Fate::Dropped,
                 3 | 4 => one.fate = refused,
                 _ => {
                     let (handshake, why) = (rng.u64(..200), Failure::Protocol);
@@ -373,7 +373,7 @@ impl World {
                 queue.add(now + after, Event::Connected(id));
                 queue.add(now + after + handshake, Event::Failed(id, why));
             }
-            Fate::Silent => {}
+            Fate::Dropped => {}
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Races as tables: events with their times, and the actions that are expected; one file for each
-//! set of rules in `tests/tables/`. How a table is written is said in `tests/tables/README.md`.
+//! set of rules in `tests/tables/`. How a table is written is described in `tests/tables/README.md`.
 
 #![allow(clippy::disallowed_methods)] // Tables are files.
 
@@ -16,7 +16,7 @@ use hawser_time::Instant;
 const MIN_CASES: usize = 60;
 
 #[test]
-fn races_go_as_the_tables_say() {
+fn races_match_the_tables() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables");
     let (mut cases, mut wrong) = (0, Vec::new());
     let mut files: Vec<_> = std::fs::read_dir(folder)

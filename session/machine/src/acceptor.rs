@@ -1,7 +1,7 @@
 //! A server's acceptor: distinguishes carriers that begin a session from those that join one, and refuses
 //! those that may do neither.
 //!
-//! A machine like the session: it is handed a new carrier's first bytes, and says what to do with
+//! A machine like the session: it is handed a new carrier's first bytes, and decides what to do with
 //! it. Until a carrier has proved that it belongs somewhere, it costs at most 1 KiB, 5 s and one
 //! HMAC. An unknown session and a wrong proof are answered alike, after the same work.
 
@@ -226,7 +226,7 @@ impl<K: Ord + Copy> Acceptor<K> {
             peer.so_far.split().freeze()
         };
         let mut decoder = Decoder::new();
-        decoder.feed(whole.clone());
+        decoder.push(whole.clone());
         let verdict = match decoder.next() {
             Ok(Some(Incoming::Control(Segment::Hello(hello), text))) => {
                 let rest = decoder.into_rest();
@@ -450,7 +450,7 @@ impl<K: Ord + Copy> Acceptor<K> {
         late
     }
 
-    /// Carriers that were turned down.
+    /// Carriers that were rejected.
     pub fn refused(&self) -> u64 {
         self.refused
     }

@@ -124,7 +124,7 @@ impl Pair {
         }
     }
 
-    /// What the acceptor says to a new carrier whose first bytes are `bytes`.
+    /// What the acceptor decides for a new carrier whose first bytes are `bytes`.
     fn knock(&mut self, key: u32, exporter: Exporter, bytes: Bytes) -> Verdict {
         self.acceptor
             .accepted(key, Some(exporter), [9; 28], NOW)
@@ -203,7 +203,7 @@ fn a_replayed_join_is_refused() {
     pair.is_refused([8; 32], join, Refusal::Unknown);
 }
 
-/// Whoever changes HELLO or ACCEPT on the way, to force an older version or less security, is left
+/// Whoever changes HELLO or ACCEPT on the path, to force an older version or less security, is left
 /// with a session that nothing can join.
 #[test]
 fn a_downgrade_breaks_every_join() {
@@ -483,7 +483,7 @@ fn a_peer_that_never_listens_is_not_answered_for_ever() {
     assert!(waiting(&mut pair.server) > 0);
 }
 
-/// Runs out of order cost memory that credit does not count: beyond the limit the session ends.
+/// Ranges out of order cost memory that credit does not count: beyond the limit the session ends.
 #[test]
 fn pieces_out_of_order_are_bounded() {
     let grown = Config {
@@ -515,7 +515,7 @@ fn pieces_until_closed(pair: &mut Pair) -> u64 {
     panic!("a hundred thousand pieces were kept");
 }
 
-/// A carrier that says little or nothing before its proof is closed after five seconds, and there
+/// A carrier that sends little or nothing before its proof is closed after five seconds, and there
 /// are only so many of them.
 #[test]
 fn unauthenticated_peers_are_bounded_in_number_and_time() {

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn every_notice_that_tells_something_is_an_event() {
+    fn every_notice_is_an_event() {
         let carrier = CarrierId(4);
         let lost = Notice::PathLost {
             carrier,

@@ -12,7 +12,7 @@
 //!                                  opener ┘  └ scheduler: which carrier takes the next segment
 //! ```
 //!
-//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's acceptor, which tells new
+//! * [`Session`]: one session, of either side; [`Acceptor`]: a server's acceptor, which assigns new
 //!   sessions from carriers that join one
 //! * [`scheduler`]: which carrier takes the next segment; a file each
 //! * [`Opening`], [`Candidate`]: which carriers are opened, and when

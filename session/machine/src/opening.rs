@@ -25,7 +25,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How old an attempt is when something of it must have been lost: TCP's first SYN goes again after
 /// a second (RFC 6298 2.1).
 const STALE: Duration = Duration::from_secs(1);
-/// The least time for an attempt on a path that was open before: TCP's first repetition of a SYN, after 1 s
+/// The minimum time for an attempt on a path that was open before: TCP's first repetition of a SYN, after 1 s
 /// (RFC 6298, 2.1), still has time to be answered.
 const REPEATED: Duration = Duration::from_millis(1_250);
 /// The first pause before a lost path is tried again, and the longest.

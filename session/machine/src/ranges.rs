@@ -7,18 +7,18 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranges {
     /// First offset → offset after the last.
-    runs: BTreeMap<u64, u64>,
+    ranges: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.runs.iter().map(|(&start, &end)| start..end)
+        self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
     /// The lowest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
-        self.runs.first_key_value().map(|(&start, &end)| start..end)
+        self.ranges.first_key_value().map(|(&start, &end)| start..end)
     }
 
     /// Adds `new`.
@@ -27,20 +27,20 @@ impl Ranges {
             return;
         }
         let (mut start, mut end) = (new.start, new.end);
-        while let Some((&low, &high)) = self.runs.range(..=end).next_back() {
+        while let Some((&low, &high)) = self.ranges.range(..=end).next_back() {
             if high < start {
                 break;
             }
-            self.runs.remove(&low);
+            self.ranges.remove(&low);
             start = start.min(low);
             end = end.max(high);
         }
-        self.runs.insert(start, end);
+        self.ranges.insert(start, end);
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.runs.len()
+        self.ranges.len()
     }
 
     /// Takes `gone` out.
@@ -48,16 +48,16 @@ impl Ranges {
         if gone.is_empty() {
             return;
         }
-        while let Some((&low, &high)) = self.runs.range(..gone.end).next_back() {
+        while let Some((&low, &high)) = self.ranges.range(..gone.end).next_back() {
             if high <= gone.start {
                 break;
             }
-            self.runs.remove(&low);
+            self.ranges.remove(&low);
             if low < gone.start {
-                self.runs.insert(low, gone.start);
+                self.ranges.insert(low, gone.start);
             }
             if high > gone.end {
-                self.runs.insert(gone.end, high);
+                self.ranges.insert(gone.end, high);
             }
         }
     }
@@ -90,10 +90,10 @@ mod tests {
                     model |= mask;
                 }
                 assert_eq!(bits(&ranges), model);
-                let runs: Vec<_> = ranges.iter().collect();
+                let ranges: Vec<_> = ranges.iter().collect();
                 assert!(
-                    runs.windows(2).all(|pair| pair[0].end < pair[1].start),
-                    "{runs:?}"
+                    ranges.windows(2).all(|pair| pair[0].end < pair[1].start),
+                    "{ranges:?}"
                 );
             }
         }

@@ -1,6 +1,6 @@
 //! The receiving half of a stream: what came, put in order.
 //!
-//! Invariants: bytes below `next` have been handed on in order or wait in `ready`; `runs` holds
+//! Invariants: bytes below `next` have been handed on in order or wait in `ready`; `ranges` holds
 //! disjoint pieces above `next` that do not touch it; nothing is kept twice.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +44,7 @@ pub(crate) struct Receive {
     /// Bytes in `ready` and `tail`.
     waiting: u64,
     /// Pieces above a gap, by their first offset.
-    runs: BTreeMap<u64, Bytes>,
+    ranges: BTreeMap<u64, Bytes>,
     /// Where the stream ends.
     end: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl Receive {
             bytes.advance((self.next - at) as usize);
             at = self.next;
         }
-        if self.runs.is_empty() && at == self.next {
+        if self.ranges.is_empty() && at == self.next {
             let new = bytes.len() as u64;
             self.deliver(bytes);
             return new;
@@ -108,10 +108,10 @@ impl Receive {
                 } else {
                     piece
                 };
-                self.runs.insert(gap.start, piece);
+                self.ranges.insert(gap.start, piece);
             }
         }
-        while let Some(entry) = self.runs.first_entry() {
+        while let Some(entry) = self.ranges.first_entry() {
             if *entry.key() != self.next {
                 break;
             }
@@ -142,10 +142,10 @@ impl Receive {
     fn missing(&self, whole: Range<u64>) -> Vec<Range<u64>> {
         let mut gaps = Vec::new();
         let mut at = whole.start;
-        let below = self.runs.range(..=whole.start).next_back();
+        let below = self.ranges.range(..=whole.start).next_back();
         for (&start, piece) in below
             .into_iter()
-            .chain(self.runs.range(whole.start + 1..whole.end))
+            .chain(self.ranges.range(whole.start + 1..whole.end))
         {
             if start > at {
                 gaps.push(at..start);
@@ -158,13 +158,13 @@ impl Receive {
         gaps
     }
 
-    /// The next bytes in order, at most `most`.
-    pub(crate) fn read(&mut self, most: usize) -> Option<Bytes> {
+    /// The next bytes in order, at most `max`.
+    pub(crate) fn read(&mut self, max: usize) -> Option<Bytes> {
         let piece = match self.ready.front_mut() {
-            Some(front) if front.len() > most => front.split_to(most),
+            Some(front) if front.len() > max => front.split_to(max),
             Some(_) => self.ready.pop_front()?,
             None if self.tail.is_empty() => return None,
-            None => self.tail.split_to(most.min(self.tail.len())).freeze(),
+            None => self.tail.split_to(max.min(self.tail.len())).freeze(),
         };
         self.waiting -= piece.len() as u64;
         Some(piece)
@@ -185,7 +185,7 @@ impl Receive {
         self.ready.clear();
         self.tail.clear();
         self.waiting = 0;
-        self.runs.clear();
+        self.ranges.clear();
         self.next = end;
         self.highest = end;
         self.end = Some(end);
@@ -210,17 +210,17 @@ impl Receive {
 
     /// Separate pieces kept out of order.
     pub(crate) fn pieces(&self) -> usize {
-        self.runs.len()
+        self.ranges.len()
     }
 
-    /// The lowest `most` ranges above the first gap.
-    pub(crate) fn ranges(&self, most: usize) -> Vec<Range<u64>> {
+    /// The lowest `max` ranges above the first gap.
+    pub(crate) fn ranges(&self, max: usize) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for (&start, piece) in &self.runs {
+        for (&start, piece) in &self.ranges {
             let end = start + piece.len() as u64;
             if let Some(last) = ranges.last_mut().filter(|last| last.end == start) {
                 last.end = end;
-            } else if ranges.len() < most {
+            } else if ranges.len() < max {
                 ranges.push(start..end);
             } else {
                 break;

@@ -76,7 +76,7 @@ impl Secret {
     }
 }
 
-/// Whether two proofs are the same, in a time that says nothing of where they differ.
+/// Whether two proofs are the same, in a time that does not depend on where they differ.
 pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
     left.ct_eq(right).into()
 }

@@ -35,7 +35,7 @@ pub(crate) struct Next {
     pub(crate) again: bool,
 }
 
-/// Where the end of the stream is on its way.
+/// Where the end of the stream is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Open,
@@ -92,7 +92,7 @@ impl Send {
         self.written += length;
     }
 
-    /// The same with a copy, the only one on the way to a carrier.
+    /// The same with a copy, the only one before a carrier.
     pub(crate) fn write_slice(&mut self, bytes: &[u8]) {
         debug_assert!(self.end == End::Open, "nothing is written after the end");
         if self.tail.len() + bytes.len() > GATHERED {
@@ -174,10 +174,10 @@ impl Send {
         }
     }
 
-    /// Cuts at most `most` bytes at `offset` for the carrier in `slot`; with whether they are the
+    /// Cuts at most `max` bytes at `offset` for the carrier in `slot`; with whether they are the
     /// stream's last.
-    pub(crate) fn cut(&mut self, offset: u64, most: usize, slot: u32) -> (Bytes, bool) {
-        let bytes = self.bytes_at(offset, most);
+    pub(crate) fn cut(&mut self, offset: u64, max: usize, slot: u32) -> (Bytes, bool) {
+        let bytes = self.bytes_at(offset, max);
         let last = offset + bytes.len() as u64;
         self.again.remove(offset..last);
         let fresh = self.fresh;
@@ -196,8 +196,8 @@ impl Send {
         (bytes, end)
     }
 
-    /// At most `most` bytes from `offset` on, within one chunk.
-    fn bytes_at(&mut self, offset: u64, most: usize) -> Bytes {
+    /// At most `max` bytes from `offset` on, within one chunk.
+    fn bytes_at(&mut self, offset: u64, max: usize) -> Bytes {
         if offset >= self.written {
             return Bytes::new();
         }
@@ -207,7 +207,7 @@ impl Send {
         let index = self.chunks.partition_point(|(start, _)| *start <= offset) - 1;
         let (start, chunk) = &self.chunks[index];
         let from = (offset - start) as usize;
-        chunk.slice(from..chunk.len().min(from.saturating_add(most)))
+        chunk.slice(from..chunk.len().min(from.saturating_add(max)))
     }
 
     /// Notes that `range` is under way on `on`, whatever of it was before.
@@ -216,7 +216,7 @@ impl Send {
             return;
         }
         self.land(range.clone());
-        // Neighbours that went the same way are one range.
+        // Neighbours that went over the same path are one range.
         let mut start = range.start;
         if let Some((&before, flight)) = self.flights.range_mut(..range.start).next_back()
             && flight.end == range.start

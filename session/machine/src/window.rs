@@ -13,7 +13,7 @@ use hawser_time::Instant;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     size: u64,
-    most: u64,
+    max_size: u64,
     /// How much had been read when it was looked at last, and when that was.
     read: u64,
     at: Instant,
@@ -24,7 +24,7 @@ impl Window {
     pub(crate) fn new(size: u64, most: u64, now: Instant) -> Self {
         Self {
             size,
-            most: most.max(size),
+            max_size: max_size.max(size),
             read: 0,
             at: now,
         }

@@ -18,22 +18,22 @@ fn scheduler() -> Box<dyn Scheduler> {
     by_name("ecf").expect("it comes with Hawser")
 }
 
-/// What the client says, and which carriers it asks for.
+/// What the client sends, and which carriers it asks for.
 fn take(client: &mut Session) -> (Bytes, Vec<(u32, usize)>) {
-    let (mut said, mut asked) = (Vec::new(), Vec::new());
+    let (mut sent, mut asked) = (Vec::new(), Vec::new());
     while let Some(instruction) = client.poll() {
         match instruction {
             Instruction::Connect {
                 carrier, candidate, ..
             } => asked.push((carrier.0, candidate)),
             Instruction::Send { head, body, .. } => {
-                said.extend_from_slice(&head);
-                said.extend_from_slice(&body);
+                sent.extend_from_slice(&head);
+                sent.extend_from_slice(&body);
             }
             Instruction::Close { .. } | Instruction::Notify(_) => {}
         }
     }
-    (said.into(), asked)
+    (sent.into(), asked)
 }
 
 fn lost() -> Loss {
@@ -41,7 +41,7 @@ fn lost() -> Loss {
 }
 
 #[test]
-fn a_join_led_astray_goes_where_accept_said() {
+fn a_misdirected_join_goes_to_the_address_of_accept() {
     let own: [SocketAddr; 2] = ["192.0.2.7:1".parse().unwrap(), "[2001:db8::7]:2".parse().unwrap()];
     // Neither of these is a place to go to.
     let mut named = vec!["0.0.0.0:9".parse().unwrap(), "192.0.2.9:0".parse().unwrap()];

@@ -1,4 +1,4 @@
-//! What the fuzz target `session` holds, on stable: bytes that are wrong in many ways end a carrier
+//! What the fuzz target `session` holds, on stable: bytes with many kinds of errors end a carrier
 //! or a session, and nothing else.
 
 use fastrand::Rng;
@@ -12,8 +12,8 @@ impl Random {
         self.0.u64(..)
     }
 
-    fn bytes(&mut self, most: u64) -> Vec<u8> {
-        (0..self.bits() % most).map(|_| self.bits() as u8).collect()
+    fn bytes(&mut self, max: u64) -> Vec<u8> {
+        (0..self.bits() % max).map(|_| self.bits() as u8).collect()
     }
 }
 
@@ -77,7 +77,7 @@ fn bytes_mean_the_same_however_they_are_cut() {
 }
 
 #[test]
-fn a_peer_that_says_anything_does_no_harm() {
+fn arbitrary_bytes_of_a_peer_do_no_harm() {
     let mut random = Random(Rng::with_seed(0x2545_f491_4f6c_dd1d));
     for _ in 0..20_000 {
         converse(&random.bytes(600));

@@ -142,7 +142,7 @@ fn check(file: &Path) -> usize {
 }
 
 #[test]
-fn schedulers_choose_what_their_formulas_say() {
+fn schedulers_choose_by_their_formulas() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schedulers");
     let files: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder")

@@ -1,10 +1,10 @@
 //! Frames that a wire takes from a ring, and gives back all at once.
 //!
 //! Its places hold either the longest packets, or one packet of the usual MTU. In the second case
-//! a super-segment waits in the socket's buffer, and its place says so (TP_STATUS_COPY): the ring
+//! a super-segment waits in the socket's buffer, and its place is marked so (TP_STATUS_COPY): the ring
 //! has the order, and memory is taken as it is needed.
 //!
-//! Invariant: in the ring's order, at least as many packets wait in the socket's buffer as places say so.
+//! Invariant: in the ring's order, at least as many packets wait in the socket's buffer as places are marked so.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -30,9 +30,9 @@ pub(crate) enum Holds {
 }
 
 impl Holds {
-    /// The shape with room for at least `frames` frames, in whole blocks, but with no more than the most.
+    /// The shape with room for at least `frames` frames, in whole blocks, but with no more than the largest.
     pub(crate) fn shape(self, frames: usize) -> Shape {
-        let most = match self {
+        let largest = match self {
             Holds::All => Shape {
                 place: 17 * 4096,
                 places_per_block: 15,
@@ -47,8 +47,8 @@ impl Holds {
             },
         };
         Shape {
-            blocks: frames.div_ceil(most.places_per_block).clamp(1, most.blocks),
-            ..most
+            blocks: frames.div_ceil(largest.places_per_block).clamp(1, largest.blocks),
+            ..largest
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// Why a wire cannot be opened. The text says what would help.
+/// Why a wire cannot be opened. The text states what would help.
 #[derive(Debug)]
 pub enum OpenError {
     /// The name is empty, or longer than the 15 bytes of an interface's name.

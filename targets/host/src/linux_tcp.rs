@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use crate::sys;
 
-/// What Linux says of one connection (`TCP_INFO`).
+/// What Linux reports of one connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments sent again since the connection began.
@@ -22,7 +22,7 @@ pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> 
     Ok(rustix::net::sockopt::set_tcp_congestion(socket, name)?)
 }
 
-/// What Linux says of a connection, now.
+/// What Linux reports of a connection, now.
 ///
 /// # Errors
 /// When the socket is not one of TCP.
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_tells_about_a_connection() -> io::Result<()> {
+    fn linux_reports_a_connection() -> io::Result<()> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
         set_congestion_control(&listener, "reno")?;
         let client = std::net::TcpStream::connect(listener.local_addr()?)?;

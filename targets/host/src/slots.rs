@@ -47,7 +47,7 @@ pub(crate) struct Slots {
     used: usize,
     /// Bytes of the frames in use.
     bytes: usize,
-    /// The most frames of the next batch; 0 before the first.
+    /// The maximum number of frames of the next batch; 0 before the first.
     appetite: usize,
     at: Nanos,
 }
@@ -66,11 +66,11 @@ impl Slots {
     /// has.
     ///
     /// A batch begins with one frame, and may be twice as large as the last one while frames wait:
-    /// who gets them one by one, as questions and answers come, pays no system call to hear that
+    /// who gets them one by one, as questions and answers come, pays no system call to learn that
     /// there is no second.
     pub(crate) fn fill(&mut self, file: &File, max: usize, counters: &mut WireCounters) -> io::Result<usize> {
-        let most = max.min(self.appetite.max(1));
-        while self.used < most && !self.is_full() {
+        let limit = max.min(self.appetite.max(1));
+        while self.used < limit && !self.is_full() {
             match self.read(file, counters)? {
                 Read::Frame | Read::Malformed => {}
                 Read::Nothing => {
@@ -79,7 +79,7 @@ impl Slots {
                 }
             }
         }
-        self.appetite = (most * 2).min(BATCH);
+        self.appetite = (limit * 2).min(BATCH);
         Ok(self.used)
     }
 
@@ -111,7 +111,7 @@ impl Slots {
                 Ok(len) => len,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Read::Nothing),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                // A packet socket says once that its interface went down; it may come up again.
+                // A packet socket reports once that its interface went down; it may come up again.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => return Ok(Read::Nothing),
                 Err(error) => return Err(error),
             };

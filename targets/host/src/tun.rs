@@ -226,7 +226,7 @@ fn set_offload(file: &File, offload: bool) -> Result<(), OpenError> {
 }
 
 /// What the device can do. Its queue holds so many packets, of whatever length: reckoned by the
-/// MTU, it holds no less than is said.
+/// MTU, it holds no less than is stated.
 fn caps(socket: &UnixDatagram, request: InterfaceRequest, offload: bool) -> Result<Caps, OpenError> {
     let mtu = number(socket, libc::SIOCGIFMTU, request).map_err(OpenError::io("read the device's MTU"))?;
     let queue = number(socket, libc::SIOCGIFTXQLEN, request)

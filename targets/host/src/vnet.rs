@@ -19,7 +19,7 @@ const SEQUENCED_SUM_AT: u16 = 16;
 /// CWR among those flags.
 const CWR: u8 = 0x80;
 
-/// What the header of a received frame says: the checksum's standing, and the payload bytes per
+/// What the header of a received frame states: the checksum's standing, and the payload bytes per
 /// packet of a super-segment.
 ///
 /// A checksum that is still to be completed never left this machine, so that it is trusted.
@@ -57,7 +57,7 @@ pub(crate) fn write(frame: &TxFrame, network: usize) -> Option<[u8; HEADER]> {
     frame.csum.map(|_| header)
 }
 
-/// Tells the device that the first packet alone keeps CWR (RFC 3168, 6.1.2), where it is set.
+/// Informs the device that the first packet alone keeps CWR (RFC 3168, 6.1.2), where it is set.
 fn ecn_flag(frame: &TxFrame) -> u8 {
     let is_sequenced = |(start, field): &(u16, u16)| field - start == SEQUENCED_SUM_AT;
     let flags = frame

@@ -275,7 +275,7 @@ fn add_flows(
 /// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
 fn scripts(flow: &Flow, start: Nanos, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
     let mut rng = Rng::new(seed, &format!("{label}/sizes"));
-    let bounds = |sizes: Sizes| (sizes.least, sizes.most);
+    let bounds = |sizes: Sizes| (sizes.min, sizes.max);
     if let Some(request) = flow.request {
         let sizes = (bounds(request.size), bounds(request.response));
         let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut rng);

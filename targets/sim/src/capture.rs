@@ -10,7 +10,7 @@ use crate::pcap;
 /// A wire whose frames are captured, received and sent ones alike.
 ///
 /// A capture never disturbs the traffic: when it cannot be written any more it ends, and
-/// [`Capture::finish`] tells.
+/// [`Capture::finish`] reports.
 pub struct Capture<W, C, O> {
     wire: W,
     clock: C,

@@ -33,7 +33,7 @@ pub(crate) fn fill_ipv4(header: &mut [u8]) {
 }
 
 /// Writes the checksum of a packet of this protocol into its field. For UDP a checksum of zero is sent
-/// as all ones, because zero says that there is none (RFC 768).
+/// as all ones, because zero means that there is none (RFC 768).
 pub(crate) fn write_field(field: &mut [u8], sum: Sum, protocol: u8) {
     field.copy_from_slice(&match sum.complement() {
         [0, 0] if protocol == 17 => [0xff, 0xff],

@@ -10,16 +10,16 @@ use crate::inbox::Inbox;
 use crate::link::Pipe;
 use crate::segment;
 
-/// The most received frames that wait for the stack, and the most sent ones that wait for the
+/// The maximum number of received frames that wait for the stack, and the most sent ones that wait for the
 /// device.
 const WAITING_MAX: usize = 4096;
 /// How long to wait before a device that is full is asked again: 100 µs.
 const RETRY: Nanos = 100_000;
 
-/// A wire whose frames pass a [`Pipe`] on their way in and another on their way out.
+/// A wire whose frames pass a [`Pipe`] as they come in and another as they go out.
 ///
 /// Faults act on packets, not on super-segments: received ones are cut before the rules see
-/// them, and the stack is told that the device cuts none. Frames that a rule holds come through
+/// them, and the stack is informed that the device cuts none. Frames that a rule holds come through
 /// when the wire is next asked after [`Wire::next_deadline`], so a driver must wake up then.
 ///
 /// The clock is the caller's, and must be the one that stamps received frames.

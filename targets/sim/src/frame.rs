@@ -1,4 +1,4 @@
-//! A frame on its way: owned headers, payload by reference.
+//! A frame in transit: owned headers, payload by reference.
 
 use std::net::IpAddr;
 

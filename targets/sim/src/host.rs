@@ -13,7 +13,7 @@ use crate::trace::Trace;
 use crate::wire::SimWire;
 use crate::world::Node;
 
-/// The most rounds of polling at one instant: beyond that the stack does not come to rest.
+/// The maximum number of rounds of polling at one instant: beyond that the stack does not come to rest.
 const ROUNDS_MAX: usize = 10_000;
 /// How many bytes an application reads at a time.
 const READ: usize = 64 * 1024;
@@ -177,7 +177,7 @@ impl Host {
         self.wakes.extend(wake.map(|at| (at, number)));
     }
 
-    /// Observes one end after the other, one at a time, because a look costs as much as a packet.
+    /// Observes one end after the other, one at a time, because observing costs as much as a packet.
     fn observe(&mut self) {
         self.observed = (self.observed + 1) % self.endpoints.len().max(1);
         if let Some(endpoint) = self.endpoints.get_mut(self.observed) {

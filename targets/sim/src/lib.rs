@@ -1,7 +1,7 @@
 //! The simulator: hosts, links and faults under virtual time.
 //!
 //! A run is decided by its scenario and its seed alone. [`run`] takes a [`Scenario`] to a
-//! [`Report`]; the report's trace hash tells whether two runs did the same.
+//! [`Report`]; the report's trace hash shows whether two runs did the same.
 //!
 //! ```text
 //! scenario ─ build ─► world: event core, one clock ─► run ─► report

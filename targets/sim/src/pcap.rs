@@ -9,7 +9,7 @@ use crate::segment;
 
 /// The magic number of files with nanosecond times.
 const MAGIC: u32 = 0xa1b2_3c4d;
-/// The most bytes kept of a frame: larger than any.
+/// The maximum number of bytes kept of a frame: larger than any.
 const SNAP_LEN: u32 = 262_144;
 /// Frames start with Ethernet.
 const LINKTYPE_ETHERNET: u32 = 1;

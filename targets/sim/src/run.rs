@@ -31,9 +31,9 @@ pub struct Options<'a> {
     pub seed: Option<u64>,
     /// Where every frame is written as it was sent, in pcap format. A buffered writer is faster.
     pub pcap: Option<Box<dyn Write>>,
-    /// Told from time to time which share of the duration has passed, 0 to 1.
+    /// Receives from time to time which share of the duration has passed, 0 to 1.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
-    /// Who is told how things are, from time to time. The run is the same without.
+    /// Receives samples from time to time. The run is the same without.
     pub watch: Option<Watch<'a>>,
     /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
     pub stacks: Option<&'a mut Show<'a>>,

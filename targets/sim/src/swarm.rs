@@ -21,14 +21,14 @@ const HEALED: Span = Span(60 * SECOND);
 const DURATION: Span = Span(600 * SECOND);
 /// When faults that come and go are drawn: while there is something to disturb.
 const EARLY: u64 = 20 * SECOND;
-/// The most bytes of one direction of a flow: little enough for the slowest link drawn.
+/// The maximum number of bytes of one direction of a flow: little enough for the slowest link drawn.
 const BYTES_MAX: u64 = 256 * 1024;
 
 const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// What a program can do beyond the least: data both ways after the client has sent some, and the
+/// What a program can do beyond the minimum: data in both directions after the client has sent some, and the
 /// client closing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
@@ -136,8 +136,8 @@ fn link(rng: &mut Rng) -> Link {
 }
 
 /// A span between two, in whole microseconds.
-fn span(rng: &mut Rng, least: u64, most: u64) -> Span {
-    Span(rng.between(least, most).next_multiple_of(MICROSECOND))
+fn span(rng: &mut Rng, min: u64, max: u64) -> Span {
+    Span(rng.between(min, max).next_multiple_of(MICROSECOND))
 }
 
 /// Faults of one direction: often none, sometimes many.
@@ -145,9 +145,9 @@ fn faults(rng: &mut Rng, delay: u64) -> Rules {
     if rng.chance(0.2) {
         return Rules::default();
     }
-    let mut share = |often: f64, most: f64| {
+    let mut share = |often: f64, max: f64| {
         rng.chance(often)
-            .then(|| Share((rng.fraction() * most * 10_000.0).round() / 10_000.0))
+            .then(|| Share((rng.fraction() * max * 10_000.0).round() / 10_000.0))
     };
     let (loss, corrupt) = (share(0.7, 0.15), share(0.3, 0.02));
     let (duplicate, reorder) = (share(0.4, 0.1), share(0.4, 0.2));
@@ -228,14 +228,14 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
     flow
 }
 
-fn bulk(rng: &mut Rng, least: u64) -> Bulk {
+fn bulk(rng: &mut Rng, min: u64) -> Bulk {
     let mut size = || match rng.below(4) {
         0 => 0,
         1 => rng.between(1, 3000),
         _ => rng.between(3000, BYTES_MAX),
     };
     Bulk {
-        bytes: Bytes(size().max(least)),
+        bytes: Bytes(size().max(min)),
         back: Bytes(size()),
     }
 }
@@ -244,12 +244,12 @@ fn request(rng: &mut Rng) -> Request {
     Request {
         count: rng.between(1, 30),
         size: Sizes {
-            least: 1,
-            most: rng.between(1, 2000),
+            min: 1,
+            max: rng.between(1, 2000),
         },
         response: Sizes {
-            least: 1,
-            most: rng.between(1, 8000),
+            min: 1,
+            max: rng.between(1, 8000),
         },
         think: Span(rng.below(2) * span(rng, 0, 500 * MILLISECOND).0),
     }
@@ -259,8 +259,8 @@ fn messages(rng: &mut Rng) -> Messages {
     Messages {
         count: rng.between(1, 100),
         size: Sizes {
-            least: 1,
-            most: rng.between(1, 2500),
+            min: 1,
+            max: rng.between(1, 2500),
         },
         interval: span(rng, 0, 100 * MILLISECOND),
         both_ways: rng.chance(0.5),

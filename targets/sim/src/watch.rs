@@ -8,11 +8,11 @@ use crate::world::End;
 
 /// Who wants to know what, and how often.
 pub struct Watch<'a> {
-    /// Nanoseconds between two looks; the first comes after so long.
+    /// Nanoseconds between two samples; the first comes after so long.
     pub every: Nanos,
-    /// The program's observable fields to look at, on the clients' side of each flow.
+    /// The program's observable fields to sample, on the clients' side of each flow.
     pub fields: &'a [&'a str],
-    /// Is told.
+    /// Receives the samples.
     pub reported: &'a mut dyn FnMut(&Moment),
 }
 
@@ -49,7 +49,7 @@ pub struct LinkMoment {
 }
 
 impl Watch<'_> {
-    /// Runs a world, and looks at it.
+    /// Runs a world, and samples it.
     pub(crate) fn run(self, built: &mut Built, until: Nanos, progress: &mut dyn FnMut(Nanos)) -> End {
         let every = self.every.max(1);
         let mut next = START.saturating_add(every);
@@ -86,10 +86,10 @@ fn moment(built: &mut Built, fields: &[&str]) -> Moment {
         let [client, server] = flow.ends.map(|(host, number)| (world.node(host), number));
         let end = |(host, number): (&Host, usize)| host.endpoint(number).received();
         let (host, number) = client;
-        let look = |field: &&str| host.endpoint(number).look(host.stack(), field);
+        let value_of = |field: &&str| host.endpoint(number).value_of(host.stack(), field);
         FlowMoment {
             received: [end(server), end(client)],
-            values: fields.iter().map(look).collect(),
+            values: fields.iter().map(value_of).collect(),
         }
     });
     Moment {

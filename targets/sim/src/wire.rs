@@ -1,4 +1,4 @@
-//! A simulated host's way in and out: an inbox and an outbox.
+//! What a simulated host receives and sends: an inbox and an outbox.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use crate::frame::Frame;
 use crate::inbox::Inbox;
 use crate::segment;
 
-/// The most frames that wait to be received; more are lost.
+/// The maximum number of frames that wait to be received; more are lost.
 const INBOX_MAX: usize = 65_536;
 
 /// A wire between a stack and a simulated network.
 ///
-/// Checksums stay partial on the way, and payload stays where the sender put it.
+/// Checksums stay partial in transit, and payload stays where the sender put it.
 #[derive(Debug)]
 pub struct SimWire {
     caps: Caps,

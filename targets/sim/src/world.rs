@@ -15,7 +15,7 @@ use crate::link::{Pipe, Profile};
 use crate::pcap;
 use crate::trace::Trace;
 
-/// The most entries that are worked off at one instant: beyond that, time stands still.
+/// The maximum number of entries that are worked off at one instant: beyond that, time stands still.
 const INSTANT_MAX: u64 = 1 << 20;
 
 /// Something with ports, which frames reach and leave: a host.
@@ -68,7 +68,7 @@ struct Idle {
     last: Vec<Frame>,
 }
 
-/// How many of the last frames are kept, to tell which went round.
+/// How many of the last frames are kept, to see which went round.
 const LAST_FRAMES: u64 = 64;
 
 impl Idle {
@@ -215,7 +215,7 @@ impl<N: Node> World<N> {
         &self.idle.last
     }
 
-    /// Lets time pass until `until`, or until `met` holds of every node. `progress` is told the
+    /// Lets time pass until `until`, or until `met` holds of every node. `progress` receives the
     /// time every few thousand events.
     pub fn run(&mut self, until: Nanos, met: impl Fn(&N) -> bool, mut progress: impl FnMut(Nanos)) -> End {
         for i in 0..self.nodes.len() {

@@ -260,23 +260,23 @@ fn unsafe_programs_are_found_out() {
     };
     // Takes every packet, the repeated ones too.
     let twice = broken("if (ev.seq == c.next_in) {", "if (true) {");
-    let said = failures(twice, "delay = '1ms', loss = 0.1");
-    assert!(said.contains("is not what was sent there"), "{said}");
+    let message = failures(twice, "delay = '1ms', loss = 0.1");
+    assert!(message.contains("is not what was sent there"), "{message}");
     // Looks at no checksum.
     let blind = broken("checksum16_t sum over (pseudo, this)", "uint16 sum");
-    let said = failures(blind, "delay = '1ms', corrupt = 0.2");
-    assert!(said.contains("is not what was sent there"), "{said}");
+    let message = failures(blind, "delay = '1ms', corrupt = 0.2");
+    assert!(message.contains("is not what was sent there"), "{message}");
     // Never sends again.
     let deaf = broken(
         "transmit(c, c.flight == 0 ? FIN : DATA, c.next_out, c.flight);\n    emit timer_start(c.rtx, max(c.rto, c.wait));\n}\nvoid listen",
         "}\nvoid listen",
     );
-    let said = failures(deaf, "delay = '1ms', loss = 0.1");
-    assert!(said.contains("not done"), "{said}");
+    let message = failures(deaf, "delay = '1ms', loss = 0.1");
+    assert!(message.contains("not done"), "{message}");
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn what_cannot_be_run_is_rejected_with_the_reason() {
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 1 } }]";
     let fails = |scenario: &Scenario| match run(scenario, &resolve, Options::default()) {
         Err(RunError::Program { error, .. }) => error.to_string(),
@@ -292,8 +292,8 @@ fn what_cannot_be_run_says_why() {
         ),
         ("WINDOW = '5ms'", "WINDOW takes a number, not `5ms`"),
     ] {
-        let said = fails(&pair(GO_BACK_N, "", &format!("params = {{ {params} }}\n{flow}")));
-        assert!(said.contains(reported), "{params}: {said}");
+        let message = fails(&pair(GO_BACK_N, "", &format!("params = {{ {params} }}\n{flow}")));
+        assert!(message.contains(reported), "{params}: {message}");
     }
 }
 
@@ -313,7 +313,7 @@ fn a_swarm_of_go_back_n() {
     swarm_of(GO_BACK_N, Abilities::ALL, &[("RTO", "3s"), ("LINGER", "1min")]);
 }
 
-/// The end of the stream, told before the data: a real client closes then, and loses what was to come.
+/// The end of the stream, reported before the data: a real client closes then, and loses what was to come.
 #[test]
 fn an_end_of_stream_before_the_data_fails_at_once() {
     let early = broken(
@@ -323,10 +323,10 @@ fn an_end_of_stream_before_the_data_fails_at_once() {
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000, back = 100000 } }]";
     let report = go(&pair(&early.to_string_lossy(), "delay = '5ms'", flow));
     assert!(!report.ok);
-    let said = report.failures.join("\n");
+    let message = report.failures.join("\n");
     assert!(
-        said.contains("the end of the stream was reported after 0 of 100000 bytes"),
-        "{said}"
+        message.contains("the end of the stream was reported after 0 of 100000 bytes"),
+        "{message}"
     );
 }
 
@@ -338,10 +338,10 @@ fn notices_come_once() {
     );
     let flow = "flow = [{ from = 'a', to = 'b', bulk = { bytes = 14000 } }]";
     let report = go(&pair(&twice.to_string_lossy(), "delay = '5ms'", flow));
-    let said = report.failures.join("\n");
+    let message = report.failures.join("\n");
     assert!(
-        said.contains("client: the program reported CONNECTED twice"),
-        "{said}"
+        message.contains("client: the program reported CONNECTED twice"),
+        "{message}"
     );
 }
 
@@ -357,14 +357,14 @@ fn packets_that_go_round_end_a_run() {
     assert_eq!(report.end, "no-progress");
     let sent: u64 = report.links.iter().map(|link| link.sent).sum();
     assert!(sent < 5200, "{sent} packets");
-    let said = report.failures.join("\n");
+    let message = report.failures.join("\n");
     assert!(
-        said.contains("5000 packets were sent and no byte was delivered"),
-        "{said}"
+        message.contains("5000 packets were sent and no byte was delivered"),
+        "{message}"
     );
     assert!(
-        said.contains("10.0.0.1 -> 10.0.0.2") && said.contains("10.0.0.2 -> 10.0.0.1"),
-        "{said}"
+        message.contains("10.0.0.1 -> 10.0.0.2") && message.contains("10.0.0.2 -> 10.0.0.1"),
+        "{message}"
     );
 }
 

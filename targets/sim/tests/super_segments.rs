@@ -142,11 +142,11 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
         .collect();
     let mut rng = Rng::new(seed, "lengths");
     for now in 0..SENDS as u64 {
-        let most = if rng.chance(0.5) { 3000 } else { 20_000 };
+        let max_len = if rng.chance(0.5) { 3000 } else { 20_000 };
         let len = 1 + if now == 50 {
             150_000
         } else {
-            rng.below(most) as usize
+            rng.below(max_len) as usize
         };
         if stack.send(now, handle, &bytes[..len]).expect("open") < len {
             break;

@@ -86,7 +86,7 @@ impl Race {
         Some((since, since + took))
     }
 
-    /// One that was never started: tried in the background when the cache has said that it is time.
+    /// One that was never started: tried in the background when the cache decides that it is time.
     fn leave_or_probe(&mut self, index: usize, actions: &mut Vec<Action>) {
         let entrant = &mut self.entrants[index];
         let is_due = matches!(
@@ -135,7 +135,7 @@ impl Race {
         }
     }
 
-    /// An attempt has failed: the next one is due, where the profile says so.
+    /// An attempt has failed: the next one is due, where the profile demands it.
     pub(super) fn attempt_failed(&mut self, index: usize, why: Failure, actions: &mut Vec<Action>) {
         self.entrants[index].state = State::Failed(why);
         self.early_starts = self.early_starts.saturating_add(1).min(Race::MAX_CANDIDATES);

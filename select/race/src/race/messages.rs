@@ -12,7 +12,7 @@ use crate::{Candidate, CandidateId, Failure, Outcome, Security};
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The least protection; what gives less is never started.
+    /// The minimum protection; what gives less is never started.
     pub security: Security,
     /// Whether transports without a handshake take part.
     pub connectionless: Connectionless,

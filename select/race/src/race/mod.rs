@@ -18,8 +18,8 @@ pub use messages::{Action, Connectionless, Defeat, Event, Question, Questions, R
 
 /// The staggered race of candidates for one connection.
 ///
-/// Make one when the questions for the name are on their way, and hand it [`Event`]s as they happen,
-/// with the time; do what the [`Action`]s say, in their order. Drop it when [`Race::is_over`]: after
+/// Make one when the questions for the name have been asked, and hand it [`Event`]s as they happen,
+/// with the time; carry out the [`Action`]s in their order. Drop it when [`Race::is_over`]: after
 /// [`Action::Won`] it may still see to probes in the background.
 ///
 /// `now` is a point on a clock of the caller's choice, the same throughout a race; it is taken for not to go

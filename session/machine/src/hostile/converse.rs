@@ -67,7 +67,7 @@ impl Side {
         }
     }
 
-    /// Takes what the session wants done, and looks at what it keeps.
+    /// Takes what the session wants done, and checks what it keeps.
     fn settle(&mut self) {
         while let Some(instruction) = self.session.poll() {
             match instruction {
@@ -285,7 +285,7 @@ impl Talk {
         match script.byte() % 8 {
             0 => of
                 .session
-                .lost(carrier, Loss::Transport("as the script says".into()), now),
+                .lost(carrier, Loss::Transport("by the script".into()), now),
             1 => {
                 if let Some(asked) = of.asked.pop() {
                     of.session.connected(asked, Some([script.byte(); 32]), now);

@@ -16,7 +16,7 @@ pub use converse::converse;
 use crate::segment::{Decoder, Incoming, Malformed, encode};
 
 /// The decoder makes the same of any bytes, however they are cut, and of what it made encoding and
-/// decoding make the same again. The first byte says how they are cut.
+/// decoding make the same again. The first byte decides how they are cut.
 ///
 /// # Panics
 /// When that is not so.
@@ -35,7 +35,7 @@ pub fn decode(data: &[u8]) {
             continue;
         };
         let mut decoder = Decoder::new();
-        decoder.feed(encode(&segment));
+        decoder.push(encode(&segment));
         match decoder.next() {
             Ok(Some(Incoming::Control(again, _))) => assert_eq!(again, segment),
             other => panic!("{segment:?} became {other:?}"),
@@ -44,12 +44,12 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Everything in `data`, fed in pieces of `size`, with what ended it. Pieces of a DATA are joined.
+/// Everything in `data`, pushed in pieces of `size`, with what ended it. Pieces of a DATA are joined.
 fn understand(data: &[u8], size: usize) -> (Vec<Incoming>, Option<Malformed>) {
     let mut all: Vec<Incoming> = Vec::new();
     let mut decoder = Decoder::new();
     for piece in data.chunks(size) {
-        decoder.feed(Bytes::copy_from_slice(piece));
+        decoder.push(Bytes::copy_from_slice(piece));
         loop {
             match decoder.next() {
                 Ok(Some(incoming)) => append(&mut all, incoming),

@@ -28,8 +28,8 @@ impl Script<'_> {
         }
     }
 
-    pub(super) fn bytes(&mut self, most: usize) -> Bytes {
-        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+    pub(super) fn bytes(&mut self, max: usize) -> Bytes {
+        let (taken, rest) = self.0.split_at(max.min(self.0.len()));
         self.0 = rest;
         Bytes::copy_from_slice(taken)
     }
@@ -74,7 +74,7 @@ impl Script<'_> {
         }
     }
 
-    /// What a transport may tell: believed, so within reason.
+    /// What a transport may report: believed, so within reason.
     pub(super) fn statistics(&mut self, before: &Statistics) -> Statistics {
         let micros = 1 + 40 * u64::from(self.byte());
         let moved = u64::from(self.byte()) << 4;

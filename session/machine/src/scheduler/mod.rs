@@ -59,7 +59,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Scheduler>> {
 pub struct PathView {
     /// Which one.
     pub carrier: CarrierId,
-    /// What its transport tells.
+    /// What its transport reports.
     pub statistics: Statistics,
     /// Bytes that its transport takes now.
     pub room: usize,

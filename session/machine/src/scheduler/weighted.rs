@@ -38,9 +38,9 @@ impl Scheduler for Weighted {
                 return Choice::Send(index);
             }
             for path in paths {
-                let most = QUANTUM * i64::from(path.weight);
+                let max_credit = QUANTUM * i64::from(path.weight);
                 let left = self.credit.entry(path.carrier).or_default();
-                *left = (*left + most).min(most);
+                *left = (*left + max_credit).min(max_credit);
             }
         }
     }

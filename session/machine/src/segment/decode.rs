@@ -67,7 +67,7 @@ impl Decoder {
     }
 
     /// More of the carrier's bytes. What came before must have been taken out.
-    pub(crate) fn feed(&mut self, bytes: Bytes) {
+    pub(crate) fn push(&mut self, bytes: Bytes) {
         debug_assert!(
             self.waiting.is_empty(),
             "take everything out before more is put in"
@@ -214,7 +214,7 @@ impl Common {
             bytes,
         };
         let (kind, header, flags, length) = (fields.u8(), fields.u8(), fields.u16(), fields.u32());
-        let least = match kind {
+        let min_header = match kind {
             kind::HELLO | kind::ACCEPT => 52,
             kind::JOIN => 88,
             kind::JOINED | kind::ACK => 40,
@@ -226,7 +226,7 @@ impl Common {
             0x40..=0x7f => COMMON as u8,
             unknown => return Err(Malformed::Kind(unknown)),
         };
-        if header < least || u32::from(header) > length {
+        if header < min_header || u32::from(header) > length {
             return Err(Malformed::HeaderLength {
                 kind,
                 length: header,

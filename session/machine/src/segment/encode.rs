@@ -194,9 +194,9 @@ fn put_option(out: &mut BytesMut, number: u16, value: &[u8]) {
     out.put_slice(value);
 }
 
-/// At most `most` bytes of `text`, whole characters.
-pub(super) fn cut(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
+/// At most `max` bytes of `text`, whole characters.
+pub(super) fn cut(text: &str, max: usize) -> &str {
+    let mut end = text.len().min(max);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -17,13 +17,13 @@ pub const VERSION: u8 = 1;
 pub(crate) const COMMON: usize = 8;
 /// The longest segment: 64 KiB of payload and the longest header.
 pub(crate) const MAX_SEGMENT: usize = 65_536 + 255;
-/// The most ranges in an acknowledgement.
+/// The maximum number of ranges in an acknowledgement.
 pub(crate) const MAX_RANGES: usize = 32;
-/// The most final offsets in a CLOSE.
+/// The maximum number of final offsets in a CLOSE.
 pub(crate) const MAX_FINALS: usize = 1_024;
 /// The longest text in a REFUSED, in bytes.
 pub(crate) const MAX_TEXT: usize = 200;
-/// The most addresses in an ACCEPT.
+/// The maximum number of addresses in an ACCEPT.
 pub(crate) const MAX_ADDRESSES: usize = 8;
 
 /// Numbers of the types.
@@ -108,7 +108,7 @@ pub(crate) struct Join {
     pub(crate) proof: [u8; 32],
 }
 
-/// Why a HELLO or a JOIN was turned down.
+/// Why a HELLO or a JOIN was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// No common version.
@@ -283,9 +283,9 @@ pub enum Malformed {
     HeaderLength {
         /// The segment's type.
         kind: u8,
-        /// What the header says of its length.
+        /// The length that the header states.
         length: u8,
-        /// What it says of the whole segment's.
+        /// The length of the whole segment that it states.
         segment: u32,
     },
     /// The segment is longer than any may be.

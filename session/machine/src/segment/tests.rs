@@ -4,12 +4,12 @@ use bytes::Bytes;
 
 use super::*;
 
-/// What a decoder makes of `bytes`, fed in pieces of `size`.
+/// What a decoder makes of `bytes`, pushed in pieces of `size`.
 fn decode(bytes: &[u8], size: usize) -> Result<Vec<Incoming>, Malformed> {
     let mut decoder = Decoder::new();
     let mut all = Vec::new();
     for piece in bytes.chunks(size) {
-        decoder.feed(Bytes::copy_from_slice(piece));
+        decoder.push(Bytes::copy_from_slice(piece));
         while let Some(incoming) = decoder.next()? {
             all.push(incoming);
         }

@@ -8,7 +8,7 @@ use hawser_time::Instant;
 use super::Session;
 use crate::segment::{Ack, MAX_RANGES, Segment};
 
-/// The longest that an acknowledgement waits for company.
+/// How long an acknowledgement waits at most for further data.
 const DELAY: Duration = Duration::from_millis(25);
 /// The part of the credit after which an acknowledgement leaves at once.
 const SHARE: u64 = 4;
@@ -40,14 +40,14 @@ impl Session {
     /// The application has read: more credit, sent when it is worth a segment.
     pub(super) fn give_credit(&mut self, id: u32, now: Instant) {
         let round_trips = self.live().map(|(_, path)| path.statistics.srtt);
-        let longest = round_trips.max().unwrap_or_default();
-        self.window.read(self.read, longest, now);
+        let max_round_trip = round_trips.max().unwrap_or_default();
+        self.window.read(self.read, max_round_trip, now);
         let window = self.window.size();
         let session_grows = self.read + window - self.given >= window / SHARE;
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
-        stream.window.read(stream.receive.read_to(), longest, now);
+        stream.window.read(stream.receive.read_to(), max_round_trip, now);
         let window = stream.window.size();
         let wanted = stream.receive.read_to() + window;
         let stream_grows =

@@ -206,7 +206,7 @@ impl Session {
             self.forget_if_over(id);
             return Err(ReadError::Reset(code));
         }
-        if let Some(bytes) = stream.receive.read(most) {
+        if let Some(bytes) = stream.receive.read(max) {
             self.read += bytes.len() as u64;
             self.give_credit(id, now);
             self.acknowledge(now);

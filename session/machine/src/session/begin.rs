@@ -351,7 +351,7 @@ impl Session {
             return;
         }
         if let Some(slot) = self.slot_of(carrier) {
-            // The client says HELLO anew: what was there before is dead, and its name is the new one's.
+            // The client sends HELLO anew: what was there before is dead, and its name is the new one's.
             self.drop_path(slot, Loss::Transport("the client began anew".into()), false, now);
         }
         self.make_place(now);

@@ -228,7 +228,7 @@ impl Session {
         self.streams.iter().all(|(_, stream)| stream.send.is_acked())
     }
 
-    /// A side that closes, too, says so before it answers: whoever has the answer knows what is
+    /// A side that closes, too, announces it before it answers: whoever has the answer knows what is
     /// still to come.
     fn answer_close(&mut self, now: Instant) {
         if let Phase::Closing(closing) = &self.phase {

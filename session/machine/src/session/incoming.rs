@@ -25,7 +25,7 @@ impl Session {
         path.charge(bytes.len() as u64);
         path.received_at = now;
         self.received_at = now;
-        path.decoder.feed(bytes);
+        path.decoder.push(bytes);
         // A segment may end the carrier, or the session, with more behind it.
         while let Some(path) = self.paths[slot].as_mut().filter(|path| path.id == carrier) {
             match path.decoder.next() {
@@ -40,7 +40,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// Until a carrier has proved that it belongs to the session, nothing that it says counts but
+    /// Until a carrier has proved that it belongs to the session, nothing that it sends counts but
     /// the words of joining.
     fn take(&mut self, slot: usize, incoming: Incoming, now: Instant) {
         let joined = self.path(slot).is_some_and(|path| path.state == State::Live);
@@ -187,8 +187,8 @@ impl Session {
             kept += 1;
             open += u64::from(!stream.may_be_over_there());
         }
-        let most = u64::from(self.config.streams);
-        if open + new > most || kept + new > LINGERING * most {
+        let max_streams = u64::from(self.config.streams);
+        if open + new > max_streams || kept + new > LINGERING * max_streams {
             self.fail(code::LIMIT, now);
             return false;
         }

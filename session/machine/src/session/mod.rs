@@ -39,7 +39,7 @@ use crate::stream::Rank;
 use crate::streams::Streams;
 use crate::window::Window;
 
-/// The most carriers that a session can have: the bits of [`Slots`].
+/// The maximum number of carriers that a session can have: the bits of [`Slots`].
 const SLOTS: usize = 64;
 /// What a client may send before ACCEPT, and the least that a session takes at once: the small
 /// requests and uploads that this covers need no round trip of their own. The first windows of TCP and
@@ -47,7 +47,7 @@ const SLOTS: usize = 64;
 const EARLY_CREDIT: u64 = 64 << 10;
 /// The streams that a client may open before ACCEPT, and the least that a session allows.
 const EARLY_STREAMS: u32 = 128;
-/// The most pieces out of order that a session keeps.
+/// The maximum number of pieces out of order that a session keeps.
 const MAX_PIECES: usize = 65_536;
 /// The same before the application has accepted the session: more than the full packets that its first
 /// credit holds.
@@ -192,7 +192,7 @@ pub struct Session {
     hello: Bytes,
     /// How many of them were sent (client).
     attempts: u32,
-    /// Something came that only a client says who has ACCEPT (server).
+    /// Something came that only a client sends who has ACCEPT (server).
     confirmed: bool,
     /// The application has accepted it (server): it outlives its carriers from then on.
     accepted: bool,

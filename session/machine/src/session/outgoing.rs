@@ -105,7 +105,7 @@ impl Session {
     /// Cuts a segment for the carrier at `index` of the views, and sends it.
     fn send_next(&mut self, index: usize, id: u32, next: Next, now: Instant) {
         let view = &mut self.views[index];
-        let (slot, most) = (view.slot, view.segment.min(next.length));
+        let (slot, max_len) = (view.slot, view.segment.min(next.length));
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };

@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Carriers that are closing, and on which nothing is under way any more, are closed: by the
-    /// side that was asked, once the other has been silent for a while; by the side that asked, if
+    /// side that was asked, once the other has been idle for a while; by the side that asked, if
     /// the other does not.
     pub(super) fn close_drained(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {

@@ -112,7 +112,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// How the request ended, where this message says that it did: an acknowledgement, an error,
+    /// How the request ended, where this message states that it did: an acknowledgement, an error,
     /// or the end of a list. A number that is no error's is a protocol error.
     #[must_use]
     pub fn outcome(&self) -> Option<io::Result<()>> {

@@ -19,7 +19,7 @@ const ROUTE_TYPE: usize = 7;
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 /// How long an interface that is connected takes at most to use its addresses.
 const CONNECTED_LIMIT: Duration = Duration::from_millis(300);
-/// How long to wait between two looks.
+/// How long to wait between two queries.
 const SETTLE_STEP: Duration = Duration::from_millis(2);
 
 /// A connection to the kernel about the network namespace that it was opened in, from whatever
@@ -217,7 +217,7 @@ impl Netlink {
         self.settle_if_connected(name)
     }
 
-    /// Sends what is for `to` (`0.0.0.0` or `::` with prefix 0: everything) by way of a router.
+    /// Sends what is for `to` (`0.0.0.0` or `::` with prefix 0: everything) through a router.
     ///
     /// # Errors
     /// When the router is on no subnet, or the route is there already.
@@ -259,7 +259,7 @@ impl Netlink {
         Ok(request)
     }
 
-    /// Waits for the addresses of an interface that looks connected. Right after a cable is laid
+    /// Waits for the addresses of an interface that appears connected. Right after a cable is laid
     /// that may be a mistake, so that nothing follows if they do not become usable.
     fn settle_if_connected(&mut self, name: &str) -> Result<(), NamespaceError> {
         let wait = |netlink: &mut Netlink| {
@@ -312,7 +312,7 @@ impl Netlink {
     }
 }
 
-/// Waits before another look, unless it is `end` already.
+/// Waits before another query, unless it is `end` already.
 fn pause(end: Instant) -> io::Result<()> {
     if Instant::now() > end {
         return Err(io::ErrorKind::TimedOut.into());

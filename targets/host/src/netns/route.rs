@@ -16,7 +16,7 @@ const RULE_SOURCE: u16 = 2;
 /// FR_ACT_TO_TBL of <linux/fib_rules.h>.
 const RULE_TO_TABLE: u8 = 1;
 
-/// A way to a subnet.
+/// A route to a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route<'a> {
     /// The subnet, and how many bits of it count.
@@ -25,7 +25,7 @@ pub struct Route<'a> {
     pub interface: &'a str,
     /// The router, on a subnet of that interface; nothing when the destination is there itself.
     pub gateway: Option<IpAddr>,
-    /// Among several ways to one subnet the smallest metric counts.
+    /// Among several routes to one subnet the smallest metric counts.
     pub metric: u32,
     /// The table; `None`: the main one.
     pub table: Option<u8>,
@@ -46,7 +46,7 @@ impl Netlink {
         set().map_err(NamespaceError::new(format!("give {name} a hardware address")))
     }
 
-    /// Tells the kernel once and for all which hardware address a neighbour has, so that it never
+    /// Sets in the kernel once and for all which hardware address a neighbour has, so that it never
     /// asks.
     ///
     /// # Errors

@@ -72,7 +72,7 @@ pub(crate) fn echo_is_answered() -> TestResult {
     echo(Receive::Buffer)
 }
 
-pub(crate) fn echo_is_answered_by_way_of_a_ring() -> TestResult {
+pub(crate) fn echo_is_answered_through_a_ring() -> TestResult {
     echo(Receive::Ring)
 }
 
@@ -111,11 +111,11 @@ fn streams(receive: Receive) -> TestResult {
     Ok(())
 }
 
-pub(crate) fn super_segments_both_ways() -> TestResult {
+pub(crate) fn super_segments_in_both_directions() -> TestResult {
     streams(Receive::Buffer)
 }
 
-pub(crate) fn super_segments_by_way_of_a_ring() -> TestResult {
+pub(crate) fn super_segments_through_a_ring() -> TestResult {
     streams(Receive::Ring)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn frames_of_others_stay_out() -> TestResult {
     Ok(())
 }
 
-/// A full ring drops what comes, says how much, and takes frames again once it was read.
+/// A full ring drops what comes, reports how much, and takes frames again once it was read.
 pub(crate) fn a_full_ring_drops_and_goes_on() -> TestResult {
     let (mut station, peer) = set_up(Receive::Ring)?;
     station.wire = PacketWire::open(

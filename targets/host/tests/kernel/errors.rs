@@ -1,4 +1,4 @@
-//! What can be wrong with a device, and what is said about it.
+//! What can be wrong with a device, and the error then.
 
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_host::{OpenError, PacketOptions, PacketWire, TunOptions, TunWire};

@@ -74,7 +74,7 @@ impl<W: HostWire> Station<W> {
         }
     }
 
-    /// Takes part in the network until `work` says that it is done, or the time is over; returns
+    /// Takes part in the network until `work` reports that it is done, or the time is over; returns
     /// whether it was done. `work` sees each arrival.
     pub(crate) fn run(
         &mut self,

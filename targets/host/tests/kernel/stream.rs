@@ -69,9 +69,9 @@ pub(crate) fn exchange<W: HostWire>(
         assert!(served?, "the stream ended early: {} bytes", peer.received.len());
         assert!(peer.received == pattern(UPWARDS), "we received something else");
         assert!(
-            peer.most_segs > 10,
+            peer.max_segs > 10,
             "super-segments arrive: at most {} packets each",
-            peer.most_segs
+            peer.max_segs
         );
         assert_eq!(
             station.wire.counters().refused,
@@ -93,7 +93,7 @@ struct Peer {
     /// What came too early, by its offset in the stream.
     early: BTreeMap<usize, Vec<u8>>,
     next: u32,
-    most_segs: u16,
+    max_segs: u16,
     all_trusted: bool,
     has_sent: bool,
 }
@@ -105,7 +105,7 @@ impl Default for Peer {
             received: Vec::new(),
             early: BTreeMap::new(),
             next: 0,
-            most_segs: 0,
+            max_segs: 0,
             all_trusted: true,
             has_sent: false,
         }
@@ -131,7 +131,7 @@ impl Peer {
         }
         self.all_trusted &= csum == Csum::Complete;
         if net.segs > 1 {
-            self.most_segs = self.most_segs.max(net.segs);
+            self.max_segs = self.max_segs.max(net.segs);
             assert_eq!(usize::from(net.segs), data.len().div_ceil(net.seg_size.into()));
         }
         if flags & SYN != 0 {

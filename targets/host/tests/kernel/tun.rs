@@ -95,7 +95,7 @@ pub(crate) fn without_offload_packets_are_whole() -> TestResult {
     Ok(())
 }
 
-pub(crate) fn super_segments_both_ways() -> TestResult {
+pub(crate) fn super_segments_in_both_directions() -> TestResult {
     let mut station = station(true)?;
     for ip in OURS {
         stream::exchange(&mut station, ip.parse()?, |connect| connect())?;

@@ -73,7 +73,7 @@ pub struct Endpoint {
     closing: bool,
     eof: bool,
     closed: bool,
-    /// The program said that it is closed.
+    /// The program reported that it is closed.
     orderly: bool,
     released: bool,
     /// A slow reader has left bytes for later.
@@ -111,7 +111,7 @@ pub struct EndpointReport {
 
 impl Endpoint {
     /// An end with a plan. Call [`Endpoint::drive`] first at the start, then whenever
-    /// [`Endpoint::wake_at`] says so, and after each notice.
+    /// [`Endpoint::wake_at`] demands it, and after each notice.
     #[must_use]
     pub fn new(plan: Plan) -> Endpoint {
         let outgoing = Outgoing::new(plan.seed, &plan.outgoing);
@@ -231,7 +231,7 @@ impl Endpoint {
         self.report.connected_at.get_or_insert(now);
     }
 
-    /// Does what can be done now: opens, reads by way of `buffer`, sends, closes.
+    /// Does what can be done now: opens, reads through `buffer`, sends, closes.
     pub(crate) fn drive(&mut self, now: Nanos, stack: &mut Stack, buffer: &mut [u8]) {
         if !self.opened && self.due(now) {
             self.opened = true;
@@ -276,7 +276,7 @@ impl Endpoint {
         }
     }
 
-    /// Looks at what the program lets see; when the context has ended, the last look stays.
+    /// Reads what the program lets see; when the context has ended, the last values stay.
     pub(crate) fn observe(&mut self, stack: &Stack) {
         let Some(handle) = self.handle.filter(|_| !self.released) else {
             return;
@@ -294,7 +294,7 @@ impl Endpoint {
     }
 
     /// What the program lets see of its connection.
-    pub(crate) fn look(&self, stack: &Stack, field: &str) -> Option<u64> {
+    pub(crate) fn value_of(&self, stack: &Stack, field: &str) -> Option<u64> {
         stack.observe(self.handle.filter(|_| !self.released)?, field)
     }
 

@@ -58,11 +58,11 @@ pub trait Script {
     /// How many bytes it receives in all.
     fn incoming(&self) -> u64;
 
-    /// Told after bytes were handed over: `sent` so far, less than its allowance where the transport
+    /// Called after bytes were handed over: `sent` so far, less than its allowance where the transport
     /// takes no more.
     fn on_sent(&mut self, _now: Nanos, _sent: u64) {}
 
-    /// Told after bytes were received: `received` so far.
+    /// Called after bytes were received: `received` so far.
     fn on_received(&mut self, _now: Nanos, _received: u64) {}
 
     /// Times that it has measured, in nanoseconds: of exchanges, of messages.

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Jitter {
-    most: Nanos,
+    max: Nanos,
     /// When the last frame leaves.
     last: Nanos,
 }
@@ -23,17 +23,17 @@ impl Rule for Jitter {
     }
 
     fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
-        let extra = if self.most == 0 {
+        let extra = if self.max == 0 {
             0
         } else {
-            rng.between(0, self.most)
+            rng.between(0, self.max)
         };
         self.last = self.last.max(now.saturating_add(extra));
         Verdict::Later(self.last)
     }
 
     fn tune(&mut self, profile: &Profile) {
-        self.most = profile.jitter;
+        self.max = profile.jitter;
     }
 }
 

@@ -1,11 +1,11 @@
 //! What happens to frames between two hosts: small rules in a row.
 //!
-//! A [`Rule`] looks at a frame and says what becomes of it: it passes, it goes on later, it is
+//! A [`Rule`] takes a frame and decides what becomes of it: it passes, it goes on later, it is
 //! dropped, it goes on twice. A [`Pipe`] is a row of rules, one direction of a link; it holds
 //! what is to go on later. The same pipes stand between simulated hosts and in front of a real
 //! device ([`crate::faulty`]).
 //!
-//! The usual row ([`rules`]) follows the way of a frame through a real link: first the sender's
+//! The usual row ([`rules`]) follows the path of a frame through a real link: first the sender's
 //! queue and line, then what the medium does to the frame.
 //!
 //! | rule | file | parameters |
@@ -61,7 +61,7 @@ pub trait Rule: Send {
     fn tune(&mut self, _profile: &Profile) {}
 
     /// When the frames that it holds go on if the profile is this one from `now` on, in their order; none: when
-    /// it said. Asked before [`Rule::tune`].
+    /// it stated. Asked before [`Rule::tune`].
     fn reschedule(&mut self, _now: Nanos, _profile: &Profile) -> Vec<Nanos> {
         Vec::new()
     }
@@ -103,7 +103,7 @@ pub struct Profile {
     pub duplicate: f64,
     /// Propagation delay in nanoseconds.
     pub delay: Nanos,
-    /// The most nanoseconds added to it, uniformly; order is kept.
+    /// The maximum number of nanoseconds added to it, uniformly; order is kept.
     pub jitter: Nanos,
     /// Share of frames held back, so that later ones overtake them.
     pub reorder: f64,

@@ -9,7 +9,7 @@ use super::{Profile, Rule, Verdict, rules};
 use crate::frame::Frame;
 use crate::rng::Rng;
 
-/// The most frames that a pipe holds; more are lost as `overflow`.
+/// The maximum number of frames that a pipe holds; more are lost as `overflow`.
 const HELD_MAX: usize = 1 << 18;
 
 /// A row of rules that frames pass one after another.
@@ -27,7 +27,7 @@ pub struct Pipe {
     counters: Counters,
 }
 
-/// Who is told of a lost frame: time, the rule's name, the frame.
+/// Who is notified of a lost frame: time, the rule's name, the frame.
 pub type Lost<'a> = &'a mut dyn FnMut(Nanos, &'static str, &Frame);
 
 /// A rule with its random numbers and counters.
@@ -171,7 +171,7 @@ impl Pipe {
     }
 
     /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
-    /// way is not among them.
+    /// path is not among them.
     pub fn waiting(&mut self, now: Nanos) -> (u64, u64) {
         let waiting = self.stages.iter_mut().map(|stage| stage.rule.waiting(now));
         waiting.fold((0, 0), |(frames, bytes), (n, b)| (frames + n, bytes + b))

@@ -1,4 +1,4 @@
-//! A line of a certain rate with a drop-tail queue in front of it, which can mark instead of
+//! A line of a certain rate with a drop-tail queue in front of it, which can mark CE instead of
 //! dropping (RFC 3168).
 //!
 //! A frame leaves when its last bit is on the line. Fractions of a nanosecond carry over from
@@ -50,7 +50,7 @@ impl Queue {
                 || self.bytes.saturating_add(bytes) > self.limit_bytes)
     }
 
-    /// Puts a frame on the line and says when its last bit has left.
+    /// Puts a frame on the line and returns when its last bit has left.
     fn send(&mut self, now: Nanos, bytes: u64, rate: u64) -> Nanos {
         if self.free_at <= now {
             self.free_at = now;
@@ -79,7 +79,7 @@ impl Rule for Queue {
         if self.is_full(bytes) {
             return Verdict::Drop;
         }
-        if self.ecn_bytes.is_some_and(|at| self.bytes >= at) && mark(frame) {
+        if self.ecn_bytes.is_some_and(|at| self.bytes >= at) && mark_ce(frame) {
             self.marked += 1;
         }
         Verdict::Later(self.send(now, bytes, rate))
@@ -131,7 +131,7 @@ impl Rule for Queue {
 /// Sets "congestion experienced" in a packet whose transport is ECN-capable; false if it is not,
 /// or is marked already.
 //= RFC3168 5
-fn mark(frame: &mut Frame) -> bool {
+fn mark_ce(frame: &mut Frame) -> bool {
     let Some(headers) = frame.headers() else {
         return false;
     };
@@ -264,8 +264,8 @@ mod tests {
         let mut frame = plain(40);
         frame.head[0] = 0x60;
         frame.head[1] = 0x20;
-        assert!(mark(&mut frame));
+        assert!(mark_ce(&mut frame));
         assert_eq!(frame.head[1], 0x30);
-        assert!(!mark(&mut frame), "once is enough");
+        assert!(!mark_ce(&mut frame), "once is enough");
     }
 }

@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::error::there_are;
 use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
 
-/// The most hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
+/// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
 const HOSTS_MAX: usize = 1000;
-/// The most links of one scenario.
+/// The maximum number of links of one scenario.
 const LINKS_MAX: usize = 10_000;
-/// The most changes of links of one scenario.
+/// The maximum number of changes of links of one scenario.
 const CHANGES_MAX: usize = 100_000;
-/// The most connections of one scenario.
+/// The maximum number of connections of one scenario.
 const FLOWS_MAX: u64 = 10_000;
-/// The most exchanges and messages of one scenario.
+/// The maximum number of exchanges and messages of one scenario.
 const EXCHANGES_MAX: u64 = 10_000_000;
 /// The longest scenario: a year.
 const DURATION_MAX: Span = Span(365 * 24 * 60 * 60_000_000_000);
@@ -38,7 +38,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
         ("link", scenario.link.len(), LINKS_MAX),
         ("at", scenario.at.len(), CHANGES_MAX),
     ];
-    if let Some((key, len, most)) = sizes.into_iter().find(|(_, len, most)| len > most) {
+    if let Some((key, len, max)) = sizes.into_iter().find(|(_, len, max)| len > max) {
         return Err(ScenarioError::new(
             key,
             format!("{len} of them are more than the limit of {most}"),
@@ -155,8 +155,8 @@ fn check_flows(scenario: &Scenario) -> Checked {
             flow.request.map(|request| request.count),
             flow.messages.map(|messages| messages.count),
         ];
-        let most = counts.into_iter().flatten().max().unwrap_or(0);
-        sum.checked_add(most.checked_mul(flow.count)?)
+        let largest = counts.into_iter().flatten().max().unwrap_or(0);
+        sum.checked_add(largest.checked_mul(flow.count)?)
     });
     if exchanges.is_none_or(|exchanges| exchanges > EXCHANGES_MAX) {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
@@ -301,8 +301,9 @@ fn parse_address(text: &str) -> Option<(IpAddr, u8)> {
     let (address, prefix) = text.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
     let prefix: u8 = prefix.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    (prefix <= most && !address.is_unspecified() && !address.is_multicast()).then_some((address, prefix))
+    let max_prefix = if address.is_ipv4() { 32 } else { 128 };
+    (prefix <= max_prefix && !address.is_unspecified() && !address.is_multicast())
+        .then_some((address, prefix))
 }
 
 impl Scenario {

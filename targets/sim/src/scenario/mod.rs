@@ -1,4 +1,4 @@
-//! Scenarios: TOML files that say which hosts there are, what lies between them, what happens
+//! Scenarios: TOML files that state which hosts there are, what lies between them, what happens
 //! when, and who sends what to whom. `docs/scenarios.md` is the reference.
 //!
 //! * [`units`]: quantities as text
@@ -329,7 +329,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// Checks what a type cannot say; [`Scenario::parse`] has done so already.
+    /// Checks what a type cannot express; [`Scenario::parse`] has done so already.
     ///
     /// # Errors
     /// The first thing that is wrong.

@@ -1,4 +1,4 @@
-//! Good files read as they should, bad ones end in an error that says where.
+//! Good files read as they should, bad ones end in an error that states where.
 
 use super::*;
 
@@ -100,9 +100,9 @@ both = { rate = 0 }
     assert_eq!((profile.rate, profile.loss), (None, 0.01), "the rest stays");
 }
 
-/// A change of [`SHORT`], and what its error says.
+/// A change of [`SHORT`], and its error.
 #[test]
-fn bad_files_say_what_is_wrong_and_where() {
+fn bad_files_are_rejected_with_reason_and_place() {
     let cases = [
         ("program", "programme", "line 2: `programme`: unknown field"),
         ("program", "programme", "hint: did you mean `program`?"),

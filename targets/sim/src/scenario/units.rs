@@ -29,9 +29,9 @@ pub struct Share(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// The smallest.
-    pub least: u64,
+    pub min: u64,
     /// The largest.
-    pub most: u64,
+    pub max: u64,
 }
 
 /// A param's value: a number, a truth value, a time span (nanoseconds) or an amount of data.
@@ -95,7 +95,7 @@ pub struct UnitError {
     pub expected: String,
 }
 
-/// What a text of these units may look like.
+/// The form of a text of these units.
 fn hint(units: Units) -> String {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
     format!(
@@ -255,10 +255,7 @@ impl Sizes {
     /// One size.
     #[must_use]
     pub fn one(size: u64) -> Sizes {
-        Sizes {
-            least: size,
-            most: size,
-        }
+        Sizes { min: size, max: size }
     }
 }
 
@@ -275,8 +272,8 @@ enum SizesForm {
 impl Serialize for Sizes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
-            Sizes { least, most } if least == most => SizesForm::One(Bytes(least)),
-            Sizes { least, most } => SizesForm::Range(Bytes(least), Bytes(most)),
+            Sizes { min, max } if min == max => SizesForm::One(Bytes(min)),
+            Sizes { min, max } => SizesForm::Range(Bytes(min), Bytes(max)),
         }
         .serialize(serializer)
     }
@@ -286,9 +283,9 @@ impl<'de> Deserialize<'de> for Sizes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sizes, D::Error> {
         let sizes = match SizesForm::deserialize(deserializer)? {
             SizesForm::One(Bytes(size)) => Sizes::one(size),
-            SizesForm::Range(Bytes(least), Bytes(most)) => Sizes { least, most },
+            SizesForm::Range(Bytes(min), Bytes(max)) => Sizes { min, max },
         };
-        if sizes.least <= sizes.most {
+        if sizes.min <= sizes.max {
             Ok(sizes)
         } else {
             Err(de::Error::custom("the smallest size is above the largest"))

@@ -13,7 +13,7 @@ fn through(profile: &Profile, n: usize, gap: Nanos) -> (Vec<(Nanos, usize)>, Pip
         while let Some(at) = pipe.next_deadline()
             && at <= until
         {
-            // 0 says that a frame is ready now, which is when it was pushed.
+            // 0 means that a frame is ready now, which is when it was pushed.
             let at = if at == 0 { until } else { at };
             while let Some(frame) = pipe.pop(at, &mut lost) {
                 arrived.push((at, frame.len()));
@@ -268,7 +268,7 @@ fn hostile_bytes_pass_all_rules_and_captures() {
         let mut frame = plain(rng.below(80) as usize);
         rng.fill(&mut frame.head);
         frame.link_header = [0, 14][rng.below(2) as usize];
-        // Most of them look like IP up to some point.
+        // Most of them are IP up to some point.
         let at = usize::from(frame.link_header);
         if let Some(first) = frame.head.get_mut(at) {
             *first = [0x45, 0x46, 0x60, *first][rng.below(4) as usize];
