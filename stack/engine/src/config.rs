@@ -13,7 +13,7 @@ pub struct StackConfig {
     /// Determines all randomness: `ev.rand`, hash keys, port numbers. In production it comes from
     /// the operating system's generator.
     pub seed: Seed,
-    /// The most of everything.
+    /// The limits.
     pub limits: Limits,
     /// Ports that connections get when they do not choose (RFC 6335, 6, by default).
     pub ephemeral: RangeInclusive<u16>,
@@ -33,7 +33,7 @@ impl StackConfig {
     }
 }
 
-/// The most of everything. At a limit, new work is turned down and counted, and what was accepted
+/// Limits. At a limit, new work is rejected and counted, and what was accepted
 /// is kept. Memory is taken as it is used, never in advance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -58,7 +58,7 @@ pub struct Limits {
     pub first_bytes: u64,
     /// Bytes that each context may hold in each direction, however little is free in the whole
     /// stack, and beside the totals; 16 KiB.
-    pub least_bytes: u64,
+    pub min_bytes: u64,
     /// Packet instructions that wait to be carried out; 65,536.
     pub pending_packets: usize,
     /// Frames built and not yet taken by the wire, at which building stops; 256.
@@ -83,7 +83,7 @@ impl Default for Limits {
             tx_total: 512 << 20,
             rx_total: 512 << 20,
             first_bytes: 128 << 10,
-            least_bytes: 16 << 10,
+            min_bytes: 16 << 10,
             pending_packets: 1 << 16,
             pending_frames: 256,
             raised: 4096,
@@ -100,14 +100,14 @@ pub enum ConfigError {
     #[error(transparent)]
     Interface(#[from] net::ConfigError),
     /// A limit of zero, or one so small that a chain of the program can never run.
-    #[error("the limit `{name}` is {value}, but the program needs at least {least}")]
+    #[error("the limit `{name}` is {value}, but the program needs at least {min}")]
     Limit {
         /// The field of [`Limits`].
         name: &'static str,
         /// What it was.
         value: u64,
         /// What it has to be.
-        least: u64,
+        min: u64,
     },
     /// A range without a port.
     #[error("the range of ephemeral ports is empty")]

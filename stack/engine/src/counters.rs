@@ -1,6 +1,6 @@
 //! Counts of everything that did not go as wished, by cause, and of the work done.
 //!
-//! Nothing is dropped or turned down without a count.
+//! Nothing is dropped or rejected without a count.
 
 use hawser_ir::abi::ParseError;
 
@@ -54,7 +54,7 @@ counters! {
     no_room_timer,
     /// Raised events that had to wait because the chain's worst case was not free.
     no_room_raised,
-    /// Requests that the program turned down.
+    /// Requests that the program rejected.
     refused,
     /// Chains that ended in a false assert or a broken invariant: bugs of the program.
     asserts,
@@ -64,7 +64,7 @@ counters! {
     contexts_ended,
     /// Contexts, units and ids whose name was taken already.
     duplicate_ids,
-    /// Records that name a context, unit, timer, queue or event that is not there.
+    /// Records that name a context, unit, timer, queue or event that does not exist.
     dangling,
     /// Payload bytes asked for outside a sending unit; the packets left without them.
     clipped_sending,
@@ -82,7 +82,7 @@ counters! {
     /// Super-segments that a device would have cut into other packets than the program's: a bug of
     /// the compiler. They are looked for on request only, and leave packet by packet.
     wrong_super_segments,
-    /// Packets for which there was no way to their destination.
+    /// Packets for which there was no route to their destination.
     unreachable,
     /// Times that the wire took fewer frames than there were.
     wire_full,
@@ -107,7 +107,7 @@ impl Counters {
         self.clipped_receiving = self.clipped_receiving.saturating_add(bytes);
     }
 
-    /// Counts an input that a parser turned down.
+    /// Counts an input that a parser rejected.
     pub(crate) fn parse_error(&mut self, error: ParseError) {
         *match error {
             ParseError::Truncated => &mut self.parse_truncated,

@@ -7,7 +7,7 @@ use siphasher::sip::SipHasher13;
 /// Words of an id.
 const WORDS: usize = size_of::<Id>() / 8;
 
-/// Whether two ids are the same: what `==` says, without a call.
+/// Whether two ids are the same: as `==`, without a call.
 #[inline]
 pub(crate) fn same(one: &Id, other: &Id) -> bool {
     let (one, other): (&[u64; WORDS], &[u64; WORDS]) = (cast_ref(one), cast_ref(other));

@@ -18,7 +18,7 @@
 //! * `data`: ordered data, sent and received
 //! * `state`: all that outlives a call, each with its bound
 //! * `interact`: the state as a provider of the interactive layer
-//! * `chain`: one event's way, from its ids to the effects of its records
+//! * `chain`: one event's course, from its ids to the effects of its records
 //! * `stack`: what the driver and the applications call
 //!
 //! Invariants: the engine owns no thread, no clock and no socket; time and random bits come in
@@ -45,7 +45,7 @@ mod state;
 mod tables;
 pub mod wire;
 
-pub use chain::{Tap, TapEvent};
+pub use chain::{EventTap, TapEvent};
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use interact::schema;

@@ -1,4 +1,4 @@
-//! Random bits from one seed of 256 bits, in streams that say nothing of each other: for programs (`ev.rand`), for
+//! Random bits from one seed of 256 bits, in streams that are independent of each other: for programs (`ev.rand`), for
 //! the keys of our own tables, and for port numbers.
 //!
 //! ChaCha with 8 rounds (Bernstein, 2008; Aumasson, "Too Much Crypto", 2019, on how many it takes): whoever sees some

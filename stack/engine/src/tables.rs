@@ -62,14 +62,14 @@ pub(crate) struct Tables {
     pub(crate) start: Option<usize>,
     /// By [`op_index`].
     pub(crate) app: [Option<usize>; 8],
-    /// What packets are sent as unless they say otherwise.
+    /// What packets are sent as unless they state otherwise.
     pub(crate) protocol: u8,
-    /// By blueprint: the most bytes of its header, and whether it has a coalescing rule.
+    /// By blueprint: the maximum number of bytes of its header, and whether it has a coalescing rule.
     pub(crate) blueprints: Vec<(usize, bool)>,
     /// The instructions that a device may cut.
     pub(crate) cuts: Cuts,
     pub(crate) scratch_size: usize,
-    /// The most timers of a context type.
+    /// The maximum number of timers of a context type.
     pub(crate) timers_per_context: usize,
     /// The largest context that a chain may create.
     pub(crate) fresh_size: usize,
@@ -238,7 +238,7 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("tx_total", limits.tx_total, 1),
         ("rx_total", limits.rx_total, 128 * 1024),
         ("first_bytes", limits.first_bytes, 1),
-        ("least_bytes", limits.least_bytes, 1),
+        ("min_bytes", limits.min_bytes, 1),
         (
             "pending_packets",
             limits.pending_packets as u64,
@@ -249,8 +249,8 @@ pub(crate) fn check_limits(limits: &Limits, tables: &Tables) -> Result<(), Confi
         ("notices", limits.notices as u64, 1),
         ("batch", limits.batch as u64, 1),
     ];
-    match needs.into_iter().find(|(_, value, least)| value < least) {
-        Some((name, value, least)) => Err(ConfigError::Limit { name, value, least }),
+    match needs.into_iter().find(|(_, value, min)| value < min) {
+        Some((name, value, min)) => Err(ConfigError::Limit { name, value, min }),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine knows of packets' ways in and out.
+//! What the engine knows of how packets come in and go out.
 
 use std::io;
 
@@ -136,7 +136,7 @@ impl TxFrame {
     }
 }
 
-/// A way for frames in and out: a simulated link, a device.
+/// Where frames come in and go out: a simulated link, a device.
 ///
 /// Call order per batch: [`Wire::receive`], any number of [`Wire::frame`], [`Wire::release`];
 /// [`Wire::transmit`] at any time.
@@ -164,7 +164,7 @@ pub trait Wire {
     /// When the device failed for good.
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize>;
 
-    /// When the wire has to be asked again though the device is silent: it holds frames that are
+    /// When the wire has to be asked again though the device is idle: it holds frames that are
     /// due then. A driver sleeps no longer than that. `None`: never.
     fn next_deadline(&self) -> Option<Nanos> {
         None

@@ -144,7 +144,7 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
     let mut stack = stack(script(), config);
     let trace = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&trace);
-    stack.set_tap(Some(Box::new(move |event: &TapEvent<'_>| {
+    stack.set_event_tap(Some(Box::new(move |event: &TapEvent<'_>| {
         seen.lock().push(format!("{event:?}"));
     })));
     stack.listen(1, address(0, 3), 1).expect("free");

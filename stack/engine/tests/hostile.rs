@@ -147,7 +147,7 @@ fn small(own: usize) -> StackConfig {
     (limits.contexts, limits.handles, limits.notices) = (30, 20, 10);
     (limits.tx_bytes, limits.rx_bytes) = (100_000, 150_000);
     (limits.tx_total, limits.rx_total) = (300_000, 400_000);
-    (limits.first_bytes, limits.least_bytes) = (20_000, 1000);
+    (limits.first_bytes, limits.min_bytes) = (20_000, 1000);
     (
         limits.pending_packets,
         limits.pending_frames,

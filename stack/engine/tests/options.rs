@@ -1,4 +1,4 @@
-//! Options of handles: when a program hears of them, and what is the engine's own.
+//! Options of handles: when a program learns of them, and what is the engine's own.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 type Reported = Arc<Mutex<Vec<(u16, u64, u64)>>>;
 
-/// Makes contexts, knows `OPT_NODELAY` alone, and writes down what it hears, in order.
+/// Makes contexts, knows `OPT_NODELAY` alone, and writes down what it receives, in order.
 fn listening(reported: &Reported) -> Script {
     let note = |reported: &Reported, event: u16| {
         let reported = reported.clone();

@@ -173,7 +173,7 @@ fn a_wrong_proof_is_noticed_on_request() {
 }
 
 #[test]
-fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_says_so() {
+fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_allows_it() {
     let script = connecting().coalescing().on(CLOSE, |step| {
         step.packet(1, PACKET, 0, 1, (0, 0, 0));
         step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
@@ -339,7 +339,7 @@ fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
 }
 
 #[test]
-fn a_full_unit_says_when_there_is_room() {
+fn a_full_unit_notifies_when_there_is_room() {
     let script = connecting()
         .on(SEND, |step| {
             step.add_tx();
@@ -441,7 +441,7 @@ fn a_chain_without_context_can_answer_a_packet() {
             Outcome::Done
         })
         .on(OTHER_PACKET, |step| {
-            assert!(step.keyed.is_some(), "it found its way back");
+            assert!(step.keyed.is_some(), "it found its context again");
             step.notify(NOTIFY_FAILED, Id::NONE, 111);
             step.del_context();
             Outcome::Done
@@ -498,7 +498,7 @@ fn the_tap_sees_every_event_after_it_took_effect() {
     });
     let mut stack = stack(script, config(0));
     let log = seen.clone();
-    stack.set_tap(Some(Box::new(move |event| {
+    stack.set_event_tap(Some(Box::new(move |event| {
         let header = hawser_ir::buf::event_header(event.event);
         let word = event
             .context
@@ -518,7 +518,7 @@ fn the_tap_sees_every_event_after_it_took_effect() {
 }
 
 #[test]
-fn configurations_that_cannot_work_are_turned_down() {
+fn a_configuration_that_cannot_work_is_rejected() {
     let with = |change: fn(&mut hawser_engine::StackConfig)| {
         let mut config = config(0);
         change(&mut config);
@@ -539,7 +539,7 @@ fn configurations_that_cannot_work_are_turned_down() {
         ConfigError::Limit {
             name: "pending_packets",
             value: 3,
-            least: 4
+            min: 4
         }
     );
     let broken = Script::new().with(|module| module.chains.truncate(2));

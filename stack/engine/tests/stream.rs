@@ -353,7 +353,7 @@ fn addresses_are_known_at_both_ends() {
     assert_eq!(
         pair.stacks[1].observe(listener, "shown"),
         Some(1),
-        "it was told that one was taken"
+        "it was notified that one was taken"
     );
     let ends = |stack: &Stack, handle| (stack.local(handle), stack.peer(handle));
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Carries out the records of one chain, in order.
 //!
-//! The only place where instructions take effect. A record that names something that is not there
+//! The only place where instructions take effect. A record that names something that does not exist
 //! is counted and passed over: programs cannot make that happen by accident, since a chain knows
 //! its context, but a context's end and a refused unit have to be harmless.
 
@@ -407,7 +407,7 @@ impl Effects<'_> {
     }
 }
 
-/// Which payload a blueprint asks for, if it has any; nothing when it says so outside its image.
+/// Which payload a blueprint asks for, if it has any; nothing when that lies outside its image.
 #[inline]
 fn payload_of(rec: &PacketRec, image: &[u8]) -> Option<Data> {
     match rec.data_at {

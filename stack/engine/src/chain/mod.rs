@@ -7,7 +7,7 @@
 //! * `cause`: what an event comes from, and what became of it
 //! * `resolve`: its context
 //! * `execute`: its records, carried out
-//! * `tap`: who looks at every event
+//! * `tap`: observers of every event
 
 mod cause;
 mod execute;
@@ -23,7 +23,7 @@ use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_even
 use hawser_ir::{Bounds, ContextId};
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
-pub use tap::{Tap, TapEvent};
+pub use tap::{EventTap, TapEvent};
 
 use crate::interact::Interactive;
 use crate::program::Program;
@@ -34,7 +34,7 @@ use crate::wire::Nanos;
 use execute::Effects;
 use resolve::{Aim, Found};
 
-/// A program with its state, and who looks on.
+/// A program with its state, and its observer.
 pub(crate) struct Chains {
     pub(crate) program: Arc<dyn Program>,
     pub(crate) tables: Tables,
@@ -42,7 +42,7 @@ pub(crate) struct Chains {
     pub(crate) globals: Vec<Vec<u8>>,
     pub(crate) rand: Rand,
     pub(crate) memory: Memory,
-    pub(crate) tap: Option<Tap>,
+    pub(crate) tap: Option<EventTap>,
     pub(crate) interactive: Option<Box<Interactive>>,
     /// The last assert that was false, an index in the module's list.
     pub(crate) last_assert: Option<u32>,
@@ -316,7 +316,7 @@ impl Chains {
         result
     }
 
-    /// Shows what a chain did to who looks on.
+    /// Shows what a chain did to the event tap.
     #[inline]
     fn show(
         &mut self,

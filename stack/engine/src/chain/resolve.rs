@@ -10,7 +10,7 @@ use crate::tables::EventPlan;
 /// Which context an event is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Aim {
-    /// What the event's ids say; perhaps the first one was looked up before.
+    /// What the event's ids refer to; perhaps the first one was looked up before.
     Ids(Option<Guess>),
     /// The context with this id.
     Id(Id),

@@ -1,4 +1,4 @@
-//! One look at every event, after it took effect.
+//! The event tap: an observer of every event, after it took effect.
 
 use hawser_ir::ContextId;
 use hawser_ir::abi::Outcome;
@@ -23,5 +23,5 @@ pub struct TapEvent<'a> {
     pub outcome: Outcome,
 }
 
-/// Who looks.
-pub type Tap = Box<dyn FnMut(&TapEvent<'_>) + Send>;
+/// An observer of every event.
+pub type EventTap = Box<dyn FnMut(&TapEvent<'_>) + Send>;

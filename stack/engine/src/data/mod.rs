@@ -1,4 +1,4 @@
-//! Ordered data: an application's bytes on their way out and in, unit by unit.
+//! Ordered data: an application's bytes to be sent and received, unit by unit.
 //!
 //! * `send_buffer`, `recv_buffer`: one unit of each direction
 //! * `units`: all of one context

@@ -1,4 +1,4 @@
-//! An ordered data unit on its way in: bytes land at their offsets, in any order, and are handed
+//! An ordered data unit that is received: bytes land at their offsets, in any order, and are handed
 //! over in order once the program flushes them.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Anything within `cap` of the flush point is kept and never given up. Memory comes in pages as
-//! bytes come in. What was never received can never be read: each page marks its bytes present,
+//! bytes come in. What was never received can never be read: each page records which bytes are present,
 //! and a flush does not go beyond the contiguous ones.
 
 use std::collections::VecDeque;
@@ -15,14 +15,14 @@ use std::collections::VecDeque;
 /// Bytes per page.
 pub(crate) const PAGE: usize = 4096;
 
-/// A page and the marks of the bytes that are present in it. Marks below the unit's `ready` point
+/// A page and the bits of the bytes that are present in it. Bits below the unit's `ready` point
 /// mean nothing.
 #[derive(Debug)]
 pub(crate) struct Page {
     bytes: [u8; PAGE],
-    marks: [u64; PAGE / 64],
-    /// Some of the marks are set.
-    is_marked: bool,
+    present: [u64; PAGE / 64],
+    /// Some of the bits are set.
+    has_present: bool,
 }
 
 /// Pages given back, for use again.
@@ -33,7 +33,7 @@ pub(crate) struct PagePool {
     lists: Vec<Box<Held>>,
 }
 
-/// The most spare pages kept: 4 MiB.
+/// The maximum number of spare pages kept: 4 MiB.
 const SPARE_PAGES: usize = 1024;
 /// The most emptied units' lists that are kept, and pages that such a list has room for.
 const SPARE_LISTS: usize = 1024;
@@ -43,15 +43,15 @@ impl PagePool {
     fn take(&mut self) -> Box<Page> {
         match self.spare.pop() {
             Some(mut page) => {
-                if std::mem::take(&mut page.is_marked) {
-                    page.marks.fill(0);
+                if std::mem::take(&mut page.has_present) {
+                    page.present.fill(0);
                 }
                 page
             }
             None => Box::new(Page {
                 bytes: [0; PAGE],
-                marks: [0; PAGE / 64],
-                is_marked: false,
+                present: [0; PAGE / 64],
+                has_present: false,
             }),
         }
     }
@@ -151,7 +151,7 @@ impl RecvBuffer {
                     held.extend_ready();
                 }
             } else {
-                held.mark(start, kept_end);
+                held.set_present(start, kept_end);
             }
         }
         end - kept_end.max(offset)
@@ -258,15 +258,15 @@ impl Held {
         }
     }
 
-    /// Marks [from, to), which was just written, as present.
-    fn mark(&mut self, from: u64, to: u64) {
+    /// Records [from, to), which was just written, as present.
+    fn set_present(&mut self, from: u64, to: u64) {
         let mut at = from;
         while at < to {
             let (page, bit) = self.locate(at);
             let len = (64 - bit % 64).min((to - at) as usize);
             if let Some(page) = &mut self.pages[page] {
-                page.is_marked = true;
-                page.marks[bit / 64] |= (u64::MAX >> (64 - len)) << (bit % 64);
+                page.has_present = true;
+                page.present[bit / 64] |= (u64::MAX >> (64 - len)) << (bit % 64);
             }
             at += len as u64;
         }
@@ -289,7 +289,7 @@ impl Held {
             let Some(Some(page)) = self.pages.get(page) else {
                 return;
             };
-            let present = (page.marks[bit / 64] >> (bit % 64)).trailing_ones();
+            let present = (page.present[bit / 64] >> (bit % 64)).trailing_ones();
             self.ready += u64::from(present);
             if (present as usize) < 64 - bit % 64 {
                 return;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_without_old_marks() {
+    fn memory_is_used_again_without_old_presence_bits() {
         let mut pool = PagePool::default();
         let mut unit = RecvBuffer::new(u64::MAX, 1 << 20);
         unit.add(10, &[1; 100], &mut pool);

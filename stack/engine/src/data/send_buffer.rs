@@ -1,4 +1,4 @@
-//! An ordered data unit on its way out: bytes [retired, end) of an application's stream or message.
+//! An ordered data unit that is sent: bytes [retired, end) of an application's stream or message.
 //!
 //! Bytes are appended to a chunk of at most 64 KB. A chunk is never moved or resized; packets
 //! refer to its bytes, and it is used again when the last reference is gone. So bytes that a packet
@@ -19,7 +19,7 @@ const CHUNK_MIN: usize = 2 * 1024;
 const CHUNK_MAX: usize = 64 * 1024;
 /// Sizes of chunks: powers of two from one to the other.
 const SIZES: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize + 1;
-/// The most bytes of emptied chunks that are kept of each size,
+/// The maximum number of bytes of emptied chunks that are kept of each size,
 const SPARE_BYTES: usize = 512 << 10;
 /// unless these are fewer chunks: of the largest, a whole send buffer's. Memory that goes back to
 /// the system costs page faults when it is taken again, as much as filling it.

@@ -3,7 +3,7 @@
 //! Most contexts have one of each, under their own id: those two lie in the context's entry, and
 //! neither holds memory of its own while it holds no byte.
 //!
-//! A unit ends when the program says so, or when the last byte of a stated size has left it. From then
+//! A unit ends when the program ends it, or when the last byte of a stated size has left it. From then
 //! on no id leads to it and it counts against no limit; a receiving unit stays until what it handed over
 //! is read, and is bounded by the memory that this takes.
 

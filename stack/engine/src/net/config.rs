@@ -16,10 +16,10 @@ pub struct InterfaceConfig {
     pub mtu: u32,
 }
 
-/// The most addresses that an interface can have, its automatic link-local one included.
+/// The maximum number of addresses that an interface can have, its automatic link-local one included.
 pub const MAX_ADDRESSES: usize = 32;
 
-/// Why an [`InterfaceConfig`] is turned down.
+/// Why an [`InterfaceConfig`] is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// There is no address.
@@ -37,8 +37,8 @@ pub enum ConfigError {
     Mtu {
         /// What was asked for, or the wire's own.
         mtu: u32,
-        /// The least that serves.
-        least: u32,
+        /// The minimum.
+        min: u32,
     },
 }
 
@@ -60,10 +60,10 @@ impl fmt::Display for ConfigError {
                     "the gateway {ip} is not a neighbour on any of the interface's subnets"
                 )
             }
-            ConfigError::Mtu { mtu, least } => {
+            ConfigError::Mtu { mtu, min } => {
                 write!(
                     f,
-                    "an MTU of {mtu} bytes is below the {least} that the addresses need"
+                    "an MTU of {mtu} bytes is below the {min} that the addresses need"
                 )
             }
         }

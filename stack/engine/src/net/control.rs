@@ -19,7 +19,7 @@ use super::path_mtu;
 use super::verdict::{DropReason, Ingress};
 use super::{Interface, icmp, ipv4, ipv6, ndisc};
 
-/// The most frames of its own that the network layer leaves in [`Interface::outgoing`].
+/// The maximum number of frames of its own that the network layer leaves in [`Interface::outgoing`].
 const MAX_REPLIES: usize = 256;
 
 impl Interface {
@@ -252,8 +252,8 @@ impl Interface {
 
     /// Reports that no program takes the packet's protocol (RFC 1122, 3.2.2.1).
     pub(super) fn report_protocol(&mut self, now: Nanos, packet: &Packet<'_>) {
-        let most = icmp::ERROR_LEN_V4 - ipv4::HEADER - icmp::HEADER;
-        let quote = &packet.whole[..packet.whole.len().min(most)];
+        let max_quote = icmp::ERROR_LEN_V4 - ipv4::HEADER - icmp::HEADER;
+        let quote = &packet.whole[..packet.whole.len().min(max_quote)];
         self.send_error(now, packet, |out| {
             icmp::write(out, icmp::v4::UNREACHABLE, icmp::v4::PROTOCOL_UNREACHABLE, [0; 4]);
             out.extend(quote);
@@ -262,8 +262,8 @@ impl Interface {
 
     /// Reports a parameter problem (RFC 4443, 3.4).
     pub(super) fn report_problem(&mut self, now: Nanos, packet: &Packet<'_>, problem: Problem) {
-        let most = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;
-        let quote = &packet.whole[..packet.whole.len().min(most)];
+        let max_quote = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;
+        let quote = &packet.whole[..packet.whole.len().min(max_quote)];
         self.send_error(now, packet, |out| {
             icmp::write(
                 out,
@@ -386,14 +386,14 @@ impl Interface {
 
 /// The MTU that a "too big" can mean for the quoted packet; nothing when it contradicts itself.
 fn plausible_mtu(quote: &Net, stated: u32) -> Option<u32> {
-    let least = path_mtu::least(&quote.dst_ip);
+    let min = path_mtu::min_mtu(&quote.dst_ip);
     let mtu = match (quote.version, stated) {
         (4, 0) => path_mtu::plateau_below(quote.tot_len),
-        (4, stated) => stated.max(least),
+        (4, stated) => stated.max(min),
         (_, stated) => stated,
     };
     // RFC 8201, 4 has IPv6 discard what is below the least.
-    (mtu >= least && mtu < quote.tot_len).then_some(mtu)
+    (mtu >= min && mtu < quote.tot_len).then_some(mtu)
 }
 
 /// A message of neighbour discovery in one piece.

@@ -13,7 +13,7 @@ use super::{Interface, checksum, ipv4, ipv6};
 /// The hop limit where the program gives none (RFC 1700's recommended default).
 pub(super) const HOP_LIMIT: u8 = 64;
 
-/// The most bytes that the length fields of IPv4 (whole packet) and IPv6 (behind the fixed
+/// The maximum number of bytes that the length fields of IPv4 (whole packet) and IPv6 (behind the fixed
 /// header) can state.
 const MAX_LENGTH: usize = 65_535;
 
@@ -177,7 +177,7 @@ impl Interface {
         }
     }
 
-    /// The own address to write to `dst` from, by way of the neighbour `hop`: of its family, as
+    /// The own address to write to `dst` from, through the neighbour `hop`: of its family, as
     /// far-reaching as it (RFC 6724, 5, rule 2), on the subnet of `hop` if one is; else the first.
     pub(super) fn source_for(&self, dst: &Ip, hop: &Ip) -> Option<Ip> {
         let suits = |own: &Ip| is_ipv4(own) == is_ipv4(dst);

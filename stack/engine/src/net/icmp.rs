@@ -9,9 +9,9 @@ pub(super) const PROTOCOL_V6: u8 = 58;
 /// Bytes before the body of a message: type, code, checksum and four bytes of the type's own.
 pub(super) const HEADER: usize = 8;
 
-/// The most bytes of an ICMP error with its IPv4 header (RFC 1812, 4.3.2.3).
+/// The maximum number of bytes of an ICMP error with its IPv4 header (RFC 1812, 4.3.2.3).
 pub(super) const ERROR_LEN_V4: usize = 576;
-/// The most bytes of an ICMPv6 error with its IPv6 header (RFC 4443, 2.4(c)).
+/// The maximum number of bytes of an ICMPv6 error with its IPv6 header (RFC 4443, 2.4(c)).
 pub(super) const ERROR_LEN_V6: usize = 1280;
 
 /// The types of ICMP that are acted upon.

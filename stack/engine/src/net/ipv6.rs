@@ -8,7 +8,7 @@ use super::verdict::DropReason;
 /// Bytes of the fixed header: what is sent.
 pub(super) const HEADER: usize = 40;
 
-/// The most extension headers that are passed over.
+/// The maximum number of extension headers that are passed over.
 const MAX_EXTENSIONS: usize = 8;
 
 const HOP_BY_HOP: u8 = 0;

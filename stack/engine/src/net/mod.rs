@@ -44,7 +44,7 @@ pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 use address::{Ip, Subnet, is_unicast};
 use neighbour::Neighbours;
 use outgoing::Outgoing;
-use path_mtu::{LEAST_IPV4, LEAST_IPV6, PathMtus};
+use path_mtu::{MIN_MTU_IPV4, MIN_MTU_IPV6, PathMtus};
 use rate::TokenBucket;
 
 /// ICMP errors sent: at most this many at once,
@@ -106,13 +106,13 @@ impl Interface {
         if subnets.len() > MAX_ADDRESSES {
             return Err(ConfigError::TooManyAddresses(subnets.len()));
         }
-        let least = if subnets.iter().all(|s| is_ipv4(&s.own)) {
-            LEAST_IPV4
+        let min = if subnets.iter().all(|s| is_ipv4(&s.own)) {
+            MIN_MTU_IPV4
         } else {
-            LEAST_IPV6
+            MIN_MTU_IPV6
         };
-        if mtu < least {
-            return Err(ConfigError::Mtu { mtu, least });
+        if mtu < min {
+            return Err(ConfigError::Mtu { mtu, min });
         }
         let interface = Interface {
             medium: caps.medium,

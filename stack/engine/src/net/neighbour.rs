@@ -19,13 +19,13 @@ use crate::wire::{Nanos, TxFrame};
 use super::address::Ip;
 use super::ethernet::Mac;
 
-/// The most entries.
+/// The maximum number of entries.
 pub(super) const MAX_NEIGHBOURS: usize = 256;
-/// The most packets that wait for one address; the oldest gives way (RFC 4861, 7.2.2). Enough for
+/// The maximum number of packets that wait for one address; the oldest gives way (RFC 4861, 7.2.2). Enough for
 /// the first packets of some thousand connections that are opened at once: one that is lost here
 /// costs its connection a second.
 pub(super) const MAX_WAITING_EACH: usize = 4096;
-/// The most packets that wait for addresses in all; beyond it a new one is dropped. Of those
+/// The maximum number of packets that wait for addresses in all; beyond it a new one is dropped. Of those
 /// without payload, 1 MB.
 pub(super) const MAX_WAITING: usize = 2 * MAX_WAITING_EACH;
 

@@ -5,7 +5,7 @@
 
 use crate::wire::TxFrame;
 
-/// The most emptied frames kept.
+/// The maximum number of emptied frames kept.
 const SPARE: usize = 1024;
 
 /// Frames that wait, in order.

@@ -6,25 +6,34 @@ use crate::wire::Nanos;
 
 use super::address::{Ip, is_ipv4};
 
-/// The most destinations with an MTU of their own.
+/// The maximum number of destinations with an MTU of their own.
 pub(super) const MAX_PATHS: usize = 1024;
 
 /// How long a lowered MTU is believed, in nanoseconds: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
 pub(super) const LIFETIME: Nanos = 600_000_000_000;
 
 /// RFC 1191, 3: no smaller estimate than 68 bytes.
-pub(super) const LEAST_IPV4: u32 = 68;
+pub(super) const MIN_MTU_IPV4: u32 = 68;
 /// RFC 8201, 4: no smaller estimate than IPv6's minimum link MTU.
-pub(super) const LEAST_IPV6: u32 = 1280;
+pub(super) const MIN_MTU_IPV6: u32 = 1280;
 
 /// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not say.
 const PLATEAUS: [u32; 10] = [
-    32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296, LEAST_IPV4,
+    32_000,
+    17_914,
+    8_166,
+    4_352,
+    2_002,
+    1_492,
+    1_006,
+    508,
+    296,
+    MIN_MTU_IPV4,
 ];
 
 /// The least MTU of the destination's family.
-pub(super) fn least(dst: &Ip) -> u32 {
-    if is_ipv4(dst) { LEAST_IPV4 } else { LEAST_IPV6 }
+pub(super) fn min_mtu(dst: &Ip) -> u32 {
+    if is_ipv4(dst) { MIN_MTU_IPV4 } else { MIN_MTU_IPV6 }
 }
 
 /// The largest plateau below the length of a packet that was too big.
@@ -32,7 +41,7 @@ pub(super) fn plateau_below(total_len: u32) -> u32 {
     PLATEAUS
         .into_iter()
         .find(|p| *p < total_len)
-        .unwrap_or(LEAST_IPV4)
+        .unwrap_or(MIN_MTU_IPV4)
 }
 
 #[derive(Clone, Copy, Debug)]

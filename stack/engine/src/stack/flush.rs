@@ -115,7 +115,7 @@ fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool
 struct Builder<'a> {
     program: &'a dyn Program,
     pending: &'a mut Pending,
-    /// The most bytes of a header.
+    /// The maximum number of bytes of a header.
     max_header: usize,
     /// Bytes of the network header in front of it.
     network: usize,
@@ -161,7 +161,7 @@ impl Builder<'_> {
 
     /// Builds the header of the next super-segment if there can be one, and else of a packet.
     fn headers(&mut self, header: &mut [u8]) -> (Piece, Built) {
-        let piece = Piece::next(self.pending, self.most_packets());
+        let piece = Piece::next(self.pending, self.max_packets());
         let Some(cut) = self.cut.filter(|_| piece.packets > 1) else {
             let built = self.build(&piece, header);
             return (piece, built);
@@ -188,7 +188,7 @@ impl Builder<'_> {
     }
 
     /// How many packets may leave as one.
-    fn most_packets(&self) -> u32 {
+    fn max_packets(&self) -> u32 {
         let size = self.pending.seg_size;
         // Linux counts a packet's bytes in 16 bits, and so does a virtio header.
         if self.cut.is_none() || self.pending.sent.is_plain || size == 0 || size > u32::from(u16::MAX) {

@@ -28,7 +28,7 @@ pub use observe::Observable;
 pub use params::AnotherProgram;
 pub use swap::{Step, StepError, Swap, SwapError};
 
-use crate::chain::{Cause, Chains, Denied, Memory, Tap};
+use crate::chain::{Cause, Chains, Denied, EventTap, Memory};
 use crate::config::{ConfigError, StackConfig};
 use crate::counters::Counters;
 use crate::data::{ChunkPool, PagePool};
@@ -294,7 +294,7 @@ impl Stack {
     }
 
     /// Shows every event to `tap` from now on, after it took effect.
-    pub fn set_tap(&mut self, tap: Option<Tap>) {
+    pub fn set_event_tap(&mut self, tap: Option<EventTap>) {
         self.chains.tap = tap;
     }
 

@@ -27,7 +27,7 @@ use crate::ids::{Hasher, same};
 /// Where the number of a member stands in its id, in bytes that tuples of listeners leave unused.
 const MEMBER_AT: usize = Id::MAX - 2;
 
-/// The most memory taken at a time, in 8-byte words, for contexts smaller than that.
+/// The maximum memory taken at a time, in 8-byte words, for contexts smaller than that.
 const PAGE_WORDS: usize = 8 * 1024;
 
 /// Bytes that a processor fetches at a time.
@@ -54,9 +54,9 @@ pub(crate) struct Entry {
     shares: Option<Box<Id>>,
     /// Its ordered data.
     pub(crate) units: Units,
-    /// The most bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
+    /// The maximum number of bytes that it holds for sending; 0: [`crate::Limits::tx_bytes`].
     pub(crate) send_buffer: u64,
-    /// The most bytes that it holds which no packet has had yet; 0: as many as there is room for.
+    /// The maximum number of bytes that it holds which no packet has had yet; 0: as many as there is room for.
     pub(crate) not_sent: u64,
     /// Whom it speaks to.
     pub(crate) handle: Option<Handle>,
@@ -125,7 +125,7 @@ impl Entry {
 pub(crate) struct Guess {
     /// The id's [`Contexts::hash`].
     pub(crate) hash: u64,
-    /// The context with that id. A hint only: [`Contexts::is_known`] tells whether it still has it.
+    /// The context with that id. A hint only: [`Contexts::is_known`] shows whether it still has it.
     pub(crate) slot: Option<Slot>,
 }
 

@@ -10,7 +10,7 @@
 //! free, too: a dynamic threshold (Choudhury and Hahne, "Dynamic queue length thresholds for
 //! shared-memory packet switches", IEEE/ACM Transactions on Networking 6(2), 1998), with which there
 //! is always some left for the next. And each may hold
-//! [`Limits::least_bytes`](crate::Limits::least_bytes) even when nothing is free, so that everybody
+//! [`Limits::min_bytes`](crate::Limits::min_bytes) even when nothing is free, so that everybody
 //! gets on.
 
 use super::State;
@@ -33,7 +33,7 @@ struct Share {
 
 impl Share {
     /// Bytes that it may take in when `held` of `total` are held by all.
-    fn room(&self, total: u64, held: u64, least: u64) -> u64 {
+    fn room(&self, total: u64, held: u64, min: u64) -> u64 {
         let free = total.saturating_sub(held);
         let limit = if held < total / 2 {
             self.plenty
@@ -41,7 +41,7 @@ impl Share {
             self.scarce.min(free / 4)
         };
         let shared = limit.saturating_sub(self.own).min(free);
-        shared.max(least.min(self.plenty).saturating_sub(self.own))
+        shared.max(min.min(self.plenty).saturating_sub(self.own))
     }
 }
 
@@ -58,7 +58,7 @@ impl State {
             plenty: limit,
             scarce: limit,
         };
-        let room = share.room(limits.tx_total, self.tx_held, limits.least_bytes);
+        let room = share.room(limits.tx_total, self.tx_held, limits.min_bytes);
         match entry.not_sent {
             0 => room,
             limit => room.min(limit.saturating_sub(entry.units.unsent_bytes())),
@@ -86,7 +86,7 @@ impl State {
             plenty: limits.rx_bytes,
             scarce: earned.min(limits.rx_bytes),
         };
-        needed <= share.room(limits.rx_total, self.rx_held, limits.least_bytes)
+        needed <= share.room(limits.rx_total, self.rx_held, limits.min_bytes)
     }
 
     /// What a context may hold that `passed` bytes have left.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     const TOTAL: u64 = 512 << 20;
-    const LEAST: u64 = 16 << 10;
+    const MIN_BYTES: u64 = 16 << 10;
 
     /// Contexts that take in all they may and give nothing back, one after the other: what is held
     /// in the end, and what the last one got.
@@ -114,7 +114,7 @@ mod tests {
             let before = held;
             let mut held = held;
             loop {
-                let room = share.room(TOTAL, held, LEAST).min(1460);
+                let room = share.room(TOTAL, held, MIN_BYTES).min(1460);
                 if room == 0 {
                     return (held, held - before);
                 }
@@ -130,10 +130,10 @@ mod tests {
     }
 
     #[test]
-    fn what_all_hold_is_bounded_and_each_gets_the_least() {
+    fn the_total_is_bounded_and_each_gets_the_minimum() {
         let (held, last) = greedy(20_000, 8 << 20, 128 << 10);
-        assert_eq!(last, LEAST);
-        assert!(held <= TOTAL + 20_000 * LEAST, "{held}");
+        assert_eq!(last, MIN_BYTES);
+        assert!(held <= TOTAL + 20_000 * MIN_BYTES, "{held}");
     }
 
     /// Half is held by those who came first. The 1,000 after them, which have shown nothing, take
@@ -147,6 +147,6 @@ mod tests {
             plenty: 8 << 20,
             scarce: 8 << 20,
         };
-        assert_eq!(honest.room(TOTAL, held, LEAST), 8 << 20, "{held}");
+        assert_eq!(honest.room(TOTAL, held, MIN_BYTES), 8 << 20, "{held}");
     }
 }

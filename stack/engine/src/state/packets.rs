@@ -124,7 +124,7 @@ pub(crate) struct Packets {
     waiting: usize,
 }
 
-/// The most emptied buffers kept.
+/// The maximum number of emptied buffers kept.
 const SPARE: usize = 1024;
 
 impl Packets {

@@ -12,7 +12,7 @@
 use crate::wire::Nanos;
 
 /// Children of a heap position.
-const WAYS: usize = 4;
+const CHILDREN: usize = 4;
 /// Instead of a node: the timer has none.
 const NOWHERE: u32 = u32::MAX;
 
@@ -232,7 +232,7 @@ impl Timers {
     fn rise(&mut self, mut at: usize) {
         let entry = self.heap[at];
         while at > 0 {
-            let parent = (at - 1) / WAYS;
+            let parent = (at - 1) / CHILDREN;
             if self.heap[parent].key() <= entry.key() {
                 break;
             }
@@ -245,15 +245,15 @@ impl Timers {
     fn sink(&mut self, mut at: usize) {
         let entry = self.heap[at];
         loop {
-            let children = at * WAYS + 1..(at * WAYS + 1 + WAYS).min(self.heap.len());
-            let Some(least) = children.min_by_key(|child| self.heap[*child].key()) else {
+            let children = at * CHILDREN + 1..(at * CHILDREN + 1 + CHILDREN).min(self.heap.len());
+            let Some(smallest) = children.min_by_key(|child| self.heap[*child].key()) else {
                 break;
             };
-            if self.heap[least].key() >= entry.key() {
+            if self.heap[smallest].key() >= entry.key() {
                 break;
             }
-            self.put(at, self.heap[least]);
-            at = least;
+            self.put(at, self.heap[smallest]);
+            at = smallest;
         }
         self.put(at, entry);
     }

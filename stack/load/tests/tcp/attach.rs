@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use hawser_engine::program::Program;
-use hawser_engine::{ConfigError, SwapError, Tap};
+use hawser_engine::{ConfigError, SwapError, EventTap};
 use hawser_ir::abi::{RecordKind, SignalRec};
 
 use crate::bench::{Connection, NEWRENO, module, program, with_attached, with_params};
@@ -65,7 +65,7 @@ fn before_is_before_and_after_is_after() {
     c.bench.stack.swap_program(program).expect("the same tables");
     let received: Arc<Mutex<Vec<(u8, u64)>>> = Arc::default();
     let signals = received.clone();
-    let tap: Tap = Box::new(move |event| {
+    let tap: EventTap = Box::new(move |event| {
         for record in event.records.iter().filter(|record| record.kind == RecordKind::Signal) {
             if record.fixed::<SignalRec>().signal == number {
                 let bytes = record.tail::<SignalRec>();
@@ -74,7 +74,7 @@ fn before_is_before_and_after_is_after() {
             }
         }
     });
-    c.bench.stack.set_tap(Some(tap));
+    c.bench.stack.set_event_tap(Some(tap));
     c.bench.stack.want_signals(u64::MAX);
     c.bench.send(c.handle, 20_000);
     let on_send = std::mem::take(&mut *received.lock());
@@ -185,11 +185,11 @@ fn a_stack_refuses_what_cannot_go_on_in_it() {
         program.attach(path.as_ref(), &text).unwrap_or_else(|error| panic!("{error}"))
     });
     let error = c.bench.stack.swap_program(many.with(&[]).expect("it has no params")).err();
-    let Some(SwapError::Program(ConfigError::Limit { name, value, least })) = error else {
+    let Some(SwapError::Program(ConfigError::Limit { name, value, min })) = error else {
         panic!("{error:?}")
     };
     assert_eq!((name, value), ("raised", 4096));
-    assert!(least >= 5000);
+    assert!(min >= 5000);
     c.bench.send(c.handle, 1000);
     assert_eq!(c.ranges(), [(0, 1000)]);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use hawser_engine::{Nanos, Stack, Tap, TapEvent};
+use hawser_engine::{Nanos, Stack, EventTap, TapEvent};
 use hawser_ir::Module;
 use hawser_ir::abi::{RecordKind, SignalRec};
 
@@ -24,9 +24,9 @@ impl Received {
     fn of(stack: &mut Stack) -> Received {
         let received = Received::default();
         let signals = received.clone();
-        let tap: Tap = Box::new(move |event| signals_of(event, &mut signals.0.lock()));
+        let tap: EventTap = Box::new(move |event| signals_of(event, &mut signals.0.lock()));
         stack.want_signals(u64::MAX);
-        stack.set_tap(Some(tap));
+        stack.set_event_tap(Some(tap));
         received
     }
 

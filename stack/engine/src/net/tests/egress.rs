@@ -58,13 +58,7 @@ fn configurations_that_cannot_be() {
     let mut narrow = config(&[("10.0.0.1", 24), ("fd00::1", 64)], &[]);
     narrow.mtu = 1279;
     let refused = Interface::new(narrow, &ethernet).err();
-    assert_eq!(
-        refused,
-        Some(ConfigError::Mtu {
-            mtu: 1279,
-            least: 1280
-        })
-    );
+    assert_eq!(refused, Some(ConfigError::Mtu { mtu: 1279, min: 1280 }));
     assert_eq!(refusal(&[("10.0.0.1", 24)], &["10.0.0.2"]), None);
 }
 

@@ -212,7 +212,7 @@ print("at 6000\npoll")
 leaves(OUR_ARP)
 arrives(ARP_REPLY, "done")
 leaves(to_peer / out4(dst=PEER4) / UDP_MSG)
-sent(FAR4, UDP_MSG, US4, 6)  # by way of the gateway, which is known
+sent(FAR4, UDP_MSG, US4, 6)  # through the gateway, which is known
 leaves(to_peer / out4(dst=FAR4) / UDP_MSG)
 
 case("ARP: an answer is believed for 30 s, then asked for again in use")
