@@ -39,7 +39,7 @@ impl Lab {
         mut see: impl FnMut(Vec<LinkReport>),
     ) -> Result<(), LabError> {
         /// How often the switch is read.
-        const LOOK: Duration = Duration::from_millis(20);
+        const POLL_INTERVAL: Duration = Duration::from_millis(20);
         let mut next = self.age();
         loop {
             see(self.reports()?);
@@ -51,7 +51,7 @@ impl Lab {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                std::thread::sleep(left.min(LOOK));
+                std::thread::sleep(left.min(POLL_INTERVAL));
             }
         }
     }

@@ -23,7 +23,7 @@ pub enum EstablishmentError {
         /// Each candidate, and why it failed.
         why: String,
     },
-    /// It was not there in the time given to it.
+    /// It was not established in the time given to it.
     #[error("nothing was connected in the time given")]
     Timeout,
     /// This side gave it up.

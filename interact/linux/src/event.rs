@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_go_both_ways() {
+    fn numbers_and_names_convert_in_both_directions() {
         for (number, event) in Event::ALL.into_iter().enumerate() {
             assert_eq!(event as usize, number);
             assert_eq!(Event::numbered(number as u8), Some(event));

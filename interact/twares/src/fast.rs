@@ -71,7 +71,7 @@ enum Phase {
     /// Until the pipe is full: the minimum round-trip time of a round that ends at a time.
     Multiply { round_ends: Instant, min_rtt: u64 },
     /// Equation 3. The window moves from one value to another from `since` on; the next update is
-    /// twice as far away as the end of that way. `used`: the most that was under way since then.
+    /// twice as far away as the end of the movement. `used`: the largest flight since then.
     Equate {
         from: u64,
         goal: u64,
@@ -207,7 +207,7 @@ impl Fast {
         }
     }
 
-    /// Every other round trip a new goal, and each acknowledgement a step of the way.
+    /// Every other round trip a new goal, and each acknowledgement a step towards it.
     fn equate(&mut self, acked: &Acked, now: Instant) {
         let Phase::Equate {
             mut from,
@@ -228,8 +228,8 @@ impl Fast {
             update_at = Some(now.plus_nanos(self.average.saturating_mul(2)));
             used = 0;
         }
-        let way = update_at.map_or(0, |at| at.nanos_since(since) / 2);
-        self.window = between(from, goal, now.nanos_since(since), way);
+        let gap = update_at.map_or(0, |at| at.nanos_since(since) / 2);
+        self.window = between(from, goal, now.nanos_since(since), half);
         self.phase = Phase::Equate {
             from,
             goal,

@@ -183,7 +183,7 @@ impl<L: Controller, F: Fn() -> L> Steer<L, F> {
         self.flows.len()
     }
 
-    /// Forgets connections that were idle for long; whether there are any. It searches at most once
+    /// Forgets connections that were idle for long; whether there are any. It searches at last once
     /// in as long.
     #[cold]
     fn make_room(&mut self, now: Instant) -> bool {
@@ -533,7 +533,7 @@ mod tests {
             "no more than that"
         );
         assert_eq!(
-            establish(Instant::after(IDLE_TIMEOUT), most),
+            establish(Instant::after(IDLE_TIMEOUT), last),
             MAX_FLOWS,
             "the last check was not long ago"
         );

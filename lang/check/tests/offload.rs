@@ -99,7 +99,7 @@ fn flags_without_a_rule_have_to_be_clear() {
 }
 
 #[test]
-fn a_sum_may_be_written_in_any_way_that_is_right() {
+fn a_sum_may_be_written_in_any_correct_form() {
     for sum in [
         "prev.data.len + prev.number",
         "prev.number + uint32(prev.data.len)",

@@ -5,7 +5,7 @@
 
 /* ---- Reading and writing where no type says what is there ---- */
 
-/* What a list element that is not there reads as. */
+/* What a list element that does not exist reads as. */
 static const uint64_t hw_nothing_words[HW_NOTHING_WORDS] = {0};
 #define HW_NOTHING ((const void *)hw_nothing_words)
 
@@ -220,7 +220,7 @@ HW_INLINE size_t hw_pack(uint8_t *to, size_t at, size_t room, uint64_t value, un
     return at;
 }
 
-/* What is not there packs zeros. */
+/* What is absent packs zeros. */
 HW_INLINE size_t hw_pack_bytes(uint8_t *to, size_t at, size_t room, const void *from, size_t len) {
     /* The usual case copies a constant number of bytes. */
     if (len <= room - at) {

@@ -44,7 +44,7 @@ fn rendered(errors: &[FileError]) -> String {
 }
 
 #[test]
-fn files_are_what_their_endings_say() {
+fn files_are_read_by_their_endings() {
     let folders = folders("endings");
     write(&folders.pib, "b.policy", r#"{ "properties": {} }"#);
     write(&folders.pib, "a.profile", r#"{ "properties": {} }"#);
@@ -157,7 +157,7 @@ async fn next(watch: &mut Watch) -> Event {
 }
 
 #[tokio::test]
-async fn a_bad_file_leaves_the_last_good_policy_in_force_and_says_so() {
+async fn a_bad_file_leaves_the_last_good_policy_in_force_and_is_reported() {
     let folders = folders("watch");
     write(&folders.pib, "one.policy", &policy(1));
     let manager = Arc::new(Mutex::new(Manager::new(Options::default())));

@@ -122,7 +122,7 @@ fn a_link_seen_to_go_down_costs_a_round_trip() {
 
 /// Without a notice: two session PTOs of the lost path, the survivor's round trip and queue, 20 ms.
 #[test]
-fn a_silent_loss_costs_two_timeouts_and_a_round_trip() {
+fn a_loss_without_a_notice_costs_two_timeouts_and_a_round_trip() {
     within_bounds(Fault::Silent);
 }
 

@@ -219,7 +219,7 @@ fn every_comparison_is_made() {
 
 /// A call's arguments that make no sense leave a script unreadable, and the report names them.
 #[test]
-fn a_call_with_wrong_arguments_says_which_and_why() {
+fn a_call_with_wrong_arguments_is_rejected_with_place_and_reason() {
     for (call, why) in [
         (
             "close(four)",

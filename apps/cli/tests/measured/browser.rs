@@ -107,12 +107,12 @@ fn downloads_take_both_paths_when_they_can() {
             story.arg("--every-size");
         }
         let output = story.output().expect("hawser starts");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(4) {
-            println!("skipped: downloads by a browser: {said}");
+            println!("skipped: downloads by a browser: {message}");
             return;
         }
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(output.status.code(), Some(0), "{message}");
         let result: Value = serde_json::from_slice(&output.stdout).expect("the result is JSON");
         if result["by"] != "Chromium" {
             println!("skipped: downloads by a browser: there is no Chromium, curl took its place");
@@ -161,7 +161,7 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
     let mut page = Page(command.spawn()?);
     let mut line = String::new();
     BufReader::new(page.0.stdout.take().ok_or("no pipe")?).read_line(&mut line)?;
-    let Ok(said) = serde_json::from_str::<Value>(&line) else {
+    let Ok(message) = serde_json::from_str::<Value>(&line) else {
         let mut why = String::new();
         std::io::Read::read_to_string(&mut page.0.stderr.take().ok_or("no pipe")?, &mut why)?;
         assert_eq!(page.0.wait()?.code(), Some(4), "{why}");
@@ -169,7 +169,7 @@ fn the_page_switches_the_network() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let mut browser = Browser::launch(chromium, &Options::default())?;
-    browser.navigate(said["url"].as_str().ok_or("no address")?)?;
+    browser.navigate(message["url"].as_str().ok_or("no address")?)?;
     let soon = Duration::from_secs(10);
     let switch =
         |id: &str, on: bool| format!("document.querySelector('[data-id={id}]')?.ariaChecked == '{on}'");

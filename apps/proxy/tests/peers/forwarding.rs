@@ -161,7 +161,7 @@ async fn early_hints_are_passed_on_before_the_answer() {
 
 /// What reads like an answer of the proxy's own, piece by piece, is a body all the same.
 #[tokio::test]
-async fn a_body_that_looks_like_an_answer_is_not_amended() {
+async fn a_body_that_resembles_an_answer_is_not_amended() {
     const PIECE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
     let stage = Stage::new().await;
     let origin = origin(|mut stream| async move {

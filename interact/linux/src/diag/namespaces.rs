@@ -38,7 +38,7 @@ pub(super) struct Lines {
     first: Line,
     others: Vec<Line>,
     /// When others are looked for again, if they are wanted.
-    look_at: Option<Instant>,
+    refresh_at: Option<Instant>,
 }
 
 impl Lines {
@@ -46,7 +46,7 @@ impl Lines {
         Lines {
             first,
             others: Vec::new(),
-            look_at: None,
+            refresh_at: None,
         }
     }
 
@@ -76,12 +76,12 @@ impl Lines {
                 self.others.push(line);
             }
         }
-        self.look_at = Some(Instant::now() + FRESH.max(begin.elapsed() * REST));
+        self.refresh_at = Some(Instant::now() + FRESH.max(begin.elapsed() * REST));
     }
 
     /// Reads them again, where others are wanted and it was not done a moment ago.
     pub(super) fn refresh(&mut self) {
-        if self.look_at.is_some_and(|at| Instant::now() >= at) {
+        if self.refresh_at.is_some_and(|at| Instant::now() >= at) {
             self.follow();
         }
     }

@@ -13,7 +13,7 @@ const SAMPLES: [(&[u8], u64); 4] = [
 ];
 
 #[test]
-fn variable_length_integers_both_ways() {
+fn variable_length_integers_in_both_directions() {
     for (bytes, value) in SAMPLES {
         assert_eq!(BitReader::new(bytes).varint(), Ok(value));
         let mut room = [0; 8];

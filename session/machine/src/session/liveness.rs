@@ -284,7 +284,7 @@ impl Session {
     /// have been reported before.
     pub fn timeout(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
-            self.look_at(slot, now);
+            self.check_liveness(slot, now);
             self.drop_if_unresponsive(slot, now);
             self.keep_alive(slot, now);
         }

@@ -355,7 +355,7 @@ impl Session {
         if let Some(path) = &mut self.paths[slot] {
             path.update(statistics, now);
         }
-        self.look_at(slot, now);
+        self.check_liveness(slot, now);
     }
 
     /// What follows from whatever just happened: acknowledgements, data, carriers to open.

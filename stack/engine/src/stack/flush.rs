@@ -168,13 +168,13 @@ impl Builder<'_> {
         };
         // Flags without a rule are alike in all packets, so that the first one's are enough.
         let begins = self.pending.sent.packets == 0;
-        let looks = begins && !cut.clear.is_empty();
-        if looks || self.checks {
+        let is_checked = begins && !cut.clear.is_empty();
+        if is_checked || self.checks {
             self.saved.clear();
             self.saved.extend_from_slice(&self.pending.buffers.image);
         }
         let built = self.build(&piece, header);
-        let holds = !looks || superframe::is_clear(header, &cut.clear);
+        let holds = !is_checked || superframe::is_clear(header, &cut.clear);
         let right = !holds || !self.checks || self.check(&piece, &header[..built.len.min(self.max_header)]);
         if holds && right {
             return (piece, built);

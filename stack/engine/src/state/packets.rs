@@ -166,7 +166,7 @@ impl Packets {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// The queue that an instruction is for: one that is not there stands for the default one.
+    /// The queue that an instruction is for: one that does not exist stands for the default one.
     fn queue_of(&self, record: &PacketRec) -> usize {
         let asked = record.queue as usize;
         if asked < self.queues.len() { asked } else { 0 }

@@ -105,7 +105,7 @@ fn name(segment: &Segment) -> &'static str {
 }
 
 #[test]
-fn every_state_takes_every_segment_as_the_table_says() {
+fn every_state_handles_every_segment_as_tabulated() {
     let mut wrong = Vec::new();
     let mut rows = 0;
     let lines = include_str!("states.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));

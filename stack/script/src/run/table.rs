@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_a_table_say_what_is_wrong() {
+    fn errors_of_a_table_state_their_reason() {
         assert!(Table::parse("[info]\ntcpi_unacked = \"(snd_nxt - snd_una) // smss\"").is_ok());
         for (text, part) in [
             ("[info]\na = \"1 +\"", "info.a"),

@@ -104,7 +104,7 @@ fn copies_follow_at_once() {
 }
 
 #[test]
-fn a_cut_loses_what_is_under_way_and_what_comes() {
+fn a_cut_loses_frames_in_flight_and_later_ones() {
     let mut pipe = Pipe::new(
         &Profile {
             delay: 100,
