@@ -64,11 +64,11 @@ impl Emitter<'_> {
     /// Reads the `n` bytes at `p` if they are a usual row: for a list whose options state their length.
     pub(super) fn read_rows(&mut self, s: &mut Scope, id: OptListId, cap: u32, len_at: u32, image: Image) {
         for row in self.rows(id, cap) {
-            let Some(looks) = self.looks_like(id, &row) else {
+            let Some(is_row) = self.looks_like(id, &row) else {
                 continue;
             };
             let len = row.len();
-            s.out.open(&format!("if (n == {len} && {looks})"));
+            s.out.open(&format!("if (n == {len} && {is_row})"));
             let (mut kept, mut tags) = (0, 0u32);
             let mut read = Vec::new();
             for (tag, at, len) in row.placed().filter(|(_, _, len)| *len > len_at) {

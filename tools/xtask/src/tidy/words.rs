@@ -15,6 +15,28 @@ const LINES: &[(&str, &str)] = &[
     (concat!("see", "ds/00"), "the paper's authors, title and year"),
 ];
 
+/// Phrases that stand on no page, in no comment and in no string, and what is written instead.
+const PHRASES: &[(&str, &str)] = &[
+    ("turned down", "rejected, refused"),
+    ("turns down", "rejects, refuses"),
+    ("turn down", "reject, refuse"),
+    ("at the most", "at most"),
+    ("at the least", "at least"),
+    ("is not there", "is absent, does not exist"),
+    ("are not there", "are absent, do not exist"),
+    ("rolls no dice", "draws no random numbers"),
+];
+
+/// Names that stand for nothing alone: a value is called after what it bounds or holds. Of a constant's name, the
+/// first word counts.
+const NAMES: &[Word] = &[
+    word(&["most"], "what is limited, as in MAX_STREAMS"),
+    word(&["least"], "what is limited, as in min_rtt"),
+    word(&["way", "ways"], "path candidate, transport"),
+    word(&["said"], "message, output"),
+    word(&["look", "looks"], "poll, sample, event tap"),
+];
+
 /// A word that is no part of a name (`Guest` in `GuestPlace` and `new_guest`), and no word of what users read:
 /// pages, and strings in code that is no test.
 struct Word {
@@ -75,21 +97,30 @@ pub(super) fn check(tree: &Tree) -> Vec<Diagnostic> {
         if LEFT_ALONE.iter().any(|known| path.starts_with(known)) {
             continue;
         }
+        for (at, line) in lines(text) {
+            let line = line.to_lowercase();
+            let found = PHRASES.iter().filter(|(phrase, _)| line.contains(phrase));
+            found.for_each(|(phrase, instead)| note(at, phrase, instead));
+        }
         for (at, found) in names(path, text) {
-            judge(&parts(found), |word, instead| note(at, word, instead));
+            let parts = parts(found);
+            judge(WORDS, &parts, |word, instead| note(at, word, instead));
+            judge(NAMES, &alone(found, &parts), |word, instead| {
+                note(at, word, instead)
+            });
         }
         for (at, found) in texts(path, text) {
             let found = found.to_lowercase();
             let found: Vec<&str> = found.split(|c: char| !c.is_alphanumeric()).collect();
-            judge(&found, |word, instead| note(at, word, instead));
+            judge(WORDS, &found, |word, instead| note(at, word, instead));
         }
     }
     diagnostics
 }
 
 /// Notes those of the words that are among what was found.
-fn judge(found: &[impl AsRef<str>], mut note: impl FnMut(&str, &str)) {
-    for word in WORDS {
+fn judge(words: &[Word], found: &[impl AsRef<str>], mut note: impl FnMut(&str, &str)) {
+    for word in words {
         let form = word
             .forms
             .iter()
@@ -142,6 +173,17 @@ fn parts(name: &str) -> Vec<String> {
     parts
 }
 
+/// The word that a name consists of, or that a constant's name begins with.
+fn alone(name: &str, parts: &[String]) -> Vec<String> {
+    let is_constant = !name.contains(char::is_lowercase);
+    let mut words = parts.iter().filter(|part| !part.is_empty());
+    let first = words.next().cloned();
+    first
+        .filter(|_| is_constant || words.next().is_none())
+        .into_iter()
+        .collect()
+}
+
 /// What users read in a file.
 fn texts<'a>(path: &str, text: &'a str) -> Vec<(usize, &'a str)> {
     match path.rsplit_once('.') {
@@ -166,6 +208,25 @@ mod tests {
         let count = |path: &str, text: &str| check(&Tree::of(&[(path, text)])).len();
         for (word, _) in LINES {
             assert_eq!(count("a/b.rs", &format!("//! See {word} 7.\n")), 1, "{word}");
+        }
+        for (phrase, _) in PHRASES {
+            assert_eq!(count("a/b.rs", &format!("//! It {phrase}.\n")), 1, "{phrase}");
+        }
+        for word in NAMES {
+            for form in word.forms {
+                let constant = format!("{}_BYTES", form.to_uppercase());
+                assert_eq!(count("a/b.rs", &format!("let {form} = 1;\n")), 1, "{form}");
+                assert_eq!(
+                    count("a/b.rs", &format!("const {constant}: u8 = 1;\n")),
+                    1,
+                    "{form}"
+                );
+                assert_eq!(
+                    count("a/b.rs", &format!("// The {form}.\nfn the_{form}() {{}}\n")),
+                    0,
+                    "{form}"
+                );
+            }
         }
         for word in WORDS {
             for form in word.forms {
