@@ -1,7 +1,7 @@
 //! Hawser: a programmable transport system.
 //!
-//! This crate is the front of the house: it holds no machinery, and gives what the rooms behind it
-//! offer under one name. Each column of the house is a feature; without any named, the first is there.
+//! This crate contains no machinery: it re-exports the other crates under one name. Each group of crates is a
+//! feature; the default is `stack`.
 //!
 //! | feature | modules | for whom |
 //! |---|---|---|

@@ -27,7 +27,7 @@ pub struct Changed {
     pub at: Duration,
     /// The link's place in the file, from 0.
     pub link: usize,
-    /// What.
+    /// What changed.
     pub what: What,
 }
 

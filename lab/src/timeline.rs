@@ -14,7 +14,7 @@ use crate::spec::{At, Rules, Spec};
 pub struct Entry {
     /// When, from the start.
     pub time: Duration,
-    /// What.
+    /// What changes then.
     pub change: At,
 }
 

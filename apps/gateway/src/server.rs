@@ -50,7 +50,7 @@ pub enum Event {
     },
     /// A session was not accepted, and closed.
     Refused {
-        /// Why.
+        /// The reason for people, from its own text only.
         why: String,
     },
     /// A client's stream was connected.
@@ -70,7 +70,7 @@ pub enum Event {
         destination: Option<Destination>,
         /// The answer that it was sent.
         reply: Reply,
-        /// Why.
+        /// The reason in words, for people.
         why: String,
     },
     /// A connection has ended.

@@ -11,7 +11,7 @@ pub struct Event {
     /// The number of the request that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -32,12 +32,12 @@ pub enum What {
 pub enum Own {
     /// It listens here.
     Listening {
-        /// Where.
+        /// The address that it is bound to.
         address: SocketAddr,
     },
     /// A client asked for a destination.
     Asked {
-        /// Who.
+        /// The client's address.
         client: SocketAddr,
         /// How.
         protocol: Protocol,
@@ -51,21 +51,21 @@ pub enum Own {
     },
     /// A client was turned away before a race.
     Rejected {
-        /// Who.
+        /// The client's address.
         client: SocketAddr,
-        /// Why.
+        /// The reason in words, for people.
         why: String,
     },
     /// A client has a relay for its datagrams.
     Associated {
-        /// Who.
+        /// The client's address.
         client: SocketAddr,
         /// Where it takes them.
         address: SocketAddr,
     },
     /// A client's relay for datagrams has come to its end.
     Dissociated {
-        /// Who.
+        /// The client's address.
         client: SocketAddr,
         /// Datagrams from the client.
         sent: u64,
@@ -109,7 +109,7 @@ pub enum Own {
     },
     /// It was asked to stop, with so many connections open.
     Stopping {
-        /// How many.
+        /// Connections that were open when the stop began.
         connections: usize,
     },
 }

@@ -48,7 +48,7 @@ pub enum BindError {
     /// The system does not permit it.
     #[error("cannot listen on {address}: {error}")]
     System {
-        /// Where.
+        /// The address that was to be listened on.
         address: SocketAddr,
         /// The error of the system.
         error: io::Error,

@@ -61,7 +61,7 @@ pub enum SctpError {
     /// The peer answered no: ABORT, or no process has its port.
     #[error("{} refused the association: {what}", list(peers))]
     Refused {
-        /// Where.
+        /// The peer's addresses that were tried.
         peers: Vec<SocketAddr>,
         /// The error of the network.
         what: &'static str,
@@ -69,7 +69,7 @@ pub enum SctpError {
     /// The network reports that there is no route.
     #[error("{} cannot be reached: {error}", list(peers))]
     Unreachable {
-        /// Where.
+        /// The peer's addresses that were tried.
         peers: Vec<SocketAddr>,
         /// The error of the network.
         error: io::Error,
@@ -77,7 +77,7 @@ pub enum SctpError {
     /// No answer in time.
     #[error("{} did not answer in {} ms", list(peers), limit.as_millis())]
     TimedOut {
-        /// Where.
+        /// The peer's addresses that were tried.
         peers: Vec<SocketAddr>,
         /// How long it was waited for.
         limit: Duration,

@@ -94,7 +94,7 @@ pub struct Entry {
     pub count: u64,
     /// When it happened first and last by the wall clock, where the bus has one.
     pub wall: Option<(Instant, Instant)>,
-    /// Who.
+    /// The name of the subscriber or process that did it.
     pub who: String,
     /// From where.
     pub origin: Origin,
@@ -104,7 +104,7 @@ pub struct Entry {
     pub variable: String,
     /// The variable's value before the first.
     pub before: u64,
-    /// What.
+    /// The operation.
     pub act: Act,
 }
 

@@ -21,7 +21,7 @@ impl FlowId {
 pub struct Target {
     /// Whose it is.
     pub source: SourceId,
-    /// Which.
+    /// The flow, among those of the source.
     pub flow: FlowId,
 }
 

@@ -22,7 +22,7 @@ pub(crate) const MAX_LEASE: Duration = Duration::from_secs(86_400);
 /// A variable that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Which.
+    /// The variable's number in the source's schema.
     pub variable: VariableId,
     /// By whom.
     pub(crate) subscriber: SubscriberId,

@@ -32,7 +32,7 @@ impl Subject {
 /// Whether something can be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// What.
+    /// What the capability is about: an event, a variable, loading.
     pub subject: Subject,
     /// Why it cannot be had; `None`: it can.
     pub missing: Option<Missing>,

@@ -64,7 +64,7 @@ pub enum KernelError {
     /// An option of loading is out of range.
     #[error("{what} is {value}: it must be {must}")]
     Option {
-        /// Which.
+        /// The option's name.
         what: &'static str,
         /// What was given.
         value: u64,
@@ -88,17 +88,17 @@ pub enum KernelError {
     /// An event that cannot be given here.
     #[error("the event {} is not to be had here: {why}", event.name())]
     Event {
-        /// Which.
+        /// The event that was asked for.
         event: Event,
-        /// Why.
+        /// What this kernel or process lacks.
         why: Missing,
     },
     /// A variable that cannot be modified here.
     #[error("{} cannot be modified: {why}", variable.name())]
     Variable {
-        /// Which.
+        /// The variable that was to be modified.
         variable: Variable,
-        /// Why.
+        /// What this kernel or process lacks.
         why: Missing,
     },
     /// A modification without a lease.
@@ -123,9 +123,9 @@ pub enum KernelError {
     /// A flow refused what was asked.
     #[error("the flow {flow:#x} refused: {error}")]
     Flow {
-        /// Which.
+        /// The flow's socket cookie.
         flow: u64,
-        /// Why.
+        /// The error that the kernel returned.
         error: io::Error,
     },
     /// The congestion control that runs a flow is offered no more, so it could not be put back after a lease.
@@ -141,7 +141,7 @@ pub enum KernelError {
     /// The flow is not run by our congestion control, or has ended.
     #[error("the flow {flow:#x} is not run by {ours:?}, or has ended: give it that first (`Kernel::adopt`)")]
     NotOurs {
-        /// Which.
+        /// The flow's socket cookie.
         flow: u64,
         /// What ours is called.
         ours: String,

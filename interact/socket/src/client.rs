@@ -29,7 +29,7 @@ pub enum ClientError {
     /// Nobody is there.
     #[error("{}: nobody listens there ({error}); is `hawser … --interact` running?", path.display())]
     Nobody {
-        /// Where.
+        /// The socket's file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
@@ -37,9 +37,9 @@ pub enum ClientError {
     /// Somebody else is there, to whom nothing was sent.
     #[error("{}: {error}", path.display())]
     OtherUser {
-        /// Where.
+        /// The socket's file.
         path: PathBuf,
-        /// Who.
+        /// The user that the other end belongs to, and the one that was expected.
         error: ConnectError,
     },
     /// The request was refused: why.

@@ -19,7 +19,7 @@ pub const MAX_LINE: usize = 4 << 20;
 pub struct Line {
     /// When it was received: nanoseconds since listening began.
     pub at: u64,
-    /// What.
+    /// What the line contains.
     #[serde(flatten)]
     pub what: What,
 }
@@ -157,7 +157,7 @@ pub struct Sample {
 pub struct Signal {
     /// Its whole name.
     pub event: String,
-    /// Where.
+    /// The flow that it happened to.
     pub flow: String,
     /// When, by the provider's clock.
     pub time: u64,

@@ -144,7 +144,7 @@ impl Subscribe {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Which.
+    /// The subscription's number.
     pub subscription: u32,
     /// Which flows.
     #[serde(default, deserialize_with = "some_scope")]

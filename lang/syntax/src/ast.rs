@@ -37,7 +37,7 @@ pub struct File {
 pub struct Item {
     /// The whole of it.
     pub span: Span,
-    /// Which.
+    /// The declaration itself.
     pub kind: ItemKind,
 }
 
@@ -271,7 +271,7 @@ pub struct Block {
 pub struct Stmt {
     /// The whole of it.
     pub span: Span,
-    /// Which.
+    /// The statement itself.
     pub kind: StmtKind,
 }
 
@@ -355,7 +355,7 @@ pub enum Init {
 pub struct Expr {
     /// The whole of it.
     pub span: Span,
-    /// Which.
+    /// The expression itself.
     pub kind: ExprKind,
 }
 

@@ -18,7 +18,7 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// How bad it is.
     pub severity: Severity,
-    /// Where.
+    /// The bytes of the source that it points at.
     pub span: Span,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,

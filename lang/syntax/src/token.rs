@@ -6,7 +6,7 @@
 /// A token and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Which.
+    /// The token without its place.
     pub kind: TokenKind,
     /// First byte.
     pub start: u32,

@@ -19,7 +19,7 @@ pub struct Report {
     /// Since the race began; in JSON `after_ms`.
     #[serde(rename = "after_ms", serialize_with = "milliseconds")]
     pub after: Duration,
-    /// What.
+    /// What happened.
     #[serde(flatten)]
     pub what: What,
 }
@@ -30,14 +30,14 @@ pub struct Report {
 pub enum What {
     /// A question about the name was answered.
     Answered {
-        /// Which.
+        /// The question that was answered.
         question: Question,
         /// The addresses, or the hints of services.
         addresses: Vec<IpAddr>,
     },
     /// A question about the name has no answer.
     Unanswered {
-        /// Which.
+        /// The question without an answer.
         question: Question,
         /// Its class.
         failure: Failure,

@@ -103,7 +103,7 @@ impl Lookup {
 pub struct Answer {
     /// The name or address that it is about, as the lookup was given it.
     pub host: String,
-    /// Which.
+    /// The question that this answers.
     pub question: Question,
     /// What it is, or why there is none.
     pub result: Result<Records, ResolveError>,

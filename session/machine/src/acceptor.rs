@@ -106,7 +106,7 @@ pub enum Verdict {
     More,
     /// Write this and close the carrier.
     Refuse {
-        /// Why.
+        /// The code of the refusal, which the peer receives.
         refusal: Refusal,
         /// A REFUSED segment.
         answer: Bytes,

@@ -45,7 +45,7 @@ pub struct Report {
 /// A link was cut with a carrier on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// When.
+    /// The time since the run began.
     pub at: Duration,
     /// Which link.
     pub link: usize,

@@ -63,7 +63,7 @@ pub enum ScriptsError {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {error}", path.display())]
 pub struct FindError {
-    /// Which.
+    /// The file or folder.
     pub path: PathBuf,
     /// What the system reports.
     pub error: std::io::Error,

@@ -40,7 +40,7 @@ pub enum Event {
         send: SendId,
         /// Of which message.
         context: MessageContext,
-        /// Why.
+        /// The reason for which it was not sent.
         why: SendError,
     },
     /// The paths below have changed; how, for people.

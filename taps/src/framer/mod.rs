@@ -24,7 +24,7 @@ pub enum FramingError {
     Message {
         /// Which framer.
         framer: String,
-        /// Why.
+        /// The reason in words, for people.
         why: String,
     },
     /// What the peer sent is nothing of this framing.
@@ -32,7 +32,7 @@ pub enum FramingError {
     Input {
         /// Which framer.
         framer: String,
-        /// Why.
+        /// The reason in words, for people.
         why: String,
     },
 }

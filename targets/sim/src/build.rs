@@ -46,7 +46,7 @@ pub enum RunError {
     Program {
         /// Its name.
         name: String,
-        /// Why.
+        /// The error of resolving it.
         error: ResolveError,
     },
     /// A stack does not accept its configuration, or its program.
@@ -54,7 +54,7 @@ pub enum RunError {
     Stack {
         /// The host's name.
         host: String,
-        /// Why.
+        /// The error of the configuration.
         error: ConfigError,
     },
 }

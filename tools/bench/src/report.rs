@@ -43,7 +43,7 @@ pub(crate) struct Comparison {
 /// One thing that was measured.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// What.
+    /// The row's name in the table.
     pub(crate) name: String,
     /// The row that its ratios are to, by name.
     pub(crate) baseline: Option<String>,

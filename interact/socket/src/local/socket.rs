@@ -33,7 +33,7 @@ pub enum SocketError {
     /// The system refuses.
     #[error("{}: {error}", path.display())]
     System {
-        /// Where.
+        /// The socket's file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,

@@ -73,7 +73,7 @@ fn stem(path: &Path) -> String {
 pub struct FileError {
     /// Which; of a whole folder, that.
     pub file: PathBuf,
-    /// What.
+    /// What is wrong, with its place in the file.
     pub diagnostic: Diagnostic,
 }
 

@@ -40,7 +40,7 @@ pub enum Effect {
 /// A property that was touched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Which.
+    /// The property's key.
     pub key: Key,
     /// How.
     pub effect: Effect,
@@ -51,7 +51,7 @@ pub struct Change {
 /// One thing that touched a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What.
+    /// The row, profile, policy or request that touched it.
     pub source: Source,
     /// Which properties it touched.
     pub changes: Vec<Change>,
@@ -79,7 +79,7 @@ pub struct Rejection {
     pub candidate: Properties,
     /// What it met; nothing when it was compared with the other candidates.
     pub by: Option<Source>,
-    /// Why.
+    /// The rule that excluded it.
     pub why: Why,
 }
 

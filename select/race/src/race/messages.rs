@@ -124,7 +124,7 @@ pub enum Event {
     Asked(Question),
     /// A question has no answer.
     Missing {
-        /// Which.
+        /// The question without an answer.
         question: Question,
         /// Why: [`Failure::NoSuchName`], [`Failure::NoRecord`], [`Failure::NameServer`].
         why: Failure,

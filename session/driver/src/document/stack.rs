@@ -41,7 +41,7 @@ pub struct StartError {
     pub transport: String,
     /// Its interface.
     pub interface: String,
-    /// Why.
+    /// The reason for which there is no stack.
     pub why: StackError,
 }
 

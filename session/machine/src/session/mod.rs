@@ -122,7 +122,7 @@ pub enum Notice {
     PathLost {
         /// Which one.
         carrier: CarrierId,
-        /// Why.
+        /// The cause, with the transport's own error.
         reason: Loss,
         /// What had gone over it.
         counts: PathCounts,

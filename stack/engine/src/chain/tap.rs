@@ -9,7 +9,7 @@ use crate::wire::Nanos;
 /// What happened: an event, the context that it changed, and the instructions that came of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TapEvent<'a> {
-    /// When.
+    /// The time of the batch that the event belongs to.
     pub now: Nanos,
     /// The event's bytes, header first.
     pub event: &'a [u8],

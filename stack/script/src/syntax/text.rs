@@ -24,7 +24,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}{}{hint}", if hint.is_empty() { "" } else { "\n  hint: " })]
 pub struct SyntaxError {
-    /// Where.
+    /// The line and column of the first character that is wrong.
     pub place: Place,
     /// What is wrong.
     pub message: String,

@@ -19,7 +19,7 @@ pub struct Script {
 /// An option line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Where.
+    /// Its line and column.
     pub place: Place,
     /// Without the dashes.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Setting {
 /// A shell command, between backticks. It is interpreted, never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Where.
+    /// Its line and column.
     pub place: Place,
     /// Its lines.
     pub text: String,
@@ -39,11 +39,11 @@ pub struct Command {
 /// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Where.
+    /// Its line and column.
     pub place: Place,
     /// When it happens, or has to happen.
     pub when: When,
-    /// What.
+    /// What happens, or has to happen.
     pub action: Action,
 }
 

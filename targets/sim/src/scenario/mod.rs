@@ -174,7 +174,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
-    /// When.
+    /// The time since the run began.
     pub time: Span,
     /// Which link.
     pub link: String,
@@ -289,7 +289,7 @@ pub struct Bulk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// How many.
+    /// How often a request is sent, each after the response to the one before.
     #[serde(default = "defaults::one")]
     pub count: u64,
     /// Size of each request.

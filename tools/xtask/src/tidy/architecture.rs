@@ -1,4 +1,4 @@
-//! `ARCHITECTURE.md` and the house agree: every crate is named there, every path there exists.
+//! `ARCHITECTURE.md` and the tree agree: every crate is named there, every path there exists.
 
 use super::Diagnostic;
 use super::tree::Tree;

@@ -12,7 +12,7 @@ pub(super) struct Rule {
     pub(super) to: &'static [&'static str],
 }
 
-/// The arrows of the design, in its order, from the top of the house to its ground.
+/// The arrows of the design, in its order, from the top layer to the lowest.
 pub(super) const RULES: &[Rule] = &[
     // Applications speak to the facade alone; the command puts others behind its words.
     Rule {
