@@ -19,8 +19,8 @@ pub struct Host<'a> {
     pub(crate) inside: &'a Inside,
 }
 
-/// A way into a host that can be given to any thread, and outlives the lab's value: what it enters
-/// stays for as long as there is a way in. The links end with the lab.
+/// A handle to a host that can be given to any thread, and outlives the lab's value: what it enters
+/// stays for as long as there is a handle. The links end with the lab.
 #[derive(Clone)]
 pub struct HostHandle {
     name: Arc<str>,
@@ -95,7 +95,7 @@ impl<'a> Host<'a> {
         Ok(command)
     }
 
-    /// A way in that does not borrow the lab.
+    /// A handle that does not borrow the lab.
     #[must_use]
     pub fn handle(&self) -> HostHandle {
         HostHandle {

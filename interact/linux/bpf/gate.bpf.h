@@ -203,7 +203,7 @@ struct occurrence {
     u64 values[3];
 };
 
-// Hands an event to its subscriptions, with how the flow stands, unless there is no `tp` to look at. Call it
+// Hands an event to its subscriptions, with how the flow stands, unless there is no `tp` to read. Call it
 // when the event is `wanted`. It is static, and so checked at each call: sockets of several kinds come here.
 static __noinline int publish(struct flow *flow, const struct tcp_sock *tp, const struct occurrence *occurrence)
 {

@@ -130,7 +130,7 @@ pub struct Record {
     pub values: [u64; FIELDS],
     /// How the flow stood then. Under our congestion control an ACK's has what was decided on it; under
     /// others `acked`, `duplicate_ack` and `peer_window_closed` have what was before the segment. `None`: no
-    /// look was possible (`sent`, before Linux 6.2).
+    /// reading was possible (`sent`, before Linux 6.2).
     pub state: Option<State>,
 }
 

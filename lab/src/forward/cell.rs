@@ -54,7 +54,7 @@ pub(crate) struct Cell {
     overrun: [u64; 2],
     directions: [Direction; 2],
     nat: Option<Translator>,
-    /// Frames on their way out, kept for its memory.
+    /// Frames to be sent, kept for its memory.
     outbox: Vec<Frame>,
 }
 
@@ -80,7 +80,7 @@ impl Cell {
             .as_ref()
             .map(|plan| (plan, Translator::new(plan, setup.seed, &setup.name)));
         let direction = |number: usize, label: &str| {
-            // The translator is where its inside host is: first on the way out, last on the way in.
+            // The translator is where its inside host is: first for what leaves, last for what comes.
             let (first, last) = match &nat {
                 Some((plan, nat)) if plan.inside == number => (Some(nat.outward()), None),
                 Some((_, nat)) => (None, Some(nat.inward())),

@@ -1,4 +1,4 @@
-//! What a file says of names: hosts that there are, and no more than an answer can hold.
+//! What a file states of names: hosts that there are, and no more than an answer can hold.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

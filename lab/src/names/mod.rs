@@ -3,7 +3,7 @@
 //! * `view`: a mount namespace with the host's own `resolv.conf`, `hosts` and `nsswitch.conf`, in
 //!   which the system's resolvers cannot be found
 //! * `zone`: what is answered, and when; a machine
-//! * `check`: what a file says of names
+//! * `check`: what a file states of names
 //! * `service`: records of services, as bytes
 //! * `server`: the resolver that all hosts ask, one thread
 //!

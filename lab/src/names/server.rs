@@ -24,7 +24,7 @@ const WAITING: usize = 4096;
 /// Bytes of a query that are read, at most.
 const QUERY: usize = 4096;
 
-/// An answer on its way: when, its number, by which socket, to whom, what.
+/// An answer that waits to be sent: when, its number, by which socket, to whom, what.
 type Pending = Reverse<(Nanos, u64, usize, SocketAddr, Vec<u8>)>;
 
 /// The running resolver. It ends when this is dropped.

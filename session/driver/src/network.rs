@@ -31,7 +31,7 @@ pub enum Change {
 /// An interface with what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attachment {
-    /// Its name, its kind and whether it is up.
+    /// Its name, its number, its kind and whether it is up.
     pub interface: Interface,
     /// The largest packet that it takes, in bytes; none: not reported.
     pub mtu: Option<u32>,

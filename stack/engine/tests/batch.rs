@@ -60,7 +60,7 @@ const END: u8 = 2;
 const ADD_ID: u8 = 4;
 const DROP_ID: u8 = 6;
 
-/// Contexts come and go, and get and lose ids, with what packets say; each packet is answered.
+/// Contexts come and go, and get and lose ids, as packets demand; each packet is answered.
 fn script() -> Script {
     let obey = |step: &mut Step<'_>| {
         step.words()[0] += 1;

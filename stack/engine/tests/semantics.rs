@@ -177,7 +177,7 @@ fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_allows_it(
     let script = connecting().coalescing().on(CLOSE, |step| {
         step.packet(1, PACKET, 0, 1, (0, 0, 0));
         step.packet(1, PACKET, 0, 2, (0, 0, 0)); // replaces 1
-        step.packet(1, PACKET, 2, 3, (0, 0, 0)); // another flag: the rule says no
+        step.packet(1, PACKET, 2, 3, (0, 0, 0)); // another flag: the rule forbids it
         step.packet(1, PACKET, 0, 4, (0, 0, 0)); // not adjacent to 2 any more
         Outcome::Done
     });
@@ -702,7 +702,7 @@ fn ipv4(from: u8, to: u8, protocol: u8, len: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// RFC 5927, 7.2: who is not on the path does not know what is under way, and a program that does not look at errors
-/// cannot tell.
+/// cannot distinguish.
 #[test]
 fn a_program_without_a_parser_for_errors_vouches_for_none() {
     let (mut pair, _) = connected(connecting());

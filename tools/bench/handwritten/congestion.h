@@ -1,8 +1,8 @@
-/* Round-trip times (RFC 6298), loss recovery as NewReno has it (RFC 6582), marks (RFC 3168). */
+/* Round-trip times (RFC 6298), loss recovery as NewReno has it (RFC 6582), ECN (RFC 3168). */
 #include "cubic.h"
 
 static void measure(run_ctx *r, connection_t *c, uint64_t sample) {
-    sample = most(sample, 1);
+    sample = max_of(sample, 1);
     if (c->srtt == 0) {
         c->srtt = sample;
         c->rttvar = sample / 2;
@@ -11,14 +11,14 @@ static void measure(run_ctx *r, connection_t *c, uint64_t sample) {
         c->rttvar = (c->rttvar * 3 + difference) / 4;
         c->srtt = (c->srtt * 7 + sample) / 8;
     }
-    c->rto = least(most(c->srtt + most(1000000, c->rttvar * 4), r->param[MIN_RTO]), r->param[MAX_RTO]);
+    c->rto = min_of(max_of(c->srtt + max_of(1000000, c->rttvar * 4), r->param[MIN_RTO]), r->param[MAX_RTO]);
     signal(r, ROUND_TRIP, sample);
 }
 
-static uint64_t initial_window(uint64_t smss) { return least(10 * smss, most(2 * smss, 14600)); }
+static uint64_t initial_window(uint64_t smss) { return min_of(10 * smss, max_of(2 * smss, 14600)); }
 static void send_first_again(run_ctx *r, connection_t *c) {
-    uint64_t sent = least(c->snd_max, c->snd_end) - c->snd_una;
-    uint32_t len = (uint32_t)least(sent, c->smss);
+    uint64_t sent = min_of(c->snd_max, c->snd_end) - c->snd_una;
+    uint32_t len = (uint32_t)min_of(sent, c->smss);
     c->timed_end = 0;
     if (c->sents > 0)
         c->sent[0].again = true;
@@ -27,7 +27,7 @@ static void send_first_again(run_ctx *r, connection_t *c) {
 
 static void partial_ack(run_ctx *r, connection_t *c, uint64_t acked) {
     c->partial_seen = 1;
-    c->cwnd = most(less(c->cwnd, acked), c->smss) + (acked >= c->smss ? c->smss : 0);
+    c->cwnd = max_of(less(c->cwnd, acked), c->smss) + (acked >= c->smss ? c->smss : 0);
     send_first_again(r, c);
 }
 
@@ -61,7 +61,7 @@ static inline void loss_recovery(run_ctx *r, connection_t *c, const segment_t *e
             ;
         else if (c->snd_una >= c->recover) {
             c->recovering = 0;
-                    c->cwnd = least(c->ssthresh, most(c->snd_nxt - c->snd_una, c->smss) + c->smss);
+                    c->cwnd = min_of(c->ssthresh, max_of(c->snd_nxt - c->snd_una, c->smss) + c->smss);
         } else
             partial_ack(r, c, s->acked);
     } else if (s->duplicate)
@@ -72,7 +72,7 @@ static inline void loss_recovery(run_ctx *r, connection_t *c, const segment_t *e
 static inline void take_echo(connection_t *c, const segment_t *e, const arrival_t *s) {
     if (!(e->flags & ECE) || !c->ecn_on || s->syn)
         return;
-    if (!c->recovering && c->snd_una > most(c->ecn_until, c->recover)) {
+    if (!c->recovering && c->snd_una > max_of(c->ecn_until, c->recover)) {
         c->ecn_until = c->snd_nxt;
         c->ecn_reduced = 1;
         shrink(c, s->flight);

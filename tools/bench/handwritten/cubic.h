@@ -1,7 +1,7 @@
 /* CUBIC (RFC 9438) after HyStart++ (RFC 9406): windows in bytes, times in milliseconds where cubes are taken. */
 #include "output.h"
 
-enum { HYSTART_SAMPLES = 8, HYSTART_ROUNDS = 5, HYSTART_DIVISOR = 4, HYSTART_LEAST = 4000000, HYSTART_MOST = 16000000 };
+enum { HYSTART_SAMPLES = 8, HYSTART_ROUNDS = 5, HYSTART_DIVISOR = 4, HYSTART_MIN = 4000000, HYSTART_MAX = 16000000 };
 
 static inline uint64_t scaled(uint64_t a, uint64_t b, uint64_t c) { return c ? (uint64_t)((unsigned __int128)a * b / c) : 0; }
 
@@ -17,7 +17,7 @@ static uint64_t cube_root(uint64_t x) {
 
 /* 0.4 segments per cubic second. */
 static uint64_t cubed(uint64_t distance, uint32_t smss) {
-    uint64_t d = least(distance, 1200000);
+    uint64_t d = min_of(distance, 1200000);
     return scaled(d * d * d, 4 * (uint64_t)smss, 10000000000);
 }
 
@@ -31,7 +31,7 @@ static void begin_epoch(const run_ctx *r, connection_t *c) {
     q->paused = false;
     q->w_est = c->cwnd * 1024;
     q->k = q->w_max > c->cwnd ? (uint32_t)cube_root(scaled(q->w_max - c->cwnd, 2500000000, c->smss)) : 0;
-    q->w_max = (uint32_t)most(q->w_max, c->cwnd);
+    q->w_max = (uint32_t)max_of(q->w_max, c->cwnd);
 }
 
 static void avoid_congestion(const run_ctx *r, connection_t *c, uint64_t acked, uint64_t flight) {
@@ -50,23 +50,23 @@ static void avoid_congestion(const run_ctx *r, connection_t *c, uint64_t acked, 
     q->w_est += scaled(acked * 1024, c->smss * fair, c->cwnd * 17);
     uint64_t t = (r->now - q->epoch) / 1000000;
     if (w_cubic(q, t, c->smss) < q->w_est / 1024) {
-        c->cwnd = most(c->cwnd, q->w_est / 1024);
+        c->cwnd = max_of(c->cwnd, q->w_est / 1024);
         return;
     }
     uint64_t target = w_cubic(q, t + c->srtt / 1000000, c->smss);
-    target = least(most(target, c->cwnd), c->cwnd + c->cwnd / 2);
+    target = min_of(max_of(target, c->cwnd), c->cwnd + c->cwnd / 2);
     c->cwnd += scaled(target - c->cwnd, acked, c->cwnd);
 }
 
 /* A round of HyStart++, as long as it takes to acknowledge what was under way; true when slow start is to end. */
 static bool delay_grows(cubic_t *q, uint64_t acked, uint64_t flight, uint64_t rtt) {
     if (rtt > 0) {
-        q->current = q->current == 0 ? rtt : least(q->current, rtt);
-        q->samples = (uint8_t)(least(q->samples, 254) + 1);
+        q->current = q->current == 0 ? rtt : min_of(q->current, rtt);
+        q->samples = (uint8_t)(min_of(q->samples, 254) + 1);
     }
     bool sampled = q->samples >= HYSTART_SAMPLES;
     if (q->careful == 0 && sampled && q->last > 0) {
-        if (q->current >= q->last + most(HYSTART_LEAST, least(q->last / 8, HYSTART_MOST))) {
+        if (q->current >= q->last + max_of(HYSTART_MIN, min_of(q->last / 8, HYSTART_MAX))) {
             q->baseline = q->current;
             q->careful = 1;
         }
@@ -93,9 +93,9 @@ static inline void grow(const run_ctx *r, connection_t *c, uint64_t acked, uint6
     cubic_t *q = &c->cubic;
     if (!q->over && delay_grows(q, acked, flight, rtt))
         c->ssthresh = c->cwnd;
-    uint64_t more = least(acked, r->param[SLOW_START_LIMIT] * c->smss);
+    uint64_t more = min_of(acked, r->param[SLOW_START_LIMIT] * c->smss);
     more = q->careful > 0 ? more / HYSTART_DIVISOR : more;
-    c->cwnd = most(least(c->cwnd + more, c->ssthresh), c->cwnd);
+    c->cwnd = max_of(min_of(c->cwnd + more, c->ssthresh), c->cwnd);
 }
 
 static void shrink(connection_t *c, uint64_t flight) {
@@ -105,5 +105,5 @@ static void shrink(connection_t *c, uint64_t flight) {
     q->epoch = 0;
     q->prior = (uint32_t)c->cwnd;
     q->w_max = (uint32_t)(c->cwnd < q->w_max ? c->cwnd * 17 / 20 : c->cwnd);
-    c->ssthresh = most(flight * 7 / 10, 2 * (uint64_t)c->smss);
+    c->ssthresh = max_of(flight * 7 / 10, 2 * (uint64_t)c->smss);
 }

@@ -1,4 +1,4 @@
-/* The other events: the application's requests, timers, and what a listener is told. */
+/* The other events: the application's requests, timers, and what a listener receives. */
 #include "text.h"
 
 static void begin(run_ctx *r, connection_t *c, const ip_t *local, const ip_t *remote, uint16_t local_port,
@@ -15,7 +15,7 @@ static void begin(run_ctx *r, connection_t *c, const ip_t *local, const ip_t *re
     while (c->rcv_scale < 14 && buffer >> c->rcv_scale > 65535)
         c->rcv_scale++;
     c->path_mtu = path_mtu;
-    c->rmss = (uint32_t)least(path_mtu - (is_v4(local) ? 40 : 60), 65535);
+    c->rmss = (uint32_t)min_of(path_mtu - (is_v4(local) ? 40 : 60), 65535);
     c->peer_mss = 536;
     c->rto = r->param[INITIAL_RTO];
     c->ssthresh = 1 << 30;
@@ -66,7 +66,7 @@ static uint64_t on_send(run_ctx *r, connection_t *c, const amount_t *e) {
     if (c->closing)
         return REFUSE(32);
     if (c->snd_una == c->snd_max && r->now - c->sent_at > c->rto) {
-        c->cwnd = least(c->cwnd, initial_window(c->smss));
+        c->cwnd = min_of(c->cwnd, initial_window(c->smss));
         c->cubic.epoch = 0;
     }
     emit_unit(r, HW_ADD_TX, &c->self, e->addr, e->len, 0);
@@ -117,9 +117,9 @@ static uint64_t on_release(run_ctx *r, connection_t *c) {
 }
 
 static uint64_t on_retransmit(run_ctx *r, connection_t *c) {
-    c->rto = least(c->rto * 2, r->param[MAX_RTO]);
+    c->rto = min_of(c->rto * 2, r->param[MAX_RTO]);
     c->timed_end = 0;
-    c->timeouts = (uint8_t)least(c->timeouts + 1u, 255);
+    c->timeouts = (uint8_t)min_of(c->timeouts + 1u, 255);
     if (r->now - c->progress_at >= r->param[USER_TIMEOUT]) {
         fail(r, c, 110);
         return HW_STOP;
@@ -148,10 +148,10 @@ static uint64_t on_retransmit(run_ctx *r, connection_t *c) {
 static uint64_t on_persist(run_ctx *r, connection_t *c) {
     arrival_t s = {.override = c->snd_wnd > 0};
     if (!s.override) {
-        c->probes = (uint8_t)least(c->probes + 1u, 16);
+        c->probes = (uint8_t)min_of(c->probes + 1u, 16);
         uint32_t text = c->snd_end > c->snd_una;
         transmit(r, c, c->snd_una, text, c->closing && !text);
-        start_timer(r, c, T_PERSIST, least(c->rto << c->probes, r->param[MAX_RTO]));
+        start_timer(r, c, T_PERSIST, min_of(c->rto << c->probes, r->param[MAX_RTO]));
     }
     respond(r, c, &s);
     return HW_DONE;

@@ -11,19 +11,19 @@ static void fail(run_ctx *r, connection_t *c, uint32_t error) {
 
 static void set_segment_size(connection_t *c) {
     uint32_t headers = is_v4(&c->local_ip) ? 40 : 60;
-    c->smss = (uint32_t)most(least(c->peer_mss, c->path_mtu - headers), 88) - (c->use_timestamps ? 12 : 0);
+    c->smss = (uint32_t)max_of(min_of(c->peer_mss, c->path_mtu - headers), 88) - (c->use_timestamps ? 12 : 0);
 }
 
 /* What the target knows of the path holds for all connections along it. */
 static void follow_path(connection_t *c, uint32_t mtu) {
-    c->path_mtu = (uint32_t)most(mtu, is_v4(&c->local_ip) ? 552 : 1280);
+    c->path_mtu = (uint32_t)max_of(mtu, is_v4(&c->local_ip) ? 552 : 1280);
     set_segment_size(c);
 }
 
 static void take_syn(run_ctx *r, connection_t *c, const segment_t *e) {
     c->irs = ((uint64_t)1 << 32) + e->seq;
     c->rcv_nxt = c->irs + 1;
-    c->rcv_edge = c->rcv_nxt + least(r->param[RCV_BUF], 65535);
+    c->rcv_edge = c->rcv_nxt + min_of(r->param[RCV_BUF], 65535);
     c->peer_mss = e->has_mss ? e->mss : 536;
     c->use_timestamps = e->has_timestamps;
     c->sack_on = e->sack_permitted;
@@ -120,13 +120,13 @@ static inline bool check_sequence(run_ctx *r, connection_t *c, const segment_t *
         return false;
     }
     if (s->seq < c->rcv_nxt && !s->syn) {
-        uint64_t known = least(c->rcv_nxt - s->seq, s->len);
+        uint64_t known = min_of(c->rcv_nxt - s->seq, s->len);
         s->seq += known;
         s->addr += known;
         s->len -= (uint32_t)known;
     }
     uint64_t held = c->rcv_nxt + less(r->param[RCV_BUF] + WINDOW_SLACK, c->unread);
-    uint64_t right = least(c->rcv_edge, held);
+    uint64_t right = min_of(c->rcv_edge, held);
     if (s->seq + s->len > right && s->len > 0) {
         s->len = (uint32_t)less(right, s->seq);
         s->fin = false;
@@ -138,7 +138,7 @@ static inline bool check_sequence(run_ctx *r, connection_t *c, const segment_t *
 static inline void advance(run_ctx *r, connection_t *c, const segment_t *e, arrival_t *s) {
     s->acked = stream_offset(c, s->ack) - stream_offset(c, c->snd_una);
     c->snd_una = s->ack;
-    c->snd_nxt = most(c->snd_nxt, c->snd_una);
+    c->snd_nxt = max_of(c->snd_nxt, c->snd_una);
     c->timeouts = 0;
     c->progress_at = r->now;
     s->rtt = retire(r, c, s->una);
@@ -197,7 +197,7 @@ static inline bool check_ack(run_ctx *r, connection_t *c, const segment_t *e, ar
         if (c->snd_wnd == 0 && s->window > 0)
             stop_timer(r, c, T_PERSIST);
         c->snd_wnd = s->window;
-        c->max_wnd = most(c->max_wnd, c->snd_wnd);
+        c->max_wnd = max_of(c->max_wnd, c->snd_wnd);
         c->snd_wl1 = s->seq;
         c->snd_wl2 = s->ack;
     }

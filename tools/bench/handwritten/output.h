@@ -8,21 +8,21 @@ static inline uint64_t open_edge(const run_ctx *r, const connection_t *c) {
 /* The window field: its right edge moves in steps worth a segment, and never to the left (RFC 9293, 3.8.6.2.2). */
 static inline uint16_t announce_window(const run_ctx *r, connection_t *c) {
     uint64_t edge = open_edge(r, c);
-    if (edge < c->rcv_edge + least(r->param[RCV_BUF] / 2, c->rmss))
+    if (edge < c->rcv_edge + min_of(r->param[RCV_BUF] / 2, c->rmss))
         edge = c->rcv_edge;
     uint64_t units = less(edge, c->rcv_nxt) >> c->rcv_scale;
     if (c->rcv_nxt + (units << c->rcv_scale) < c->rcv_edge)
         units += 1;
-    units = least(units, 65535);
+    units = min_of(units, 65535);
     c->rcv_wnd = units << c->rcv_scale;
-    c->rcv_edge = most(c->rcv_edge, c->rcv_nxt + c->rcv_wnd);
+    c->rcv_edge = max_of(c->rcv_edge, c->rcv_nxt + c->rcv_wnd);
     return (uint16_t)units;
 }
 
 static inline bool window_update_due(const run_ctx *r, const connection_t *c) {
     uint64_t gain = less(open_edge(r, c), c->rcv_edge), left = less(c->rcv_edge, c->rcv_nxt);
     uint64_t half = r->param[RCV_BUF] / 2;
-    return gain >= half || (left < 2 * (uint64_t)c->rmss && gain >= least(half, c->rmss));
+    return gain >= half || (left < 2 * (uint64_t)c->rmss && gain >= min_of(half, c->rmss));
 }
 
 /* A packet with what is alike in all segments of an open connection. */
@@ -47,11 +47,11 @@ static inline image_t *segment(run_ctx *r, connection_t *c, uint64_t seq) {
 }
 
 static inline void send_ack(run_ctx *r, connection_t *c) {
-    image_t *h = segment(r, c, most(c->snd_nxt, least(c->snd_max, c->snd_una + c->snd_wnd)));
+    image_t *h = segment(r, c, max_of(c->snd_nxt, min_of(c->snd_max, c->snd_una + c->snd_wnd)));
     if (!c->sack_on || c->runs == 0)
         return;
     /* The run that came last, then the others from the top. */
-    uint32_t first = least(c->latest, c->runs - 1);
+    uint32_t first = min_of(c->latest, c->runs - 1);
     h->sack[h->sacks++] = (block_t){(uint32_t)c->run[first].from, (uint32_t)c->run[first].to};
     for (uint32_t i = c->runs; i-- > 0 && h->sacks < REPORTED;)
         if (i != first)
@@ -77,7 +77,7 @@ static void transmit(run_ctx *r, connection_t *c, uint64_t from, uint32_t len, b
         h->flags |= c->ecn_reduced ? CWR : 0;
         c->ecn_reduced = 0;
     }
-    c->snd_max = most(c->snd_max, end);
+    c->snd_max = max_of(c->snd_max, end);
 }
 
 static void send_syn(run_ctx *r, connection_t *c) {
@@ -88,7 +88,7 @@ static void send_syn(run_ctx *r, connection_t *c) {
     h->seq = (uint32_t)c->iss;
     h->flags = SYN | (reply ? ACK : 0);
     h->ack = reply ? (uint32_t)c->rcv_nxt : 0;
-    h->window = (uint16_t)least(r->param[RCV_BUF], 65535);
+    h->window = (uint16_t)min_of(r->param[RCV_BUF], 65535);
     h->has_mss = 1;
     h->mss = (uint16_t)c->rmss;
     h->sack_permitted = reply ? c->sack_on : 1;
@@ -136,10 +136,10 @@ static void wait_for_window(run_ctx *r, connection_t *c) {
 static void output(run_ctx *r, connection_t *c, arrival_t *s) {
     if (!may_send(c) || c->snd_nxt > c->snd_end)
         return;
-    uint64_t limited = c->recovering ? 0 : least(c->duplicates, 2) * c->smss;
-    uint64_t window = least(c->snd_wnd, c->cwnd + limited);
+    uint64_t limited = c->recovering ? 0 : min_of(c->duplicates, 2) * c->smss;
+    uint64_t window = min_of(c->snd_wnd, c->cwnd + limited);
     uint64_t room = less(c->snd_una + window, c->snd_nxt), pending = c->snd_end - c->snd_nxt;
-    uint64_t len = least(least(room, pending), MAX_BURST);
+    uint64_t len = min_of(min_of(room, pending), MAX_BURST);
 
     bool last = len == pending;
     bool patient = r->param[NAGLE] && !c->closing && c->small_end > c->snd_una && c->snd_nxt == c->snd_max;
@@ -158,7 +158,7 @@ static void output(run_ctx *r, connection_t *c, arrival_t *s) {
     }
     uint64_t from = c->snd_nxt;
     if (from == c->snd_max && c->timed_end == 0 && c->snd_una >= c->recover) {
-        c->timed_end = from + most(least(len, c->smss), 1);
+        c->timed_end = from + max_of(min_of(len, c->smss), 1);
         c->timed_at = r->now;
     }
     if (c->snd_una == from)

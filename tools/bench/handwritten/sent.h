@@ -21,7 +21,7 @@ static void make_room(connection_t *c) {
 static inline void note_sent(const run_ctx *r, connection_t *c, uint64_t end, bool again) {
     if (c->sents > 0) {
         sent_t *last = &c->sent[c->sents - 1];
-        if (last->again == again && r->now - last->began <= least(c->srtt / 8, RUN_SPAN)) {
+        if (last->again == again && r->now - last->began <= min_of(c->srtt / 8, RUN_SPAN)) {
             last->end = end;
             last->at = r->now;
             return;

@@ -118,8 +118,8 @@ typedef struct {
     bool syn, fin, opened, duplicate, ack_now, gap, override;
 } arrival_t;
 
-static inline uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static inline uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t min_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t max_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static inline uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 /* The 64-bit number nearest to `near` with these low 32 bits. */
 static inline uint64_t unwrap(uint32_t seq, uint64_t near) { return near + (uint64_t)(int64_t)(int32_t)(seq - (uint32_t)near); }
@@ -142,7 +142,7 @@ static inline bool may_receive(const connection_t *c) {
 }
 /* The stream's offset of a sequence number: SYN and FIN take a number each, but no byte. */
 static inline uint64_t stream_offset(const connection_t *c, uint64_t number) {
-    return less(least(number, c->snd_end), c->iss + 1);
+    return less(min_of(number, c->snd_end), c->iss + 1);
 }
 static inline uint32_t timestamp(const connection_t *c, uint64_t now) { return (uint32_t)(now / 1000000) + c->ts_offset; }
 

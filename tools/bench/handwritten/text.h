@@ -8,8 +8,8 @@ static bool remember(connection_t *c, uint64_t from, uint64_t to) {
         first++;
     uint32_t end = first;
     while (end < c->runs && c->run[end].from <= to) {
-        from = least(from, c->run[end].from);
-        to = most(to, c->run[end].to);
+        from = min_of(from, c->run[end].from);
+        to = max_of(to, c->run[end].to);
         end++;
     }
     if (end == first && c->runs == RUNS)
@@ -25,13 +25,13 @@ static bool remember(connection_t *c, uint64_t from, uint64_t to) {
 static uint64_t join(connection_t *c, uint64_t to) {
     uint32_t used = 0;
     while (used < c->runs && c->run[used].from <= to)
-        to = most(to, c->run[used++].to);
+        to = max_of(to, c->run[used++].to);
     c->runs -= used;
     memmove(&c->run[0], &c->run[used], c->runs * sizeof c->run[0]);
     return to;
 }
 
-/* As the receiver: each mark is echoed until the sender has heard it (RFC 3168, 6.1.3). */
+/* As the receiver: each CE mark is echoed until the sender has received the echo (RFC 3168, 6.1.3). */
 static inline void take_mark(connection_t *c, const segment_t *e, arrival_t *s) {
     if (!c->ecn_on)
         return;
@@ -61,7 +61,7 @@ static inline void take_text(run_ctx *r, connection_t *c, const segment_t *e, ar
     emit_unit(r, HW_FLUSH_RX, &c->self, 0, end - c->rcv_nxt, 0);
     c->unread += end - c->rcv_nxt;
     c->rcv_nxt = end;
-    c->unacknowledged = (uint16_t)(c->unacknowledged + least(e->segs, 1000));
+    c->unacknowledged = (uint16_t)(c->unacknowledged + min_of(e->segs, 1000));
 }
 
 static inline void take_fin(run_ctx *r, connection_t *c, arrival_t *s) {
@@ -125,7 +125,7 @@ static uint64_t on_segment(run_ctx *r, connection_t *c, const segment_t *e) {
     if (!check_ack(r, c, e, &s))
         return HW_STOP;
     if (s.opened && c->retransmissions > 0)
-        c->rto = most(c->rto, 3000000000);
+        c->rto = max_of(c->rto, 3000000000);
     c->heard_at = r->now;
     if (e->path_mtu != c->path_mtu)
         follow_path(c, e->path_mtu);

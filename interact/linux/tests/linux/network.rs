@@ -136,7 +136,7 @@ impl Transfer {
         wait_until("bytes arrive", || self.read() >= target)
     }
 
-    /// Ends it in an orderly way: what was written arrives, both ends close.
+    /// Ends it in order: what was written arrives, both ends close.
     pub(crate) fn end(mut self) -> TestResult<u64> {
         self.pause_reading(false);
         self.hush()?;

@@ -241,7 +241,7 @@ pub(crate) fn live_sockets_are_reached() -> TestResult {
     expect(error == Some(103), format!("ECONNABORTED, not {error:?}"))
 }
 
-/// By who looks at all namespaces, with whose it is; by who looks at its own, not.
+/// By a process that reads all namespaces, with whose it is; by one that reads its own, not.
 pub(crate) fn flows_of_every_namespace_are_listed() -> TestResult {
     let lab = network("both = { rate = \"30Mbit/s\", delay = \"8ms\" }")?;
     let client = lab.host("client")?;

@@ -154,7 +154,7 @@ impl Interface {
             return Err(DropReason::NotForUs);
         }
         if packet.net.src_ip == UNSPECIFIED {
-            // Somebody wants to know whether the address is free: tell all that it is not.
+            // Somebody wants to know whether the address is free: notify all that it is not.
             if message.mac.is_some() || packet.net.dst_ip != ndisc::solicited_node(&message.target) {
                 return Err(DropReason::Malformed);
             }

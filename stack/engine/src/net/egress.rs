@@ -1,4 +1,4 @@
-//! A packet's way out: route, headers, checksum, the neighbour's address.
+//! Sending a packet: route, headers, checksum, the neighbour's address.
 
 use hawser_ir::abi::Net;
 

@@ -34,7 +34,7 @@ impl EtherType {
     }
 }
 
-/// Reads the header of a frame on its way to `own`, to everybody, or to an IPv6 group.
+/// Reads the header of a frame for `own`, to everybody, or to an IPv6 group.
 pub(super) fn read(frame: &[u8], own: Mac) -> Result<EtherType, DropReason> {
     let header: &[u8; HEADER] = frame.first_chunk().ok_or(DropReason::Truncated)?;
     let (to, rest) = header.split_at(6);

@@ -56,7 +56,7 @@ pub(super) fn read(message: &[u8]) -> Option<Header> {
     })
 }
 
-/// What an ICMP error says; nothing for a message that is none. The MTU of a router that does not
+/// The content of an ICMP error; nothing for a message that is none. The MTU of a router that does not
 /// state one (RFC 1191, 5) is 0.
 pub(super) fn error_v4(header: Header) -> Option<Icmp> {
     let (kind, mtu) = match (header.kind, header.code) {
@@ -73,7 +73,7 @@ pub(super) fn error_v4(header: Header) -> Option<Icmp> {
     Some(icmp(header, kind, mtu))
 }
 
-/// What an ICMPv6 error says; nothing for a message that is none.
+/// The content of an ICMPv6 error; nothing for a message that is none.
 pub(super) fn error_v6(header: Header) -> Option<Icmp> {
     let (kind, mtu) = match (header.kind, header.code) {
         (v6::TOO_BIG, _) => (ICMP_TOO_BIG, u32::from_be_bytes(header.own)),

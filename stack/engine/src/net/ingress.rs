@@ -1,4 +1,4 @@
-//! A frame's way in: link header, network header, and then to a program or to [`super::control`].
+//! Receiving a frame: link header, network header, and then to a program or to [`super::control`].
 
 use hawser_ir::abi::Net;
 
@@ -139,7 +139,7 @@ impl Interface {
 
     fn open_v6<'a>(&self, frame: &RxFrame<'a>, offset: usize) -> Result<Packet<'a>, DropReason> {
         let net = ipv6::read(&frame.head[offset..])?;
-        // Only a host that looks whether its address is free writes without one (RFC 4862, 5.4.2).
+        // Only a host that checks whether its address is free writes without one (RFC 4862, 5.4.2).
         let is_nameless = net.src_ip == UNSPECIFIED && net.protocol == icmp::PROTOCOL_V6;
         if !(is_unicast(&net.src_ip) || is_nameless) || self.owns(&net.src_ip) {
             return Err(DropReason::Source);

@@ -20,7 +20,7 @@ pub(super) struct Header {
     pub(super) net: Net,
     /// It is one of several fragments.
     pub(super) is_fragment: bool,
-    /// It may not be cut on its way.
+    /// It may not be fragmented.
     pub(super) dont_fragment: bool,
 }
 

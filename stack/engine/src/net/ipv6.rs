@@ -75,7 +75,7 @@ pub(super) fn read(packet: &[u8]) -> Result<Net, DropReason> {
 }
 
 /// Passes over the extension headers of `packet`, which `net` was read from and which ends where
-/// `net.tot_len` says; sets `protocol` and `hdr_len` to those of the transport. Returns the offset
+/// `net.tot_len` states; sets `protocol` and `hdr_len` to those of the transport. Returns the offset
 /// of the byte that named the transport.
 pub(super) fn walk(packet: &[u8], net: &mut Net) -> Result<usize, Refusal> {
     let mut named_at = 6;
@@ -116,7 +116,7 @@ fn extension_len(packet: &[u8], at: usize) -> Result<usize, DropReason> {
     }
 }
 
-/// Passes over hop-by-hop or destination options. None is understood beyond what its type says
+/// Passes over hop-by-hop or destination options. None is understood beyond what its type states
 /// about that (RFC 8200, 4.2).
 fn options(packet: &[u8], at: usize) -> Result<usize, Refusal> {
     let len = extension_len(packet, at)?;

@@ -7,7 +7,7 @@
 //! * `address`, `checksum`: arithmetic
 //! * `ethernet`, `ipv4`, `ipv6`, `arp`, `icmp`: one format each, read and written
 //! * `neighbour`, `path_mtu`, `rate`, `outgoing`: state, bounded
-//! * `ingress`, `control`, `egress`: what is done with a frame, on its way in and on its way out
+//! * `ingress`, `control`, `egress`: what is done with a frame that is received, and with one that is sent
 //!
 //! Invariants: no clock, no socket, no randomness; no input panics; every table and queue has a
 //! stated limit; a packet costs no allocation unless a reply to it is made here.
@@ -59,7 +59,7 @@ const ERROR_INTERVAL: Nanos = 100_000_000;
 /// behind [`Interface::header_room`] free bytes, then [`Interface::send`]; or, where the memory of
 /// frames shall be used again, build it in [`Interface::blank`] and [`Interface::finish`] it. After
 /// any of `ingress`, `poll`, `send`, `finish` and `unreachable_reply`, [`Interface::outgoing`] may
-/// hold frames for the wire; [`Interface::sent`] says which the wire has taken.
+/// hold frames for the wire; [`Interface::sent`] reports which the wire has taken.
 ///
 /// On Ethernet an interface with an IPv6 address has the link-local one that its Ethernet address
 /// stands for as well (RFC 4291, 2.1).
@@ -149,13 +149,13 @@ impl Interface {
         self.outgoing.sent(count);
     }
 
-    /// The largest packet in bytes that is not known to be too big for the way to `dst`.
+    /// The largest packet in bytes that is not known to be too big for the path to `dst`.
     #[must_use]
     pub fn path_mtu(&self, dst: [u8; 16]) -> u32 {
         self.paths.find(&dst).map_or(self.mtu, |mtu| mtu.min(self.mtu))
     }
 
-    /// Believes that the way to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
+    /// Believes that the path to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
     /// unless it was known to be that narrow. The caller has made sure that this is no forgery.
     pub fn lower_path(&mut self, now: Nanos, dst: [u8; 16], mtu: u32) {
         if mtu < self.path_mtu(dst) {

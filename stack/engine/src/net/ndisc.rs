@@ -99,7 +99,7 @@ pub(super) fn write_solicitation(out: &mut Vec<u8>, target: &Ip, own: Mac) {
 }
 
 /// Appends an advertisement of `target`, owned by `own`; `solicited` unless nobody in particular
-/// is told.
+/// is notified.
 pub(super) fn write_advertisement(out: &mut Vec<u8>, target: &Ip, own: Mac, solicited: bool) {
     let flags = OVERRIDE | if solicited { SOLICITED } else { 0 };
     icmp::write(out, icmp::v6::NEIGHBOUR_ADVERTISEMENT, 0, [flags, 0, 0, 0]);

@@ -21,7 +21,7 @@ use super::ethernet::Mac;
 
 /// The maximum number of entries.
 pub(super) const MAX_NEIGHBOURS: usize = 256;
-/// The maximum number of packets that wait for one address; the oldest gives way (RFC 4861, 7.2.2). Enough for
+/// The maximum number of packets that wait for one address; the oldest is dropped (RFC 4861, 7.2.2). Enough for
 /// the first packets of some thousand connections that are opened at once: one that is lost here
 /// costs its connection a second.
 pub(super) const MAX_WAITING_EACH: usize = 4096;
@@ -86,7 +86,7 @@ pub(super) struct Solicit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer {
     pub(super) mac: Option<Mac>,
-    /// It answers a question of ours, and so proves that the neighbour hears us.
+    /// It answers a question of ours, and so proves that the neighbour receives us.
     pub(super) solicited: bool,
     /// It may replace a different address.
     pub(super) overrides: bool,
@@ -150,7 +150,7 @@ impl Neighbours {
         0
     }
 
-    /// A neighbour asked for us and said who it is. Returns the packets that waited for it.
+    /// A neighbour asked for us and stated who it is. Returns the packets that waited for it.
     pub(super) fn learn(&mut self, now: Nanos, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             // RFC 4861, 7.2.3: only news makes it stale.

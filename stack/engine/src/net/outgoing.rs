@@ -1,4 +1,4 @@
-//! Frames on their way to the wire, and the memory of those that have left.
+//! Frames that wait for the wire, and the memory of those that have left.
 //!
 //! Invariant: a frame's memory is moved in here once and out once; its header and its list of
 //! pieces are never allocated anew in a steady state.

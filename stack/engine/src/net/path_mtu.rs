@@ -17,7 +17,7 @@ pub(super) const MIN_MTU_IPV4: u32 = 68;
 /// RFC 8201, 4: no smaller estimate than IPv6's minimum link MTU.
 pub(super) const MIN_MTU_IPV6: u32 = 1280;
 
-/// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not say.
+/// The table of RFC 1191, 7.1: what an MTU is likely to be when the router did not state it.
 const PLATEAUS: [u32; 10] = [
     32_000,
     17_914,

@@ -30,7 +30,7 @@ pub enum Ingress<'a> {
         quoted: &'a [u8],
         /// Where `quoted` starts in the frame.
         quoted_offset: u32,
-        /// What the error says.
+        /// The content of the error.
         icmp: Icmp,
     },
     /// The network layer dealt with it (ARP, neighbour discovery, echo); replies are in

@@ -1,4 +1,4 @@
-//! A batch of frames on its way in.
+//! A batch of received frames.
 //!
 //! Frames are taken apart and parsed some at a time, ahead of their chains. Then the contexts that
 //! their events name are looked up and touched, one step for all, so that the processor waits for

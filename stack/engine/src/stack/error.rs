@@ -35,7 +35,7 @@ pub enum RequestError {
     /// All ephemeral ports are in use towards this remote end.
     #[error("no free port")]
     NoPort,
-    /// There is no way to the remote address.
+    /// There is no route to the remote address.
     #[error("{0}")]
     Unreachable(net::Unreachable),
     /// The program has no such request.

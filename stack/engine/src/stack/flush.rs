@@ -94,14 +94,14 @@ impl Stack {
     }
 }
 
-/// Completes an instruction's network header; false when there is no way to its destination.
+/// Completes an instruction's network header; false when there is no route to its destination.
 fn route(pending: &mut Pending, interface: &mut Interface, protocol: u8) -> bool {
     let net = &mut pending.record.net;
     if net.protocol == 0 {
         net.protocol = protocol;
     }
     match interface.route(net) {
-        // A packet too big for the path leaves nevertheless: what a router says of it reaches the
+        // A packet too big for the path leaves nevertheless: what a router reports of it reaches the
         // flow that sent it, which may know of the path only from there.
         Ok(_) => {
             pending.sent.mtu = interface.mtu();

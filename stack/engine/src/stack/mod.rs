@@ -1,6 +1,6 @@
 //! A shard's stack: one program, one interface, all their state; what its driver calls.
 //!
-//! * `arrive`, `flush`, `superframe`: frames on their way in and out
+//! * `arrive`, `flush`, `superframe`: frames received and sent
 //! * `request`, `options`, `error`: what applications ask for
 //! * `swap`, `params`: another program, other params
 //! * `interact`, `observe`: the bus, and variables by name
@@ -70,7 +70,7 @@ pub struct Stack {
     work: Work,
 }
 
-/// What is known of the way out.
+/// What is known of the route.
 #[derive(Debug, Default)]
 struct Output {
     wire_full: bool,

@@ -274,7 +274,7 @@ impl Contexts {
         self.find_hashed(self.hash(id), id)
     }
 
-    /// The context with an id, or one of those that share it: which, `choice` tells.
+    /// The context with an id, or one of those that share it: which, `choice` decides.
     pub(crate) fn find_or_choose(&self, hash: u64, id: &Id, choice: u32) -> Option<Slot> {
         match self.find_hashed(hash, id) {
             None if !self.shared.is_empty() => {

@@ -86,7 +86,7 @@ pub(crate) struct Entry {
     pub(crate) context: Option<Slot>,
     /// What is left of it after its end.
     pub(crate) after: Option<Box<After>>,
-    /// The application said that it will send no more.
+    /// The application announced that it will send no more.
     pub(crate) closing: bool,
     /// Kinds of notice that are waiting, so that they are not repeated.
     waiting: u8,
@@ -156,7 +156,7 @@ impl Handles {
 
     /// Notifies a handle's owner; false when the notice had to be dropped.
     ///
-    /// Of the kinds that say all in their name, one waits at a time, so none of those is ever
+    /// Of the kinds that carry no data, one waits at a time, so none of those is ever
     /// dropped; neither is an accepted connection, which has a handle of its own.
     pub(crate) fn notify(&mut self, handle: Handle, notice: Notice) -> bool {
         let full = self.notices.len() >= self.max_notices;

@@ -1,6 +1,6 @@
 //! How much of the memory that all contexts share one of them may hold.
 //!
-//! A context may hold for sending what [`Limits::first_bytes`](crate::Limits::first_bytes) says, and
+//! A context may hold for sending what [`Limits::first_bytes`](crate::Limits::first_bytes) states, and
 //! twice what it has retired: twice its largest flight, if that doubles with each round trip, as Linux
 //! sizes send buffers by the congestion window. So a peer that does not read costs little, and one
 //! that reads is not held up. For receiving this holds only while memory is scarce, since a program

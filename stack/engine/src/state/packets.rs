@@ -6,7 +6,7 @@
 //! Invariants: within a queue, packets leave in order of issue; a queue with a lower priority
 //! number goes first; a later packet replaces an earlier one only if both are adjacent among those
 //! of their context and queue, neither has begun to leave, the earlier one's fields are what leaves,
-//! and the program's rule says so.
+//! and the program's rule allows it.
 
 use std::collections::VecDeque;
 
@@ -189,7 +189,7 @@ impl Packets {
         (waits && is_settled && earlier.record.blueprint == record.blueprint).then_some(earlier)
     }
 
-    /// Queues an instruction of a context, or of a chain without one. `replaces` says whether it
+    /// Queues an instruction of a context, or of a chain without one. `replaces` states whether it
     /// replaces the [`Packets::latest`]. Returns true when it did.
     pub(crate) fn push(
         &mut self,
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use bytemuck::Zeroable;
 
-    /// A packet whose length tells it apart.
+    /// A packet that is recognised by its length.
     fn pending(queue: u32, blueprint: u16, len: u32) -> Pending {
         let record = PacketRec {
             queue,
@@ -348,7 +348,7 @@ mod tests {
         );
         assert!(
             !packets.push(Some(1), pending(0, 0, 8), |_| false),
-            "the rule says no"
+            "the rule forbids it"
         );
         assert_eq!(packets.len(), 7);
         assert_eq!(

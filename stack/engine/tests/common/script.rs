@@ -65,7 +65,7 @@ struct Image {
     seq: u64,
 }
 
-/// One reaction: what it may look at and change, and where its instructions go.
+/// One reaction: what it may read and change, and where its instructions go.
 pub struct Step<'a> {
     pub ev: Ev,
     pub keyed: Option<(ContextId, Ctx)>,
