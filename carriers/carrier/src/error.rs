@@ -11,7 +11,7 @@ pub enum OpenError {
     Interface {
         /// The interface.
         interface: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
@@ -20,7 +20,7 @@ pub enum OpenError {
     Local {
         /// The address.
         local: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
@@ -29,7 +29,7 @@ pub enum OpenError {
     Listen {
         /// The address.
         local: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },
@@ -38,7 +38,7 @@ pub enum OpenError {
     CongestionControl {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         error: io::Error,
     },

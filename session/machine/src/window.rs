@@ -20,8 +20,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window of `size` bytes that may grow to `most`.
-    pub(crate) fn new(size: u64, most: u64, now: Instant) -> Self {
+    /// A window of `size` bytes that may grow to `max_size`.
+    pub(crate) fn new(size: u64, max_size: u64, now: Instant) -> Self {
         Self {
             size,
             max_size: max_size.max(size),
@@ -36,12 +36,12 @@ impl Window {
     }
 
     /// `read` bytes in all have been read.
-    pub(crate) fn read(&mut self, read: u64, longest_round_trip: Duration, now: Instant) {
+    pub(crate) fn read(&mut self, read: u64, max_round_trip: Duration, now: Instant) {
         if read - self.read < self.size / 2 {
             return;
         }
-        if now - self.at < 2 * longest_round_trip {
-            self.size = (2 * self.size).min(self.most);
+        if now - self.at < 2 * max_round_trip {
+            self.size = (2 * self.size).min(self.max_size);
         }
         (self.read, self.at) = (read, now);
     }

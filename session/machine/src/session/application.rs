@@ -156,7 +156,7 @@ impl Session {
         }
     }
 
-    /// Says that nothing more is written to a stream.
+    /// Ends a stream: nothing more is written to it.
     pub fn finish(&mut self, id: u32, now: Instant) -> Result<(), StreamError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(StreamError::Unknown(id));
@@ -196,8 +196,8 @@ impl Session {
         Ok(())
     }
 
-    /// Reads at most `most` bytes of a stream, in order. An empty answer is the stream's end, once.
-    pub fn read(&mut self, id: u32, most: usize, now: Instant) -> Result<Bytes, ReadError> {
+    /// Reads at most `max` bytes of a stream, in order. An empty answer is the stream's end, once.
+    pub fn read(&mut self, id: u32, max: usize, now: Instant) -> Result<Bytes, ReadError> {
         let Some(stream) = self.streams.get_mut(id) else {
             return Err(ReadError::Unknown(id));
         };

@@ -172,7 +172,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// Says the first word on a connected carrier, if its time has come.
+    /// Sends the first segment on a connected carrier, if its time has come.
     pub(super) fn introduce(&mut self, slot: usize, now: Instant) {
         let healthy = |path: &Path| path.state == State::Greeting && path.suspicion.is_none();
         let greeting = self.live().any(|(_, path)| healthy(path));
@@ -371,7 +371,7 @@ impl Session {
         self.settle(now);
     }
 
-    /// When every place is taken, a suspected carrier gives way to a new one.
+    /// When every place is taken, a suspected carrier is replaced by a new one.
     fn make_place(&mut self, now: Instant) {
         if self.paths.iter().all(Option::is_some) {
             let suspected = self

@@ -262,7 +262,7 @@ impl Session {
     }
 
     /// Judges a carrier after its transport reported its statistics.
-    pub(super) fn look_at(&mut self, slot: usize, now: Instant) {
+    pub(super) fn check_liveness(&mut self, slot: usize, now: Instant) {
         let Some(path) = self.path(slot) else { return };
         match path.suspicion {
             None if path.suspect_at().is_some_and(|at| at <= now) => {
