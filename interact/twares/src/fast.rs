@@ -228,7 +228,7 @@ impl Fast {
             update_at = Some(now.plus_nanos(self.average.saturating_mul(2)));
             used = 0;
         }
-        let gap = update_at.map_or(0, |at| at.nanos_since(since) / 2);
+        let half = update_at.map_or(0, |at| at.nanos_since(since) / 2);
         self.window = between(from, goal, now.nanos_since(since), half);
         self.phase = Phase::Equate {
             from,

@@ -41,7 +41,7 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     if let Some((key, len, max)) = sizes.into_iter().find(|(_, len, max)| len > max) {
         return Err(ScenarioError::new(
             key,
-            format!("{len} of them are more than the limit of {most}"),
+            format!("{len} of them are more than the limit of {max}"),
         ));
     }
     check_hosts(&scenario.host)?;
