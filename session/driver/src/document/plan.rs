@@ -188,7 +188,7 @@ impl Document {
         let interfaces = stacks(program, &interfaces, machine);
         if interfaces.is_empty() {
             let message = format!(
-                "no stack runs {program:?} there; `mtp_config.stacks` says on which device and address"
+                "no stack runs {program:?} there; `mtp_config.stacks` states on which device and address"
             );
             plan.warn(place, message);
         }

@@ -110,7 +110,7 @@ impl Session {
             return;
         };
         let (fresh_before, rank_before) = (stream.send.fresh(), stream.rank(id));
-        let (body, end) = stream.send.cut(next.offset, most, slot as u32);
+        let (body, end) = stream.send.cut(next.offset, max_len, slot as u32);
         let fresh = stream.send.fresh() - fresh_before;
         self.sent += fresh;
         self.unsent -= fresh;
