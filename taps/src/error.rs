@@ -1,5 +1,7 @@
 //! Why something did not come to be.
 
+use std::io;
+
 use super::framer::FramingError;
 use hawser_race::Failure;
 
@@ -86,9 +88,43 @@ pub enum ConnectionError {
     /// Data was not delivered in time (8.1.3).
     #[error("data was not delivered in time")]
     Timeout,
+    /// What came is no message.
+    #[error(transparent)]
+    Framing(#[from] FramingError),
     /// The transport failed, or the peer aborted.
-    #[error("{0}")]
-    Transport(String),
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+}
+
+/// What a transport, or the system below it, has said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct TransportError {
+    kind: io::ErrorKind,
+    why: String,
+}
+
+impl TransportError {
+    /// What kind of failure it is: [`io::ErrorKind::ConnectionReset`] where the peer aborted.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.kind
+    }
+}
+
+impl From<io::Error> for TransportError {
+    fn from(error: io::Error) -> TransportError {
+        TransportError {
+            kind: error.kind(),
+            why: error.to_string(),
+        }
+    }
+}
+
+impl From<io::Error> for ConnectionError {
+    fn from(error: io::Error) -> ConnectionError {
+        ConnectionError::Transport(error.into())
+    }
 }
 
 /// Why a Connection was not cloned, or left its group (RFC 9622, 7.4).

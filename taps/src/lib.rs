@@ -57,7 +57,9 @@ pub use connection::{
     Sender, Writer,
 };
 pub use endpoint::{LocalEndpoint, RemoteEndpoint};
-pub use error::{CloneError, ConnectionError, Ended, EstablishmentError, ReceiveError, SendError};
+pub use error::{
+    CloneError, ConnectionError, Ended, EstablishmentError, ReceiveError, SendError, TransportError,
+};
 pub use framer::{Framer, Framing, FramingError, LengthPrefix, Part};
 pub use listener::{Listener, ListenerEvent};
 pub use message::{MessageContext, MessageId};

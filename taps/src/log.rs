@@ -71,6 +71,8 @@ pub(super) fn rejected(peer: Option<SocketAddr>, why: &str) {
 mod tests {
     use hawser_testing::Log;
 
+    use std::io;
+
     use super::*;
     use crate::ConnectionError;
 
@@ -83,7 +85,7 @@ mod tests {
             peer: Some(([192, 0, 2, 1], 443).into()),
             protocol: None,
         };
-        let failed = ConnectionError::Transport("closed: \u{1b}[2J\nforged".into());
+        let failed = ConnectionError::from(io::Error::other("closed: \u{1b}[2J\nforged"));
         event(&about, &Event::ConnectionError(failed));
         log.expect(&["DEBUG", "failed", "peer=192.0.2.1:443", r"\u{1b}[2J\nforged"]);
         assert!(!log.lines().concat().contains(['\n', '\u{1b}']));

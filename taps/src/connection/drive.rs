@@ -97,7 +97,7 @@ pub(super) fn begin(core: &Arc<Core>, stream: Box<dyn Duplex>, is_initiated: boo
             state.encoded += greeting.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
             state.wire.extend(greeting);
         }
-        Err(error) => state.failure = Some(ConnectionError::Transport(error.to_string())),
+        Err(error) => state.failure = Some(error.into()),
     }
     state.wake_waiting();
     if let Some(reader) = state.reader.take() {
@@ -121,7 +121,7 @@ impl Driver {
             let expires = state.queue.expire(now);
             let late = match self.write(&mut state, cx, now) {
                 Ok(late) => late,
-                Err(error) => return self.cut(&mut state, ConnectionError::Transport(error.to_string())),
+                Err(error) => return self.cut(&mut state, error.into()),
             };
             let ends = match self.close(&mut state, cx, now) {
                 Ok(Close::Open) => None,
@@ -258,7 +258,7 @@ impl Driver {
                     // A peer that has closed already has what was acknowledged.
                     let is_late = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
                     if let Some(error) = result.err().filter(|error| !is_late(error)) {
-                        return Err(ConnectionError::Transport(error.to_string()));
+                        return Err(error.into());
                     }
                     state.is_shut = true;
                 }

@@ -79,8 +79,7 @@ impl Receiver {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    let failure = ConnectionError::Transport(error.to_string());
-                    fail(&mut state, failure);
+                    fail(&mut state, error.clone().into());
                     return Poll::Ready(Err(error.into()));
                 }
             }
@@ -121,7 +120,7 @@ fn poll_read(state: &mut State, cx: &mut Context<'_>) -> Poll<Result<(), Receive
     let mut buffer = [0; READ];
     let mut buffer = ReadBuf::new(&mut buffer);
     if let Err(error) = ready!(Pin::new(stream).poll_read(cx, &mut buffer)) {
-        let failure = ConnectionError::Transport(error.to_string());
+        let failure = ConnectionError::from(error);
         fail(state, failure.clone());
         return Poll::Ready(Err(Ended::from(failure).into()));
     }

@@ -254,7 +254,7 @@ impl Netlink {
 
     fn property(&self, name: &str, which: libc::c_ulong) -> io::Result<InterfaceRequest> {
         let mut request = InterfaceRequest::new(name)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         sys::interface_ioctl(self.socket.as_fd(), which, &mut request)?;
         Ok(request)
     }
