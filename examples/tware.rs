@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match place.as_str() {
         "loop" => {
             println!("without a T-ware: {}", transfer(&bus)?);
-            let _member = bus.attach("cap", Rights::all(), 1, || Box::new(Cap::default()))?;
+            let _subscriber = bus.attach("cap", Rights::all(), 1, || Box::new(Cap::default()))?;
             println!("in the loop:      {}", transfer(&bus)?);
         }
         "thread" => {

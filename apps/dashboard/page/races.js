@@ -4,7 +4,7 @@
 import { element, find, milliseconds } from "./dom.js";
 
 /** What a track shows at least, in milliseconds. */
-const LEAST = 40;
+const MIN_MS = 40;
 /** Races that are shown. */
 const SHOWN = 24;
 
@@ -70,5 +70,5 @@ function lanes(race) {
 function span(race) {
   const won = race.lanes.find((lane) => lane.outcome === "won");
   const decided = won ? won.end_ms : Math.max(0, ...race.lanes.map((lane) => lane.end_ms ?? lane.start_ms));
-  return Math.max(LEAST, 1.3 * decided, 1.15 * Math.max(0, ...race.lanes.filter((lane) => !lane.probe).map((lane) => lane.start_ms)));
+  return Math.max(MIN_MS, 1.3 * decided, 1.15 * Math.max(0, ...race.lanes.filter((lane) => !lane.probe).map((lane) => lane.start_ms)));
 }

@@ -43,7 +43,7 @@ _LINE = 16 << 20
 #: Signals that wait for the program, for each subscription.
 _WAITING = 65_536
 #: Between two attempts to connect again, seconds: the first, and the maximum.
-_RETRY, _LONGEST_RETRY = 0.1, 5.0
+_RETRY, _MAX_RETRY = 0.1, 5.0
 #: Notices of leases that have ended, which wait for the program.
 _NOTICES = 1_024
 
@@ -209,7 +209,7 @@ class Bus:
                     self._fail(error)
                     raise
             await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_RETRY)
+            wait = min(wait * 2, _MAX_RETRY)
         subscriptions = list(self._subscriptions.values())
         self._subscriptions.clear()
         for one in subscriptions:

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ._bus import _LONGEST_RETRY, _RETRY, Bus, Subscription, connect
+from ._bus import _MAX_RETRY, _RETRY, Bus, Subscription, connect
 from ._errors import Gone, HawserError, Nobody, printable
 from ._types import Signal, Time
 
@@ -68,7 +68,7 @@ class Tware:
             if not reconnect:
                 return
             await asyncio.sleep(wait)
-            wait = min(wait * 2, _LONGEST_RETRY)
+            wait = min(wait * 2, _MAX_RETRY)
 
     def run(self, path: Optional[str] = None, *, reconnect: bool = False) -> None:
         """The same as a whole program. An interrupt ends it; so does the end of the other process, and what is

@@ -112,7 +112,7 @@ impl Tware for Adder {
 struct Setting {
     source: Source,
     windows: Windows,
-    _member: Subscriber,
+    _subscriber: Subscriber,
     queue: Option<Consumer>,
     /// Nothing is even asked: what the loop costs by itself.
     is_empty: bool,
@@ -151,7 +151,7 @@ impl Setting {
         Setting {
             source,
             windows,
-            _member: subscriber,
+            _subscriber: subscriber,
             queue,
             is_empty: case == "empty",
             now: Instant::ORIGIN,

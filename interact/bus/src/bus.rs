@@ -70,7 +70,7 @@ struct Inner {
     subscribers: Vec<Known>,
     subscriptions: Vec<Standing>,
     next_source: u32,
-    next_member: u32,
+    next_subscriber: u32,
     next_subscription: u32,
 }
 
@@ -267,8 +267,8 @@ impl Bus {
         if inner.subscribers.len() >= MAX_SUBSCRIBERS {
             return Err(BusError::Full("subscribers", MAX_SUBSCRIBERS));
         }
-        let id = SubscriberId(inner.next_member);
-        inner.next_member += 1;
+        let id = SubscriberId(inner.next_subscriber);
+        inner.next_subscriber += 1;
         let notices = Arc::new(Notices::new(waker));
         let known = Known {
             id,

@@ -466,7 +466,7 @@ fn fast_fills_the_path_and_loses_nothing() -> TestResult {
     };
     let fast =
         move || -> Box<dyn Tware> { NamedController::Fast(params).steers(SteerOptions::new("kernel.tcp")) };
-    let _member = stage.bus.attach("fast", Rights::all(), 1, fast)?;
+    let _subscriber = stage.bus.attach("fast", Rights::all(), 1, fast)?;
     std::thread::sleep(Duration::from_secs(10));
     let (began, before) = (Instant::now(), stage.read.load(Ordering::Relaxed));
     let mut windows = Vec::new();

@@ -551,7 +551,7 @@ mod tests {
         let (bus, mss, rtt) = (Bus::new(), 1448, 40_000_000);
         let mut source = bus.source(schema().into(), None);
         let tware = || Box::new(Steer::new(SteerOptions::new("tcp"), crate::Reno::new)) as Box<dyn Tware>;
-        let _member = bus.attach("reno", Rights::all(), 1, tware).expect("it may");
+        let _subscriber = bus.attach("reno", Rights::all(), 1, tware).expect("it may");
         let mut connection = Connection([14_480, mss, 0, rtt, 1 << 30, 0]);
         publish(&mut source, &mut connection, at(1), 0, &[rtt]);
         let flight = 14_480;

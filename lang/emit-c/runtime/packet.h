@@ -35,7 +35,7 @@ struct hw_packet_run {
     hw_events *events;
 };
 
-static inline uint64_t hw_least(uint64_t a, uint64_t b) {
+static inline uint64_t hw_min(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
@@ -350,15 +350,15 @@ typedef struct hw_piece {
 
 /* What lies in the head of the bytes [from, to) of a packet. */
 static inline hw_piece hw_in_head(const hw_packet *packet, uint64_t from, uint64_t to) {
-    uint64_t low = hw_least(from, packet->head_len);
-    hw_piece piece = {packet->head + low, hw_left(low, hw_least(to, packet->head_len))};
+    uint64_t low = hw_min(from, packet->head_len);
+    hw_piece piece = {packet->head + low, hw_left(low, hw_min(to, packet->head_len))};
     return piece;
 }
 
 /* What lies in the tail of the bytes [from, to) of a packet. */
 static inline hw_piece hw_in_tail(const hw_packet *packet, uint64_t from, uint64_t to) {
-    uint64_t low = hw_least(hw_left(packet->head_len, from), packet->tail_len);
-    uint64_t high = hw_least(hw_left(packet->head_len, to), packet->tail_len);
+    uint64_t low = hw_min(hw_left(packet->head_len, from), packet->tail_len);
+    uint64_t high = hw_min(hw_left(packet->head_len, to), packet->tail_len);
     hw_piece piece = {packet->tail + low, hw_left(low, high)};
     return piece;
 }
@@ -443,8 +443,8 @@ static inline uint32_t hw_packet_crc(const hw_packet *packet, const hw_crc_field
 
 /* What was written from a position on; less where there was no room. */
 static inline hw_piece hw_written(const hw_writer *out, uint64_t from) {
-    uint64_t end = hw_least(out->at, out->room);
-    uint64_t start = hw_least(from, end);
+    uint64_t end = hw_min(out->at, out->room);
+    uint64_t start = hw_min(from, end);
     hw_piece piece = {out->bytes + start, end - start};
     return piece;
 }
@@ -465,9 +465,9 @@ static inline hw_built hw_partial_sum(hw_writer *out, const hw_net *net, uint8_t
  * up to `end`. */
 static inline void hw_put_crc(hw_writer *out, const hw_crc_field *field, uint64_t trailer, uint64_t end) {
     hw_piece all = hw_written(out, 0);
-    uint64_t header = hw_least(trailer, all.len);
+    uint64_t header = hw_min(trailer, all.len);
     uint32_t crc = hw_crc_header(UINT32_MAX, field, all.bytes, header);
-    crc = ~hw_crc_add(crc, all.bytes + header, hw_left(header, hw_least(end, all.len)));
+    crc = ~hw_crc_add(crc, all.bytes + header, hw_left(header, hw_min(end, all.len)));
     uint8_t bytes[4];
     hw_wire_put(bytes, crc, 4);
     hw_patch(out, field->at / 8 + (field->in_trailer ? trailer : 0), bytes, 4);

@@ -37,7 +37,7 @@ fn expected() -> Vec<(String, String, u64, Act)> {
 #[test]
 fn in_the_loop() {
     let place = Place::new();
-    let _member = place
+    let _subscriber = place
         .bus
         .attach("cap", Rights::all(), 1, || Box::new(Cap(None)))
         .expect("it may");

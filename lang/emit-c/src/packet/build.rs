@@ -73,7 +73,7 @@ impl Emitter<'_> {
             self.write_trailer(&mut s, id);
             s.out.close("");
         }
-        s.out.line("built.len = (uint32_t)hw_least(out->at, room);");
+        s.out.line("built.len = (uint32_t)hw_min(out->at, room);");
         s.out.line("return built;");
         s.out.close("");
         self.wire_function(&head, s);

@@ -60,8 +60,7 @@ impl Emitter<'_> {
         s.out.line("const hw_packet *packet = cursor->packet;");
         fail(&mut s, "!packet", "HW_TRUNCATED");
         s.out.line("const uint64_t at = cursor->at, end = cursor->end;");
-        s.out
-            .line("const uint64_t len = hw_least(end, packet->head_len);");
+        s.out.line("const uint64_t len = hw_min(end, packet->head_len);");
         fail(&mut s, "at > len", "HW_TRUNCATED");
         s.out.line("uint64_t header = 0;");
         s.out.line(&format!(

@@ -122,10 +122,7 @@ impl Emitter<'_> {
             ..self.wire_place(id, count_at)
         };
         let count = self.load(s, &place);
-        s.keep(
-            "uint64_t",
-            &format!("hw_least((uint64_t){}, {cap})", paren(&count)),
-        )
+        s.keep("uint64_t", &format!("hw_min((uint64_t){}, {cap})", paren(&count)))
     }
 }
 

@@ -261,7 +261,7 @@ impl Emitter<'_> {
         if data_at.is_some() {
             s.out.line("const hw_cursor *cursor = &run->packet->cursor;");
             s.out
-                .line("const uint64_t end = hw_least(cursor->end, cursor->packet->head_len);");
+                .line("const uint64_t end = hw_min(cursor->end, cursor->packet->head_len);");
             self.set_data(&mut s, id, "cursor->packet", "hw_left(data, end)", "data");
         }
         s.out.line("*used = header + data;");
@@ -321,7 +321,7 @@ impl Emitter<'_> {
     /// A loop over a list's entries, with a case for each member.
     fn each_entry(&mut self, s: &mut Scope, id: OptListId, cap: u32, print: impl Fn(&mut Scope, &str, &str)) {
         s.out.line(&format!(
-            "const uint32_t count = (uint32_t)hw_least(list->len, {cap});"
+            "const uint32_t count = (uint32_t)hw_min(list->len, {cap});"
         ));
         s.out.open("for (uint32_t i = 0; i < count; i++)");
         s.out.open("switch (list->items[i].tag)");

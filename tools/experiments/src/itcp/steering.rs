@@ -53,7 +53,7 @@ impl Count {
 
 /// Steers until it is dropped.
 pub(super) enum Steered {
-    Loop { _member: Subscriber },
+    Loop { _subscriber: Subscriber },
     Thread { _running: Running },
 }
 
@@ -82,7 +82,7 @@ impl Steering {
         };
         Ok(match self.place {
             Place::Loop => Steered::Loop {
-                _member: bus.attach("ifast", Rights::all(), 1, make)?,
+                _subscriber: bus.attach("ifast", Rights::all(), 1, make)?,
             },
             Place::Thread => Steered::Thread {
                 _running: run_in_thread(bus, "ifast", Rights::all(), 1, SLOTS, make())?,

@@ -156,7 +156,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
     let (bus, film) = (Bus::new(), Rc::<RefCell<Film>>::default());
     let dial = Arc::new(Dial::new(params.start));
     let mut pilot = None;
-    let _member = match sender {
+    let _subscriber = match sender {
         Sender::Symbiotic => {
             let scope = Scope::Rule(format!("remote.port={PORT}").parse()?);
             let turned = Arc::clone(&dial);
