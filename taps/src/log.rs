@@ -77,7 +77,7 @@ mod tests {
     use crate::ConnectionError;
 
     #[test]
-    fn what_a_transport_reports_is_logged_escaped() {
+    fn text_of_a_transport_is_logged_escaped() {
         let log = Log::start();
         let about = About {
             transport: "quic",

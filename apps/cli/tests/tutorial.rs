@@ -147,7 +147,7 @@ fn line_matches(expected: &str, line: &str) -> bool {
 }
 
 #[test]
-fn what_differs_does_not_match() {
+fn different_output_does_not_match() {
     assert!(matches("a … c\n", "a b c\n") && matches("…\nz\n", "x\ny\nz\n") && matches("a…\n", "a\n"));
     assert!(matches("took …s, … lost\n", "took 3.2s, 7 lost\n"));
     assert!(!matches("a … c\n", "a b d\n") && !matches("a\n", "a\nb\n") && !matches("…\nz\n", "x\n"));

@@ -123,7 +123,7 @@ fn get(stage: &Stage, path: &str, host: &str, more: &str) -> u16 {
 }
 
 #[test]
-fn who_does_not_know_the_token_gets_nothing() {
+fn a_request_without_the_token_gets_nothing() {
     let stage = stage();
     let (page, here) = (path(&stage), stage.address.to_string());
     assert_eq!(get(&stage, &page, &here, ""), 200);

@@ -17,7 +17,7 @@ const TESTS: &[Test] = tests![
     slow_names_cost_their_delay,
     every_profile_connects,
     failures_have_their_codes,
-    what_was_blocked_is_remembered,
+    a_blocked_transport_is_remembered,
     candidates_keep_to_their_interface,
     https_records_lead_to_other_endpoints,
     ipv4_addresses_are_reached_by_a_translator,
@@ -280,7 +280,7 @@ fn failures_have_their_codes() -> TestResult {
 }
 
 /// The second race begins with the winner of the first, and has no delay.
-fn what_was_blocked_is_remembered() -> TestResult {
+fn a_blocked_transport_is_remembered() -> TestResult {
     on_stage(Settings::default(), |place| {
         for _ in 0..2 {
             hello(&place.curl("socks5h", &["http://two.example:8080/"])?.0);

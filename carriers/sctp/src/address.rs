@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_strange_ends_the_list() {
+    fn a_truncated_or_unknown_address_ends_the_list() {
         let bytes = pack(&["192.0.2.1:9899".parse().unwrap()]);
         assert!(unpack(&bytes[..15]).is_empty());
         assert!(unpack(&[]).is_empty());

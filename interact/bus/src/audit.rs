@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_counted_and_what_differs_is_kept_apart() {
+    fn repeated_entries_are_counted_and_different_ones_kept_apart() {
         let mut audit = Audit::new(3);
         (0..1000).for_each(|at| audit.add(entry(at, "fast", Act::Set(at))));
         audit.add(entry(1000, "fast", Act::Expired));

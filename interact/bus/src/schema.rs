@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_refused() {
+    fn a_malformed_schema_is_refused() {
         let many = (0..=MAX_EVENTS).map(|i| event(&format!("t.e{i}"), 0)).collect();
         assert_eq!(Schema::new("t", many, vec![]), Err(SchemaError::Events(65)));
         let wide = vec![event("t.e", 9)];

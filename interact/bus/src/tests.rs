@@ -292,7 +292,7 @@ fn the_last_of_an_interval_is_delivered_at_its_end_for_each_flow_apart() {
 }
 
 #[test]
-fn what_a_full_queue_loses_is_counted() {
+fn events_lost_at_a_full_queue_are_counted() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("slow", Rights::observer(), 0).expect("it may");
@@ -381,7 +381,7 @@ fn a_lease_holds_against_the_provider_and_ends_by_itself() {
 
 /// A provider whose flows live elsewhere learns later that one could not be set.
 #[test]
-fn what_did_not_take_effect_is_held_no_more() {
+fn a_modification_without_effect_is_not_held() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let subscriber = bus.join("fast", Rights::all(), 1).expect("a subscriber");
@@ -400,7 +400,7 @@ fn what_did_not_take_effect_is_held_no_more() {
 
 /// Nobody waits for an answer, so nobody else would know.
 #[test]
-fn what_finds_a_full_queue_is_in_the_log() {
+fn events_lost_at_a_full_queue_are_logged() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let subscriber = bus.join("hasty", Rights::all(), 1).expect("a subscriber");
@@ -427,7 +427,7 @@ fn what_finds_a_full_queue_is_in_the_log() {
 }
 
 #[test]
-fn who_goes_away_holds_nothing() {
+fn a_subscriber_that_leaves_holds_nothing() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let steerer = bus.join("steerer", Rights::all(), 1).expect("it may");
@@ -624,7 +624,7 @@ fn ten_thousand_come_and_go_and_leave_nothing() {
 
 /// Its last signals may be read after its end; but nothing is kept for ever.
 #[test]
-fn what_a_source_offered_is_known_for_a_while_after_its_end() {
+fn the_schema_of_an_ended_source_is_known_for_a_while() {
     let bus = Bus::new();
     let first = bus.source(schema(), None).id();
     assert!(bus.sources().is_empty());

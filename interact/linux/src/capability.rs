@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lacks_its_hook_is_missing() {
+    fn an_event_without_its_hook_is_missing() {
         let all: Hooks = Hook::ALL.into_iter().collect();
         assert!(table(all).iter().all(|capability| capability.missing.is_none()));
         let mut few = all;

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_ends_alone_and_the_last_ends_the_lease() {
+    fn each_value_is_given_back_alone_and_the_last_ends_the_lease() {
         let mut leases = Leases::new(2);
         leases
             .grant_at(0, 1, Variable::Cwnd, 1000, SECOND)

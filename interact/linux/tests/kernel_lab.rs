@@ -33,7 +33,7 @@ const TESTS: &[Test] = tests![
     a_killed_steerer_leaves_the_flow_to_its_own_controller,
     a_frozen_steerer_holds_no_longer_than_its_lease,
     a_flooded_subscriber_delays_nobody,
-    what_is_lost_last_is_reported,
+    losses_at_the_end_are_reported,
     fast_fills_the_path_and_loses_nothing,
 ];
 
@@ -405,7 +405,7 @@ impl Tware for Stopper {
 
 /// The kernel's ring fills while a flow comes and goes: no record comes after those that found no room, and
 /// who listens is notified of them all the same.
-fn what_is_lost_last_is_reported() -> TestResult {
+fn losses_at_the_end_are_reported() -> TestResult {
     let lab = Lab::up(&Spec::parse(LAB)?)?;
     let (client, server) = (lab.host("client")?, lab.host("server")?);
     let bus = Bus::new();

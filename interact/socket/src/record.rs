@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_refused() {
+    fn a_file_that_is_no_recording_is_refused() {
         assert!(matches!(parse_header("{}"), Err(RecordError::NoHeader)));
         let other = r#"{"at":0,"header":{"schema":"x/2","process":1,"began":2,"pattern":"*","interval":0}}"#;
         assert!(matches!(parse_header(other), Err(RecordError::Schema(schema)) if schema == "x/2"));

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_forwards_who_is_no_router() {
+    fn only_a_router_forwards() {
         let text = TWO_PATHS.replace(", router = true", "");
         assert!(
             routes_of(&text, 2)
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reaches_through_a_translator() {
+    fn no_address_behind_a_translator_is_reachable_from_outside() {
         let text = r#"
             host = [{ name = "client" }, { name = "server" }]
             link = [{ between = ["client", "server"], nat = { inside = "client" } }]

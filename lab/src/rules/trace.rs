@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_the_queue_is_lost() {
+    fn a_frame_beyond_the_queue_is_lost() {
         let two = Profile {
             queue_packets: 2,
             ..Profile::default()

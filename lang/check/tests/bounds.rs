@@ -57,7 +57,7 @@ fn loops_multiply_and_stop_at_a_list_s_end() {
 }
 
 #[test]
-fn who_returns_does_not_pay_for_what_follows() {
+fn steps_after_return_do_not_count() {
     let body = "void f(ask ev, conn c) {
         if (ev.n == 1) { emit notify(EOF);  return; }
         emit timer_stop(c.t);
@@ -66,7 +66,7 @@ fn who_returns_does_not_pay_for_what_follows() {
 }
 
 #[test]
-fn who_is_done_does_not_pay_for_later_processors() {
+fn steps_after_done_do_not_count() {
     let body = "void f(ask ev, conn c) { if (ev.n == 1) { emit notify(EOF);  stop(); } }
                 void stop() { done; }
                 void g(ask ev, conn c) { emit timer_stop(c.t); }";

@@ -117,7 +117,7 @@ fn files_are_limited_in_number_and_size() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn a_file_that_is_no_text_is_refused() {
     let found = compile_with(
         &Memory::new([("main.mtp", b"// one\n// \xff".to_vec())]),
         Path::new("main.mtp"),

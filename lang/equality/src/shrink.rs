@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_needed_goes() {
+    fn lines_that_are_not_needed_are_removed() {
         let text = "a\nif (x) {\n    needed\n    other\n}\nelse {\n    b\n}\nlast\n";
         let shrunk = shrink(text, &mut |text| text.contains("needed"));
         assert_eq!(shrunk, "if (x) {\n    needed\n}\n");

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_usable_is_no_node() {
+    fn an_unusable_interface_is_no_node() {
         let mut down = attachment("eth0", &["192.0.2.1"]);
         down.interface.is_up = false;
         let cases = [

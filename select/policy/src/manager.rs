@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_is_ranked_anew() {
+    fn a_changed_base_is_ranked_anew() {
         let mut manager = manager();
         let request = request(&mut manager);
         let before = manager.select(&request, 0.0).expect("few");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_replaced_and_what_was_learnt_stays() {
+    fn given_nodes_are_replaced_and_learnt_ones_stay() {
         let mut manager = manager();
         let learnt = node(&mut manager, &interface("learnt", ""));
         manager.learn(learnt, 0.0).expect("there is room");
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_changes_nothing() {
+    fn a_change_beyond_a_limit_changes_nothing() {
         let mut manager = manager();
         let request = request(&mut manager);
         let root = node(&mut manager, &interface("root", r#", "expire": -1"#));

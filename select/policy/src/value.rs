@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_banned_is_taken_away() {
+    fn a_banned_value_is_removed() {
         let transports = set(&[t("TCP"), t("UDP"), t("SCTP")]);
         assert_eq!(
             transports.without(&Value::One(t("UDP"))),

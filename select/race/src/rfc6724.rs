@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ties_stays_as_given() {
+    fn ties_keep_their_order() {
         let given = [
             "192.0.2.9 from 198.51.100.1",
             "192.0.2.1 from 198.51.100.1",

@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_peer_never_takes_is_given_up_when_nobody_holds_the_session() {
+    async fn unread_data_is_given_up_after_the_last_handle() {
         let (driver, session, carriers, answer) = driver(8);
         let (carrier, aborted) = Mute::new(1_000);
         carriers.send(arrival(0, carrier, answer)).ok().unwrap();

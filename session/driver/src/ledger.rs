@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_is_written_before_it_is_used() {
+    fn a_quota_slice_is_stored_before_it_is_used() {
         let place = Place::new();
         let ledger = place.open(QUOTA);
         assert_eq!(place.used(), ledger.accounts[0].reserved);

@@ -210,7 +210,7 @@ mod tests {
     const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn who_holds_most_of_an_exceeded_budget_holds_too_much() {
+    fn the_largest_holder_of_an_exceeded_budget_is_found() {
         let budget = Arc::new(Budget::new(100));
         let mut shares: Vec<Share> = (0..4).map(|_| Share::of(&budget)).collect();
         assert!(!shares[0].exceeds(90), "within the budget");

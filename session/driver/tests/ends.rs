@@ -99,7 +99,7 @@ async fn a_server_that_drops_a_session_ends_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_written_before_the_last_handle_went_arrives() {
+async fn data_written_before_the_last_handle_is_dropped_arrives() {
     let (listener, address) = server();
     let client = call(address);
     let mut stream = client.open().unwrap();

@@ -604,7 +604,7 @@ fn fresh_slots_and_scratchpads_start_at_zero() {
 }
 
 #[test]
-fn what_the_application_does_not_read_has_a_limit() {
+fn unread_data_of_an_application_is_limited() {
     let client = connecting().on(SEND, |step| {
         let len = step.ev.len;
         step.add_tx();

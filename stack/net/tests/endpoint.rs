@@ -206,7 +206,7 @@ fn write_some(end: &mut Endpoint, handle: Handle, data: &[u8]) -> usize {
 
 /// RFC 9293, 3.6.1 (SHLD-3): the peer learns that its data was lost.
 #[test]
-fn what_comes_after_a_close_is_reset_and_holds_nothing_up() {
+fn data_after_a_close_is_reset_and_delays_nothing() {
     let mut pair = Pair::new(4);
     let (client, server) = pair.connected();
     pair.ends[0].close(client);

@@ -257,7 +257,7 @@ fn a_packet_of_any_time_that_never_comes_is_missed_at_a_time_that_can_be_read() 
 }
 
 #[test]
-fn what_cannot_be_asked_here_makes_a_script_unsupported_wherever_it_stands() {
+fn an_unavailable_call_makes_a_script_unsupported_wherever_it_stands() {
     let asking = "`sockstat -4 -P tcp | grep -c LISTEN | grep 1`\n";
     for text in [
         format!("{asking}{OPEN}"),

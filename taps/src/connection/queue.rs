@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_too_long_expires_in_its_place_and_whole() {
+    fn an_expired_message_is_removed_whole_and_in_order() {
         let mut queue = Queue::default();
         let (now, whole) = (Instant::now(), MessageContext::new());
         queue.push(entry(0, &MessageContext::new(), true));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_refused_to_its_end() {
+    fn a_refused_message_is_refused_to_its_end() {
         let mut queue = Queue::default();
         let (whole, why) = (MessageContext::new(), SendError::Closing);
         queue.push(entry(0, &whole, false));

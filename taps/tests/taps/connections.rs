@@ -84,7 +84,7 @@ async fn aborting_ends_it_at_once_for_both() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_an_establishment_error_and_the_last_event() {
+async fn a_refused_connection_is_an_establishment_error_and_the_last_event() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let there = RemoteEndpoint::from(listener.local_addr().expect("its address"));
     drop(listener);
@@ -208,7 +208,7 @@ async fn after_closing_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn what_nothing_here_can_promise_is_refused() {
+async fn a_property_that_no_transport_provides_is_refused() {
     let mut wanted = framed().with_remote(RemoteEndpoint::new().with_ip_address([192, 0, 2, 1]).with_port(1));
     wanted
         .properties_mut()

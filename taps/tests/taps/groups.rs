@@ -59,7 +59,7 @@ async fn properties_are_shared_except_the_priority() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_set_changes_nothing() {
+async fn a_refused_property_changes_nothing() {
     let (client, mut server, _listener) = pair(&framed()).await;
     let set = |name: &str, value: &str| client.set_property_by_name(name, value).err();
     assert!(matches!(

@@ -273,7 +273,7 @@ async fn outcomes_that_nobody_takes_hold_the_sender_back() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_is_one_thing_and_what_is_acknowledged_another() {
+async fn acceptance_and_acknowledgement_of_a_message_are_two_events() {
     let (client, mut server, _listener) = pair(&framed()).await;
     client.send("x").await.expect("it is open");
     assert_eq!(client.sender().acked().await, Ok(true));

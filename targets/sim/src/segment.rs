@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_stays_whole() {
+    fn a_packet_that_cannot_be_segmented_stays_whole() {
         assert_eq!(cut(super_segment(&[7; 10], 10)).len(), 1);
         let mut unknown = super_segment(&[7; 25], 10);
         unknown.head[9] = 253;

@@ -92,7 +92,7 @@ impl Phases {
 }
 
 #[test]
-fn what_is_required_and_skipped_fails_its_phase() -> Result<(), Box<dyn Error>> {
+fn a_required_test_that_is_skipped_fails_its_phase() -> Result<(), Box<dyn Error>> {
     let phases = Phases::with_cargo("exit 101")?;
     let (code, printed) = phases.run(&["deny"], "")?;
     assert!(

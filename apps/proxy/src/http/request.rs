@@ -402,7 +402,7 @@ mod tests {
 
     /// RFC 9110, 7.6.1.
     #[test]
-    fn what_is_for_this_hop_is_taken_out() {
+    fn hop_by_hop_fields_are_removed() {
         let mut all = headers(&[
             ("connection", "close, X-Mine, content-length"),
             ("x-mine", "1"),

@@ -102,7 +102,7 @@ async fn datagrams_go_to_addresses_and_names_and_back() {
 
 /// RFC 1928, 7: whoever is not the client is not served, and fragments are not put together.
 #[tokio::test]
-async fn what_is_not_the_clients_or_is_a_fragment_is_dropped() {
+async fn fragments_and_datagrams_of_others_are_dropped() {
     let (stage, echo) = (Stage::new().await, echo().await);
     let free = std::net::UdpSocket::bind("127.0.0.1:0")
         .expect("a port")

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::stage::{Stage, head, impatient, mirror, rest, socks, tunnel};
 
 #[tokio::test]
-async fn what_is_slow_is_ended() {
+async fn a_slow_client_is_disconnected() {
     let stage = Stage::with(impatient()).await;
     for beginning in [
         &b""[..],
@@ -45,7 +45,7 @@ async fn what_is_slow_is_ended() {
 }
 
 #[tokio::test]
-async fn what_is_long_is_refused() {
+async fn an_oversized_head_is_refused() {
     let stage = Stage::new().await;
     let long = format!(
         "GET http://a.example/ HTTP/1.1\r\nX: {}\r\n\r\n",

@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use crate::stage::{Stage, echo, exactly, rest, tunnel};
 
 #[tokio::test]
-async fn what_is_under_way_may_end() {
+async fn requests_in_progress_end_before_the_stop() {
     let (mut stage, far) = (Stage::new().await, echo().await);
     let mut stream = tunnel(&stage, far).await;
     let mut idle = stage.connect().await;
@@ -33,7 +33,7 @@ async fn what_is_under_way_may_end() {
 }
 
 #[tokio::test]
-async fn nobody_is_waited_for_for_ever() {
+async fn stopping_ends_open_connections_after_a_time() {
     let limits = Limits {
         drain: Duration::from_millis(200),
         ..Limits::default()

@@ -79,7 +79,7 @@ fn names(subscriber: &Subscriber, tcp: &Provider) -> Vec<String> {
 }
 
 #[test]
-fn what_is_attached_stays_until_it_is_detached() {
+fn an_attachment_stays_until_it_is_detached() {
     let bus = Bus::new();
     let mut tcp = provider(&bus);
     let source = tcp.source.id();
@@ -120,7 +120,7 @@ fn what_is_attached_stays_until_it_is_detached() {
 }
 
 #[test]
-fn what_is_refused_is_answered_and_logged() {
+fn a_refused_attachment_is_answered_and_logged() {
     let bus = Bus::new();
     let mut tcp = provider(&bus);
     let source = tcp.source.id();

@@ -19,7 +19,7 @@ fn sleeper(subscriber: &Subscriber, slots: usize) -> (Consumer, Arc<AtomicUsize>
 }
 
 #[test]
-fn who_sleeps_is_woken_at_the_end_of_a_batch() {
+fn a_sleeping_subscriber_is_woken_at_the_end_of_a_batch() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
     let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");
@@ -49,7 +49,7 @@ fn who_sleeps_is_woken_at_the_end_of_a_batch() {
 
 /// Its signals are there, though it wants no more of them.
 #[test]
-fn who_unsubscribes_in_a_batch_is_woken_for_what_came_before() {
+fn a_subscriber_that_unsubscribes_in_a_batch_is_woken_for_earlier_events() {
     let bus = Bus::new();
     let mut provider = Provider::new(&bus);
     let subscriber = bus.join("some", Rights::all(), 1).expect("a subscriber");

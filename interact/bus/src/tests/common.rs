@@ -29,7 +29,7 @@ fn common(wanted: &[(Option<u64>, u64)]) -> Common {
 }
 
 #[test]
-fn what_all_want_is_common() {
+fn filters_of_all_subscriptions_make_a_common_one() {
     assert_eq!(common(&[]), Common::default());
     let of = |flow: Option<u64>, filter| Common {
         flow: flow.map(FlowId),
@@ -68,7 +68,7 @@ fn a_rule_is_looked_at_here() {
 
 /// The interval has been kept where the events came from.
 #[test]
-fn what_was_filtered_before_passes_at_once() {
+fn an_event_filtered_before_passes_at_once() {
     let bus = Bus::new();
     let mut tcp = Provider::new(&bus);
     let watcher = bus.join("watcher", Rights::all(), 0).expect("it may");

@@ -25,7 +25,7 @@ const TESTS: &[Test] = tests![
     filters::a_flow_and_a_port_select,
     steering::a_lease_ends_and_the_controller_goes_on,
     steering::each_variable_acts,
-    steering::what_is_staged_acts_at_once,
+    steering::staged_leases_act_at_once,
     steering::without_a_lease_is_refused,
     steering::the_process_dies,
     steering::after_a_lease_its_own_control_is_back,

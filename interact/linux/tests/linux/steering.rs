@@ -88,7 +88,7 @@ pub(crate) fn each_variable_acts() -> TestResult {
     )
 }
 
-pub(crate) fn what_is_staged_acts_at_once() -> TestResult {
+pub(crate) fn staged_leases_act_at_once() -> TestResult {
     let lab = network(LINK)?;
     let (mut kernel, mut diagnostics) = (load("hw_staged")?, diagnostics(&lab)?);
     let transfer = Transfer::start(&lab, "hw_staged")?;

@@ -104,7 +104,7 @@ fn a_text_that_is_wrong_is_refused_with_its_place() {
 }
 
 #[test]
-fn who_has_no_right_attaches_nothing() {
+fn a_client_without_the_right_attaches_nothing() {
     let rules = "[[rule]]\nname = \"may\"\nobserve = [\"*\"]\nattach = true\n[[rule]]\nobserve = [\"*\"]";
     let place = Place::with(Rules::parse(rules).expect("rules"));
     let (mut may, mut other) = (place.client("may", 1), place.client("other", 1));

@@ -21,7 +21,7 @@ fn the_65th_client_is_refused_until_one_has_gone() {
 }
 
 #[test]
-fn what_a_killed_process_held_is_given_back_and_audited() {
+fn leases_of_a_killed_process_end_and_are_audited() {
     let place = Place::new();
     let mut holder = subscriber("holds", &place.socket()).spawn().expect("it runs");
     let lines = BufReader::new(holder.stdout.take().expect("its output")).lines();
@@ -56,7 +56,7 @@ fn a_lease_ends_though_its_holder_is_there() {
 
 /// It is dropped after some seconds, its losses are counted, and another receives all in the meantime.
 #[test]
-fn who_does_not_read_is_dropped_and_delays_nobody() {
+fn a_client_that_does_not_read_is_dropped_and_delays_nobody() {
     let place = Place::new();
     let mut deaf = UnixStream::connect(place.socket()).expect("it listens");
     deaf.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")
@@ -152,7 +152,7 @@ fn another_user_is_refused_by_mode_and_by_credentials() {
 
 /// For more than twice the time after which one that takes nothing is dropped.
 #[test]
-fn who_reads_slowly_but_steadily_is_not_dropped() {
+fn a_slow_but_steady_reader_is_not_dropped() {
     let place = Place::new();
     let mut slow = UnixStream::connect(place.socket()).expect("it listens");
     slow.write_all(b"{\"subscribe\":{\"events\":[\"tcp.acked\"]}}\n")

@@ -77,7 +77,7 @@ fn each_request_has_its_answer() {
 
 /// Entries of the log have values, and flows have addresses.
 #[test]
-fn what_one_may_not_read_is_in_no_answer() {
+fn a_variable_without_the_right_to_read_is_in_no_answer() {
     let rules = "[[rule]]\nname = \"blind\"\nobserve = []\n[[rule]]\nname = \"state\"\nobserve = [\"*.state\"]\n\
         [[rule]]\nobserve = [\"*\"]\nmodify = [{ variables = \"*\" }]\npriority = 9";
     let place = Place::with(Rules::parse(rules).expect("rules"));
@@ -178,7 +178,7 @@ fn each_refusal_has_its_reason_and_what_to_do() {
 }
 
 #[test]
-fn who_holds_with_a_higher_priority_keeps_it() {
+fn a_hold_of_higher_priority_is_kept() {
     let place = Place::new();
     let (mut low, mut high) = (place.client("low", 1), place.client("high", 5));
     let set = |value| json!({ "modify": { "flow": flow(0), "variable": ".conn.cc.cwnd", "value": value, "lease": "1min" } });
@@ -229,7 +229,7 @@ fn two_subscribers_receive_the_same() {
 
 /// What each is, and its unit: by tables, and in a program by the comments beside its declarations.
 #[test]
-fn what_is_offered_is_described() {
+fn every_event_and_variable_is_described() {
     let program = hawser_load::programs::resolve_with("tcp", &[]).expect("it is built in");
     let tcp = hawser_engine::schema(program.module()).expect("a schema");
     let missing = tcp.undescribed();

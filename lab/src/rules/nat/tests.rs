@@ -340,7 +340,7 @@ fn errors_from_inside_go_out() {
 }
 
 #[test]
-fn what_is_no_ipv4_passes_and_the_rest_is_lost() {
+fn a_translator_passes_other_protocols_and_drops_malformed_ipv4() {
     let mut nat = translator(|_| ());
     let arp = [&[2; 12][..], &[8, 6], &[0; 28]].concat();
     assert_eq!(nat.out(0, arp.clone()), Some(arp.clone()));

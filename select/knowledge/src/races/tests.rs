@@ -94,7 +94,7 @@ fn an_outcome_is_a_node_with_neats_properties() {
 }
 
 #[test]
-fn what_failed_sinks_and_what_won_rises_for_that_peer_alone() {
+fn failures_and_wins_change_the_rank_for_that_peer_alone() {
     let base = base();
     let before = order(&base, "192.0.2.1:443");
     assert!(place(&before, "QUIC") < place(&before, "TCP"), "{before:?}");

@@ -31,7 +31,7 @@ async fn open(path: &Path, now: f64) -> (Store, Loaded) {
 }
 
 #[tokio::test]
-async fn what_was_kept_is_there_until_it_ends() {
+async fn a_stored_node_is_loaded_until_its_end() {
     let folder = Folder::new().expect("a folder");
     let path = folder.join("deeper/store");
     let (store, loaded) = open(&path, NOW).await;
@@ -200,7 +200,7 @@ async fn a_store_of_a_newer_version_is_put_aside_with_a_warning() {
 }
 
 #[test]
-fn what_is_no_file_is_left_alone() {
+fn a_path_that_is_no_file_is_left_alone() {
     let folder = Folder::new().expect("a folder");
     let link = folder.join("link");
     std::os::unix::fs::symlink("elsewhere", &link).expect("it is ours");
@@ -210,7 +210,7 @@ fn what_is_no_file_is_left_alone() {
 }
 
 #[tokio::test]
-async fn who_puts_in_never_waits() {
+async fn writing_to_the_store_never_blocks() {
     let folder = Folder::new().expect("a folder");
     let (store, _) = open(&folder.join("store"), NOW).await;
     let queue = store.queue();

@@ -81,7 +81,7 @@ fn used(file: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_used_stays_used() {
+async fn used_quota_survives_a_restart() {
     let folder = Folder::new().expect("a folder");
     let (server, address) = server(&folder);
     let mut document = metered_and_free(address, &folder);

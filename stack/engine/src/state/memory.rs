@@ -139,7 +139,7 @@ mod tests {
     /// Half is held by those who came first. The 1,000 after them, which have shown nothing, take
     /// 128 KiB each, and who is read from still has more than a megabyte.
     #[test]
-    fn who_gives_back_has_room_beside_many_who_do_not() {
+    fn a_context_that_gives_memory_back_has_room_beside_many_that_do_not() {
         let (held, last) = greedy(1000, 1 << 20, 128 << 10);
         assert_eq!(last, 128 << 10);
         let honest = Share {

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_to_leave_is_not_replaced() {
+    fn a_partly_sent_instruction_is_not_replaced() {
         let mut packets = two_queues();
         packets.push(Some(1), pending(0, 0, 1), |_| true);
         packets.front().expect("one").sent.packets = 1;

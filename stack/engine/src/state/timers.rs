@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_armed_while_firing_waits_for_the_next_round() {
+    fn a_timer_armed_while_others_fire_waits_for_the_next_round() {
         let mut timers = Timers::new(1);
         timers.start(0, 0, 5);
         let last = timers.last_number();

@@ -55,7 +55,7 @@ fn both_ends_agree() {
 /// RFC 3168, 6.1.2, 6.1.4, 6.1.5, 6.1.6: data that goes for the first time may be marked; ACKs,
 /// what goes again and probes may not.
 #[test]
-fn what_may_be_marked() {
+fn only_new_data_is_sent_as_ecn_capable() {
     let mut c = marking(&[]);
     c.bench.send(c.handle, 3000);
     assert!(c.bench.sent().iter().all(|s| s.ecn == ECT && s.payload.len() == 1000));

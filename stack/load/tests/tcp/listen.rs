@@ -280,7 +280,7 @@ fn the_backlog_is_checked_again_at_the_last_ack() {
 
 /// One that waits for a place does not wait for ever, and holds its place among the embryonic alone.
 #[test]
-fn who_finds_no_place_is_given_up() {
+fn a_handshake_without_a_place_is_given_up() {
     let mut bench = Bench::new(&["SYN_TIMEOUT=20s"]);
     let listener = bench.listen(80, 1);
     let syns = [syn(1, 100), syn(2, 200)];

@@ -22,7 +22,7 @@ fn timed(c: &mut Connection, start: u64) -> Vec<(u64, u32, u32)> {
 /// RFC 8985, 6.2: one segment that was overtaken is lost a quarter of the minimum round-trip time
 /// after the one that overtook it would have shown it.
 #[test]
-fn what_was_overtaken_is_lost_after_the_reordering_window() {
+fn an_overtaken_segment_is_lost_after_the_reordering_window() {
     let mut c = sent(&[], false, 3);
     let start = c.bench.now;
     c.bench.advance(100 * MS);

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error() {
+    fn unknown_syntax_is_an_error() {
         for (text, why) in [
             ("for x in y: pass", "beyond the Python"),
             ("assert", "a value"),

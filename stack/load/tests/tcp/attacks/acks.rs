@@ -24,7 +24,7 @@ fn acks_in_pieces_open_the_window_no_faster() {
 
 /// RFC 5961, 5.2: the acknowledgement of what was never sent is challenged, and moves nothing.
 #[test]
-fn what_was_not_sent_cannot_be_acknowledged() {
+fn an_acknowledgement_of_unsent_data_is_challenged_and_moves_nothing() {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 100_000);
     let sent: u32 = c.ranges().iter().map(|(_, len)| len).sum();
