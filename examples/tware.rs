@@ -111,7 +111,7 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
     let mut reported = |moment: &Moment| {
         let flow = &moment.flows[0];
         received = flow.received[0];
-        seconds = moment.at as f64 / 1e9;
+        seconds = moment.at.as_secs_f64();
         // In the first second the window grows.
         if seconds > 1.0 {
             largest = largest.max(flow.values[0].unwrap_or_default());
@@ -120,7 +120,7 @@ fn transfer(bus: &Bus) -> Result<String, Box<dyn Error>> {
         sleep(Duration::from_millis(1));
     };
     let watch = Watch {
-        every: 10_000_000,
+        every: Duration::from_millis(10),
         fields: &["cc.cwnd"],
         reported: &mut reported,
     };

@@ -70,7 +70,7 @@ fn run(bus: &Bus) -> Report {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/scenarios/stop-and-wait.toml");
     let scenario = load(&example).expect("the example");
     let watch = Watch {
-        every: 1_000_000_000,
+        every: Duration::from_secs(1),
         fields: &[],
         reported: &mut |_| {},
     };

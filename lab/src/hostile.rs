@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use hawser_engine::wire::{Csum, Nanos};
+use hawser_engine::wire::Csum;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::names::Zone;
@@ -29,20 +30,21 @@ pub fn trace(text: &str) {
     let Ok(line) = Line::parse(text) else { return };
     let mut rule = Trace::new(&Arc::new(Mutex::new(Some(Arc::new(line)))));
     let mut rng = Rng::new(1, "trace");
-    let mut last = 0;
+    let mut last = Instant::ORIGIN;
     for now in [
         0,
         1,
         1_000_000_000,
         1_000_000_001,
         86_400_000_000_000,
-        Nanos::MAX / 2,
+        u64::MAX / 2,
     ] {
+        let now = Instant::from_nanos(now);
         let mut frame = frame(&[0; 1514]);
         let Verdict::Later(at) = rule.apply(now, &mut frame, &mut rng) else {
             continue;
         };
-        assert!(at >= now && at >= last, "{at} after {last} and {now}");
+        assert!(at >= now && at >= last, "{at:?} after {last:?} and {now:?}");
         last = at;
     }
 }
@@ -53,7 +55,7 @@ pub struct Target {
     outward: Box<dyn Rule>,
     inward: Box<dyn Rule>,
     zone: Zone,
-    now: Nanos,
+    now: Instant,
 }
 
 impl Default for Target {
@@ -80,19 +82,19 @@ impl Target {
             outward: translator.outward(),
             inward: translator.inward(),
             zone: Zone::new(&spec, &plan),
-            now: 0,
+            now: Instant::ORIGIN,
         }
     }
 
     /// A frame that leaves.
     pub fn outward(&mut self, bytes: &[u8]) {
-        self.now += 1;
+        self.now = self.now.plus_nanos(1);
         cross(&mut [&mut self.filter, &mut *self.outward], self.now, bytes);
     }
 
     /// A frame that comes in.
     pub fn inward(&mut self, bytes: &[u8]) {
-        self.now += 1;
+        self.now = self.now.plus_nanos(1);
         cross(&mut [&mut self.filter, &mut *self.inward], self.now, bytes);
     }
 
@@ -109,7 +111,7 @@ impl Target {
     }
 }
 
-fn cross(rules: &mut [&mut dyn Rule], now: Nanos, bytes: &[u8]) {
+fn cross(rules: &mut [&mut dyn Rule], now: Instant, bytes: &[u8]) {
     let mut frame = frame(bytes);
     let mut rng = Rng::new(0, "unused");
     for rule in rules {

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
 use hawser_host::netns::{Namespace, Netlink};
 use hawser_sim::scenario::State;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::forward::{CellSetup, Change, Forwarder};
@@ -37,7 +37,7 @@ pub struct Lab {
     /// By link and direction; idle where a cell carries the link.
     pub(crate) shapers: Mutex<Vec<[Shaper; 2]>>,
     /// When it came up.
-    pub(crate) start: Nanos,
+    pub(crate) start: Instant,
     /// By link.
     pub(crate) present: Mutex<Vec<Present>>,
     pub(crate) listeners: Mutex<Vec<Listener>>,
@@ -189,7 +189,7 @@ impl Lab {
     /// How long ago the lab came up.
     #[must_use]
     pub fn age(&self) -> Duration {
-        Duration::from_nanos(sys::monotonic().saturating_sub(self.start))
+        sys::monotonic() - self.start
     }
 
     pub(crate) fn forwarder(&self) -> Result<&Forwarder, LabError> {

@@ -1,8 +1,6 @@
 //! A link of a running lab: something to change.
 
-use std::time::Duration;
-
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use crate::forward::Cell;
 use crate::lab::Lab;
@@ -165,8 +163,8 @@ impl Link<'_> {
             let found = shapers[self.number][direction].statistics(&mut netlink, &end.interface)?;
             return Ok(Statistics { at, ..found });
         };
-        let act = move |cell: &mut Cell, now: Nanos| Statistics {
-            at: Duration::from_nanos(now.saturating_sub(start)),
+        let act = move |cell: &mut Cell, now: Instant| Statistics {
+            at: now - start,
             ..cell.statistics(direction, now)
         };
         self.lab.forwarder()?.order(cell, act).ok_or(LabError::Stopped)

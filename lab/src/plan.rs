@@ -9,6 +9,7 @@ mod addresses;
 mod routes;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use crate::spec::{Dependence, Link, Rules, Spec, SpecError, Through};
 
@@ -21,7 +22,7 @@ pub(crate) type Subnet = (IpAddr, u8);
 const PORTS: [u16; 2] = [32_768, 60_999];
 /// How long a mapping lives without use where the file does not give it (RFC 4787, section 4.3:
 /// two minutes at least).
-const MAPPING_NANOS: u64 = 120_000_000_000;
+const MAPPING_TIME: Duration = Duration::from_secs(120);
 
 /// The whole network.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ pub(crate) struct NatPlan {
     pub(crate) address: Ipv4Addr,
     pub(crate) mapping: Dependence,
     pub(crate) filtering: Dependence,
-    pub(crate) timeout: u64,
+    pub(crate) timeout: Duration,
     pub(crate) ports: [u16; 2],
 }
 
@@ -147,7 +148,7 @@ fn link_plan(spec: &Spec, link: &Link, number: usize, counts: &mut [usize]) -> R
                 address,
                 mapping: nat.mapping,
                 filtering: nat.filtering,
-                timeout: nat.timeout.map_or(MAPPING_NANOS, |timeout| timeout.0),
+                timeout: nat.timeout.map_or(MAPPING_TIME, Duration::from),
                 ports: nat.ports.unwrap_or(PORTS),
             })
         }

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, set_parent_process_death_signal};
@@ -25,19 +25,19 @@ fn check(result: c_int) -> io::Result<c_int> {
     }
 }
 
-fn nanos(clock: ClockId) -> Nanos {
+fn time(clock: ClockId) -> Instant {
     let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
-pub(crate) fn monotonic() -> Nanos {
-    nanos(ClockId::Monotonic)
+/// The time by CLOCK_MONOTONIC.
+pub(crate) fn monotonic() -> Instant {
+    time(ClockId::Monotonic)
 }
 
-/// CLOCK_REALTIME in nanoseconds.
-pub(crate) fn realtime() -> Nanos {
-    nanos(ClockId::Realtime)
+/// The time by CLOCK_REALTIME.
+pub(crate) fn realtime() -> Instant {
+    time(ClockId::Realtime)
 }
 
 /// A poll set: descriptors to wait for, time after time. The kernel keeps the list.

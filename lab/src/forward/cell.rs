@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hawser_engine::wire::{Csum, Nanos};
+use hawser_engine::wire::Csum;
 use hawser_host::port::{Messages, Port};
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{self, Pipe, Profile, Rule};
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::plan::NatPlan;
@@ -67,7 +68,7 @@ struct Direction {
     blocked: Blocked,
     line: Arc<Mutex<Option<Arc<Line>>>>,
     /// When the last frame entered: rules see frames in the order of time.
-    last: Nanos,
+    last: Instant,
 }
 
 impl Cell {
@@ -104,19 +105,21 @@ impl Cell {
         self.ports.iter().map(AsFd::as_fd)
     }
 
-    /// Takes up to `max` frames from each cable; true when more may wait. `offset` is what the
-    /// kernel's stamps are ahead of the monotonic clock.
-    pub(crate) fn receive(&mut self, max: usize, offset: Nanos) -> bool {
+    /// Takes up to `max` frames from each cable; true when more may wait. `offset` is how many
+    /// nanoseconds the kernel's stamps are ahead of the monotonic clock.
+    pub(crate) fn receive(&mut self, max: usize, offset: u64) -> bool {
         let mut more = false;
         for (port, direction) in self.ports.iter_mut().zip(&mut self.directions) {
-            let taken = port.receive(max, |at, bytes| direction.enter(at.saturating_sub(offset), bytes));
+            let taken = port.receive(max, |at, bytes| {
+                direction.enter(Instant::from_nanos(at.as_nanos().saturating_sub(offset)), bytes)
+            });
             more |= taken == max;
         }
         more
     }
 
     /// Sends on what has come through by `now`.
-    pub(crate) fn deliver(&mut self, now: Nanos, messages: &mut Messages) {
+    pub(crate) fn deliver(&mut self, now: Instant, messages: &mut Messages) {
         for (i, direction) in self.directions.iter_mut().enumerate() {
             while let Some(frame) = direction.pipe.pop(now, &mut |_, _, _| {}) {
                 self.outbox.push(frame);
@@ -130,7 +133,7 @@ impl Cell {
     }
 
     /// When a frame is due next.
-    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.directions
             .iter()
             .filter_map(|direction| direction.pipe.next_deadline())
@@ -138,12 +141,12 @@ impl Cell {
     }
 
     /// Changes what a direction does.
-    pub(crate) fn change(&mut self, now: Nanos, direction: usize, change: &Change) {
+    pub(crate) fn change(&mut self, now: Instant, direction: usize, change: &Change) {
         self.directions[direction].apply(now, change);
     }
 
     /// Cuts both directions, or mends them; after the cables when they go, and when they come.
-    pub(crate) fn set_up(&mut self, now: Nanos, up: bool) {
+    pub(crate) fn set_up(&mut self, now: Instant, up: bool) {
         self.ports.iter().for_each(Port::clear_error);
         self.directions
             .iter_mut()
@@ -156,7 +159,7 @@ impl Cell {
     }
 
     /// What a direction has done, but for the time.
-    pub(crate) fn statistics(&mut self, direction: usize, now: Nanos) -> Statistics {
+    pub(crate) fn statistics(&mut self, direction: usize, now: Instant) -> Statistics {
         // What the kernel does not answer for is counted next time.
         self.overrun[direction] += self.ports[direction].missed().unwrap_or(0);
         let pipe = &mut self.directions[direction].pipe;
@@ -212,9 +215,9 @@ impl Direction {
             max_length,
             blocked,
             line,
-            last: 0,
+            last: Instant::ORIGIN,
         };
-        direction.apply(0, change);
+        direction.apply(Instant::ORIGIN, change);
         direction
     }
 
@@ -222,7 +225,7 @@ impl Direction {
     ///
     /// Reports about multicast groups do not: the kernel sends them when it likes, nobody between
     /// two hosts needs them, and random numbers that they draw would differ each time.
-    fn enter(&mut self, at: Nanos, bytes: &[u8]) {
+    fn enter(&mut self, at: Instant, bytes: &[u8]) {
         if bytes.starts_with(&GROUP_REPORTS) {
             return;
         }
@@ -239,7 +242,7 @@ impl Direction {
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }
 
-    fn apply(&mut self, now: Nanos, change: &Change) {
+    fn apply(&mut self, now: Instant, change: &Change) {
         let Change { rules, trace } = change;
         rules.apply(&mut self.profile);
         if rules.rate.is_some() || trace.is_some() {

@@ -19,9 +19,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
 use hawser_host::netns::Namespace;
 use hawser_host::port::Messages;
+use hawser_time::Instant;
 
 use crate::sys::{self, Watch};
 
@@ -31,7 +31,7 @@ pub(crate) use cell::{Cell, CellSetup, Change};
 const BATCH: usize = 64;
 
 /// Something for the thread to do with one cell.
-type Order = Box<dyn FnOnce(&mut [Cell], Nanos) + Send>;
+type Order = Box<dyn FnOnce(&mut [Cell], Instant) + Send>;
 
 /// The running forwarder. It ends when this is dropped.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Forwarder {
     pub(crate) fn order<T: Send + 'static>(
         &self,
         cell: usize,
-        act: impl FnOnce(&mut Cell, Nanos) -> T + Send + 'static,
+        act: impl FnOnce(&mut Cell, Instant) -> T + Send + 'static,
     ) -> Option<T> {
         let (answer, wait) = mpsc::sync_channel(1);
         let order: Order = Box::new(move |cells, now| {
@@ -109,7 +109,7 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File, watch: &Watch
             continue;
         }
         let due = cells.iter().filter_map(Cell::next_deadline).min();
-        let limit = due.map(|due| Duration::from_nanos(due.saturating_sub(sys::monotonic())));
+        let limit = due.map(|due| due - sys::monotonic());
         if limit != Some(Duration::ZERO)
             && let Err(error) = watch.wait(limit)
         {
@@ -121,7 +121,7 @@ fn run(mut cells: Vec<Cell>, inbox: &Receiver<Order>, bell: &File, watch: &Watch
 
 /// Takes a batch of frames from each cable; true when more may wait.
 fn receive(cells: &mut [Cell]) -> bool {
-    let offset = sys::realtime().saturating_sub(sys::monotonic());
+    let offset = sys::realtime().nanos_since(sys::monotonic());
     cells
         .iter_mut()
         .fold(false, |more, cell| cell.receive(BATCH, offset) | more)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use crate::sys::{self, Watch};
 
@@ -25,7 +25,7 @@ const WAITING: usize = 4096;
 const QUERY: usize = 4096;
 
 /// An answer that waits to be sent: when, its number, by which socket, to whom, what.
-type Pending = Reverse<(Nanos, u64, usize, SocketAddr, Vec<u8>)>;
+type Pending = Reverse<(Instant, u64, usize, SocketAddr, Vec<u8>)>;
 
 /// The running resolver. It ends when this is dropped.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Watch) {
                 };
                 if waiting.len() < WAITING {
                     number += 1;
-                    let at = sys::monotonic().saturating_add(delay);
+                    let at = sys::monotonic() + delay;
                     waiting.push(Reverse((at, number, which, from, answer)));
                 }
             }
@@ -97,7 +97,7 @@ fn serve(zone: &Zone, sockets: &[UdpSocket], over: &AtomicBool, watch: &Watch) {
             }
         }
         let due = waiting.peek().map(|Reverse((at, ..))| *at);
-        let limit = due.map(|at| Duration::from_nanos(at.saturating_sub(sys::monotonic())));
+        let limit = due.map(|at| at - sys::monotonic());
         if limit != Some(Duration::ZERO) && watch.wait(limit).is_err() {
             return;
         }

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::spec::{Answer, Name, Reply, Spec};
@@ -53,7 +52,7 @@ struct Entry {
 /// How one kind of question is answered.
 #[derive(Clone, Copy, Debug)]
 struct Script {
-    delay: Nanos,
+    delay: Duration,
     answer: Answer,
 }
 
@@ -91,28 +90,31 @@ impl Zone {
 
     /// What a query is answered with, and after how long; nothing for what is no query, and for
     /// what is scripted so.
-    pub(crate) fn answer(&self, query: &[u8]) -> Option<(Nanos, Vec<u8>)> {
+    pub(crate) fn answer(&self, query: &[u8]) -> Option<(Duration, Vec<u8>)> {
         let header: &[u8; HEADER] = query.first_chunk()?;
         let (is_answer, operation) = (header[2] & 0x80 != 0, header[2] >> 3 & 15);
         if is_answer {
             return None;
         }
         if operation != 0 {
-            return Some((0, reply(query, &Question::NONE, NOT_IMPLEMENTED, &[])));
+            return Some((
+                Duration::ZERO,
+                reply(query, &Question::NONE, NOT_IMPLEMENTED, &[]),
+            ));
         }
         let Some(question) = Question::read(query) else {
-            return Some((0, reply(query, &Question::NONE, FORMAT_ERROR, &[])));
+            return Some((Duration::ZERO, reply(query, &Question::NONE, FORMAT_ERROR, &[])));
         };
         let with = |code, data: &[Vec<u8>]| reply(query, &question, code, data);
         let Some(entry) = self.entries.get(&question.name) else {
-            return Some((0, with(NAME_ERROR, &[])));
+            return Some((Duration::ZERO, with(NAME_ERROR, &[])));
         };
         let (script, data) = match (question.class, question.kind) {
             (CLASS_INTERNET, TYPE_A) => (entry.ipv4, entry.data(true)),
             (CLASS_INTERNET, TYPE_AAAA) => (entry.ipv6, entry.data(false)),
             (CLASS_INTERNET, TYPE_HTTPS) => (entry.https, entry.services.clone()),
             // The name is there, and has nothing of that kind.
-            _ => return Some((0, with(0, &[]))),
+            _ => return Some((Duration::ZERO, with(0, &[]))),
         };
         let bytes = match script.answer {
             Answer::Addresses => with(0, &data),
@@ -139,7 +141,7 @@ impl Entry {
 
 impl Script {
     fn new(both: Reply, own: Reply) -> Script {
-        let delay = own.delay.or(both.delay).map_or(0, |delay| delay.0);
+        let delay = own.delay.or(both.delay).map_or(Duration::ZERO, Duration::from);
         Script {
             delay,
             answer: own.answer.or(both.answer).unwrap_or_default(),
@@ -280,16 +282,16 @@ mod tests {
     fn a_name_with_addresses() {
         let asked = query("WWW.example", 1);
         let (delay, answer) = zone().answer(&asked).expect("an answer");
-        assert_eq!(delay, 0);
+        assert_eq!(delay, Duration::ZERO);
         assert_eq!(answer[..12], [0x12, 0x34, 0x85, 0x80, 0, 1, 0, 3, 0, 0, 0, 0]);
         assert_eq!(answer[12..asked.len()], asked[12..]);
         let record = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1];
         assert_eq!(answer[asked.len()..asked.len() + 16], record);
         assert_eq!(answer[answer.len() - 4..], [10, 77, 0, 2], "the host's");
         let (delay, answer) = zone().answer(&query("www.example", 28)).expect("an answer");
-        assert_eq!((delay, answer[7]), (50_000_000, 2));
+        assert_eq!((delay, answer[7]), (Duration::from_millis(50), 2));
         let (delay, answer) = zone().answer(&query("www.example", 65)).expect("an answer");
-        assert_eq!((delay, answer[7]), (20_000_000, 1));
+        assert_eq!((delay, answer[7]), (Duration::from_millis(20), 1));
         // RFC 9460, 2.2: priority 1, the owner itself, `h3`, the hints of host `b`.
         let data = [
             0, 1, 0, 0, 1, 0, 3, 2, b'h', b'3', 0, 4, 0, 4, 10, 77, 0, 2, 0, 6, 0, 16,

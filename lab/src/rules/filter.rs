@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::spec::Selector;
@@ -53,7 +53,7 @@ impl Rule for Filter {
         "block"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let selectors = self.blocked.selectors.lock();
         if selectors.is_empty() {
             return Verdict::Pass;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 
 /// See the [module](self).
 pub(crate) struct Silence {
@@ -26,7 +26,7 @@ impl Rule for Silence {
         "silent"
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         if self.on.load(Ordering::Relaxed) {
             Verdict::Drop
         } else {

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 
 use super::packet::Packet;
 
@@ -30,7 +30,7 @@ impl Rule for Size {
         "path_mtu"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let max_length = self.max_length.load(Ordering::Relaxed);
         if max_length == 0 {
             return Verdict::Pass;

@@ -10,15 +10,15 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Profile, Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 /// Bytes of an opportunity.
 const OPPORTUNITY: u64 = 1500;
-const MILLISECOND: Nanos = 1_000_000;
+const MILLISECOND: u64 = 1_000_000;
 /// Lines of a file, at most: 10 minutes at 200 Mbit/s.
 const MAX_LINES: usize = 10_000_000;
 
@@ -101,16 +101,16 @@ impl Line {
         }
     }
 
-    /// The time of an opportunity, counted from the start of the first round.
-    fn time(&self, opportunity: u64) -> Nanos {
+    /// The time of an opportunity, in nanoseconds from the start of the first round.
+    fn time(&self, opportunity: u64) -> u64 {
         let count = self.times.len() as u64;
         let length = self.times.last().copied().unwrap_or(1);
         let (round, index) = (opportunity / count, (opportunity % count) as usize);
         (round * length + self.times[index]).saturating_mul(MILLISECOND)
     }
 
-    /// The first opportunity at a time or after it.
-    fn first_at(&self, time: Nanos) -> u64 {
+    /// The first opportunity at such a time or after it.
+    fn first_at(&self, time: u64) -> u64 {
         let length = self.times.last().copied().unwrap_or(1) * MILLISECOND;
         let (round, within) = (time / length, time % length);
         let before = self.times.partition_point(|ms| ms * MILLISECOND < within);
@@ -136,14 +136,14 @@ pub(crate) struct Trace {
     limit_bytes: u64,
     limit_packets: u64,
     /// When each waiting frame will have left, and its bytes.
-    waiting: VecDeque<(Nanos, u64)>,
+    waiting: VecDeque<(Instant, u64)>,
     bytes: u64,
 }
 
 /// A trace under way.
 struct Running {
     line: Arc<Line>,
-    start: Nanos,
+    start: Instant,
     /// The opportunity in use, and what it has left.
     opportunity: u64,
     left: u64,
@@ -163,7 +163,7 @@ impl Trace {
     }
 
     /// Forgets what has left.
-    fn drain(&mut self, now: Nanos) {
+    fn drain(&mut self, now: Instant) {
         while let Some(&(gone, bytes)) = self.waiting.front()
             && gone <= now
         {
@@ -173,7 +173,7 @@ impl Trace {
     }
 
     /// Takes up a trace that was chosen anew.
-    fn follow(&mut self, now: Nanos) {
+    fn follow(&mut self, now: Instant) {
         let chosen = self.shared.lock();
         let same = match (&*chosen, &self.running) {
             (Some(line), Some(running)) => Arc::ptr_eq(line, &running.line),
@@ -193,8 +193,8 @@ impl Trace {
 
 impl Running {
     /// When a packet that comes at `now` has left.
-    fn send(&mut self, now: Nanos, is_idle: bool, bytes: u64) -> Nanos {
-        let now = now.saturating_sub(self.start);
+    fn send(&mut self, now: Instant, is_idle: bool, bytes: u64) -> Instant {
+        let now = now.nanos_since(self.start);
         if is_idle {
             // What was left of earlier opportunities is gone, and so are those that nobody used.
             let is_begun = self.left > 0 && self.left < OPPORTUNITY;
@@ -214,7 +214,7 @@ impl Running {
             self.opportunity += 1;
             self.left = OPPORTUNITY;
         }
-        self.start.saturating_add(at)
+        self.start.plus_nanos(at)
     }
 }
 
@@ -223,7 +223,7 @@ impl Rule for Trace {
         "trace"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.follow(now);
         self.drain(now);
         let Some(running) = &mut self.running else {
@@ -247,7 +247,7 @@ impl Rule for Trace {
         self.limit_packets = profile.queue_packets;
     }
 
-    fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+    fn waiting(&mut self, now: Instant) -> (u64, u64) {
         self.drain(now);
         (self.waiting.len() as u64, self.bytes)
     }
@@ -258,15 +258,15 @@ mod tests {
     use super::*;
     use hawser_engine::wire::Csum;
 
-    const MS: Nanos = MILLISECOND;
+    const MS: u64 = MILLISECOND;
 
     /// When packets of these sizes leave that come at these milliseconds.
-    fn leave(text: &str, profile: &Profile, packets: &[(Nanos, usize)]) -> Vec<Option<Nanos>> {
+    fn leave(text: &str, profile: &Profile, packets: &[(u64, usize)]) -> Vec<Option<u64>> {
         let line = Arc::new(Mutex::new(Some(Arc::new(Line::parse(text).expect("a trace")))));
         let mut rule = Trace::new(&line);
         rule.tune(profile);
         let mut rng = Rng::new(1, "unused");
-        let mut send = |(at, bytes): &(Nanos, usize)| {
+        let mut send = |(at, bytes): &(u64, usize)| {
             let mut frame = Frame {
                 head: vec![0; bytes + 14],
                 payload: vec![],
@@ -276,8 +276,8 @@ mod tests {
                 prio: 0,
                 link_header: 14,
             };
-            match rule.apply(at * MS, &mut frame, &mut rng) {
-                Verdict::Later(at) => Some(at / MS),
+            match rule.apply(Instant::from_nanos(at * MS), &mut frame, &mut rng) {
+                Verdict::Later(at) => Some(at.as_nanos() / MS),
                 _ => None,
             }
         };

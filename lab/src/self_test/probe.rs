@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_engine::wire::Nanos;
 use hawser_host::netns::{InterfaceCounters, Netlink};
 use hawser_host::port::{Messages, SEND_BATCH};
 use parking_lot::MutexGuard;
@@ -99,7 +98,7 @@ impl Arrivals<'_> {
     }
 
     /// Bytes, and the time, just after a frame has come.
-    fn edge(&mut self) -> Result<(u64, Nanos), LabError> {
+    fn edge(&mut self) -> Result<(u64, hawser_time::Instant), LabError> {
         let (first, end) = (self.count()?.received_bytes, Instant::now() + SILENCE);
         loop {
             let bytes = self.count()?.received_bytes;
@@ -127,13 +126,13 @@ pub(super) fn delays(lab: &Lab, count: u64, load: Option<u64>) -> Result<Delays,
             let mut datagram = [0; PROBE];
             while (delays.len() as u64) < count && probe.to.recv(&mut datagram).is_ok() {
                 let sent = datagram[..8].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-                delays.push(sys::monotonic().saturating_sub(sent) as f64 / 1e3);
+                delays.push(sys::monotonic().as_nanos().saturating_sub(sent) as f64 / 1e3);
             }
             delays
         });
         let mut datagram = [0; PROBE];
         for _ in 0..count {
-            datagram[..8].copy_from_slice(&sys::monotonic().to_be_bytes());
+            datagram[..8].copy_from_slice(&sys::monotonic().as_nanos().to_be_bytes());
             // What is not sent is not received, and there are others.
             let _ = probe.from.send(&datagram);
             std::thread::sleep(PROBE_INTERVAL);
@@ -180,7 +179,7 @@ pub(super) fn rate(lab: &Lab, rate: f64, delay: Duration, seconds: f64) -> Resul
     })?;
     let slices = edges.windows(2).map(|edges| {
         let ((before, start), (after, end)) = (edges[0], edges[1]);
-        (after - before) as f64 * 8.0 / ((end - start).max(1) as f64 / 1e9)
+        (after - before) as f64 * 8.0 / (end.nanos_since(start).max(1) as f64 / 1e9)
     });
     let mut rates: Vec<f64> = slices.collect();
     rates.sort_by(f64::total_cmp);

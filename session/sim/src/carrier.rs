@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use hawser_carrier::{Statistics, observables};
 use hawser_engine::program::Program;
-use hawser_engine::wire::Nanos;
 use hawser_engine::{Handle, Stack};
 use hawser_ir::abi::{OPT_MAX_SEGMENT, OPT_NODELAY, OPT_NOT_SENT};
 use hawser_load::{Loaded, parse_params};
 use hawser_session::{CarrierId, Exporter};
+use hawser_time::Instant;
 
 /// The program as a server's kernel is set up: Linux's least timeout and receive buffer, and its
 /// `tcp_mtu_probing`, which is off.
@@ -171,7 +171,7 @@ impl Carrier {
     }
 
     /// Hands what waits to the stack, as far as it takes it; then the end, if this is it.
-    pub(crate) fn write(&mut self, now: Nanos, stack: &mut Stack) {
+    pub(crate) fn write(&mut self, now: Instant, stack: &mut Stack) {
         while let Some(front) = self.queue.front_mut() {
             // A connection that failed says so by a notice.
             let taken = stack.send(now, self.handle, front).unwrap_or(0);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Pipe, Profile, Rule, Verdict, rules};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 
 use crate::segment::Segment;
 
@@ -44,13 +44,13 @@ impl Link {
             rate: Some(8 * self.rate),
             queue_bytes: self.queue,
             loss: f64::from(self.loss) / 1e6,
-            delay: self.delay.as_nanos() as Nanos,
+            delay: self.delay,
             ..Profile::default()
         }
     }
 
     /// One direction of it, on which a translator forgets its connections at these times.
-    pub(crate) fn pipe(&self, forgets: &[Nanos], seed: u64, label: &str) -> Pipe {
+    pub(crate) fn pipe(&self, forgets: &[Instant], seed: u64, label: &str) -> Pipe {
         let mut row: Vec<Box<dyn Rule>> = vec![Box::new(MaxPayload(self.max_payload))];
         if !forgets.is_empty() {
             row.push(Box::new(Translator {
@@ -89,7 +89,7 @@ impl Rule for MaxPayload {
         "longest"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         match Segment::of(frame) {
             Some(segment) if segment.payload > self.0 => Verdict::Drop,
             Some(_) | None => Verdict::Pass,
@@ -99,9 +99,9 @@ impl Rule for MaxPayload {
 
 /// A translator that forgets, at each of some times, the connections whose SYN it saw before.
 struct Translator {
-    forgets: Vec<Nanos>,
+    forgets: Vec<Instant>,
     /// Connections by their ports, and when they began.
-    known: Vec<([u16; 2], Nanos)>,
+    known: Vec<([u16; 2], Instant)>,
 }
 
 impl Rule for Translator {
@@ -109,7 +109,7 @@ impl Rule for Translator {
         "translator"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let Some(segment) = Segment::of(frame) else {
             return Verdict::Pass;
         };

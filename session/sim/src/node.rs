@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_engine::net::InterfaceConfig;
-use hawser_engine::wire::{Nanos, Wire};
+use hawser_engine::wire::Wire;
 use hawser_engine::{Handle, Notice as StackNotice, Stack, StackConfig};
 use hawser_session::scheduler::Scheduler;
 use hawser_session::{Acceptor, AcceptorConfig, Instruction, Notice, Session};
@@ -109,7 +109,7 @@ impl Host {
                 let options = carrier::options(false);
                 listener = Some(
                     stack
-                        .listen_with(START.as_nanos(), any, BACKLOG, &options)
+                        .listen_with(START, any, BACKLOG, &options)
                         .expect("nobody else listens"),
                 );
             }
@@ -153,10 +153,6 @@ impl Host {
         )
     }
 
-    fn nanos(&self) -> Nanos {
-        self.now.as_nanos()
-    }
-
     /// How long ago the start was.
     fn elapsed(&self) -> Duration {
         self.now - START
@@ -168,7 +164,7 @@ impl Host {
 
     /// Does one round of work; false when there was none.
     fn round(&mut self, trace: &mut Trace) -> bool {
-        let mut busy = match self.stack.poll(self.nanos(), &mut self.wire) {
+        let mut busy = match self.stack.poll(self.now, &mut self.wire) {
             Ok(busy) => busy,
             Err(error) => {
                 self.fault(format!("{:?}: {error}", self.side));
@@ -243,7 +239,7 @@ impl Host {
             self.session.iter_mut().for_each(|session| session.timeout(now));
         }
         for late in self.acceptor.sweep(now) {
-            self.stack.abort(self.nanos(), late);
+            self.stack.abort(self.now, late);
             self.end(late, "late".into());
         }
         busy
@@ -383,13 +379,13 @@ fn bits<const N: usize>(rng: &mut Rng) -> [u8; N] {
 }
 
 impl Node for Host {
-    fn arrive(&mut self, now: Nanos, frame: Frame) {
+    fn arrive(&mut self, now: Instant, frame: Frame) {
         self.measure(&frame);
         self.wire.arrive(now, frame);
     }
 
-    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
-        self.now = Instant::from_nanos(now);
+    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
+        self.now = now;
         self.soon = self.now + Duration::from_nanos(1);
         let mut rounds = 0;
         while self.round(trace) {
@@ -411,7 +407,7 @@ impl Node for Host {
         );
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
+    fn next_deadline(&self) -> Option<Instant> {
         let session = self
             .session
             .as_ref()
@@ -421,8 +417,8 @@ impl Node for Host {
             .into_iter()
             .flatten()
             .min();
-        let own = own.map(|at| at.max(self.soon).as_nanos());
-        let waiting = self.wire.has_frames().then_some(0);
+        let own = own.map(|at| at.max(self.soon));
+        let waiting = self.wire.has_frames().then_some(Instant::ORIGIN);
         [own, waiting, self.stack.next_deadline()]
             .into_iter()
             .flatten()

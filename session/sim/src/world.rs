@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_engine::wire::{Medium, Nanos};
+use hawser_engine::wire::Medium;
 use hawser_session::Candidate;
 use hawser_session::scheduler::Scheduler;
 use hawser_sim::pcap;
 use hawser_sim::world::{Change, End, World as Core};
+use hawser_time::Instant;
 
 use crate::clock::START;
 use crate::config::WorldConfig;
@@ -45,10 +46,6 @@ pub struct World {
 const IDLE_FRAMES: u64 = 500_000;
 
 /// A time of the configuration on the world's clock.
-fn nanos(at: Duration) -> Nanos {
-    (START + at).as_nanos()
-}
-
 impl World {
     /// A world in which nothing has happened.
     pub fn new(mut config: WorldConfig, scheduler: impl Fn() -> Box<dyn Scheduler> + 'static) -> Self {
@@ -56,7 +53,7 @@ impl World {
             config.session.candidates = (0..config.links.len() as u32).map(Candidate::new).collect();
         }
         config.faults.sort_by_key(|(at, ..)| *at);
-        let mut core = Core::new(START.as_nanos());
+        let mut core = Core::new(START);
         core.limit_idle(IDLE_FRAMES);
         let progress = config.transfers.iter().enumerate();
         let progress = progress
@@ -84,13 +81,14 @@ impl World {
     /// # Errors
     /// When the capture's header cannot be written.
     pub fn capture(&mut self, out: Box<dyn Write>) -> io::Result<()> {
-        self.core.capture(pcap::Writer::new(out, Medium::Ip, 0)?);
+        self.core
+            .capture(pcap::Writer::new(out, Medium::Ip, Duration::ZERO)?);
         Ok(())
     }
 
     /// Runs until everything is done, or the configured end.
     pub fn run(mut self) -> Report {
-        let until = nanos(self.shared.borrow().config.until);
+        let until = START + self.shared.borrow().config.until;
         let end = self.core.run(until, Host::is_closed, |_| {});
         let trace = self.core.trace().hash();
         let captured = self.core.finish_capture();
@@ -125,8 +123,8 @@ fn join(core: &mut Core<Host>, config: &WorldConfig) {
         let forgets = faults
             .iter()
             .filter(|(_, _, fault)| *fault == Fault::Rebind)
-            .map(|(at, ..)| nanos(*at));
-        let forgets: Vec<Nanos> = forgets.collect();
+            .map(|(at, ..)| START + *at);
+        let forgets: Vec<Instant> = forgets.collect();
         for (from, to) in [(0, 1), (1, 0)] {
             let label = format!("link/{number}/{from}");
             let pipe = core.connect(from, to, link.pipe(&forgets, config.seed, &label));
@@ -137,7 +135,7 @@ fn join(core: &mut Core<Host>, config: &WorldConfig) {
                     Fault::Rate(rate) => Change::Tune(Link { rate: *rate, ..*link }.profile()),
                     Fault::Rebind | Fault::Fin => continue,
                 };
-                core.schedule(nanos(*at), pipe, change);
+                core.schedule(START + *at, pipe, change);
             }
         }
     }

@@ -20,12 +20,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bulk::{Bulk, MSS};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Handle, Nanos, Stack, StackConfig};
+use hawser_engine::{Handle, Stack, StackConfig};
 use hawser_testing::lane::{End, Lane, Shared};
+use hawser_time::Instant;
 
 /// The system's allocator, counting what is held.
 struct Counting;
@@ -53,7 +55,7 @@ static ALLOCATOR: Counting = Counting;
 /// Bytes of one write and one read.
 const CHUNK: usize = 64 << 10;
 /// Time from turn to turn, in nanoseconds.
-const STEP: Nanos = 10_000;
+const STEP: Duration = Duration::from_micros(10);
 const RUNS: usize = 5;
 
 struct Pair {
@@ -61,7 +63,7 @@ struct Pair {
     ends: [End; 2],
     lanes: [Shared; 2],
     flows: Vec<[Handle; 2]>,
-    now: Nanos,
+    now: Instant,
 }
 
 fn address(host: u8, port: u16) -> SocketAddr {
@@ -90,7 +92,7 @@ impl Pair {
             ends,
             lanes,
             flows: Vec::new(),
-            now: 1,
+            now: Instant::from_nanos(1),
         }
     }
 
@@ -100,7 +102,11 @@ impl Pair {
                 address(0, 1024 + (i % 60_000) as u16),
                 address(1, 5000 + (i / 60_000) as u16),
             );
-            let open = |stack: &mut Stack, from, to| stack.connect(1, to, Some(from)).expect("free");
+            let open = |stack: &mut Stack, from, to| {
+                stack
+                    .connect(Instant::from_nanos(1), to, Some(from))
+                    .expect("free")
+            };
             let [client, server] = &mut self.stacks;
             self.flows.push([open(client, a, b), open(server, b, a)]);
         }

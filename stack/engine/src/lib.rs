@@ -52,4 +52,3 @@ pub use interact::schema;
 pub use rand::Seed;
 pub use stack::{AnotherProgram, Observable, RequestError, Stack, Step, StepError, Swap, SwapError};
 pub use state::{Errno, Handle, Notice};
-pub use wire::Nanos;

@@ -3,9 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-
-/// Nanoseconds since an epoch of the driver's choice.
-pub type Nanos = u64;
+use hawser_time::Instant;
 
 /// What a wire can do. Ask for capabilities, never for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +45,7 @@ pub struct RxFrame<'a> {
     /// For a super-segment: payload bytes of each packet but the last; 0 for one packet.
     pub seg_size: u16,
     /// When it arrived.
-    pub at: Nanos,
+    pub at: Instant,
 }
 
 /// A piece of payload: shared, immutable, counted. Cloning takes no copy.
@@ -166,7 +164,7 @@ pub trait Wire {
 
     /// When the wire has to be asked again though the device is idle: it holds frames that are
     /// due then. A driver sleeps no longer than that. `None`: never.
-    fn next_deadline(&self) -> Option<Nanos> {
+    fn next_deadline(&self) -> Option<Instant> {
         None
     }
 }

@@ -12,6 +12,7 @@ use common::{address, config, stack};
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 
 /// The system's allocator, counting.
 struct Counting;
@@ -57,7 +58,7 @@ impl Wire for Mirror {
             tail: &[],
             csum: Csum::Unverified,
             seg_size: 0,
-            at: 0,
+            at: Instant::ORIGIN,
         }
     }
 
@@ -106,16 +107,20 @@ fn a_packet_costs_no_allocation() {
         });
     let mut stack = stack(script, config(0));
     let handle = stack
-        .connect(1, address(1, 80), Some(address(0, 4000)))
+        .connect(Instant::from_nanos(1), address(1, 80), Some(address(0, 4000)))
         .expect("free");
-    assert_eq!(stack.send(1, handle, &[9; 10_000]), Ok(10_000));
+    assert_eq!(
+        stack.send(Instant::from_nanos(1), handle, &[9; 10_000]),
+        Ok(10_000)
+    );
     let mut wire = Mirror {
         caps: caps(),
         frame: frame(4000),
         sent: 0,
     };
     let mut out = vec![0; 64 * 1024];
-    let mut round = |now| {
+    let mut round = |nanos| {
+        let now = Instant::from_nanos(nanos);
         stack.poll(now, &mut wire).expect("a mirror does not fail");
         assert_eq!(stack.recv(now, handle, &mut out), Ok(32_000));
         assert!(stack.next_notice().is_some());

@@ -14,6 +14,7 @@ use hawser_engine::TapEvent;
 use hawser_engine::wire::{Caps, Csum, RxFrame, TxFrame, Wire};
 use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 /// A wire with frames ready to be taken, which keeps what is sent.
@@ -41,7 +42,7 @@ impl Wire for Tape {
             tail: &[],
             csum: Csum::Complete,
             seg_size: 0,
-            at: 0,
+            at: Instant::ORIGIN,
         }
     }
 
@@ -147,14 +148,19 @@ fn run(seed: u64, batch: usize) -> (Vec<String>, Vec<Vec<u8>>, String) {
     stack.set_event_tap(Some(Box::new(move |event: &TapEvent<'_>| {
         seen.lock().push(format!("{event:?}"));
     })));
-    stack.listen(1, address(0, 3), 1).expect("free");
+    stack
+        .listen(Instant::from_nanos(1), address(0, 3), 1)
+        .expect("free");
     let mut wire = Tape {
         caps: caps(),
         waiting: frames(seed),
         batch: vec![],
         sent: vec![],
     };
-    while stack.poll(1, &mut wire).expect("a tape does not fail") {}
+    while stack
+        .poll(Instant::from_nanos(1), &mut wire)
+        .expect("a tape does not fail")
+    {}
     let counts = format!(
         "{:?} {:?} {}",
         stack.counters(),

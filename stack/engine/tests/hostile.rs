@@ -5,6 +5,7 @@ use crate::common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::script::*;
 use common::{Pair, address, config, stack};
@@ -216,7 +217,7 @@ fn nothing_panics_and_nothing_is_left() {
                 "seed {seed}: {sending} {receiving}"
             );
             assert!(pair.stacks[own].contexts() <= 30, "seed {seed}");
-            pair.now += rng.below(300);
+            pair.now += Duration::from_nanos(rng.below(300));
         }
         end.store(true, Ordering::Relaxed);
         pair.ends.iter_mut().for_each(|end| end.room = 10_000);
@@ -235,7 +236,7 @@ fn nothing_panics_and_nothing_is_left() {
                     .expect("a cable does not fail");
                 pair.ends[own].outbound.lock().clear();
             }
-            pair.now += 1_000_000;
+            pair.now += Duration::from_millis(1);
         }
         for stack in &pair.stacks {
             assert_eq!(

@@ -8,6 +8,7 @@ use common::script::{CONNECT, FLOW, LISTEN, LISTENER, OPTION, RAISED, Script, St
 use common::{Pair, address};
 use hawser_engine::{Errno, Notice, RequestError};
 use hawser_ir::abi::*;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 type Reported = Arc<Mutex<Vec<(u16, u64, u64)>>>;
@@ -48,7 +49,7 @@ fn first_options_come_after_the_request_and_before_what_it_raised() {
     let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let options = [(OPT_NODELAY, 1), (OPT_NODELAY, 0)];
     let handle = pair.stacks[0]
-        .connect_with(5, address(1, 80), None, &options)
+        .connect_with(Instant::from_nanos(5), address(1, 80), None, &options)
         .expect("known options");
     pair.settle();
     let nodelay = u64::from(OPT_NODELAY);
@@ -59,7 +60,10 @@ fn first_options_come_after_the_request_and_before_what_it_raised() {
         (RAISED, 7, 0),
     ];
     assert_eq!(*reported.lock(), want);
-    assert_eq!(pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1), Ok(()));
+    assert_eq!(
+        pair.stacks[0].set_option(Instant::from_nanos(6), handle, OPT_NODELAY, 1),
+        Ok(())
+    );
 }
 
 #[test]
@@ -68,28 +72,38 @@ fn a_refused_option_changes_nothing_and_a_refused_first_one_leaves_nothing() {
     let mut pair = Pair::new([listening(&reported), Script::new()], 0, 1);
     let refused = |errno| Err(RequestError::Refused(errno));
     let options = [(OPT_NODELAY, 1), (OPT_TOS, 4)];
-    let outcome = pair.stacks[0].connect_with(5, address(1, 80), Some(address(0, 1000)), &options);
+    let outcome = pair.stacks[0].connect_with(
+        Instant::from_nanos(5),
+        address(1, 80),
+        Some(address(0, 1000)),
+        &options,
+    );
     assert_eq!(outcome.err(), refused(Errno::UNKNOWN_OPTION).err());
-    let outcome = pair.stacks[0].listen_with(5, address(0, 80), 1, &[(OPT_NODELAY, 2)]);
+    let outcome = pair.stacks[0].listen_with(Instant::from_nanos(5), address(0, 80), 1, &[(OPT_NODELAY, 2)]);
     assert_eq!(outcome.err(), refused(Errno::INVALID).err());
     pair.settle();
     assert_eq!(pair.stacks[0].contexts(), 0);
     assert!(pair.notices(0).is_empty());
     // Address and port are free again.
     let handle = pair.stacks[0]
-        .connect_with(6, address(1, 80), Some(address(0, 1000)), &[])
+        .connect_with(
+            Instant::from_nanos(6),
+            address(1, 80),
+            Some(address(0, 1000)),
+            &[],
+        )
         .expect("free");
     assert_eq!(
-        pair.stacks[0].set_option(6, handle, OPT_TOS, 4),
+        pair.stacks[0].set_option(Instant::from_nanos(6), handle, OPT_TOS, 4),
         refused(Errno::UNKNOWN_OPTION)
     );
     assert_eq!(
-        pair.stacks[0].set_option(6, handle, OPT_REUSE_PORT, 1),
+        pair.stacks[0].set_option(Instant::from_nanos(6), handle, OPT_REUSE_PORT, 1),
         refused(Errno::INVALID)
     );
     pair.stacks[0].release(handle);
     assert_eq!(
-        pair.stacks[0].set_option(6, handle, OPT_NODELAY, 1),
+        pair.stacks[0].set_option(Instant::from_nanos(6), handle, OPT_NODELAY, 1),
         Err(RequestError::BadHandle)
     );
 }
@@ -103,17 +117,34 @@ fn a_send_buffer_bounds_what_is_taken() {
     });
     let mut pair = Pair::new([script, Script::new()], 0, 1);
     let handle = pair.stacks[0]
-        .connect_with(5, address(1, 80), None, &[(OPT_SEND_BUFFER, 5000)])
+        .connect_with(
+            Instant::from_nanos(5),
+            address(1, 80),
+            None,
+            &[(OPT_SEND_BUFFER, 5000)],
+        )
         .expect("the engine knows it");
-    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(5000));
-    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(0));
     assert_eq!(
-        pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 6000),
+        pair.stacks[0].send(Instant::from_nanos(5), handle, &[1; 9000]),
+        Ok(5000)
+    );
+    assert_eq!(
+        pair.stacks[0].send(Instant::from_nanos(5), handle, &[1; 9000]),
+        Ok(0)
+    );
+    assert_eq!(
+        pair.stacks[0].set_option(Instant::from_nanos(5), handle, OPT_SEND_BUFFER, 6000),
         Ok(())
     );
     assert_eq!(pair.notices(0), [(handle, Notice::Writable)]);
-    assert_eq!(pair.stacks[0].send(5, handle, &[1; 9000]), Ok(1000));
+    assert_eq!(
+        pair.stacks[0].send(Instant::from_nanos(5), handle, &[1; 9000]),
+        Ok(1000)
+    );
     // Smaller than what it holds: nothing is lost, nothing more is taken.
-    assert_eq!(pair.stacks[0].set_option(5, handle, OPT_SEND_BUFFER, 1), Ok(()));
+    assert_eq!(
+        pair.stacks[0].set_option(Instant::from_nanos(5), handle, OPT_SEND_BUFFER, 1),
+        Ok(())
+    );
     assert_eq!(pair.stacks[0].writable(handle), 0);
 }

@@ -11,6 +11,7 @@ use hawser_engine::net::DropReason;
 use hawser_engine::{ConfigError, Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::*;
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 /// Connects; the flow has both units.
@@ -50,10 +51,10 @@ fn a_refusal_leaves_nothing_behind() {
     let mut stack = stack(script, config(0));
     let local = Some(address(0, 1234));
     for _ in 0..3 {
-        let refused = stack.connect(1, address(1, 80), local);
+        let refused = stack.connect(Instant::from_nanos(1), address(1, 80), local);
         assert_eq!(refused, Err(RequestError::Refused(Errno(111))));
         assert_eq!(
-            stack.listen(1, address(0, 80), 1),
+            stack.listen(Instant::from_nanos(1), address(0, 80), 1),
             Err(RequestError::Refused(Errno(13)))
         );
     }
@@ -73,7 +74,10 @@ fn retired_bytes_still_leave_with_blueprints_issued_before() {
         Outcome::Done
     });
     let (mut pair, handle) = connected(script);
-    assert_eq!(pair.stacks[0].send(1, handle, b"gone but not lost"), Ok(17));
+    assert_eq!(
+        pair.stacks[0].send(Instant::from_nanos(1), handle, b"gone but not lost"),
+        Ok(17)
+    );
     let want = vec![(0, 7, b"gone but not lost".to_vec()), (0, 8, vec![])];
     assert_eq!(sent(&mut pair), want, "the second was issued too late");
     assert_eq!(pair.stacks[0].counters().clipped_sending, 17);
@@ -88,7 +92,10 @@ fn one_blueprint_becomes_as_many_packets_as_its_segments() {
     });
     let (mut pair, handle) = connected(script);
     let bytes: Vec<u8> = (0..4000u32).map(|i| (i / 7) as u8).collect();
-    assert_eq!(pair.stacks[0].send(1, handle, &bytes), Ok(4000));
+    assert_eq!(
+        pair.stacks[0].send(Instant::from_nanos(1), handle, &bytes),
+        Ok(4000)
+    );
     let frames = sent(&mut pair);
     let shape: Vec<(u32, usize)> = frames.iter().map(|f| (f.1, f.2.len())).collect();
     assert_eq!(
@@ -114,10 +121,15 @@ fn sent_through(script: Script, flag: u64, gso_max: u32, checked: bool) -> (Vec<
     (end.caps.tx_csum, end.caps.gso_max) = (true, gso_max);
     let mut stack = Stack::new(Arc::new(script), config(0), &end.caps).expect("a good configuration");
     stack.check_super_segments(checked);
-    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    let handle = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
     let bytes: Vec<u8> = (0..19_500u32).map(|i| (i / 3) as u8).collect();
-    assert_eq!(stack.send(1, handle, &bytes), Ok(19_500));
-    while stack.poll(1, &mut end).expect("a cable does not fail") {}
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, &bytes), Ok(19_500));
+    while stack
+        .poll(Instant::from_nanos(1), &mut end)
+        .expect("a cable does not fail")
+    {}
     let frames = end.outbound.lock();
     let packets = frames.iter().map(|frame| frame[20..].to_vec()).collect();
     (packets, end.joined, stack.counters().wrong_super_segments)
@@ -182,9 +194,11 @@ fn the_later_of_two_adjacent_packets_replaces_the_earlier_if_the_rule_allows_it(
         Outcome::Done
     });
     let (mut pair, handle) = connected(script);
-    let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-    pair.stacks[0].close(1, handle);
-    pair.stacks[0].close(1, other);
+    let other = pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
+    pair.stacks[0].close(Instant::from_nanos(1), other);
     let seqs: Vec<u32> = sent(&mut pair).iter().map(|f| f.1).collect();
     assert_eq!(seqs, [2, 3, 4, 2, 3, 4], "contexts do not mix");
     assert_eq!(pair.stacks[0].counters().coalesced, 2);
@@ -198,7 +212,7 @@ fn queues_with_a_lower_number_go_first() {
         Outcome::Done
     });
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].close(1, handle);
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     let flags: Vec<u8> = sent(&mut pair).iter().map(|f| f.0).collect();
     assert_eq!(flags, [1, 3, 0, 2]);
 }
@@ -234,7 +248,7 @@ fn raised_events_run_after_the_records_and_in_order() {
             Outcome::Done
         });
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].close(1, handle);
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     assert_eq!(*log.lock(), [100, 1, 2, 3, 5, 4]);
 }
 
@@ -248,12 +262,12 @@ fn endless_raising_is_cut_into_batches() {
         Outcome::Done
     }
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].close(1, handle);
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     let first = pair.stacks[0].observe(handle, "shown").expect("observable");
     assert!(first <= 300, "{first}");
     assert!(
         pair.stacks[0]
-            .poll(1, &mut pair.ends[0])
+            .poll(Instant::from_nanos(1), &mut pair.ends[0])
             .expect("a cable does not fail"),
         "there is more"
     );
@@ -284,20 +298,22 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
             Outcome::Done
         });
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].close(5, handle);
+    pair.stacks[0].close(Instant::from_nanos(5), handle);
     pair.settle();
-    assert_eq!(pair.stacks[0].next_deadline(), Some(1005));
-    pair.now = 1004;
+    assert_eq!(pair.stacks[0].next_deadline(), Some(Instant::from_nanos(1005)));
+    pair.now = Instant::from_nanos(1004);
     pair.settle();
     assert!(log.lock().is_empty());
     assert!(pair.advance());
     pair.settle();
     assert_eq!(*log.lock(), [(1005, [true, false]), (1005, [false, false])]);
     assert_eq!(pair.stacks[0].next_deadline(), None);
-    let other = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-    pair.stacks[0].close(2000, other);
-    pair.stacks[0].abort(2000, other);
-    pair.now = 9000;
+    let other = pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    pair.stacks[0].close(Instant::from_nanos(2000), other);
+    pair.stacks[0].abort(Instant::from_nanos(2000), other);
+    pair.now = Instant::from_nanos(9000);
     pair.settle();
     assert_eq!(log.lock().len(), 3, "a stopped timer does not fire");
 }
@@ -314,28 +330,38 @@ fn a_full_wire_keeps_the_order_and_a_full_queue_turns_work_away() {
     (config.limits.pending_packets, config.limits.pending_frames) = (20, 3);
     let mut stack = stack(script, config);
     let [mut end, _] = cable(0, 1);
-    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    let handle = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
     end.room = 2;
     // 4 packets are the worst case of each chain: 17 fit into 20.
     let accepted = (0..50)
-        .map(|_| stack.send(1, handle, b"x").expect("open"))
+        .map(|_| stack.send(Instant::from_nanos(1), handle, b"x").expect("open"))
         .sum::<usize>();
     assert_eq!(accepted, 17);
-    assert!(stack.poll(1, &mut end).expect("a cable does not fail"));
     assert!(
-        !stack.poll(1, &mut end).expect("a cable does not fail"),
+        stack
+            .poll(Instant::from_nanos(1), &mut end)
+            .expect("a cable does not fail")
+    );
+    assert!(
+        !stack
+            .poll(Instant::from_nanos(1), &mut end)
+            .expect("a cable does not fail"),
         "nothing moves"
     );
     assert!(stack.wants_wire());
     let mut seqs = Vec::new();
     while seqs.len() < 17 {
         seqs.extend(end.outbound.lock().drain(..).map(|frame| frame[31]));
-        stack.poll(1, &mut end).expect("a cable does not fail");
+        stack
+            .poll(Instant::from_nanos(1), &mut end)
+            .expect("a cable does not fail");
     }
     assert!(seqs.iter().copied().eq(0..17));
     assert!(!stack.wants_wire());
     assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
-    assert_eq!(stack.send(1, handle, b"x"), Ok(1));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, b"x"), Ok(1));
 }
 
 #[test]
@@ -352,13 +378,15 @@ fn a_full_unit_notifies_when_there_is_room() {
     let mut config = config(0);
     config.limits.tx_bytes = 1000;
     let mut stack = stack(script, config);
-    let handle = stack.connect(1, address(1, 80), None).expect("free");
+    let handle = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
     assert_eq!(stack.writable(handle), 1000);
-    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(700));
-    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(300));
-    assert_eq!(stack.send(1, handle, &[0; 700]), Ok(0));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, &[0; 700]), Ok(700));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, &[0; 700]), Ok(300));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, &[0; 700]), Ok(0));
     assert!(stack.next_notice().is_none());
-    stack.close(1, handle);
+    stack.close(Instant::from_nanos(1), handle);
     assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
     assert_eq!(stack.writable(handle), 300);
 }
@@ -381,13 +409,15 @@ fn a_send_refused_with_eagain_waits_until_bytes_have_left() {
             Outcome::Done
         });
     let mut stack = stack(script, config(0));
-    let handle = stack.connect(1, address(1, 80), None).expect("free");
-    assert_eq!(stack.send(1, handle, b"one"), Ok(3));
-    assert_eq!(stack.send(1, handle, b"two"), Ok(0));
+    let handle = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, b"one"), Ok(3));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, b"two"), Ok(0));
     assert!(stack.next_notice().is_none());
-    stack.close(1, handle);
+    stack.close(Instant::from_nanos(1), handle);
     assert_eq!(stack.next_notice(), Some((handle, Notice::Writable)));
-    assert_eq!(stack.send(1, handle, b"two"), Ok(3));
+    assert_eq!(stack.send(Instant::from_nanos(1), handle, b"two"), Ok(3));
 }
 
 #[test]
@@ -395,13 +425,17 @@ fn a_full_table_of_contexts_refuses_new_ones_and_keeps_the_old() {
     let mut config = config(0);
     config.limits.contexts = 2;
     let mut stack = stack(connecting(), config);
-    let first = stack.connect(1, address(1, 80), None).expect("room");
-    stack.connect(1, address(1, 80), None).expect("room");
+    let first = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("room");
+    stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("room");
     assert_eq!(
-        stack.connect(1, address(1, 80), None),
+        stack.connect(Instant::from_nanos(1), address(1, 80), None),
         Err(RequestError::Limit("contexts"))
     );
-    stack.abort(1, first); // No chain for it, but there is an `abort`: nothing happens.
+    stack.abort(Instant::from_nanos(1), first); // No chain for it, but there is an `abort`: nothing happens.
     assert_eq!(stack.contexts(), 2);
 }
 
@@ -413,17 +447,21 @@ fn a_program_without_abort_loses_its_context() {
             .retain(|p| p.source != hawser_ir::Source::App(hawser_ir::AppOp::Abort));
     });
     let mut stack = stack(script, config(0));
-    let handle = stack.connect(1, address(1, 80), None).expect("room");
-    stack.abort(1, handle);
+    let handle = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("room");
+    stack.abort(Instant::from_nanos(1), handle);
     assert_eq!(stack.contexts(), 0);
     assert_eq!(stack.next_notice(), Some((handle, Notice::Closed)));
     // Its port is free again.
     for _ in 0..3 {
         let handle = stack
-            .connect(1, address(1, 80), Some(address(0, 999)))
+            .connect(Instant::from_nanos(1), address(1, 80), Some(address(0, 999)))
             .expect("free again");
         stack.release(handle);
-        stack.poll(1, &mut cable(0, 1)[0]).expect("a cable does not fail");
+        stack
+            .poll(Instant::from_nanos(1), &mut cable(0, 1)[0])
+            .expect("a cable does not fail");
     }
     assert_eq!(stack.contexts(), 0);
 }
@@ -447,8 +485,10 @@ fn a_chain_without_context_can_answer_a_packet() {
             Outcome::Done
         });
     let mut pair = Pair::new([script, answering], 0, 1);
-    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-    pair.stacks[0].close(1, handle);
+    let handle = pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     pair.settle();
     assert_eq!(pair.notices(0), [(handle, Notice::Failed(Errno(111)))]);
     assert_eq!((pair.stacks[0].contexts(), pair.stacks[1].contexts()), (0, 0));
@@ -478,10 +518,14 @@ fn a_connection_that_nobody_can_accept_is_aborted() {
     config.limits.handles = 2;
     let mut pair = Pair::new([client, Script::new()], 0, 1);
     pair.stacks[1] = stack(server, config);
-    pair.stacks[1].listen(1, address(1, 80), 8).expect("room");
+    pair.stacks[1]
+        .listen(Instant::from_nanos(1), address(1, 80), 8)
+        .expect("room");
     for _ in 0..2 {
-        let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-        pair.stacks[0].close(1, handle);
+        let handle = pair.stacks[0]
+            .connect(Instant::from_nanos(1), address(1, 80), None)
+            .expect("free");
+        pair.stacks[0].close(Instant::from_nanos(1), handle);
     }
     pair.settle();
     assert_eq!(pair.stacks[1].counters().accept_overflow, 1);
@@ -508,8 +552,10 @@ fn the_tap_sees_every_event_after_it_took_effect() {
         log.lock()
             .push((header.event, header.now, word, made, records, event.outcome));
     })));
-    let handle = stack.connect(5, address(1, 80), None).expect("free");
-    stack.close(6, handle);
+    let handle = stack
+        .connect(Instant::from_nanos(5), address(1, 80), None)
+        .expect("free");
+    stack.close(Instant::from_nanos(6), handle);
     let want = [
         (CONNECT, 5, None, true, 3, Outcome::Done),
         (CLOSE, 6, Some(77), false, 1, Outcome::Stop),
@@ -580,8 +626,10 @@ fn the_first_vacant_id_is_reserved_even_behind_a_found_one() {
         Outcome::Done
     });
     let mut pair = Pair::new([script, mirror], 0, 1);
-    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-    pair.stacks[0].close(1, handle);
+    let handle = pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     pair.settle();
     assert_eq!(pair.notices(0), [(handle, Notice::Eof)]);
     assert_eq!(pair.stacks[0].contexts(), 2);
@@ -599,7 +647,9 @@ fn fresh_slots_and_scratchpads_start_at_zero() {
         Outcome::Done
     });
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].connect(1, address(1, 80), None).expect("free");
+    pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
     assert_eq!(pair.stacks[0].observe(handle, "shown"), Some(5));
 }
 
@@ -626,20 +676,25 @@ fn unread_data_of_an_application_is_limited() {
     let mut pair = Pair::new([client, Script::new()], 0, 1);
     pair.stacks[1] = stack(server, config);
     let handle = pair.stacks[1]
-        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .connect(Instant::from_nanos(1), address(0, 80), Some(address(1, 4000)))
         .expect("free");
     let sender = pair.stacks[0]
-        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .connect(Instant::from_nanos(1), address(1, 4000), Some(address(0, 80)))
         .expect("free");
     for _ in 0..500 {
-        assert_eq!(pair.stacks[0].send(1, sender, &[1; 992]), Ok(992));
+        assert_eq!(
+            pair.stacks[0].send(Instant::from_nanos(1), sender, &[1; 992]),
+            Ok(992)
+        );
         pair.settle();
     }
     let held = pair.stacks[1].held_bytes().1;
     assert!((100 * 1024..=128 * 1024).contains(&held), "{held}");
     let dropped = pair.stacks[1].counters().no_room_packet;
     let mut out = vec![0; 1 << 20];
-    let read = pair.stacks[1].recv(1, handle, &mut out).expect("a handle") as u64;
+    let read = pair.stacks[1]
+        .recv(Instant::from_nanos(1), handle, &mut out)
+        .expect("a handle") as u64;
     assert_eq!(read + dropped * 992, 500 * 992, "taken in or counted");
     assert_eq!(pair.stacks[1].held_bytes(), (0, 0));
 }
@@ -650,15 +705,23 @@ fn a_full_table_of_handles_keeps_the_port_free() {
     config.limits.handles = 1;
     let mut stack = stack(connecting(), config);
     let [mut end, _] = cable(0, 1);
-    let first = stack.connect(1, address(1, 80), None).expect("room");
+    let first = stack
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("room");
     let local = Some(address(0, 999));
     assert_eq!(
-        stack.connect(1, address(1, 80), local),
+        stack.connect(Instant::from_nanos(1), address(1, 80), local),
         Err(RequestError::Limit("handles"))
     );
     stack.release(first);
-    stack.poll(1, &mut end).expect("a cable does not fail");
-    assert!(stack.connect(1, address(1, 80), local).is_ok());
+    stack
+        .poll(Instant::from_nanos(1), &mut end)
+        .expect("a cable does not fail");
+    assert!(
+        stack
+            .connect(Instant::from_nanos(1), address(1, 80), local)
+            .is_ok()
+    );
 }
 
 #[test]
@@ -673,15 +736,17 @@ fn a_program_learns_once_that_nobody_holds_the_handle() {
     };
     let script = connecting().on(CLOSE, note("close")).on(RELEASE, note("release"));
     let (mut pair, handle) = connected(script);
-    pair.stacks[0].close(1, handle);
+    pair.stacks[0].close(Instant::from_nanos(1), handle);
     pair.stacks[0].release(handle);
     pair.stacks[0].release(handle);
     let _ = sent(&mut pair);
     assert_eq!(*reported.lock(), ["close", "release"]);
     reported.lock().clear();
-    let handle = pair.stacks[0].connect(1, address(1, 80), None).expect("free");
-    pair.stacks[0].finish(1, handle);
-    pair.stacks[0].finish(1, handle);
+    let handle = pair.stacks[0]
+        .connect(Instant::from_nanos(1), address(1, 80), None)
+        .expect("free");
+    pair.stacks[0].finish(Instant::from_nanos(1), handle);
+    pair.stacks[0].finish(Instant::from_nanos(1), handle);
     let _ = sent(&mut pair);
     assert_eq!(
         *reported.lock(),

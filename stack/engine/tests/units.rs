@@ -6,6 +6,7 @@ use common::script::*;
 use common::{Pair, address, config, stack};
 use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
 use hawser_ir::abi::*;
+use hawser_time::Instant;
 
 const LIMIT: usize = 4;
 
@@ -89,10 +90,10 @@ fn pair(end: End) -> (Pair, [Handle; 2]) {
         pair.stacks[i] = stack(script, config);
     }
     let theirs = pair.stacks[1]
-        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .connect(Instant::from_nanos(1), address(0, 80), Some(address(1, 4000)))
         .expect("free");
     let ours = pair.stacks[0]
-        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .connect(Instant::from_nanos(1), address(1, 4000), Some(address(0, 80)))
         .expect("free");
     (pair, [ours, theirs])
 }
@@ -103,7 +104,9 @@ fn text(n: u64) -> String {
 
 fn read(stack: &mut Stack, handle: Handle) -> String {
     let mut out = [0; 65_536];
-    let len = stack.recv(1, handle, &mut out).expect("a handle");
+    let len = stack
+        .recv(Instant::from_nanos(1), handle, &mut out)
+        .expect("a handle");
     String::from_utf8_lossy(&out[..len]).into_owned()
 }
 
@@ -114,7 +117,7 @@ fn units_that_end_make_room_for_any_number_of_later_ones() {
         let mut all = String::new();
         for n in 0..20 * LIMIT as u64 {
             assert_eq!(
-                pair.stacks[0].send(1, ours, text(n).as_bytes()),
+                pair.stacks[0].send(Instant::from_nanos(1), ours, text(n).as_bytes()),
                 Ok(text(n).len()),
                 "{end:?}, {n}"
             );
@@ -148,7 +151,9 @@ fn units_that_end_make_room_for_any_number_of_later_ones() {
 fn a_request_beyond_the_limit_of_units_is_refused_by_its_name() {
     let (mut pair, [ours, _]) = pair(End::Never);
     let stack = &mut pair.stacks[0];
-    let results: Vec<_> = (0..10).map(|n| stack.send(1, ours, text(n).as_bytes())).collect();
+    let results: Vec<_> = (0..10)
+        .map(|n| stack.send(Instant::from_nanos(1), ours, text(n).as_bytes()))
+        .collect();
     // A chain of this program may make two units: with three there is no room for its worst case.
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), LIMIT - 1);
     assert_eq!(
@@ -172,10 +177,14 @@ fn packets_beyond_the_limit_of_units_end_the_context_with_an_error() {
     config.limits.units_per_context = LIMIT;
     pair.stacks[0] = stack(sender(End::Size), config);
     let ours = pair.stacks[0]
-        .connect(1, address(1, 4000), Some(address(0, 80)))
+        .connect(Instant::from_nanos(1), address(1, 4000), Some(address(0, 80)))
         .expect("free");
     for n in 0..2 * LIMIT as u64 {
-        assert!(pair.stacks[0].send(1, ours, text(n).as_bytes()).is_ok());
+        assert!(
+            pair.stacks[0]
+                .send(Instant::from_nanos(1), ours, text(n).as_bytes())
+                .is_ok()
+        );
         pair.settle();
     }
     let notices = pair.notices(1);
@@ -213,11 +222,14 @@ fn an_ended_receiving_unit_gives_up_what_was_not_handed_over_and_its_id() {
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
     let again = pair.stacks[1]
-        .connect(1, address(0, 80), Some(address(1, 4000)))
+        .connect(Instant::from_nanos(1), address(0, 80), Some(address(1, 4000)))
         .expect("free");
     assert_eq!(again, theirs);
     for _ in 0..2 {
-        assert_eq!(pair.stacks[0].send(1, ours, b"abcdef"), Ok(6));
+        assert_eq!(
+            pair.stacks[0].send(Instant::from_nanos(1), ours, b"abcdef"),
+            Ok(6)
+        );
         pair.settle();
     }
     assert_eq!(
@@ -252,11 +264,11 @@ fn bytes_of_several_units_are_read_in_the_order_of_their_flushes() {
     let (mut pair, [ours, theirs]) = pair(End::Size);
     pair.stacks[1] = stack(script, config(1));
     assert_eq!(
-        pair.stacks[1].connect(1, address(0, 80), Some(address(1, 4000))),
+        pair.stacks[1].connect(Instant::from_nanos(1), address(0, 80), Some(address(1, 4000))),
         Ok(theirs)
     );
     for bytes in [b"aa", b"bb", b"cc"] {
-        assert_eq!(pair.stacks[0].send(1, ours, bytes), Ok(2));
+        assert_eq!(pair.stacks[0].send(Instant::from_nanos(1), ours, bytes), Ok(2));
         pair.settle();
     }
     assert_eq!(read(&mut pair.stacks[1], theirs), "ccaabb");

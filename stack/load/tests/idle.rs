@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cable::{Cable, cable};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_load::Interpreted;
+use hawser_time::Instant;
 
 /// The system's allocator, counting what is held, with what it takes for itself.
 struct Counting;
@@ -78,11 +79,14 @@ fn stack(host: u8, end: &Cable) -> Stack {
 }
 
 /// Both stacks do all that is to be done; the notices of the server's application go to `accepted`.
-fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: Nanos, accepted: &mut Vec<Handle>) {
+fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: u64, accepted: &mut Vec<Handle>) {
     loop {
         let mut any = false;
         for (stack, end) in stacks.iter_mut().zip(ends.iter_mut()) {
-            while stack.poll(now, end).expect("a cable does not fail") {
+            while stack
+                .poll(Instant::from_nanos(now), end)
+                .expect("a cable does not fail")
+            {
                 any = true;
             }
             while let Some((handle, notice)) = stack.next_notice() {
@@ -93,7 +97,7 @@ fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: Nanos, accepted: 
                     }
                     Notice::Readable => {
                         let mut out = [0; 4096];
-                        while let Ok(1..) = stack.recv(now, handle, &mut out) {}
+                        while let Ok(1..) = stack.recv(Instant::from_nanos(now), handle, &mut out) {}
                     }
                     _ => {}
                 }
@@ -107,16 +111,23 @@ fn settle(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], now: Nanos, accepted: 
 }
 
 /// Opens connections and sends some bytes over each; returns the time when all is quiet again.
-fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: Nanos) -> Nanos {
+fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: u64) -> u64 {
     let mut now = now;
     let mut accepted = Vec::with_capacity(count);
     for _ in 0..count / AT_A_TIME {
         let clients: Vec<Handle> = (0..AT_A_TIME)
-            .map(|_| stacks[0].connect(now, address(1, 80), None).expect("free"))
+            .map(|_| {
+                stacks[0]
+                    .connect(Instant::from_nanos(now), address(1, 80), None)
+                    .expect("free")
+            })
             .collect();
         settle(stacks, ends, now, &mut accepted);
         for client in clients {
-            assert_eq!(stacks[0].send(now, client, &[7; 3000]), Ok(3000));
+            assert_eq!(
+                stacks[0].send(Instant::from_nanos(now), client, &[7; 3000]),
+                Ok(3000)
+            );
         }
         settle(stacks, ends, now, &mut accepted);
         now += 1_000_000;
@@ -128,6 +139,7 @@ fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: Nanos
         .iter()
         .filter_map(Stack::next_deadline)
         .min()
+        .map(Instant::as_nanos)
         .filter(|next| *next < quiet)
     {
         now = now.max(next);
@@ -140,7 +152,9 @@ fn open(stacks: &mut [Stack; 2], ends: &mut [Cable; 2], count: usize, now: Nanos
 fn an_idle_connection_takes_at_most_two_kibibytes() {
     let mut ends = cable(0, 1);
     let mut stacks = [stack(0, &ends[0]), stack(1, &ends[1])];
-    stacks[1].listen(1, address(1, 80), 1000).expect("free");
+    stacks[1]
+        .listen(Instant::from_nanos(1), address(1, 80), 1000)
+        .expect("free");
     let now = open(&mut stacks, &mut ends, AT_A_TIME, 1);
     let before = HELD.load(Ordering::Relaxed);
     open(&mut stacks, &mut ends, CONNECTIONS, now);

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use cable::{Cable, cable};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_ir::Module;
 use hawser_load::{Interpreted, load};
+use hawser_time::Instant;
 
 /// One stack, its end of the cable, and what its application has done.
 struct Host {
@@ -61,11 +62,11 @@ impl Host {
     }
 
     /// Does all that is to be done at this time; true when that was anything.
-    fn work(&mut self, now: Nanos) -> bool {
+    fn work(&mut self, now: u64) -> bool {
         let mut any = false;
         while self
             .stack
-            .poll(now, &mut self.end)
+            .poll(Instant::from_nanos(now), &mut self.end)
             .expect("a cable does not fail")
         {
             any = true;
@@ -77,7 +78,7 @@ impl Host {
                 Notice::Eof => {
                     self.end_of_stream = true;
                     if self.polite {
-                        self.stack.close(now, handle);
+                        self.stack.close(Instant::from_nanos(now), handle);
                     }
                 }
                 Notice::Closed if Some(handle) == self.handle => self.closed = true,
@@ -92,7 +93,7 @@ impl Host {
             let until = self.to_send.len().min(self.sent + 10_000);
             let taken = self
                 .stack
-                .send(now, handle, &self.to_send[self.sent..until])
+                .send(Instant::from_nanos(now), handle, &self.to_send[self.sent..until])
                 .expect("open");
             if taken == 0 {
                 break;
@@ -101,7 +102,7 @@ impl Host {
             self.sent += taken;
         }
         let mut out = [0; 5000];
-        while let Ok(n @ 1..) = self.stack.recv(now, handle, &mut out) {
+        while let Ok(n @ 1..) = self.stack.recv(Instant::from_nanos(now), handle, &mut out) {
             any = true;
             self.received.extend_from_slice(&out[..n]);
         }
@@ -118,7 +119,7 @@ fn bytes(len: usize, salt: u32) -> Vec<u8> {
 
 /// Host 0 connects, both send, host 0 closes when it has everything, and host 1 then if it is
 /// `polite`. Returns when host 0 has the notice that all is over.
-fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -> (Nanos, [Host; 2]) {
+fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -> (u64, [Host; 2]) {
     let [a, b] = ends;
     let mut hosts = [
         Host::new(module.clone(), 0, a, bytes(lens[0], 1)),
@@ -126,13 +127,19 @@ fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -
     ];
     hosts[1].polite = polite;
     let mut now = 1_000_000;
-    hosts[1].stack.listen(now, address(1, 80), 16).expect("free");
-    let client = hosts[0].stack.connect(now, address(1, 80), None).expect("free");
+    hosts[1]
+        .stack
+        .listen(Instant::from_nanos(now), address(1, 80), 16)
+        .expect("free");
+    let client = hosts[0]
+        .stack
+        .connect(Instant::from_nanos(now), address(1, 80), None)
+        .expect("free");
     hosts[0].handle = Some(client);
     for _ in 0..100_000 {
         settle(&mut hosts, now);
         if !hosts[0].closed && hosts[0].sent == lens[0] && hosts[0].received.len() == lens[1] {
-            hosts[0].stack.close(now, client);
+            hosts[0].stack.close(Instant::from_nanos(now), client);
             settle(&mut hosts, now);
         }
         if hosts[0].closed {
@@ -142,13 +149,13 @@ fn exchange(module: &Module, polite: bool, lens: [usize; 2], ends: [Cable; 2]) -
         let next = deadlines
             .min()
             .unwrap_or_else(|| panic!("nothing more will happen: {}", state(&hosts)));
-        now = next.max(now);
+        now = now.max(next.as_nanos());
     }
     panic!("no end: {}", state(&hosts));
 }
 
 /// Both hosts do all that is to be done at this time.
-fn settle(hosts: &mut [Host; 2], now: Nanos) {
+fn settle(hosts: &mut [Host; 2], now: u64) {
     let [a, b] = hosts;
     loop {
         let (first, second) = (a.work(now), b.work(now));

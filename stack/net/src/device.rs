@@ -4,14 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use hawser_engine::Nanos;
 use hawser_engine::wire::Wire;
 use hawser_host::{Clock, PacketWire, TunWire};
+use hawser_time::Instant;
 
 /// A wire on a real device.
 pub trait Device: Wire + Send {
-    /// The clock that all of the endpoint's times are on, in nanoseconds.
-    fn now(&self) -> Nanos {
+    /// The clock that all of the endpoint's times are on.
+    fn now(&self) -> Instant {
         Clock.now()
     }
 

@@ -17,8 +17,9 @@ use std::time::Duration;
 use hawser_bus::ring::Waker;
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::program::Program;
-use hawser_engine::{Counters, Errno, Handle, Nanos, Notice, Observable, Stack, StackConfig, StepError};
+use hawser_engine::{Counters, Errno, Handle, Notice, Observable, Stack, StackConfig, StepError};
 use hawser_load::{Attachments, Installed, Next};
+use hawser_time::Instant;
 
 use crate::attach::{APPLICATION, OnBus};
 use crate::device::Device;
@@ -37,7 +38,7 @@ pub struct Endpoint {
     changed: Option<Vec<Handle>>,
     /// When bytes were written since the last poll: they leave before the device is asked for
     /// packets, so that an answer does not wait for that, nor for another reading of the clock.
-    wrote: Option<Nanos>,
+    wrote: Option<Instant>,
     log: Log,
 }
 
@@ -100,9 +101,7 @@ impl Endpoint {
     /// # Errors
     /// When the device failed for good.
     pub fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
-        let timer = self
-            .next_deadline()
-            .map(|at| Duration::from_nanos(at.saturating_sub(self.device.now())));
+        let timer = self.next_deadline().map(|at| at - self.device.now());
         let limit = match (limit, timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -181,7 +180,7 @@ impl Endpoint {
 
     /// When the next timer is due, on the device's clock.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         [self.stack.next_deadline(), self.device.next_deadline()]
             .into_iter()
             .flatten()
@@ -195,7 +194,7 @@ impl Endpoint {
     }
 
     /// The device's clock, in nanoseconds.
-    pub fn now(&mut self) -> Nanos {
+    pub fn now(&mut self) -> Instant {
         self.device.now()
     }
 
@@ -423,7 +422,7 @@ impl Endpoint {
 
     /// The time of a request. What was written before leaves at the latest one's: time does not go
     /// backwards for the stack.
-    fn request_time(&mut self) -> Nanos {
+    fn request_time(&mut self) -> Instant {
         let now = self.device.now();
         self.wrote = self.wrote.map(|_| now);
         now

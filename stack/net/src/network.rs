@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
 use hawser_engine::{Handle, Observable};
+use hawser_time::nanos;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -322,10 +323,7 @@ fn turn(shared: &Shared, changed: &mut Vec<Handle>) -> io::Result<Next> {
         return Ok(Next::Again);
     }
     let now = inner.endpoint.now();
-    let timer = inner
-        .endpoint
-        .next_deadline()
-        .map(|at| Duration::from_nanos(at.saturating_sub(now)));
+    let timer = inner.endpoint.next_deadline().map(|at| at - now);
     // A full device drains within a fraction of this; its readiness to send is not watched.
     let retry = inner.endpoint.wants_device().then_some(DEVICE_RETRY);
     Ok(Next::Sleep([timer, retry].into_iter().flatten().min()))
@@ -404,7 +402,7 @@ impl Stream {
     /// # Errors
     /// As [`Stream::set_option`].
     pub fn set_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.set_option(options::OPT_USER_TIMEOUT, limit.map_or(0, options::nanoseconds))
+        self.set_option(options::OPT_USER_TIMEOUT, limit.map_or(0, nanos))
     }
 
     /// Sets an option: an `OPT_…` constant of [`crate::options`], or a number of the program's own.

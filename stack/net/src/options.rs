@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use hawser_engine::Nanos;
+use hawser_time::nanos;
+
 pub use hawser_ir::abi::{
     OPT_CORK, OPT_KEEPALIVE, OPT_KEEPALIVE_COUNT, OPT_KEEPALIVE_INTERVAL, OPT_LINGER, OPT_MAX_SEGMENT,
     OPT_NODELAY, OPT_NOT_SENT, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_REUSE_PORT, OPT_SEND_BUFFER, OPT_TOS,
@@ -70,7 +71,7 @@ impl Options {
     /// the program's default says.
     #[must_use]
     pub fn user_timeout(self, limit: Option<Duration>) -> Options {
-        self.set(OPT_USER_TIMEOUT, limit.map_or(0, nanoseconds))
+        self.set(OPT_USER_TIMEOUT, limit.map_or(0, nanos))
     }
 
     /// Bytes that may be under way to the application, read or not.
@@ -135,14 +136,10 @@ pub(crate) fn keepalive_options(keepalive: Option<Keepalive>) -> Vec<(u32, u64)>
         || vec![(OPT_KEEPALIVE, 0)],
         |k| {
             vec![
-                (OPT_KEEPALIVE_INTERVAL, nanoseconds(k.interval)),
+                (OPT_KEEPALIVE_INTERVAL, nanos(k.interval)),
                 (OPT_KEEPALIVE_COUNT, k.count.into()),
-                (OPT_KEEPALIVE, nanoseconds(k.idle)),
+                (OPT_KEEPALIVE, nanos(k.idle)),
             ]
         },
     )
-}
-
-pub(crate) fn nanoseconds(time: Duration) -> Nanos {
-    u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }

@@ -9,16 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use hawser_engine::StackConfig;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_engine::{Nanos, StackConfig};
 use hawser_load::Loaded;
 use hawser_net::{Device, Endpoint, Handle, Keepalive, Network, Options};
+use hawser_time::Instant;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const MS: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000 * MS;
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
 
 type Cable = Arc<Mutex<VecDeque<Vec<u8>>>>;
 
@@ -55,7 +56,7 @@ impl Wire for End {
             tail: &[],
             csum: Csum::Unverified,
             seg_size: 0,
-            at: 0,
+            at: Instant::ORIGIN,
         }
     }
 
@@ -80,8 +81,8 @@ impl Wire for End {
 }
 
 impl Device for End {
-    fn now(&self) -> Nanos {
-        self.clock.load(Ordering::Relaxed)
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.clock.load(Ordering::Relaxed))
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -169,13 +170,13 @@ impl Pair {
     }
 
     /// Lets time pass, timer by timer.
-    fn advance(&mut self, time: Nanos) {
+    fn advance(&mut self, time: u64) {
         self.settle();
         let until = self.clock.load(Ordering::Relaxed) + time;
         while let Some(at) = self.ends.iter().filter_map(Endpoint::next_deadline).min()
-            && at <= until
+            && at.as_nanos() <= until
         {
-            self.clock.fetch_max(at, Ordering::Relaxed);
+            self.clock.fetch_max(at.as_nanos(), Ordering::Relaxed);
             self.settle();
         }
         self.clock.store(until, Ordering::Relaxed);

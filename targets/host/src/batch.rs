@@ -13,7 +13,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-use hawser_engine::wire::{Csum, Nanos, RxFrame};
+use hawser_engine::wire::{Csum, RxFrame};
+use hawser_time::Instant;
 
 use crate::ring::{Place, Ring, Shape};
 use crate::slots::{self, Slots};
@@ -79,7 +80,7 @@ pub(crate) struct Batch {
     frames: Vec<Received>,
     /// Places taken by the batch; more than it has frames when some held none.
     places: Vec<Place>,
-    at: Nanos,
+    at: Instant,
 }
 
 impl Batch {
@@ -95,7 +96,7 @@ impl Batch {
             spilt: Slots::default(),
             frames: Vec::new(),
             places: Vec::new(),
-            at: 0,
+            at: Instant::ORIGIN,
         })
     }
 
@@ -119,7 +120,7 @@ impl Batch {
             }
         }
         if !self.frames.is_empty() {
-            self.at = sys::monotonic_nanos();
+            self.at = sys::monotonic();
         }
         Ok(self.frames.len())
     }

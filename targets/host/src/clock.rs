@@ -1,6 +1,6 @@
-//! Time for the engine: nanoseconds of CLOCK_MONOTONIC.
+//! Time for the engine: CLOCK_MONOTONIC.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use crate::sys;
 
@@ -9,9 +9,9 @@ use crate::sys;
 pub struct Clock;
 
 impl Clock {
-    /// Nanoseconds since the host was started.
+    /// The time; the origin is when the host was started.
     #[must_use]
-    pub fn now(self) -> Nanos {
-        sys::monotonic_nanos()
+    pub fn now(self) -> Instant {
+        sys::monotonic()
     }
 }

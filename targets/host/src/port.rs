@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::mem::take;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg, sockopt};
 
 use crate::ring::{Ring, Shape};
@@ -68,7 +68,7 @@ impl Port {
     /// Shows up to `max` frames with the times (CLOCK_REALTIME) of their arrival, and gives them
     /// back to the kernel. Returns how many places of the ring it went over; frames that are longer than a
     /// place are left out.
-    pub fn receive(&mut self, max: usize, mut show: impl FnMut(Nanos, &[u8])) -> usize {
+    pub fn receive(&mut self, max: usize, mut show: impl FnMut(Instant, &[u8])) -> usize {
         for taken in 0..max {
             let Some(place) = self.ring.take() else {
                 return taken;

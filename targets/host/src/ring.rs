@@ -12,7 +12,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::sys::{self, Plain};
@@ -141,9 +141,9 @@ impl Ring {
     }
 
     /// When the frame came, by CLOCK_REALTIME.
-    pub(crate) fn time(&self, place: &Place) -> Nanos {
-        let [seconds, nanos] = [SECONDS, NANOS].map(|at| Nanos::from(self.number(place, at)));
-        seconds * 1_000_000_000 + nanos
+    pub(crate) fn time(&self, place: &Place) -> Instant {
+        let [seconds, nanos] = [SECONDS, NANOS].map(|at| u64::from(self.number(place, at)));
+        Instant::from_nanos(seconds * 1_000_000_000 + nanos)
     }
 
     /// All bytes of a place.

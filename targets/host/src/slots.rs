@@ -7,7 +7,8 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
 
-use hawser_engine::wire::{Csum, Nanos, RxFrame, TxFrame};
+use hawser_engine::wire::{Csum, RxFrame, TxFrame};
+use hawser_time::Instant;
 
 use crate::{WireCounters, sys, vnet};
 
@@ -49,7 +50,7 @@ pub(crate) struct Slots {
     bytes: usize,
     /// The maximum number of frames of the next batch; 0 before the first.
     appetite: usize,
-    at: Nanos,
+    at: Instant,
 }
 
 /// What an attempt to read brought.
@@ -120,7 +121,7 @@ impl Slots {
                 return Ok(Read::Malformed);
             };
             if self.used == 0 {
-                self.at = sys::monotonic_nanos();
+                self.at = sys::monotonic();
             }
             (slot.csum, slot.seg_size) = vnet::read(header);
             slot.len = len;

@@ -7,6 +7,7 @@ use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use hawser_time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType};
@@ -53,10 +54,10 @@ fn check(result: c_int) -> io::Result<c_int> {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
-pub(crate) fn monotonic_nanos() -> u64 {
+/// The time by CLOCK_MONOTONIC.
+pub(crate) fn monotonic() -> Instant {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// Sleeps until the descriptor is readable, or writable where `or_writable`, or the time is over.

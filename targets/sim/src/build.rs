@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
-use hawser_engine::wire::{Nanos, Wire};
+use hawser_engine::wire::Wire;
 use hawser_engine::{ConfigError, Stack, StackConfig};
+use hawser_time::Instant;
 
 use crate::app::bulk::Bulk;
 use crate::app::messages::{Messages, Schedule};
@@ -23,7 +25,7 @@ use crate::world::{Change, World};
 
 /// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
 /// "never".
-pub(crate) const START: Nanos = 1_000_000_000;
+pub(crate) const START: Instant = Instant::after(Duration::from_secs(1));
 
 /// Why a program cannot be had: the error of what finds programs, which is the caller's.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
@@ -33,7 +35,7 @@ pub type Resolve<'a> = &'a dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, R
 
 /// Somebody's own application in place of a scenario's: the flow's number in the scenario, which end,
 /// when it starts. Nothing: the scenario's own.
-pub type OwnScript<'a> = dyn FnMut(usize, Side, Nanos) -> Option<Box<dyn Script>> + 'a;
+pub type OwnScript<'a> = dyn FnMut(usize, Side, Instant) -> Option<Box<dyn Script>> + 'a;
 
 /// Why a scenario cannot be run at all.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +78,7 @@ pub(crate) struct BuiltFlow {
     pub(crate) flow: usize,
     pub(crate) app: &'static str,
     pub(crate) port: u16,
-    pub(crate) start: Nanos,
+    pub(crate) start: Instant,
     /// Host and number of the client's end, and of the server's.
     pub(crate) ends: [(usize, usize); 2],
 }
@@ -195,7 +197,7 @@ fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
             link.both.apply(&mut profile);
             of(&link.forward, &link.backward).apply(&mut profile);
             for at in &changes {
-                let time = START + at.time.0;
+                let time = START + at.time.into();
                 if let Some(state) = at.state {
                     world.schedule(time, pipe, Change::Up(state == State::Up));
                 }
@@ -220,8 +222,8 @@ fn add_flows(
     for ((number, flow), ports) in scenario.flow.iter().enumerate().zip(scenario.ports()) {
         let (client, server) = scenario.addresses_of(flow)?;
         for (k, port) in ports.into_iter().flatten().enumerate() {
-            let later = flow.spacing.0.saturating_mul(k as u64);
-            let start = START.saturating_add(flow.at.0).saturating_add(later);
+            let later = Duration::from(flow.spacing).saturating_mul(k as u32);
+            let start = START + flow.at.into() + later;
             let label = format!("flow/{number}.{k}");
             let to = SocketAddr::new(server, port);
             // Simultaneous opens need a port that the other end knows.
@@ -273,19 +275,21 @@ fn add_flows(
 }
 
 /// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.
-fn scripts(flow: &Flow, start: Nanos, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
+fn scripts(flow: &Flow, start: Instant, seed: u64, label: &str) -> (&'static str, [Box<dyn Script>; 2]) {
     let mut rng = Rng::new(seed, &format!("{label}/sizes"));
     let bounds = |sizes: Sizes| (sizes.min, sizes.max);
     if let Some(request) = flow.request {
         let sizes = (bounds(request.size), bounds(request.response));
         let exchanges = Exchanges::draw(request.count, sizes.0, sizes.1, &mut rng);
-        let end =
-            |side| -> Box<dyn Script> { Box::new(Request::new(side, exchanges.clone(), request.think.0)) };
+        let end = |side| -> Box<dyn Script> {
+            Box::new(Request::new(side, exchanges.clone(), request.think.into()))
+        };
         return ("request", [end(Side::Client), end(Side::Server)]);
     }
     if let Some(messages) = flow.messages {
         let back = if messages.both_ways { messages.count } else { 0 };
-        let mut draw = |count| Schedule::draw(count, bounds(messages.size), messages.interval.0, &mut rng);
+        let mut draw =
+            |count| Schedule::draw(count, bounds(messages.size), messages.interval.into(), &mut rng);
         let (forward, backward) = (draw(messages.count), draw(back));
         let end = |side| -> Box<dyn Script> {
             Box::new(Messages::new(side, forward.clone(), backward.clone(), start))

@@ -1,8 +1,10 @@
 //! A wire that writes down what passes.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use hawser_engine::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::pcap;
@@ -18,13 +20,13 @@ pub struct Capture<W, C, O> {
     failed: Option<io::Error>,
 }
 
-impl<W: Wire, C: FnMut() -> Nanos, O: Write> Capture<W, C, O> {
-    /// Captures what passes this wire to `out`, with times of `clock` plus `base` nanoseconds
-    /// since 1970.
+impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
+    /// Captures what passes this wire to `out`, with times of `clock` plus `base`, since
+    /// 1970.
     ///
     /// # Errors
     /// When the capture's header cannot be written.
-    pub fn new(wire: W, clock: C, out: O, base: Nanos) -> io::Result<Capture<W, C, O>> {
+    pub fn new(wire: W, clock: C, out: O, base: Duration) -> io::Result<Capture<W, C, O>> {
         let pcap = pcap::Writer::new(out, wire.caps().medium, base)?;
         Ok(Capture {
             wire,
@@ -57,8 +59,8 @@ impl<W: Wire, C: FnMut() -> Nanos, O: Write> Capture<W, C, O> {
     }
 }
 
-impl<W: Wire, C: FnMut() -> Nanos, O: Write> Capture<W, C, O> {
-    fn record(&mut self, at: Nanos, frame: &Frame) {
+impl<W: Wire, C: FnMut() -> Instant, O: Write> Capture<W, C, O> {
+    fn record(&mut self, at: Instant, frame: &Frame) {
         if let Some(pcap) = &mut self.pcap
             && let Err(error) = pcap.frame(at, frame)
         {
@@ -68,7 +70,7 @@ impl<W: Wire, C: FnMut() -> Nanos, O: Write> Capture<W, C, O> {
     }
 }
 
-impl<W: Wire, C: FnMut() -> Nanos, O: Write> Wire for Capture<W, C, O> {
+impl<W: Wire, C: FnMut() -> Instant, O: Write> Wire for Capture<W, C, O> {
     fn caps(&self) -> &Caps {
         self.wire.caps()
     }
@@ -105,7 +107,7 @@ impl<W: Wire, C: FnMut() -> Nanos, O: Write> Wire for Capture<W, C, O> {
         Ok(count)
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
+    fn next_deadline(&self) -> Option<Instant> {
         self.wire.next_deadline()
     }
 }
@@ -135,14 +137,22 @@ mod tests {
     #[test]
     fn both_directions_are_captured() {
         let mut bytes = Vec::new();
-        let mut wire = Capture::new(SimWire::new(1500), || 7, &mut bytes, 0).unwrap();
+        let mut wire = Capture::new(
+            SimWire::new(1500),
+            || Instant::from_nanos(7),
+            &mut bytes,
+            Duration::ZERO,
+        )
+        .unwrap();
         let frame = TxFrame {
             head: vec![1; 30],
             ..TxFrame::default()
         };
         wire.transmit(std::slice::from_ref(&frame)).unwrap();
-        wire.inner_mut()
-            .arrive(9, Frame::sent(&frame, hawser_engine::wire::Medium::Ip));
+        wire.inner_mut().arrive(
+            Instant::from_nanos(9),
+            Frame::sent(&frame, hawser_engine::wire::Medium::Ip),
+        );
         assert_eq!(wire.receive(5).unwrap(), 1);
         wire.finish().unwrap();
         assert_eq!(bytes.len(), 24 + 2 * (16 + 30));
@@ -151,7 +161,13 @@ mod tests {
 
     #[test]
     fn a_full_disk_does_not_stop_the_traffic() {
-        let mut wire = Capture::new(SimWire::new(1500), || 7, Full(60), 0).unwrap();
+        let mut wire = Capture::new(
+            SimWire::new(1500),
+            || Instant::from_nanos(7),
+            Full(60),
+            Duration::ZERO,
+        )
+        .unwrap();
         let frame = TxFrame {
             head: vec![1; 30],
             ..TxFrame::default()

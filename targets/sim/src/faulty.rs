@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
-use hawser_engine::wire::{Caps, Nanos, RxFrame, TxFrame, Wire};
+use hawser_engine::wire::{Caps, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::inbox::Inbox;
@@ -13,8 +15,8 @@ use crate::segment;
 /// The maximum number of received frames that wait for the stack, and the most sent ones that wait for the
 /// device.
 const WAITING_MAX: usize = 4096;
-/// How long to wait before a device that is full is asked again: 100 µs.
-const RETRY: Nanos = 100_000;
+/// How long to wait before a device that is full is asked again.
+const RETRY: Duration = Duration::from_micros(100);
 
 /// A wire whose frames pass a [`Pipe`] as they come in and another as they go out.
 ///
@@ -33,10 +35,10 @@ pub struct Faulty<W, C> {
     /// Through the rules, not yet taken by the device.
     outbox: VecDeque<TxFrame>,
     /// When the device that was full is asked again.
-    retry_at: Option<Nanos>,
+    retry_at: Option<Instant>,
 }
 
-impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
+impl<W: Wire, C: FnMut() -> Instant> Faulty<W, C> {
     /// Puts rules in front of a wire.
     #[must_use]
     pub fn new(wire: W, clock: C, inward: Pipe, outward: Pipe) -> Faulty<W, C> {
@@ -78,7 +80,7 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
     }
 
     /// Takes what the device has and sends it through the rules.
-    fn pull(&mut self, now: Nanos, max: usize) -> io::Result<()> {
+    fn pull(&mut self, now: Instant, max: usize) -> io::Result<()> {
         let count = self.wire.receive(max)?;
         for i in 0..count {
             let frame = Frame::received(&self.wire.frame(i), self.caps.medium);
@@ -98,7 +100,7 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
     }
 
     /// Gives the device what has come through the rules.
-    fn flush(&mut self, now: Nanos) -> io::Result<()> {
+    fn flush(&mut self, now: Instant) -> io::Result<()> {
         while self.outbox.len() < WAITING_MAX
             && let Some(frame) = self.outward.pop(now, &mut |_, _, _| {})
         {
@@ -108,12 +110,12 @@ impl<W: Wire, C: FnMut() -> Nanos> Faulty<W, C> {
             let taken = self.wire.transmit(self.outbox.make_contiguous())?;
             self.outbox.drain(..taken);
         }
-        self.retry_at = (!self.outbox.is_empty()).then(|| now.saturating_add(RETRY));
+        self.retry_at = (!self.outbox.is_empty()).then(|| now + RETRY);
         Ok(())
     }
 }
 
-impl<W: Wire, C: FnMut() -> Nanos> Wire for Faulty<W, C> {
+impl<W: Wire, C: FnMut() -> Instant> Wire for Faulty<W, C> {
     fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -149,8 +151,8 @@ impl<W: Wire, C: FnMut() -> Nanos> Wire for Faulty<W, C> {
         Ok(frames.len())
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
-        let waiting = (self.inbox.len() > 0).then_some(0);
+    fn next_deadline(&self) -> Option<Instant> {
+        let waiting = (self.inbox.len() > 0).then_some(Instant::ORIGIN);
         // While the device is full, what comes through the rules waits too.
         let outward = self.retry_at.or_else(|| self.outward.next_deadline());
         let others = [self.inward.next_deadline(), self.wire.next_deadline()];
@@ -201,9 +203,14 @@ mod tests {
     #[test]
     fn a_full_device_is_asked_again() {
         let pipe = || Pipe::new(&Profile::default(), 1, "none");
-        let mut wire = Faulty::new(Narrow(SimWire::new(1500), false), || 7, pipe(), pipe());
+        let mut wire = Faulty::new(
+            Narrow(SimWire::new(1500), false),
+            || Instant::from_nanos(7),
+            pipe(),
+            pipe(),
+        );
         assert_eq!(wire.transmit(&[frame(20), frame(21)]).unwrap(), 2);
-        assert_eq!(wire.next_deadline(), Some(7 + RETRY));
+        assert_eq!(wire.next_deadline(), Some(Instant::from_nanos(7) + RETRY));
         for _ in 0..4 {
             wire.receive(1).unwrap();
         }
@@ -212,19 +219,19 @@ mod tests {
         assert_eq!(wire.next_deadline(), None);
     }
 
-    /// A wire with faults and the hand of its clock.
+    /// A wire with faults and the hand of its clock, in nanoseconds.
     fn faulty(
         inward: Profile,
         outward: Profile,
-    ) -> (impl FnMut(Nanos), Faulty<SimWire, impl FnMut() -> Nanos>) {
-        let hand = Rc::new(Cell::new(0));
+    ) -> (impl FnMut(u64), Faulty<SimWire, impl FnMut() -> Instant>) {
+        let hand = Rc::new(Cell::new(Instant::ORIGIN));
         let clock = {
             let hand = hand.clone();
             move || hand.get()
         };
         let pipes = (Pipe::new(&inward, 1, "in"), Pipe::new(&outward, 1, "out"));
         (
-            move |now| hand.set(now),
+            move |now| hand.set(Instant::from_nanos(now)),
             Faulty::new(SimWire::new(1500), clock, pipes.0, pipes.1),
         )
     }
@@ -241,12 +248,12 @@ mod tests {
         let (mut set, mut wire) = faulty(
             Profile::default(),
             Profile {
-                delay: 50,
+                delay: Duration::from_nanos(50),
                 ..Profile::default()
             },
         );
         assert_eq!(wire.transmit(&[frame(20)]).unwrap(), 1);
-        assert_eq!(wire.next_deadline(), Some(50));
+        assert_eq!(wire.next_deadline(), Some(Instant::from_nanos(50)));
         set(49);
         wire.receive(10).unwrap();
         assert_eq!(wire.inner_mut().sent().count(), 0);
@@ -261,14 +268,16 @@ mod tests {
         let (mut set, mut wire) = faulty(
             Profile {
                 drop: vec![2],
-                delay: 10,
+                delay: Duration::from_nanos(10),
                 ..Profile::default()
             },
             Profile::default(),
         );
         for len in [20, 21, 22] {
-            wire.inner_mut()
-                .arrive(0, Frame::sent(&frame(len), hawser_engine::wire::Medium::Ip));
+            wire.inner_mut().arrive(
+                Instant::ORIGIN,
+                Frame::sent(&frame(len), hawser_engine::wire::Medium::Ip),
+            );
         }
         assert_eq!(wire.receive(10).unwrap(), 0);
         wire.release();
@@ -287,7 +296,8 @@ mod tests {
         };
         let (_, mut wire) = faulty(second, Profile::default());
         assert_eq!(wire.caps().gso_max, 0);
-        wire.inner_mut().arrive(0, super_segment(&[7; 25], 10));
+        wire.inner_mut()
+            .arrive(Instant::ORIGIN, super_segment(&[7; 25], 10));
         assert_eq!(wire.receive(10).unwrap(), 2);
         assert_eq!([wire.frame(0).tail.len(), wire.frame(1).tail.len()], [10, 5]);
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hawser_engine::wire::Nanos;
 use hawser_engine::{Handle, Stack};
+use hawser_time::Instant;
 
 use crate::app::Endpoint;
 use crate::frame::Frame;
@@ -30,8 +30,8 @@ pub struct Host {
     /// Whose notices a handle's are.
     owners: BTreeMap<Handle, usize>,
     /// When each end wants to be driven, in order; and the same by end.
-    wakes: BTreeSet<(Nanos, usize)>,
-    wake_of: Vec<Option<Nanos>>,
+    wakes: BTreeSet<(Instant, usize)>,
+    wake_of: Vec<Option<Instant>>,
     buffer: Vec<u8>,
     /// The end that was observed last.
     observed: usize,
@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// Does one round of work; false when there was none.
-    fn round(&mut self, now: Nanos, trace: &mut Trace) -> io::Result<bool> {
+    fn round(&mut self, now: Instant, trace: &mut Trace) -> io::Result<bool> {
         let mut busy = self.stack.poll(now, &mut self.wire)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
@@ -158,7 +158,7 @@ impl Host {
         Ok(busy)
     }
 
-    fn drive(&mut self, number: usize, now: Nanos) {
+    fn drive(&mut self, number: usize, now: Instant) {
         let endpoint = &mut self.endpoints[number];
         let before = endpoint.received();
         endpoint.drive(now, &mut self.stack, &mut self.buffer);
@@ -208,11 +208,11 @@ fn destination(frame: &Frame) -> Option<IpAddr> {
 }
 
 impl Node for Host {
-    fn arrive(&mut self, now: Nanos, frame: Frame) {
+    fn arrive(&mut self, now: Instant, frame: Frame) {
         self.wire.arrive(now, frame);
     }
 
-    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
         if self.failure.is_some() {
             return;
         }
@@ -240,13 +240,13 @@ impl Node for Host {
         }
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
+    fn next_deadline(&self) -> Option<Instant> {
         if self.failure.is_some() {
             return None;
         }
         let wake = self.wakes.first().map(|(at, _)| *at);
         let waiting = self.wire.has_frames().then_some(0);
-        [wake, waiting, self.stack.next_deadline()]
+        [wake, waiting.map(Instant::from_nanos), self.stack.next_deadline()]
             .into_iter()
             .flatten()
             .min()

@@ -2,20 +2,21 @@
 
 use std::collections::VecDeque;
 
-use hawser_engine::wire::{Nanos, RxFrame};
+use hawser_engine::wire::RxFrame;
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 
 /// Waiting frames; the first few are the batch that is being received.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    frames: VecDeque<(Nanos, Frame)>,
+    frames: VecDeque<(Instant, Frame)>,
     batch: usize,
 }
 
 impl Inbox {
     /// Adds a frame that arrived at this time.
-    pub(crate) fn push(&mut self, at: Nanos, mut frame: Frame) {
+    pub(crate) fn push(&mut self, at: Instant, mut frame: Frame) {
         frame.join();
         self.frames.push_back((at, frame));
     }

@@ -1,8 +1,10 @@
 //! Captures in the classic pcap format, with times in nanoseconds.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
-use hawser_engine::wire::{Medium, Nanos};
+use hawser_engine::wire::Medium;
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::segment;
@@ -19,16 +21,15 @@ const LINKTYPE_RAW: u32 = 101;
 /// Writes frames to a capture. All numbers are little-endian.
 pub struct Writer<W> {
     out: W,
-    base: Nanos,
+    base: Duration,
 }
 
 impl<W: Write> Writer<W> {
-    /// Starts a capture of frames of this medium. `base` nanoseconds since 1970 are added to all
-    /// times.
+    /// Starts a capture of frames of this medium. `base`, since 1970, is added to all times.
     ///
     /// # Errors
     /// When the header cannot be written.
-    pub fn new(mut out: W, medium: Medium, base: Nanos) -> io::Result<Writer<W>> {
+    pub fn new(mut out: W, medium: Medium, base: Duration) -> io::Result<Writer<W>> {
         let link_type = match medium {
             Medium::Ip => LINKTYPE_RAW,
             Medium::Ethernet(_) => LINKTYPE_ETHERNET,
@@ -46,7 +47,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn frame(&mut self, at: Nanos, frame: &Frame) -> io::Result<()> {
+    pub fn frame(&mut self, at: Instant, frame: &Frame) -> io::Result<()> {
         segment::cut(frame.clone())
             .into_iter()
             .try_for_each(|mut packet| {
@@ -56,16 +57,11 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a packet as it is.
-    fn packet(&mut self, at: Nanos, packet: &Frame) -> io::Result<()> {
-        let at = self.base.saturating_add(at);
+    fn packet(&mut self, at: Instant, packet: &Frame) -> io::Result<()> {
+        let at = self.base + at.since_origin();
         let len = packet.len() as u32;
         let kept = len.min(SNAP_LEN);
-        for field in [
-            (at / 1_000_000_000) as u32,
-            (at % 1_000_000_000) as u32,
-            kept,
-            len,
-        ] {
+        for field in [at.as_secs() as u32, at.subsec_nanos(), kept, len] {
             self.out.write_all(&field.to_le_bytes())?;
         }
         let mut room = kept as usize;
@@ -95,8 +91,8 @@ mod tests {
     #[test]
     fn the_bytes_of_a_capture() {
         let mut bytes = Vec::new();
-        let mut pcap = Writer::new(&mut bytes, Medium::Ip, 5_000_000_000).unwrap();
-        pcap.frame(1_000_000_007, &plain(3)).unwrap();
+        let mut pcap = Writer::new(&mut bytes, Medium::Ip, Duration::from_secs(5)).unwrap();
+        pcap.frame(Instant::from_nanos(1_000_000_007), &plain(3)).unwrap();
         // draft-ietf-opsawg-pcap, sections 4 and 5.
         let header = [
             0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 101, 0, 0, 0,

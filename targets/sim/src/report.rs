@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
+use hawser_time::nanos;
 use serde::Serialize;
 
 /// A run's result. Times are in seconds of virtual time since the start.
@@ -140,16 +142,16 @@ pub struct HostReport {
 }
 
 impl Times {
-    /// The distribution of times in nanoseconds; nothing when there are none.
+    /// The distribution of times; nothing when there are none.
     #[must_use]
-    pub fn of(mut nanoseconds: Vec<u64>) -> Option<Times> {
-        nanoseconds.sort_unstable();
-        let last = nanoseconds.len().checked_sub(1)?;
+    pub fn of(mut times: Vec<Duration>) -> Option<Times> {
+        times.sort_unstable();
+        let last = times.len().checked_sub(1)?;
         // The nearest rank: the smallest value that so large a part does not exceed.
-        let rank = |percent: usize| (nanoseconds.len() * percent).div_ceil(100).max(1) - 1;
-        let seconds = |i: usize| nanoseconds[i] as f64 / 1e9;
+        let rank = |percent: usize| (times.len() * percent).div_ceil(100).max(1) - 1;
+        let seconds = |i: usize| nanos(times[i]) as f64 / 1e9;
         Some(Times {
-            count: nanoseconds.len(),
+            count: times.len(),
             min: seconds(0),
             p50: seconds(rank(50)),
             p99: seconds(rank(99)),
@@ -277,10 +279,13 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_ranks() {
-        let times = Times::of((1..=200).rev().map(|ms| ms * 1_000_000).collect()).expect("some");
+        let times = Times::of((1..=200).rev().map(Duration::from_millis).collect()).expect("some");
         assert_eq!((times.count, times.min, times.max), (200, 0.001, 0.2));
         assert_eq!((times.p50, times.p99), (0.1, 0.198));
         assert_eq!(Times::of(vec![]), None);
-        assert_eq!(Times::of(vec![5]).map(|times| times.p99), Some(5e-9));
+        assert_eq!(
+            Times::of(vec![Duration::from_nanos(5)]).map(|times| times.p99),
+            Some(5e-9)
+        );
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::time::Duration;
 
 use hawser_engine::Stack;
 use hawser_engine::net::DropReason;
-use hawser_engine::wire::{Medium, Nanos};
+use hawser_engine::wire::Medium;
+use hawser_time::{Instant, nanos};
 
 use crate::app::EndpointReport;
 use crate::build::{Built, BuiltFlow, OwnScript, Resolve, RunError, START, build};
@@ -61,26 +63,26 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
     }
     let mut failures = Vec::new();
     if let Some(out) = options.pcap {
-        match pcap::Writer::new(out, Medium::Ip, 0) {
+        match pcap::Writer::new(out, Medium::Ip, Duration::ZERO) {
             Ok(pcap) => built.world.capture(pcap),
             Err(error) => failures.push(format!("the capture cannot be written: {error}")),
         }
     }
     built.world.limit_idle(scenario.idle_packets);
-    let duration = scenario.duration.0;
+    let duration = Duration::from(scenario.duration);
     let mut ignore = |_: f64| {};
     let notify = options.progress.unwrap_or(&mut ignore);
-    let mut progress = |now: Nanos| notify(((now - START) as f64 / duration as f64).min(1.0));
+    let mut progress = |now: Instant| notify((now - START).div_duration_f64(duration).min(1.0));
 
     let mut end = match options.watch {
-        Some(watch) => watch.run(&mut built, START.saturating_add(duration), &mut progress),
+        Some(watch) => watch.run(&mut built, START + duration, &mut progress),
         None => built
             .world
-            .run(START.saturating_add(duration), Host::is_finished, &mut progress),
+            .run(START + duration, Host::is_finished, &mut progress),
     };
     let done = end == End::Met;
     if done && scenario.linger.0 > 0 {
-        let until = built.world.now().saturating_add(scenario.linger.0);
+        let until = built.world.now() + scenario.linger.into();
         end = built.world.run(until, Host::is_closed, &mut progress);
         if end != End::Met {
             failures.push(format!("not all connections closed within {}", scenario.linger));
@@ -200,14 +202,14 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
         forward,
         backward,
         retransmissions: both.reduce(|a, b| a.saturating_add(b)),
-        srtt_seconds: client.srtt.map(seconds),
+        srtt_seconds: client.srtt.map(Duration::from_nanos).map(seconds),
         times: Times::of(client.times.into_iter().chain(server.times).collect()),
         failures,
     }
 }
 
-fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Nanos) -> DirectionReport {
-    let taken = receiver.received_at.map(|at| seconds(at.saturating_sub(start)));
+fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant) -> DirectionReport {
+    let taken = receiver.received_at.map(|at| seconds(at - start));
     let rate = taken
         .filter(|taken| *taken > 0.0)
         .map(|taken| receiver.received as f64 * 8.0 / taken);
@@ -284,6 +286,6 @@ fn host_faults(host: &Host) -> Vec<String> {
     faults
 }
 
-fn seconds(nanoseconds: Nanos) -> f64 {
-    nanoseconds as f64 / 1e9
+fn seconds(span: Duration) -> f64 {
+    nanos(span) as f64 / 1e9
 }

@@ -2,7 +2,7 @@
 
 use std::hash::Hasher;
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 use siphasher::sip::SipHasher13;
 
 use crate::frame::Frame;
@@ -28,20 +28,20 @@ impl Default for Trace {
 
 impl Trace {
     /// Something happened to a frame at a place: `what` is `sent`, `delivered` or a rule's name.
-    pub fn frame(&mut self, at: Nanos, place: usize, what: &str, frame: &Frame) {
+    pub fn frame(&mut self, at: Instant, place: usize, what: &str, frame: &Frame) {
         self.entry(at, place, what, frame.len() as u64);
         self.hasher.write(&frame.head);
         frame.payload.iter().for_each(|p| self.hasher.write(p.bytes()));
     }
 
     /// Something happened in an application.
-    pub fn event(&mut self, at: Nanos, place: usize, what: &str, value: u64) {
+    pub fn event(&mut self, at: Instant, place: usize, what: &str, value: u64) {
         self.entry(at, place, what, value);
     }
 
-    fn entry(&mut self, at: Nanos, place: usize, what: &str, value: u64) {
+    fn entry(&mut self, at: Instant, place: usize, what: &str, value: u64) {
         self.entries += 1;
-        for number in [at, place as u64, what.len() as u64, value] {
+        for number in [at.as_nanos(), place as u64, what.len() as u64, value] {
             self.hasher.write(&number.to_le_bytes());
         }
         self.hasher.write(what.as_bytes());
@@ -72,13 +72,13 @@ mod tests {
             trace.frame(at, place, what, &ipv4(253, payload));
             trace.hash()
         };
-        let one = hash(1, 2, "delivered", b"same");
-        assert_eq!(one, hash(1, 2, "delivered", b"same"));
+        let one = hash(Instant::from_nanos(1), 2, "delivered", b"same");
+        assert_eq!(one, hash(Instant::from_nanos(1), 2, "delivered", b"same"));
         let others = [
-            hash(0, 2, "delivered", b"same"),
-            hash(1, 1, "delivered", b"same"),
-            hash(1, 2, "loss", b"same"),
-            hash(1, 2, "delivered", b"some"),
+            hash(Instant::ORIGIN, 2, "delivered", b"same"),
+            hash(Instant::from_nanos(1), 1, "delivered", b"same"),
+            hash(Instant::from_nanos(1), 2, "loss", b"same"),
+            hash(Instant::from_nanos(1), 2, "delivered", b"some"),
         ];
         assert!(others.iter().all(|other| *other != one));
     }
@@ -87,9 +87,9 @@ mod tests {
     fn it_does_not_matter_where_the_bytes_lie() {
         let (mut spread, mut flat) = (Trace::default(), Trace::default());
         let mut frame = ipv4(253, b"payload");
-        spread.frame(1, 0, "delivered", &frame);
+        spread.frame(Instant::from_nanos(1), 0, "delivered", &frame);
         frame.flatten();
-        flat.frame(1, 0, "delivered", &frame);
+        flat.frame(Instant::from_nanos(1), 0, "delivered", &frame);
         assert_eq!(spread.hash(), flat.hash());
     }
 }

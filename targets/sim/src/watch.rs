@@ -1,6 +1,8 @@
 //! How things are in the course of a run: what figures over time are drawn from.
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use crate::build::{Built, START};
 use crate::host::Host;
@@ -8,8 +10,8 @@ use crate::world::End;
 
 /// Who wants to know what, and how often.
 pub struct Watch<'a> {
-    /// Nanoseconds between two samples; the first comes after so long.
-    pub every: Nanos,
+    /// Between two samples; the first comes after so long.
+    pub every: Duration,
     /// The program's observable fields to sample, on the clients' side of each flow.
     pub fields: &'a [&'a str],
     /// Receives the samples.
@@ -19,8 +21,8 @@ pub struct Watch<'a> {
 /// How things are at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Nanoseconds since the start.
-    pub at: Nanos,
+    /// Since the start.
+    pub at: Duration,
     /// The flows, one per connection.
     pub flows: Vec<FlowMoment>,
     /// The directions of the links, as in the report.
@@ -50,9 +52,9 @@ pub struct LinkMoment {
 
 impl Watch<'_> {
     /// Runs a world, and samples it.
-    pub(crate) fn run(self, built: &mut Built, until: Nanos, progress: &mut dyn FnMut(Nanos)) -> End {
-        let every = self.every.max(1);
-        let mut next = START.saturating_add(every);
+    pub(crate) fn run(self, built: &mut Built, until: Instant, progress: &mut dyn FnMut(Instant)) -> End {
+        let every = self.every.max(Duration::from_nanos(1));
+        let mut next = START + every;
         loop {
             let end = built
                 .world
@@ -61,7 +63,7 @@ impl Watch<'_> {
             if end != End::Time || next >= until {
                 return end;
             }
-            next = next.saturating_add(every);
+            next += every;
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use hawser_engine::wire::{Caps, Medium, Nanos, RxFrame, TxFrame, Wire};
+use hawser_engine::wire::{Caps, Medium, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::inbox::Inbox;
@@ -59,7 +60,7 @@ impl SimWire {
     }
 
     /// Puts a frame where the stack will receive it.
-    pub fn arrive(&mut self, at: Nanos, frame: Frame) {
+    pub fn arrive(&mut self, at: Instant, frame: Frame) {
         if self.inbox.len() < INBOX_MAX {
             self.inbox.push(at, frame);
         } else {

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Write;
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::link::{Pipe, Profile};
@@ -21,14 +21,14 @@ const INSTANT_MAX: u64 = 1 << 20;
 /// Something with ports, which frames reach and leave: a host.
 pub trait Node {
     /// A frame has arrived; [`Node::run`] follows at the same time.
-    fn arrive(&mut self, now: Nanos, frame: Frame);
+    fn arrive(&mut self, now: Instant, frame: Frame);
 
     /// Does all that is due at `now`. Frames to send go to `out` with the number of the port
     /// that they leave by; ports count from 0 in the order of [`World::connect`].
-    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, trace: &mut Trace);
+    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace);
 
     /// When it next has something to do though no frame arrives.
-    fn next_deadline(&self) -> Option<Nanos>;
+    fn next_deadline(&self) -> Option<Instant>;
 
     /// How far its applications have come: grows with each byte that one of them was given.
     fn progress(&self) -> u64;
@@ -94,9 +94,9 @@ impl Idle {
 /// Build it with [`World::add`], [`World::connect`] and [`World::schedule`], then call
 /// [`World::run`], as often as you like.
 pub struct World<N> {
-    now: Nanos,
+    now: Instant,
     sequence: u64,
-    heap: BinaryHeap<Reverse<(Nanos, u64, Target)>>,
+    heap: BinaryHeap<Reverse<(Instant, u64, Target)>>,
     nodes: Vec<Seat<N>>,
     pipes: Vec<Joint>,
     changes: Vec<(usize, Change)>,
@@ -122,7 +122,7 @@ struct Seat<N> {
     node: N,
     /// The pipe behind each port.
     ports: Vec<usize>,
-    scheduled: Option<Nanos>,
+    scheduled: Option<Instant>,
     /// A frame has arrived since it last ran.
     called: bool,
 }
@@ -131,13 +131,13 @@ struct Seat<N> {
 struct Joint {
     pipe: Pipe,
     to: usize,
-    scheduled: Option<Nanos>,
+    scheduled: Option<Instant>,
 }
 
 impl<N: Node> World<N> {
     /// An empty world whose clock shows `start`.
     #[must_use]
-    pub fn new(start: Nanos) -> World<N> {
+    pub fn new(start: Instant) -> World<N> {
         World {
             now: start,
             sequence: 0,
@@ -179,7 +179,7 @@ impl<N: Node> World<N> {
     }
 
     /// Has a change happen to a pipe at a time.
-    pub fn schedule(&mut self, at: Nanos, pipe: usize, change: Change) {
+    pub fn schedule(&mut self, at: Instant, pipe: usize, change: Change) {
         self.changes.push((pipe, change));
         self.enter(at, Target::Change(self.changes.len() - 1));
     }
@@ -217,7 +217,12 @@ impl<N: Node> World<N> {
 
     /// Lets time pass until `until`, or until `met` holds of every node. `progress` receives the
     /// time every few thousand events.
-    pub fn run(&mut self, until: Nanos, met: impl Fn(&N) -> bool, mut progress: impl FnMut(Nanos)) -> End {
+    pub fn run(
+        &mut self,
+        until: Instant,
+        met: impl Fn(&N) -> bool,
+        mut progress: impl FnMut(Instant),
+    ) -> End {
         for i in 0..self.nodes.len() {
             self.reschedule_node(i);
         }
@@ -259,7 +264,7 @@ impl<N: Node> World<N> {
 
     /// The time.
     #[must_use]
-    pub fn now(&self) -> Nanos {
+    pub fn now(&self) -> Instant {
         self.now
     }
 
@@ -303,14 +308,14 @@ impl<N: Node> World<N> {
     }
 
     /// Moves the clock; false when it has not moved for too long.
-    fn advance(&mut self, at: Nanos) -> bool {
+    fn advance(&mut self, at: Instant) -> bool {
         self.events += 1;
         self.instant = if at > self.now { 0 } else { self.instant + 1 };
         self.now = self.now.max(at);
         self.instant < INSTANT_MAX
     }
 
-    fn enter(&mut self, at: Nanos, target: Target) {
+    fn enter(&mut self, at: Instant, target: Target) {
         self.sequence += 1;
         self.heap.push(Reverse((at.max(self.now), self.sequence, target)));
     }

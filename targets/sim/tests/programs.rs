@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::program::Program;
 use hawser_load::Engine;
@@ -97,7 +98,7 @@ fn a_watch_changes_nothing_and_sees_everything() {
     let mut moments = Vec::new();
     let mut reported = |moment: &Moment| moments.push(moment.clone());
     let watch = Watch {
-        every: 10_000_000,
+        every: Duration::from_millis(10),
         fields: &["retransmissions", "nothing"],
         reported: &mut reported,
     };
@@ -115,7 +116,7 @@ fn a_watch_changes_nothing_and_sees_everything() {
     assert!(received.is_sorted() && received.len() > 5, "{received:?}");
     assert_eq!(received.last(), Some(&14_000));
     assert_eq!(moments[5].flows[0].values, [Some(0), None]);
-    assert_eq!(moments[5].at, 60_000_000);
+    assert_eq!(moments[5].at, Duration::from_millis(60));
     assert_eq!((moments[5].links.len(), moments[5].links[0].dropped), (2, 0));
 }
 

@@ -17,6 +17,7 @@ use hawser_ir::Module;
 use hawser_load::Interpreted;
 use hawser_sim::rng::Rng;
 use hawser_sim::wire::SimWire;
+use hawser_time::Instant;
 
 /// Runs of both kinds; each sends this many times.
 const SEEDS: u64 = 12;
@@ -130,7 +131,7 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
     let mut stack = Stack::new(Arc::new(program), config, wire.caps()).expect("good");
     stack.check_super_segments(check);
     let handle = stack
-        .connect(0, SocketAddr::new(address(2), 80), None)
+        .connect(Instant::ORIGIN, SocketAddr::new(address(2), 80), None)
         .expect("a flow");
     let mut sent = Sent {
         packets: Vec::new(),
@@ -148,10 +149,17 @@ fn send(module: &Module, seed: u64, v6: bool, mut wire: SimWire, check: bool) ->
         } else {
             rng.below(max_len) as usize
         };
-        if stack.send(now, handle, &bytes[..len]).expect("open") < len {
+        if stack
+            .send(Instant::from_nanos(now), handle, &bytes[..len])
+            .expect("open")
+            < len
+        {
             break;
         }
-        while stack.poll(now, &mut wire).expect("it does not fail") {}
+        while stack
+            .poll(Instant::from_nanos(now), &mut wire)
+            .expect("it does not fail")
+        {}
         sent.packets.extend(wire.sent().map(|mut frame| {
             frame.complete();
             frame.flatten();

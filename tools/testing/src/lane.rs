@@ -10,6 +10,7 @@ use std::io;
 use std::rc::Rc;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
 
 /// Packets that a lane holds.
 const SLOTS: usize = 4096;
@@ -150,7 +151,7 @@ impl Wire for End {
             tail: &[],
             csum: Csum::Complete,
             seg_size: slot.seg_size,
-            at: 0,
+            at: Instant::ORIGIN,
         }
     }
 

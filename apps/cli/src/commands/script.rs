@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hawser::host::netns;
 use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, Target, Verdict, find};
+use hawser::time::nanos;
 use serde_json::{Value, json};
 
 use crate::engine::{EngineArgs, refused};
@@ -202,7 +203,7 @@ impl Tally {
             json!({
                 "line": failure.place.line,
                 "column": failure.place.column,
-                "at_ns": failure.at,
+                "at_ns": nanos(failure.at),
                 "expected": failure.expected,
                 "got": failure.got,
             })

@@ -11,10 +11,10 @@ mod table;
 
 use std::sync::Arc;
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::plan::NatPlan;
@@ -78,7 +78,7 @@ impl Rule for Outward {
         "nat"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             // An error quotes a packet that came in: its destination is whom it was translated for.
             let (from, to) = flow.ends();
@@ -100,7 +100,7 @@ impl Rule for Inward {
         "nat_inward"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.0.translate(&mut frame.head, |table, frame, flow| {
             let (from, to) = flow.ends();
             let inside = if flow.is_error() {

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
 use hawser_sim::rng::Rng;
+use hawser_time::Instant;
 
 use crate::plan::NatPlan;
 use crate::spec::Dependence;
@@ -37,8 +38,8 @@ type Outside = (u8, u16);
 struct Mapping {
     key: Key,
     /// Remote endpoints that were written to, as far as filtering asks, and when last.
-    contacts: Vec<(Remote, Nanos)>,
-    used: Nanos,
+    contacts: Vec<(Remote, Instant)>,
+    used: Instant,
 }
 
 /// The mappings.
@@ -46,7 +47,7 @@ pub(super) struct Table {
     address: Ipv4Addr,
     mapping: Dependence,
     filtering: Dependence,
-    timeout: Nanos,
+    timeout: Duration,
     ports: [u16; 2],
     /// Where the search for a free port begins.
     next: u16,
@@ -70,7 +71,7 @@ impl Table {
     }
 
     /// The outside endpoint for a packet that leaves; nothing when there is no room for another.
-    pub(super) fn outward(&mut self, now: Nanos, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
+    pub(super) fn outward(&mut self, now: Instant, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
         let key = (from, remote(self.mapping, to));
         self.expire(now, &key);
         let outside = match self.by_key.get(&key) {
@@ -89,7 +90,7 @@ impl Table {
     }
 
     /// The inside endpoint for a packet that comes in; nothing when none is waiting for it.
-    pub(super) fn inward(&mut self, now: Nanos, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
+    pub(super) fn inward(&mut self, now: Instant, from: Endpoint, to: Endpoint) -> Option<Endpoint> {
         let contact = remote(self.filtering, from);
         let inside = self.of_outside(now, to)?;
         let mapping = self.by_port.get(&(to.protocol, to.port))?;
@@ -101,18 +102,17 @@ impl Table {
     }
 
     /// Whom an outside endpoint stands for.
-    pub(super) fn of_outside(&self, now: Nanos, outside: Endpoint) -> Option<Endpoint> {
+    pub(super) fn of_outside(&self, now: Instant, outside: Endpoint) -> Option<Endpoint> {
         let mapping = self.by_port.get(&(outside.protocol, outside.port))?;
-        (outside.address == self.address && now < mapping.used.saturating_add(self.timeout))
-            .then_some(mapping.key.0)
+        (outside.address == self.address && now < mapping.used + self.timeout).then_some(mapping.key.0)
     }
 
     /// What stands for an inside endpoint, whomever it speaks to.
-    pub(super) fn of_inside(&self, now: Nanos, inside: Endpoint) -> Option<Endpoint> {
+    pub(super) fn of_inside(&self, now: Instant, inside: Endpoint) -> Option<Endpoint> {
         let lowest = (inside, (None, None));
         let (key, outside) = self.by_key.range(lowest..).next()?;
         let mapping = self.by_port.get(outside)?;
-        (key.0 == inside && now < mapping.used.saturating_add(self.timeout)).then_some(Endpoint {
+        (key.0 == inside && now < mapping.used + self.timeout).then_some(Endpoint {
             address: self.address,
             port: outside.1,
             ..inside
@@ -125,11 +125,10 @@ impl Table {
         self.by_port.clear();
     }
 
-    fn open(&mut self, now: Nanos, key: Key) -> Option<Outside> {
+    fn open(&mut self, now: Instant, key: Key) -> Option<Outside> {
         if self.by_port.len() >= MAPPINGS {
             let timeout = self.timeout;
-            self.by_port
-                .retain(|_, mapping| now < mapping.used.saturating_add(timeout));
+            self.by_port.retain(|_, mapping| now < mapping.used + timeout);
             let alive = &self.by_port;
             self.by_key.retain(|_, outside| alive.contains_key(outside));
         }
@@ -157,14 +156,14 @@ impl Table {
     }
 
     /// Removes a mapping whose time is over.
-    fn expire(&mut self, now: Nanos, key: &Key) {
+    fn expire(&mut self, now: Instant, key: &Key) {
         let Some(outside) = self.by_key.get(key) else {
             return;
         };
         let is_over = self
             .by_port
             .get(outside)
-            .is_none_or(|m| now >= m.used.saturating_add(self.timeout));
+            .is_none_or(|m| now >= m.used + self.timeout);
         if is_over {
             self.by_port.remove(outside);
             self.by_key.remove(key);
@@ -173,7 +172,7 @@ impl Table {
 }
 
 impl Mapping {
-    fn record(&mut self, now: Nanos, contact: Remote) {
+    fn record(&mut self, now: Instant, contact: Remote) {
         if let Some(known) = self.contacts.iter_mut().find(|(known, _)| *known == contact) {
             known.1 = now;
             return;

@@ -1,12 +1,14 @@
 //! Expected values come from the RFCs, and checksums from another implementation, over whole packets.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
-use hawser_engine::wire::{Csum, Nanos};
+use hawser_engine::wire::Csum;
 use hawser_sim::frame::Frame;
 use hawser_sim::link::{Rule, Verdict};
 use hawser_sim::rng::Rng;
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 
 use crate::plan::NatPlan;
 use crate::rules::packet::{ICMP, TCP, UDP};
@@ -19,7 +21,7 @@ const INSIDE: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 2);
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const OTHER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 3);
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
 
 /// A translator and the rules of both its sides.
 struct Rig {
@@ -35,7 +37,7 @@ fn translator(change: impl FnOnce(&mut NatPlan)) -> Rig {
         address: OUTSIDE,
         mapping: Dependence::Endpoint,
         filtering: Dependence::Endpoint,
-        timeout: 30 * SECOND,
+        timeout: Duration::from_secs(30),
         ports: [40_000, 49_999],
     };
     change(&mut plan);
@@ -48,27 +50,27 @@ fn translator(change: impl FnOnce(&mut NatPlan)) -> Rig {
 }
 
 impl Rig {
-    fn out(&mut self, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
+    fn out(&mut self, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         apply(&mut *self.outward, now, frame)
     }
 
-    fn back(&mut self, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
+    fn back(&mut self, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         apply(&mut *self.inward, now, frame)
     }
 
     /// Sends a datagram out and returns which outside port it got.
-    fn port(&mut self, now: Nanos, from: u16, to: (Ipv4Addr, u16)) -> Option<u16> {
+    fn port(&mut self, now: u64, from: u16, to: (Ipv4Addr, u16)) -> Option<u16> {
         let sent = self.out(now, packet(UDP, (INSIDE, from), to, b"x"))?;
         assert_eq!(sent[26..30], OUTSIDE.octets());
         Some(u16::from_be_bytes([sent[34], sent[35]]))
     }
 
-    fn comes_in(&mut self, now: Nanos, from: (Ipv4Addr, u16), port: u16) -> bool {
+    fn comes_in(&mut self, now: u64, from: (Ipv4Addr, u16), port: u16) -> bool {
         self.back(now, packet(UDP, from, (OUTSIDE, port), b"x")).is_some()
     }
 }
 
-fn apply(rule: &mut dyn Rule, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
+fn apply(rule: &mut dyn Rule, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
     let mut frame = Frame {
         head: frame,
         payload: vec![],
@@ -78,7 +80,7 @@ fn apply(rule: &mut dyn Rule, now: Nanos, frame: Vec<u8>) -> Option<Vec<u8>> {
         prio: 0,
         link_header: 14,
     };
-    match rule.apply(now, &mut frame, &mut Rng::new(0, "unused")) {
+    match rule.apply(Instant::from_nanos(now), &mut frame, &mut Rng::new(0, "unused")) {
         Verdict::Pass => Some(frame.head),
         _ => None,
     }

@@ -74,7 +74,7 @@ impl Host {
     }
 
     pub(super) fn write(&mut self, handle: Handle) {
-        let now = self.nanos();
+        let now = self.now;
         if let Some(carrier) = self.carriers.get_mut(&handle) {
             carrier.write(now, &mut self.stack);
         }
@@ -82,10 +82,7 @@ impl Host {
 
     pub(super) fn read(&mut self, handle: Handle) {
         loop {
-            let length = self
-                .stack
-                .recv(self.nanos(), handle, &mut self.buffer)
-                .unwrap_or(0);
+            let length = self.stack.recv(self.now, handle, &mut self.buffer).unwrap_or(0);
             if length == 0 {
                 return;
             }
@@ -176,7 +173,7 @@ impl Host {
     pub(super) fn end(&mut self, handle: Handle, why: String) {
         self.lost(handle, why);
         self.carriers.remove(&handle);
-        self.stack.finish(self.nanos(), handle);
+        self.stack.finish(self.now, handle);
     }
 
     /// The session loses the carrier.
@@ -218,7 +215,7 @@ impl Host {
         let remote = SocketAddr::new(Side::Server.address(link), PORT);
         let handle = self
             .stack
-            .connect_with(self.nanos(), remote, None, &carrier::options(small))?;
+            .connect_with(self.now, remote, None, &carrier::options(small))?;
         let mut carrier = Carrier::new(handle, id, link, self.handshake(link));
         carrier.exporter = bits(&mut self.rng);
         self.carriers.insert(handle, carrier);
@@ -227,7 +224,7 @@ impl Host {
 
     /// Drops a connection at once.
     pub(super) fn abort(&mut self, handle: Handle) {
-        self.stack.abort(self.nanos(), handle);
+        self.stack.abort(self.now, handle);
         self.stack.release(handle);
         self.carriers.remove(&handle);
     }
@@ -240,7 +237,7 @@ impl Host {
 
     pub(super) fn send(&mut self, id: CarrierId, head: Bytes, body: Bytes, trace: &mut Trace) {
         trace.event(
-            self.nanos(),
+            self.now,
             id.0 as usize,
             "segment",
             (head.len() + body.len()) as u64,

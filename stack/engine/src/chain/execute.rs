@@ -11,6 +11,7 @@ use hawser_ir::abi::{
     NOTIFY_MESSAGE, NotifyRec, ON_FRESH, PacketRec, QueueRec, RaiseRec, RecordKind, TimerRec, UnitRec,
 };
 use hawser_ir::buf::{Record, RecordBuf};
+use hawser_time::Instant;
 
 use super::cause::Cause;
 use crate::data::{Place, RecvBuffer, SendBuffer};
@@ -300,7 +301,9 @@ impl Effects<'_> {
             .timers
             .get(rec.timer as usize)?;
         if record.kind == RecordKind::TimerStart {
-            self.state.timers.start(slot.index, rec.timer, rec.deadline);
+            self.state
+                .timers
+                .start(slot.index, rec.timer, Instant::from_nanos(rec.deadline));
         } else {
             self.state.timers.stop(slot.index, rec.timer);
         }

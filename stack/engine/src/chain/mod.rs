@@ -21,6 +21,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use hawser_ir::abi::{EventHeader, Id, Outcome};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId};
+use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
 pub use tap::{EventTap, TapEvent};
@@ -30,7 +31,6 @@ use crate::program::Program;
 use crate::rand::Rand;
 use crate::state::{Errno, Guess, Slot, State};
 use crate::tables::Tables;
-use crate::wire::Nanos;
 use execute::Effects;
 use resolve::{Aim, Found};
 
@@ -86,7 +86,7 @@ impl Chains {
     /// and counted. `events` is working memory.
     pub(crate) fn input(
         &mut self,
-        now: Nanos,
+        now: Instant,
         (parser, input): (usize, Input<'_>),
         cause: &Cause<'_>,
         events: &mut EventBuf,
@@ -109,7 +109,7 @@ impl Chains {
     /// in `events`, if anything.
     pub(crate) fn run_events(
         &mut self,
-        now: Nanos,
+        now: Instant,
         events: &mut EventBuf,
         range: Range<usize>,
         guesses: &[Option<Guess>],
@@ -142,7 +142,7 @@ impl Chains {
 
     /// Runs raised events, those included that they raise, as far as the batch's budget and the
     /// room go; true when it ran any.
-    pub(crate) fn run_raised(&mut self, now: Nanos, cause: &Cause<'_>) -> bool {
+    pub(crate) fn run_raised(&mut self, now: Instant, cause: &Cause<'_>) -> bool {
         if self.state.raised.len() == 0 {
             return false;
         }
@@ -180,7 +180,7 @@ impl Chains {
     }
 
     /// Runs a timer's event, for which there is room. `words` is working memory.
-    pub(crate) fn timer_event(&mut self, now: Nanos, slot: Slot, event: u16, words: &mut Vec<u64>) {
+    pub(crate) fn timer_event(&mut self, now: Instant, slot: Slot, event: u16, words: &mut Vec<u64>) {
         self.memory.begin_input();
         words.clear();
         words.resize(self.tables.events[event as usize].size.div_ceil(8), 0);
@@ -198,7 +198,7 @@ impl Chains {
     /// Runs the chain of one event.
     fn event(
         &mut self,
-        now: Nanos,
+        now: Instant,
         event: &mut [u8],
         aim: Aim,
         cause: &Cause<'_>,
@@ -231,7 +231,7 @@ impl Chains {
             state.counters.unit_limit += 1;
             return Err(Denied::Limit("units_per_context"));
         }
-        header.now = now;
+        header.now = now.as_nanos();
         header.rand = self.rand.bits();
         self.react(now, event, found, creates, cause)
     }
@@ -239,7 +239,7 @@ impl Chains {
     /// Runs the program and carries out its records.
     fn react(
         &mut self,
-        now: Nanos,
+        now: Instant,
         event: &mut [u8],
         found: Found,
         creates: Option<(ContextId, usize)>,
@@ -320,7 +320,7 @@ impl Chains {
     #[inline]
     fn show(
         &mut self,
-        now: Nanos,
+        now: Instant,
         event: &[u8],
         [keyed, fresh]: [Option<Slot>; 2],
         outcome: Outcome,

@@ -3,14 +3,13 @@
 use hawser_ir::ContextId;
 use hawser_ir::abi::Outcome;
 use hawser_ir::buf::RecordBuf;
-
-use crate::wire::Nanos;
+use hawser_time::Instant;
 
 /// What happened: an event, the context that it changed, and the instructions that came of it.
 #[derive(Clone, Copy, Debug)]
 pub struct TapEvent<'a> {
     /// The time of the batch that the event belongs to.
-    pub now: Nanos,
+    pub now: Instant,
     /// The event's bytes, header first.
     pub event: &'a [u8],
     /// The keyed context after the chain.

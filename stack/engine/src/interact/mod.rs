@@ -13,8 +13,6 @@ use hawser_ir::abi::{ON_FRESH, RecordKind, SignalRec};
 use hawser_ir::buf::RecordBuf;
 use hawser_time::Instant;
 
-use crate::wire::Nanos;
-
 pub use schema::schema;
 
 use crate::scalar;
@@ -33,7 +31,7 @@ pub(crate) struct Interactive {
     failed: Option<EventId>,
     /// By context type: what its flows are called.
     kinds: Vec<String>,
-    now: Nanos,
+    now: Instant,
 }
 
 impl Interactive {
@@ -51,7 +49,7 @@ impl Interactive {
                 .iter()
                 .map(|context| context_kind(module, context))
                 .collect(),
-            now: 0,
+            now: Instant::ORIGIN,
             source,
         }
     }
@@ -79,26 +77,26 @@ impl Interactive {
     }
 
     /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
-    pub(crate) fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
-        self.source.note_change(Instant::from_nanos(now), who, change);
+    pub(crate) fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
+        self.source.note_change(now, who, change);
     }
 
     /// When [`Interactive::poll`] has something to do.
-    pub(crate) fn next_deadline(&self) -> Option<Nanos> {
-        self.source.next_deadline().map(Instant::as_nanos)
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.source.next_deadline()
     }
 
     /// Takes the bus's orders; true when it did something.
-    pub(crate) fn poll(&mut self, now: Nanos, contexts: &mut Contexts) -> bool {
+    pub(crate) fn poll(&mut self, now: Instant, contexts: &mut Contexts) -> bool {
         self.now = now;
         let (source, _, mut view) = self.view(contexts);
-        source.poll(Instant::from_nanos(now), &mut view)
+        source.poll(now, &mut view)
     }
 
     /// After a chain: its signals go out, and what is held of its contexts stays.
     pub(crate) fn after(
         &mut self,
-        now: Nanos,
+        now: Instant,
         [keyed, fresh]: [Option<Slot>; 2],
         records: &RecordBuf,
         signalled: bool,
@@ -130,7 +128,7 @@ impl Interactive {
                 *value = at.load(bytes);
             }
             let values = &values[..scalars.len().min(values.len())];
-            source.publish(Instant::from_nanos(now), flow_id(slot), *event, values, &mut view);
+            source.publish(now, flow_id(slot), *event, values, &mut view);
         }
     }
 
@@ -138,7 +136,7 @@ impl Interactive {
     #[cold]
     pub(crate) fn failed(
         &mut self,
-        now: Nanos,
+        now: Instant,
         slot: Option<Slot>,
         event: u32,
         assertion: u32,
@@ -149,13 +147,7 @@ impl Interactive {
         source.failed_assertion(event, assertion);
         if let Some(failed) = failed.filter(|failed| source.wants(*failed)) {
             let flow = slot.map_or(FlowId::ALL, flow_id);
-            source.publish(
-                Instant::from_nanos(now),
-                flow,
-                failed,
-                &[assertion.into()],
-                &mut view,
-            );
+            source.publish(now, flow, failed, &[assertion.into()], &mut view);
         }
     }
 
@@ -163,7 +155,7 @@ impl Interactive {
     pub(crate) fn ended(&mut self, slot: Slot, contexts: &mut Contexts) {
         let now = self.now;
         let (source, _, mut view) = self.view(contexts);
-        source.ended(Instant::from_nanos(now), flow_id(slot), &mut view);
+        source.ended(now, flow_id(slot), &mut view);
     }
 
     fn view<'a>(&'a mut self, contexts: &'a mut Contexts) -> (&'a mut Source, &'a [Signalled], View<'a>) {

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Icmp, Net};
 use hawser_ir::buf::NET_ZERO;
+use hawser_time::Instant;
 
-use crate::wire::{Medium, Nanos, RxFrame, TxFrame};
+use crate::wire::{Medium, RxFrame, TxFrame};
 
 use super::address::{Ip, UNSPECIFIED, is_ipv4, is_unicast};
 use super::arp::{self, Arp, Operation};
@@ -24,7 +25,7 @@ const MAX_REPLIES: usize = 256;
 
 impl Interface {
     /// RFC 826, Packet Reception.
-    pub(super) fn arp(&mut self, now: Nanos, bytes: &[u8]) -> Result<Ingress<'static>, DropReason> {
+    pub(super) fn arp(&mut self, now: Instant, bytes: &[u8]) -> Result<Ingress<'static>, DropReason> {
         let Medium::Ethernet(own) = self.medium else {
             return Err(DropReason::Ignored);
         };
@@ -64,7 +65,7 @@ impl Interface {
     /// ICMP to one of our addresses.
     pub(super) fn icmp_v4<'a>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         frame: &RxFrame<'a>,
         packet: &Packet<'a>,
     ) -> Result<Ingress<'a>, DropReason> {
@@ -88,7 +89,7 @@ impl Interface {
     /// ICMPv6 to one of our addresses or groups.
     pub(super) fn icmp_v6<'a>(
         &mut self,
-        now: Nanos,
+        now: Instant,
         frame: &RxFrame<'a>,
         packet: &Packet<'a>,
     ) -> Result<Ingress<'a>, DropReason> {
@@ -136,7 +137,7 @@ impl Interface {
     }
 
     /// Answers an echo request with its own bytes.
-    fn echo(&mut self, now: Nanos, packet: &Packet<'_>, kind: u8) {
+    fn echo(&mut self, now: Instant, packet: &Packet<'_>, kind: u8) {
         let message = packet.transport();
         let sent = self.send_icmp(now, packet.net.dst_ip, packet.net.src_ip, |out| {
             icmp::write(out, kind, 0, [message[4], message[5], message[6], message[7]]);
@@ -147,7 +148,7 @@ impl Interface {
     }
 
     /// RFC 4861, 7.2.3 and 7.2.4.
-    fn solicitation(&mut self, now: Nanos, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
+    fn solicitation(&mut self, now: Instant, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
         let own = self.discovers(packet)?;
         let message = ndisc::read(&message_bytes(packet))?;
         if !self.owns(&message.target) {
@@ -186,7 +187,7 @@ impl Interface {
     }
 
     /// RFC 4861, 7.2.5.
-    fn advertisement(&mut self, now: Nanos, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
+    fn advertisement(&mut self, now: Instant, packet: &Packet<'_>) -> Result<Ingress<'static>, DropReason> {
         self.discovers(packet)?;
         let message = ndisc::read(&message_bytes(packet))?;
         if message.solicited && !self.owns(&packet.net.dst_ip) {
@@ -251,7 +252,7 @@ impl Interface {
     }
 
     /// Reports that no program takes the packet's protocol (RFC 1122, 3.2.2.1).
-    pub(super) fn report_protocol(&mut self, now: Nanos, packet: &Packet<'_>) {
+    pub(super) fn report_protocol(&mut self, now: Instant, packet: &Packet<'_>) {
         let max_quote = icmp::ERROR_LEN_V4 - ipv4::HEADER - icmp::HEADER;
         let quote = &packet.whole[..packet.whole.len().min(max_quote)];
         self.send_error(now, packet, |out| {
@@ -261,7 +262,7 @@ impl Interface {
     }
 
     /// Reports a parameter problem (RFC 4443, 3.4).
-    pub(super) fn report_problem(&mut self, now: Nanos, packet: &Packet<'_>, problem: Problem) {
+    pub(super) fn report_problem(&mut self, now: Instant, packet: &Packet<'_>, problem: Problem) {
         let max_quote = icmp::ERROR_LEN_V6 - ipv6::HEADER - icmp::HEADER;
         let quote = &packet.whole[..packet.whole.len().min(max_quote)];
         self.send_error(now, packet, |out| {
@@ -276,7 +277,7 @@ impl Interface {
     }
 
     /// Sends an ICMP error to the packet's source, if it was sent to us alone and the rate allows.
-    fn send_error(&mut self, now: Nanos, packet: &Packet<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+    fn send_error(&mut self, now: Instant, packet: &Packet<'_>, write: impl FnOnce(&mut Vec<u8>)) {
         if !self.owns(&packet.net.dst_ip) || packet.net.src_ip == UNSPECIFIED {
             return;
         }
@@ -289,13 +290,13 @@ impl Interface {
     }
 
     /// Sends the ICMP message that `write` appends; false when it cannot be.
-    fn send_icmp(&mut self, now: Nanos, from: Ip, to: Ip, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+    fn send_icmp(&mut self, now: Instant, from: Ip, to: Ip, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.send_icmp_with(now, from, to, super::egress::HOP_LIMIT, write)
     }
 
     fn send_icmp_with(
         &mut self,
-        now: Nanos,
+        now: Instant,
         from: Ip,
         to: Ip,
         hop_limit: u8,

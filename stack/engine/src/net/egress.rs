@@ -1,8 +1,9 @@
 //! Sending a packet: route, headers, checksum, the neighbour's address.
 
 use hawser_ir::abi::Net;
+use hawser_time::Instant;
 
-use crate::wire::{Medium, Nanos, TxFrame};
+use crate::wire::{Medium, TxFrame};
 
 use super::address::{Ip, UNSPECIFIED, is_ipv4, is_unicast};
 use super::ethernet::{self, EtherType};
@@ -69,7 +70,7 @@ impl Interface {
     ///
     /// `net` has been through [`Interface::route`]; `frame.head` starts with
     /// [`Interface::header_room`] free bytes, and `frame.csum` counts from the start of `head`.
-    pub fn send(&mut self, now: Nanos, net: &Net, frame: TxFrame) {
+    pub fn send(&mut self, now: Instant, net: &Net, frame: TxFrame) {
         self.outgoing.waiting.push(frame);
         self.finish(now, net, 0);
     }
@@ -77,7 +78,7 @@ impl Interface {
     /// The same for the packet that was built in [`Interface::blank`]: one of several made together,
     /// or a super-segment. `number` is the (first) one's, counted from 0. It is IPv4's
     /// identification, as a device counts it that cuts super-segments.
-    pub fn finish(&mut self, now: Nanos, net: &Net, number: u16) {
+    pub fn finish(&mut self, now: Instant, net: &Net, number: u16) {
         let link = self.link_len();
         let (mtu, gso_max, tx_csum) = (self.mtu, self.gso_max, self.tx_csum);
         let Some(frame) = self.outgoing.waiting.last_mut() else {
@@ -96,7 +97,7 @@ impl Interface {
 
     /// Writes the last frame's link header; it leaves the waiting ones where its neighbour is not
     /// known yet.
-    fn address(&mut self, now: Nanos, own: [u8; 6], net: &Net) {
+    fn address(&mut self, now: Instant, own: [u8; 6], net: &Net) {
         let Ok(hop) = self.next_hop(&net.dst_ip) else {
             self.withdraw();
             self.counters.count(DropReason::Unresolved);

@@ -1,8 +1,9 @@
 //! Receiving a frame: link header, network header, and then to a program or to [`super::control`].
 
 use hawser_ir::abi::Net;
+use hawser_time::Instant;
 
-use crate::wire::{Medium, Nanos, RxFrame};
+use crate::wire::{Medium, RxFrame};
 
 use super::address::{UNSPECIFIED, is_unicast};
 use super::ethernet::{self, EtherType};
@@ -45,7 +46,7 @@ enum Content<'a> {
 
 impl Interface {
     /// Takes a received frame apart.
-    pub fn ingress<'a>(&mut self, now: Nanos, frame: &RxFrame<'a>) -> Ingress<'a> {
+    pub fn ingress<'a>(&mut self, now: Instant, frame: &RxFrame<'a>) -> Ingress<'a> {
         match self.open(frame) {
             Ok(Content::Arp(bytes)) => self.arp(now, bytes),
             Ok(Content::Ip(packet)) => match (packet.net.version, packet.net.protocol) {
@@ -70,7 +71,7 @@ impl Interface {
 
     /// Answers a packet whose protocol no program takes with an ICMP error (RFC 1122, 3.2.2.1;
     /// RFC 8200, 4), within a limited rate. `frame` is what [`Interface::ingress`] was given.
-    pub fn unreachable_reply(&mut self, now: Nanos, frame: &RxFrame<'_>) {
+    pub fn unreachable_reply(&mut self, now: Instant, frame: &RxFrame<'_>) {
         let Ok(Content::Ip(packet)) = self.open(frame) else {
             return;
         };

@@ -33,8 +33,9 @@ mod tests;
 mod verdict;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use crate::wire::{Caps, Medium, Nanos, TxFrame};
+use crate::wire::{Caps, Medium, TxFrame};
 
 pub use address::{from_bytes, is_ipv4, to_bytes};
 pub use checksum::Sum;
@@ -42,15 +43,16 @@ pub use config::{ConfigError, InterfaceConfig, MAX_ADDRESSES};
 pub use verdict::{Counters, DropReason, Ingress, Unreachable};
 
 use address::{Ip, Subnet, is_unicast};
+use hawser_time::Instant;
 use neighbour::Neighbours;
 use outgoing::Outgoing;
 use path_mtu::{MIN_MTU_IPV4, MIN_MTU_IPV6, PathMtus};
 use rate::TokenBucket;
 
 /// ICMP errors sent: at most this many at once,
-const ERROR_BURST: u64 = 20;
+const ERROR_BURST: u32 = 20;
 /// and one more each 100 ms.
-const ERROR_INTERVAL: Nanos = 100_000_000;
+const ERROR_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The network layer on one wire.
 ///
@@ -157,7 +159,7 @@ impl Interface {
 
     /// Believes that the path to `dst` takes no more than `mtu` bytes, for ten minutes (RFC 1191, 6.3),
     /// unless it was known to be that narrow. The caller has made sure that this is no forgery.
-    pub fn lower_path(&mut self, now: Nanos, dst: [u8; 16], mtu: u32) {
+    pub fn lower_path(&mut self, now: Instant, dst: [u8; 16], mtu: u32) {
         if mtu < self.path_mtu(dst) {
             self.paths.lower(now, dst, mtu);
             self.counters.paths_lowered += 1;
@@ -172,13 +174,13 @@ impl Interface {
 
     /// When [`Interface::poll`] has something to do; now and then a little early.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         let deadlines = [self.neighbours.next_deadline(), self.paths.next_deadline()];
         deadlines.into_iter().flatten().min()
     }
 
     /// Repeats and gives up address resolution, and forgets what is too old.
-    pub fn poll(&mut self, now: Nanos) {
+    pub fn poll(&mut self, now: Instant) {
         self.paths.poll(now);
         let mut questions = Vec::new();
         for _ in 0..self.neighbours.poll(now, &mut questions) {

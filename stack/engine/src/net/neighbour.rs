@@ -13,8 +13,11 @@
 //! [`MAX_WAITING_EACH`] packets waiting for one and [`MAX_WAITING`] for all.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
-use crate::wire::{Nanos, TxFrame};
+use hawser_time::Instant;
+
+use crate::wire::TxFrame;
 
 use super::address::Ip;
 use super::ethernet::Mac;
@@ -29,13 +32,12 @@ pub(super) const MAX_WAITING_EACH: usize = 4096;
 /// without payload, 1 MB.
 pub(super) const MAX_WAITING: usize = 2 * MAX_WAITING_EACH;
 
-const SECOND: Nanos = 1_000_000_000;
 /// RFC 4861, 10: REACHABLE_TIME.
-const REACHABLE_TIME: Nanos = 30 * SECOND;
+const REACHABLE_TIME: Duration = Duration::from_secs(30);
 /// RFC 4861, 10: RETRANS_TIMER.
-const RETRANS_TIMER: Nanos = SECOND;
+const RETRANS_TIMER: Duration = Duration::from_secs(1);
 /// RFC 4861, 10: DELAY_FIRST_PROBE_TIME.
-const DELAY_FIRST_PROBE: Nanos = 5 * SECOND;
+const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
 /// RFC 4861, 10: MAX_MULTICAST_SOLICIT and MAX_UNICAST_SOLICIT.
 const MAX_SOLICIT: u8 = 3;
 
@@ -53,11 +55,11 @@ struct Neighbour {
     state: State,
     mac: Mac,
     /// When the state ends; without meaning in Stale.
-    until: Nanos,
+    until: Instant,
     /// Solicitations sent in this state.
     tries: u8,
     /// When a packet was last sent to it.
-    used: Nanos,
+    used: Instant,
     waiting: VecDeque<TxFrame>,
 }
 
@@ -98,12 +100,12 @@ pub(super) struct Neighbours {
     table: BTreeMap<Ip, Neighbour>,
     waiting: usize,
     /// No later than the first state's end that calls for something to be done.
-    next: Option<Nanos>,
+    next: Option<Instant>,
 }
 
 impl Neighbours {
     /// The Ethernet address of `ip`, to send something to it.
-    pub(super) fn resolve(&mut self, now: Nanos, ip: Ip) -> Resolved {
+    pub(super) fn resolve(&mut self, now: Instant, ip: Ip) -> Resolved {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             neighbour.used = now;
             match neighbour.state {
@@ -111,7 +113,7 @@ impl Neighbours {
                 State::Reachable if now < neighbour.until => {}
                 State::Reachable | State::Stale => {
                     neighbour.state = State::Delay;
-                    neighbour.until = now.saturating_add(DELAY_FIRST_PROBE);
+                    neighbour.until = now + DELAY_FIRST_PROBE;
                     arm(&mut self.next, neighbour.until);
                 }
                 State::Delay | State::Probe => {}
@@ -121,13 +123,7 @@ impl Neighbours {
         if !self.make_room(|state| state != State::Incomplete) {
             return Resolved::Full;
         }
-        self.insert(
-            ip,
-            State::Incomplete,
-            [0; 6],
-            now,
-            now.saturating_add(RETRANS_TIMER),
-        );
+        self.insert(ip, State::Incomplete, [0; 6], now, now + RETRANS_TIMER);
         Resolved::Unknown
     }
 
@@ -151,7 +147,7 @@ impl Neighbours {
     }
 
     /// A neighbour asked for us and stated who it is. Returns the packets that waited for it.
-    pub(super) fn learn(&mut self, now: Nanos, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
+    pub(super) fn learn(&mut self, now: Instant, ip: Ip, mac: Mac) -> (Mac, VecDeque<TxFrame>) {
         if let Some(neighbour) = self.table.get_mut(&ip) {
             // RFC 4861, 7.2.3: only news makes it stale.
             if neighbour.state == State::Incomplete || neighbour.mac != mac {
@@ -169,7 +165,7 @@ impl Neighbours {
 
     /// A neighbour answered (RFC 4861, 7.2.5; an ARP reply is a solicited answer that overrides).
     /// Returns its address and the packets that waited for it.
-    pub(super) fn answered(&mut self, now: Nanos, ip: Ip, answer: Answer) -> (Mac, VecDeque<TxFrame>) {
+    pub(super) fn answered(&mut self, now: Instant, ip: Ip, answer: Answer) -> (Mac, VecDeque<TxFrame>) {
         let nothing = ([0; 6], VecDeque::new());
         let Some(neighbour) = self.table.get_mut(&ip) else {
             return nothing;
@@ -189,7 +185,7 @@ impl Neighbours {
         neighbour.mac = answer.mac.unwrap_or(neighbour.mac);
         if answer.solicited {
             neighbour.state = State::Reachable;
-            neighbour.until = now.saturating_add(REACHABLE_TIME);
+            neighbour.until = now + REACHABLE_TIME;
         } else if is_news {
             neighbour.state = State::Stale;
         }
@@ -203,13 +199,13 @@ impl Neighbours {
     }
 
     /// When [`Neighbours::poll`] has something to do, or earlier.
-    pub(super) fn next_deadline(&self) -> Option<Nanos> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.next
     }
 
     /// Ends what has lasted long enough. Appends the questions to ask, and returns how many
     /// waiting packets were dropped.
-    pub(super) fn poll(&mut self, now: Nanos, questions: &mut Vec<Solicit>) -> u32 {
+    pub(super) fn poll(&mut self, now: Instant, questions: &mut Vec<Solicit>) -> u32 {
         if self.next.is_none_or(|next| now < next) {
             return 0;
         }
@@ -226,7 +222,7 @@ impl Neighbours {
         dropped as u32
     }
 
-    fn insert(&mut self, ip: Ip, state: State, mac: Mac, now: Nanos, until: Nanos) {
+    fn insert(&mut self, ip: Ip, state: State, mac: Mac, now: Instant, until: Instant) {
         let neighbour = Neighbour {
             state,
             mac,
@@ -268,7 +264,7 @@ impl Neighbours {
 
 impl Neighbour {
     /// When something must be done about it: a Reachable or Stale one waits to be used.
-    fn deadline(&self) -> Option<Nanos> {
+    fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Incomplete | State::Delay | State::Probe => Some(self.until),
             State::Reachable | State::Stale => None,
@@ -276,7 +272,7 @@ impl Neighbour {
     }
 
     /// Does what the end of its state calls for; false when it is to be forgotten.
-    fn advance(&mut self, ip: Ip, now: Nanos, questions: &mut Vec<Solicit>) -> bool {
+    fn advance(&mut self, ip: Ip, now: Instant, questions: &mut Vec<Solicit>) -> bool {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return true;
         }
@@ -289,7 +285,7 @@ impl Neighbour {
             }
             State::Reachable | State::Stale => return true,
         }
-        self.until = now.saturating_add(RETRANS_TIMER);
+        self.until = now + RETRANS_TIMER;
         questions.push(Solicit {
             ip,
             mac: (self.state == State::Probe).then_some(self.mac),
@@ -298,6 +294,6 @@ impl Neighbour {
     }
 }
 
-fn arm(next: &mut Option<Nanos>, deadline: Nanos) {
+fn arm(next: &mut Option<Instant>, deadline: Instant) {
     *next = Some(next.map_or(deadline, |next| next.min(deadline)));
 }

@@ -1,16 +1,17 @@
 //! What is known of paths: the largest packet that gets through (RFC 1191, RFC 8201).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use crate::wire::Nanos;
+use hawser_time::Instant;
 
 use super::address::{Ip, is_ipv4};
 
 /// The maximum number of destinations with an MTU of their own.
 pub(super) const MAX_PATHS: usize = 1024;
 
-/// How long a lowered MTU is believed, in nanoseconds: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
-pub(super) const LIFETIME: Nanos = 600_000_000_000;
+/// How long a lowered MTU is believed: ten minutes (RFC 1191, 6.3; RFC 8201, 4).
+pub(super) const LIFETIME: Duration = Duration::from_secs(600);
 
 /// RFC 1191, 3: no smaller estimate than 68 bytes.
 pub(super) const MIN_MTU_IPV4: u32 = 68;
@@ -47,14 +48,14 @@ pub(super) fn plateau_below(total_len: u32) -> u32 {
 #[derive(Clone, Copy, Debug)]
 struct Path {
     mtu: u32,
-    expires: Nanos,
+    expires: Instant,
 }
 
 /// Destinations whose path is narrower than the interface.
 #[derive(Debug, Default)]
 pub(super) struct PathMtus {
     table: BTreeMap<Ip, Path>,
-    next: Option<Nanos>,
+    next: Option<Instant>,
 }
 
 impl PathMtus {
@@ -64,7 +65,7 @@ impl PathMtus {
     }
 
     /// Records a lower estimate. A full table forgets the one that would expire first.
-    pub(super) fn lower(&mut self, now: Nanos, dst: Ip, mtu: u32) {
+    pub(super) fn lower(&mut self, now: Instant, dst: Ip, mtu: u32) {
         if self.table.len() >= MAX_PATHS
             && !self.table.contains_key(&dst)
             && let Some(oldest) = self
@@ -75,18 +76,18 @@ impl PathMtus {
         {
             self.table.remove(&oldest);
         }
-        let expires = now.saturating_add(LIFETIME);
+        let expires = now + LIFETIME;
         self.table.insert(dst, Path { mtu, expires });
         self.next = Some(self.next.map_or(expires, |next| next.min(expires)));
     }
 
     /// When the first estimate expires.
-    pub(super) fn next_deadline(&self) -> Option<Nanos> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.next
     }
 
     /// Forgets what has expired: larger packets are tried again.
-    pub(super) fn poll(&mut self, now: Nanos) {
+    pub(super) fn poll(&mut self, now: Instant) {
         if self.next.is_none_or(|next| now < next) {
             return;
         }
@@ -117,16 +118,16 @@ mod tests {
             ip
         };
         for i in 0..MAX_PATHS as u32 + 10 {
-            paths.lower(u64::from(i), ip(i), 1280);
+            paths.lower(Instant::from_nanos(i.into()), ip(i), 1280);
         }
         assert_eq!(paths.table.len(), MAX_PATHS);
         assert_eq!(paths.find(&ip(9)), None);
         assert_eq!(paths.find(&ip(10)), Some(1280));
-        paths.poll(LIFETIME + 10);
+        paths.poll(Instant::from_nanos(10) + LIFETIME);
         assert_eq!(paths.find(&ip(10)), None);
         assert_eq!(paths.find(&ip(11)), Some(1280));
-        assert_eq!(paths.next_deadline(), Some(LIFETIME + 11));
-        paths.poll(u64::MAX);
+        assert_eq!(paths.next_deadline(), Some(Instant::from_nanos(11) + LIFETIME));
+        paths.poll(Instant::NEVER);
         assert_eq!(paths.next_deadline(), None);
     }
 }

@@ -1,29 +1,31 @@
 //! A token bucket: so many at once, so many a second (RFC 4443, 2.4(f)).
 
-use crate::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 /// Lets up to `burst` through at once and one more per `interval`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TokenBucket {
-    burst: u64,
-    interval: Nanos,
+    burst: u32,
+    interval: Duration,
     /// When the bucket will be full again; later than now by `interval` per token missing.
-    full_at: Nanos,
+    full_at: Instant,
 }
 
 impl TokenBucket {
-    pub(super) fn new(burst: u64, interval: Nanos) -> TokenBucket {
+    pub(super) fn new(burst: u32, interval: Duration) -> TokenBucket {
         TokenBucket {
             burst,
             interval,
-            full_at: 0,
+            full_at: Instant::ORIGIN,
         }
     }
 
     /// Takes a token; false when there is none.
-    pub(super) fn take(&mut self, now: Nanos) -> bool {
-        let full_at = self.full_at.max(now).saturating_add(self.interval);
-        let enough = full_at - now <= self.burst * self.interval;
+    pub(super) fn take(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.max(now) + self.interval;
+        let enough = full_at - now <= self.interval * self.burst;
         if enough {
             self.full_at = full_at;
         }
@@ -37,12 +39,13 @@ mod tests {
 
     #[test]
     fn a_burst_then_the_rate() {
-        let mut bucket = TokenBucket::new(3, 100);
-        let taken = |bucket: &mut TokenBucket, now| (0..10).filter(|_| bucket.take(now)).count();
+        let mut bucket = TokenBucket::new(3, Duration::from_nanos(100));
+        let taken =
+            |bucket: &mut TokenBucket, now| (0..10).filter(|_| bucket.take(Instant::from_nanos(now))).count();
         assert_eq!(taken(&mut bucket, 1_000), 3);
         assert_eq!(taken(&mut bucket, 1_099), 0);
         assert_eq!(taken(&mut bucket, 1_200), 2);
         assert_eq!(taken(&mut bucket, 100_000), 3);
-        assert!(!bucket.take(100_000));
+        assert!(!bucket.take(Instant::from_nanos(100_000)));
     }
 }

@@ -16,13 +16,14 @@ use std::ops::Range;
 use bytemuck::from_bytes;
 use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::Input;
+use hawser_time::Instant;
 
 use super::{Stack, Work};
 use crate::chain::{Buffer, Cause, Verdict};
 use crate::ids::same;
 use crate::net::Ingress;
 use crate::state::{Contexts, Guess};
-use crate::wire::{Nanos, Wire};
+use crate::wire::Wire;
 
 /// Packets that are parsed ahead of their chains.
 const MAX_GROUP: usize = 32;
@@ -41,7 +42,7 @@ struct Arrival<'a> {
 
 impl Stack {
     /// Takes a batch of frames in.
-    pub(crate) fn receive(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+    pub(crate) fn receive(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         let count = wire.receive(self.chains.state.limits.batch)?;
         if count == 0 {
             wire.release();
@@ -57,7 +58,7 @@ impl Stack {
     }
 
     /// Takes the first frames of a range in, and returns where it stopped.
-    fn group(&mut self, now: Nanos, wire: &dyn Wire, frames: Range<usize>) -> usize {
+    fn group(&mut self, now: Instant, wire: &dyn Wire, frames: Range<usize>) -> usize {
         self.work.ahead.clear();
         let mut arrivals = [const { None }; MAX_GROUP];
         let mut packets = 0;
@@ -141,7 +142,7 @@ impl Stack {
     /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
     /// quoted, and does not end its chain with `done`: anybody can forge the rest (RFC 5927, 7.2). So
     /// a program without a parser for errors vouches for none.
-    fn icmp_input(&mut self, now: Nanos, net: &Net, quoted: &[u8], icmp: &Icmp) {
+    fn icmp_input(&mut self, now: Instant, net: &Net, quoted: &[u8], icmp: &Icmp) {
         let believed = self.chains.tables.icmp.is_some_and(|parser| {
             let buffer = Buffer::after(&mut self.last_buffer, quoted, &[]);
             let packet = Packet {

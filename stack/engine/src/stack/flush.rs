@@ -7,17 +7,18 @@ use std::io;
 
 use hawser_ir::Cut;
 use hawser_ir::abi::Built;
+use hawser_time::Instant;
 
 use super::Stack;
 use super::superframe::{self, Joined, Piece};
 use crate::net::{self, Interface};
 use crate::program::Program;
 use crate::state::Pending;
-use crate::wire::{Nanos, TxFrame, Wire};
+use crate::wire::{TxFrame, Wire};
 
 impl Stack {
     /// Builds what waits and hands it to the wire; true when the wire took any.
-    pub(crate) fn flush(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+    pub(crate) fn flush(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         let mut any = false;
         loop {
             self.build(now);
@@ -39,7 +40,7 @@ impl Stack {
     }
 
     /// Builds packets until enough frames wait for the wire.
-    fn build(&mut self, now: Nanos) {
+    fn build(&mut self, now: Instant) {
         while self.interface.outgoing().len() < self.chains.state.limits.pending_frames {
             let Some(pending) = self.chains.state.packets.front() else {
                 return;

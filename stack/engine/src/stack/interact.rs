@@ -4,8 +4,6 @@ use hawser_bus::{Change, Refusal, Source};
 use hawser_ir::Module;
 use hawser_time::Instant;
 
-use crate::wire::Nanos;
-
 use super::Stack;
 use super::swap::Step;
 use crate::interact::Interactive;
@@ -26,7 +24,7 @@ impl Stack {
     }
 
     /// Writes into the bus's log that `who` has changed what is attached to the program, past the bus.
-    pub fn note_change(&mut self, now: Nanos, who: &str, change: Change<'_>) {
+    pub fn note_change(&mut self, now: Instant, who: &str, change: Change<'_>) {
         if let Some(interactive) = &mut self.chains.interactive {
             interactive.note_change(now, who, change);
         }
@@ -44,7 +42,7 @@ impl Stack {
     }
 
     /// Takes the bus's orders; true when it did something.
-    pub(super) fn poll_source(&mut self, now: Nanos) -> bool {
+    pub(super) fn poll_source(&mut self, now: Instant) -> bool {
         let chains = &mut self.chains;
         let Some(interactive) = &mut chains.interactive else {
             return false;
@@ -58,7 +56,7 @@ impl Stack {
     }
 
     /// Takes the changes of what is attached to the program.
-    fn take_steps(&mut self, now: Nanos) {
+    fn take_steps(&mut self, now: Instant) {
         while let Some((stepping, step)) = self
             .chains
             .interactive
@@ -70,15 +68,13 @@ impl Stack {
                 Err(_) => Err(Refusal::unable("what is attached is not for a stack")),
             };
             if let Some(interactive) = &mut self.chains.interactive {
-                interactive
-                    .source()
-                    .stepped(Instant::from_nanos(now), stepping, result);
+                interactive.source().stepped(now, stepping, result);
             }
         }
     }
 
     /// When [`Stack::poll_source`] has something to do.
-    pub(super) fn source_deadline(&self) -> Option<Nanos> {
+    pub(super) fn source_deadline(&self) -> Option<Instant> {
         self.chains.interactive.as_ref()?.next_deadline()
     }
 }

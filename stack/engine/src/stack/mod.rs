@@ -19,9 +19,11 @@ mod swap;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_ir::abi::Id;
 use hawser_ir::buf::{EventBuf, Input};
+use hawser_time::Instant;
 
 pub use error::RequestError;
 pub use observe::Observable;
@@ -38,10 +40,10 @@ use crate::rand::{Purpose, Rand};
 use crate::scalar;
 use crate::state::{Contexts, Guess, Handles, Packets, Ports, Raised, State, Timers};
 use crate::tables::{self, Tables};
-use crate::wire::{Caps, Nanos, Wire};
+use crate::wire::{Caps, Wire};
 
 /// How long timers wait when there was no room for their chains: 1 ms.
-const TIMER_RETRY: Nanos = 1_000_000;
+const TIMER_RETRY: Duration = Duration::from_millis(1);
 
 /// Runs a transport program on one interface, for one shard.
 ///
@@ -63,8 +65,8 @@ pub struct Stack {
     begun: Arc<dyn Program>,
     interface: Interface,
     output: Output,
-    /// Timers wait until then for want of room; 0: they do not.
-    timers_wait: Nanos,
+    /// Timers wait until then for want of room; the origin: they do not.
+    timers_wait: Instant,
     /// The number of the last buffer that addresses referred to.
     last_buffer: u32,
     work: Work,
@@ -159,7 +161,7 @@ impl Stack {
                 gso_max: if caps.tx_csum { caps.gso_max } else { 0 },
                 ..Output::default()
             },
-            timers_wait: 0,
+            timers_wait: Instant::ORIGIN,
             last_buffer: 0,
             work: Work::default(),
         };
@@ -177,7 +179,7 @@ impl Stack {
         let input = (parser, Input::Start);
         let started = self
             .chains
-            .input(0, input, &Cause::default(), &mut self.work.events);
+            .input(Instant::ORIGIN, input, &Cause::default(), &mut self.work.events);
         started.map(drop).map_err(|denied| {
             ConfigError::Start(match denied {
                 Denied::Refused(_) => "the program refused it",
@@ -198,14 +200,14 @@ impl Stack {
     ///
     /// # Errors
     /// When the wire failed for good.
-    pub fn poll(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+    pub fn poll(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         self.batch_signals(true);
         let any = self.turn(now, wire);
         self.batch_signals(false);
         any
     }
 
-    fn turn(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+    fn turn(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         self.grant_raised();
         let mut any = self.run_waiting(now);
         any |= self.poll_source(now);
@@ -233,14 +235,14 @@ impl Stack {
     ///
     /// # Errors
     /// When the wire failed for good.
-    pub fn transmit(&mut self, now: Nanos, wire: &mut dyn Wire) -> io::Result<bool> {
+    pub fn transmit(&mut self, now: Instant, wire: &mut dyn Wire) -> io::Result<bool> {
         self.grant_raised();
         self.run_waiting(now);
         self.flush(now, wire)
     }
 
     /// Runs the events that were raised and not run; true when it ran any.
-    fn run_waiting(&mut self, now: Nanos) -> bool {
+    fn run_waiting(&mut self, now: Instant) -> bool {
         if self.chains.state.raised.len() == 0 {
             return false;
         }
@@ -251,7 +253,7 @@ impl Stack {
     /// When [`Stack::poll`] has something to do, if nothing arrives before: exact to the
     /// nanosecond.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         let timers = self
             .chains
             .state
@@ -324,9 +326,9 @@ impl Stack {
     }
 
     /// Fires the timers that are due; true when it fired any.
-    fn fire(&mut self, now: Nanos) -> bool {
+    fn fire(&mut self, now: Instant) -> bool {
         let last = self.chains.state.timers.last_number();
-        self.timers_wait = 0;
+        self.timers_wait = Instant::ORIGIN;
         let mut any = false;
         while let Some((index, timer)) = self.chains.state.timers.due(now, last) {
             let contexts = &mut self.chains.state.contexts;
@@ -334,7 +336,7 @@ impl Stack {
             let kind = contexts.entry(slot).kind;
             let (offset, event) = self.chains.tables.contexts[kind.0 as usize].timers[timer as usize];
             if !self.chains.room_for_timer(event) {
-                self.timers_wait = now.saturating_add(TIMER_RETRY);
+                self.timers_wait = now + TIMER_RETRY;
                 break;
             }
             let state = &mut self.chains.state;

@@ -6,12 +6,12 @@
 
 use hawser_ir::AppOp;
 use hawser_ir::abi::{OPT_NOT_SENT, OPT_REUSE_PORT, OPT_SEND_BUFFER, Op};
+use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause};
 use crate::state::{Errno, Handle, Slot};
 use crate::tables::op_index;
-use crate::wire::Nanos;
 
 /// The smallest [`OPT_SEND_BUFFER`], bytes: two full packets of an Ethernet.
 const MIN_SEND_BUFFER: u64 = 4096;
@@ -29,7 +29,7 @@ impl Stack {
     /// changed.
     pub fn set_option(
         &mut self,
-        now: Nanos,
+        now: Instant,
         handle: Handle,
         option: u32,
         value: u64,
@@ -52,7 +52,7 @@ impl Stack {
     /// gone, and its context without a notice: no packet of it has left.
     pub(super) fn set_first_options(
         &mut self,
-        now: Nanos,
+        now: Instant,
         handle: Handle,
         options: &[(u32, u64)],
     ) -> Result<(), RequestError> {
@@ -74,7 +74,7 @@ impl Stack {
 
     fn request_option(
         &mut self,
-        now: Nanos,
+        now: Instant,
         handle: Handle,
         slot: Slot,
         option: u32,

@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use hawser_ir::AppOp;
 use hawser_ir::abi::{Id, OPT_REUSE_PORT, Op};
 use hawser_ir::buf::{Input, NET_ZERO};
+use hawser_time::Instant;
 
 use super::{RequestError, Stack};
 use crate::chain::{Buffer, Cause, Denied, Verdict};
 use crate::net;
 use crate::state::{ANYBODY, Errno, Flow, Handle, Notice, Slot};
 use crate::tables::op_index;
-use crate::wire::Nanos;
 
 const OP_ZERO: Op = Op {
     self_id: Id::NONE,
@@ -35,7 +35,7 @@ impl Stack {
     ///
     /// # Errors
     /// See [`RequestError`]; nothing is left behind.
-    pub fn listen(&mut self, now: Nanos, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
+    pub fn listen(&mut self, now: Instant, local: SocketAddr, backlog: u32) -> Result<Handle, RequestError> {
         self.listen_with(now, local, backlog, &[])
     }
 
@@ -46,7 +46,7 @@ impl Stack {
     /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
     pub fn listen_with(
         &mut self,
-        now: Nanos,
+        now: Instant,
         local: SocketAddr,
         backlog: u32,
         options: &[(u32, u64)],
@@ -74,7 +74,7 @@ impl Stack {
     /// See [`RequestError`]; nothing is left behind.
     pub fn connect(
         &mut self,
-        now: Nanos,
+        now: Instant,
         remote: SocketAddr,
         local: Option<SocketAddr>,
     ) -> Result<Handle, RequestError> {
@@ -88,7 +88,7 @@ impl Stack {
     /// See [`RequestError`] and [`Stack::set_option`]; nothing is left behind.
     pub fn connect_with(
         &mut self,
-        now: Nanos,
+        now: Instant,
         remote: SocketAddr,
         local: Option<SocketAddr>,
         options: &[(u32, u64)],
@@ -126,7 +126,7 @@ impl Stack {
     /// Runs `listen` or `connect` for a new handle, then its options, then what all that raised.
     fn open(
         &mut self,
-        now: Nanos,
+        now: Instant,
         kind: AppOp,
         op: Op,
         flow: Flow,
@@ -189,7 +189,7 @@ impl Stack {
     ///
     /// # Errors
     /// See [`RequestError`].
-    pub fn send(&mut self, now: Nanos, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
+    pub fn send(&mut self, now: Instant, handle: Handle, bytes: &[u8]) -> Result<usize, RequestError> {
         let parser = self.chains.tables.app[op_index(AppOp::Send)];
         let parser = parser.ok_or(RequestError::Unsupported(AppOp::Send))?;
         let slot = self.context_of(handle)?;
@@ -230,7 +230,7 @@ impl Stack {
     ///
     /// # Errors
     /// [`RequestError::BadHandle`].
-    pub fn recv(&mut self, now: Nanos, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
+    pub fn recv(&mut self, now: Instant, handle: Handle, out: &mut [u8]) -> Result<usize, RequestError> {
         let (len, unreported) = self.read(handle, out)?;
         unreported.into_iter().for_each(|slot| self.deliver(now, slot));
         Ok(len)
@@ -300,7 +300,7 @@ impl Stack {
     }
 
     /// The application will send no more. The handle lives on until it is released.
-    pub fn close(&mut self, now: Nanos, handle: Handle) {
+    pub fn close(&mut self, now: Instant, handle: Handle) {
         let Some(entry) = self.chains.state.handles.get_mut(handle) else {
             return;
         };
@@ -313,7 +313,7 @@ impl Stack {
 
     /// The application drops everything at once. A program without `abort` is not asked: its
     /// context ends without a word to the peer.
-    pub fn abort(&mut self, now: Nanos, handle: Handle) {
+    pub fn abort(&mut self, now: Instant, handle: Handle) {
         if let Ok(slot) = self.context_of(handle) {
             self.chains.state.contexts.entry_mut(slot).deferred.abort = true;
             self.deliver(now, slot);
@@ -346,7 +346,7 @@ impl Stack {
     /// [`Stack::close`] and [`Stack::release`] at once, as the operating system's `close` is both.
     /// The program receives first that nobody will read, so that it can end the connection accordingly:
     /// where data is unread, its loss is no orderly end.
-    pub fn finish(&mut self, now: Nanos, handle: Handle) {
+    pub fn finish(&mut self, now: Instant, handle: Handle) {
         // What was read comes before that nobody will read.
         self.context_of(handle)
             .into_iter()
@@ -418,7 +418,7 @@ impl Stack {
     /// Runs the chains of a request.
     pub(super) fn run(
         &mut self,
-        now: Nanos,
+        now: Instant,
         kind: AppOp,
         parser: usize,
         op: &Op,
@@ -441,7 +441,7 @@ impl Stack {
     }
 
     /// Delivers all deferred requests, as far as there is room; true when it delivered any.
-    pub(super) fn deliver_all(&mut self, now: Nanos) -> bool {
+    pub(super) fn deliver_all(&mut self, now: Instant) -> bool {
         let count = self.chains.state.deferred.len();
         for _ in 0..count {
             let Some(slot) = self.chains.state.deferred.pop_front() else {
@@ -456,7 +456,7 @@ impl Stack {
     }
 
     /// Delivers a context's deferred requests; those without room wait for the next poll.
-    fn deliver(&mut self, now: Nanos, slot: Slot) {
+    fn deliver(&mut self, now: Instant, slot: Slot) {
         while self.chains.state.contexts.is_live(slot) {
             let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
             // That nobody will read comes before what was thrown away: it is not read.
@@ -487,7 +487,7 @@ impl Stack {
 
     /// Runs one request about a context; false when there was no room for it. A program without
     /// this request goes without; one without `abort` loses the context.
-    fn request(&mut self, now: Nanos, slot: Slot, kind: AppOp, len: u64) -> bool {
+    fn request(&mut self, now: Instant, slot: Slot, kind: AppOp, len: u64) -> bool {
         let Some(parser) = self.chains.tables.app[op_index(kind)] else {
             if kind == AppOp::Abort {
                 self.chains.state.notify_context(slot, Notice::Closed);

@@ -9,7 +9,7 @@
 //! exact, so that [`Timers::next`] is; memory is bounded by the number of timers, and one that is
 //! not armed takes four bytes.
 
-use crate::wire::Nanos;
+use hawser_time::Instant;
 
 /// Children of a heap position.
 const CHILDREN: usize = 4;
@@ -38,7 +38,7 @@ const STOPPED_MAX: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    deadline: Nanos,
+    deadline: Instant,
     /// When it was armed, counted in armings; 0 when it is not.
     number: u64,
     /// Where its entry is.
@@ -49,13 +49,13 @@ struct Node {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    deadline: Nanos,
+    deadline: Instant,
     number: u64,
     node: u32,
 }
 
 impl Entry {
-    fn key(&self) -> (Nanos, u64) {
+    fn key(&self) -> (Instant, u64) {
         (self.deadline, self.number)
     }
 }
@@ -75,7 +75,7 @@ impl Timers {
     }
 
     /// Arms a timer, or arms it anew. `timer` is below the `per_context` given to [`Timers::new`].
-    pub(crate) fn start(&mut self, context: u32, timer: u32, deadline: Nanos) {
+    pub(crate) fn start(&mut self, context: u32, timer: u32, deadline: Instant) {
         let place = self.place(context, timer);
         if place >= self.places.len() {
             self.places.resize(place + 1, NOWHERE);
@@ -168,7 +168,7 @@ impl Timers {
     ///
     /// A timer armed while others fire gets a deadline not before `now` and a greater number, so
     /// it comes after all those that were due: stopping at the first one is exact.
-    pub(crate) fn due(&mut self, now: Nanos, last: u64) -> Option<(u32, u32)> {
+    pub(crate) fn due(&mut self, now: Instant, last: u64) -> Option<(u32, u32)> {
         self.settle();
         let top = self.heap.first()?;
         let due = top.deadline <= now && top.number <= last;
@@ -203,7 +203,7 @@ impl Timers {
     }
 
     /// The exact next deadline, given that [`Timers::settle`] ran after the last change.
-    pub(crate) fn next(&self) -> Option<Nanos> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.heap.first().map(|top| top.deadline)
     }
 
@@ -272,12 +272,12 @@ mod tests {
     /// The model: a plain list of (deadline, arming number, context, timer), searched whole.
     #[derive(Default)]
     struct Model {
-        list: Vec<(Nanos, u64, u32, u32)>,
+        list: Vec<(Instant, u64, u32, u32)>,
         armed: u64,
     }
 
     impl Model {
-        fn start(&mut self, context: u32, timer: u32, deadline: Nanos) {
+        fn start(&mut self, context: u32, timer: u32, deadline: Instant) {
             self.stop(context, timer);
             self.armed += 1;
             self.list.push((deadline, self.armed, context, timer));
@@ -287,7 +287,7 @@ mod tests {
             self.list.retain(|t| (t.2, t.3) != (context, timer));
         }
 
-        fn first(&self) -> Option<(Nanos, u64, u32, u32)> {
+        fn first(&self) -> Option<(Instant, u64, u32, u32)> {
             self.list.iter().min().copied()
         }
     }
@@ -297,12 +297,12 @@ mod tests {
         for seed in 0..40 {
             let mut rand = Rand::of(seed);
             let (mut timers, mut model) = (Timers::new(3), Model::default());
-            let mut now = 0;
+            let mut now = Instant::ORIGIN;
             for _ in 0..2000 {
                 let (context, timer) = (rand.below(20) as u32, rand.below(3) as u32);
                 match rand.below(10) {
                     0..6 => {
-                        let deadline = now + rand.below(50);
+                        let deadline = now.plus_nanos(rand.below(50));
                         timers.start(context, timer, deadline);
                         model.start(context, timer, deadline);
                     }
@@ -315,7 +315,7 @@ mod tests {
                         (0..3).for_each(|t| model.stop(context, t));
                     }
                     _ => {
-                        now += rand.below(20);
+                        now = now.plus_nanos(rand.below(20));
                         let last = timers.last_number();
                         while let Some((context, timer)) = timers.due(now, last) {
                             let first = model.first().expect("the model has a timer, too");
@@ -340,11 +340,14 @@ mod tests {
     #[test]
     fn a_timer_armed_while_others_fire_waits_for_the_next_round() {
         let mut timers = Timers::new(1);
-        timers.start(0, 0, 5);
+        timers.start(0, 0, Instant::from_nanos(5));
         let last = timers.last_number();
-        assert_eq!(timers.due(5, last), Some((0, 0)));
-        timers.start(0, 0, 5);
-        assert_eq!(timers.due(5, last), None);
-        assert_eq!(timers.due(5, timers.last_number()), Some((0, 0)));
+        assert_eq!(timers.due(Instant::from_nanos(5), last), Some((0, 0)));
+        timers.start(0, 0, Instant::from_nanos(5));
+        assert_eq!(timers.due(Instant::from_nanos(5), last), None);
+        assert_eq!(
+            timers.due(Instant::from_nanos(5), timers.last_number()),
+            Some((0, 0))
+        );
     }
 }

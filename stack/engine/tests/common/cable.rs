@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 use parking_lot::Mutex;
 
 type Queue = Arc<Mutex<VecDeque<Vec<u8>>>>;
@@ -79,7 +80,7 @@ impl Wire for Cable {
             tail: &[],
             csum,
             seg_size: 0,
-            at: 0,
+            at: Instant::ORIGIN,
         }
     }
 

@@ -9,14 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hawser_engine::net::InterfaceConfig;
-use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
+use hawser_time::Instant;
 
 use cable::{Cable, cable, caps};
 use script::Script;
 
 /// Two stacks on one cable, and virtual time.
 pub struct Pair {
-    pub now: Nanos,
+    pub now: Instant,
     pub stacks: [Stack; 2],
     pub ends: [Cable; 2],
 }
@@ -43,7 +44,7 @@ impl Pair {
     pub fn new(script: [Script; 2], loss_percent: u64, seed: u64) -> Pair {
         let [a, b] = script;
         Pair {
-            now: 1,
+            now: Instant::from_nanos(1),
             stacks: [stack(a, config(0)), stack(b, config(1))],
             ends: cable(loss_percent, seed),
         }

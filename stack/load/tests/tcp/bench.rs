@@ -6,19 +6,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use hawser_time::Instant;
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_ir::Module;
 use hawser_load::{Loaded, parse_param};
 
 use crate::segment::{HOST, PEER, Segment, cut};
 
 /// Nanoseconds.
-pub(crate) const MS: Nanos = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 /// Nanoseconds.
-pub(crate) const SECOND: Nanos = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// The peer's port in all tests.
 pub(crate) const PEER_PORT: u16 = 4000;
@@ -73,7 +74,7 @@ impl Wire for Tape {
     fn frame(&self, i: usize) -> RxFrame<'_> {
         let (bytes, seg_size) = &self.batch[i];
         let csum = if *seg_size > 0 { Csum::Complete } else { Csum::Unverified };
-        RxFrame { head: bytes, tail: &[], csum, seg_size: *seg_size, at: 0 }
+        RxFrame { head: bytes, tail: &[], csum, seg_size: *seg_size, at: Instant::ORIGIN }
     }
 
     fn release(&mut self) {
@@ -170,9 +171,9 @@ pub(crate) fn stack_with_mtu(address: IpAddr, params: &[&str], seed: u64, caps: 
 pub(crate) struct Bench {
     pub(crate) stack: Stack,
     pub(crate) wire: Tape,
-    pub(crate) now: Nanos,
+    pub(crate) now: u64,
     /// What it sent and the test has not looked at, with the time.
-    sent: VecDeque<(Nanos, Segment)>,
+    sent: VecDeque<(u64, Segment)>,
     /// The last packet that it sent, as bytes.
     pub(crate) last_packet: Vec<u8>,
 }
@@ -199,7 +200,7 @@ impl Bench {
 
     /// Lets the stack do what is due now.
     pub(crate) fn settle(&mut self) {
-        while self.stack.poll(self.now, &mut self.wire).expect("a wire that works") {
+        while self.stack.poll(Instant::from_nanos(self.now), &mut self.wire).expect("a wire that works") {
             assert_eq!(self.stack.counters().asserts, 0, "{:?}", self.stack.last_assert());
         }
         for packet in self.wire.sent.drain(..) {
@@ -209,11 +210,11 @@ impl Bench {
     }
 
     /// Lets time pass, timer by timer.
-    pub(crate) fn advance(&mut self, time: Nanos) {
+    pub(crate) fn advance(&mut self, time: u64) {
         self.settle();
         let until = self.now + time;
-        while let Some(deadline) = self.stack.next_deadline().filter(|deadline| *deadline <= until) {
-            self.now = deadline.max(self.now);
+        while let Some(deadline) = self.stack.next_deadline().map(Instant::as_nanos).filter(|deadline| *deadline <= until) {
+            self.now = self.now.max(deadline);
             self.settle();
         }
         self.now = until;
@@ -243,7 +244,7 @@ impl Bench {
     }
 
     /// All that was sent since the last call, with its time.
-    pub(crate) fn timed(&mut self) -> Vec<(Nanos, Segment)> {
+    pub(crate) fn timed(&mut self) -> Vec<(u64, Segment)> {
         self.settle();
         self.sent.drain(..).collect()
     }
@@ -278,32 +279,32 @@ impl Bench {
     }
 
     pub(crate) fn listen(&mut self, port: u16, backlog: u32) -> Handle {
-        self.stack.listen(self.now, SocketAddr::new(IpAddr::V4(HOST), port), backlog).expect("a listener")
+        self.stack.listen(Instant::from_nanos(self.now), SocketAddr::new(IpAddr::V4(HOST), port), backlog).expect("a listener")
     }
 
     pub(crate) fn connect(&mut self) -> Handle {
         let remote = SocketAddr::new(IpAddr::V4(PEER), PEER_PORT);
         let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
-        self.stack.connect(self.now, remote, Some(local)).expect("a connection")
+        self.stack.connect(Instant::from_nanos(self.now), remote, Some(local)).expect("a connection")
     }
 
     pub(crate) fn send(&mut self, handle: Handle, len: usize) {
         let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
-        assert_eq!(self.stack.send(self.now, handle, &data).expect("a connection"), len);
+        assert_eq!(self.stack.send(Instant::from_nanos(self.now), handle, &data).expect("a connection"), len);
         self.settle();
     }
 
     /// Reads at most `max` bytes.
     pub(crate) fn read(&mut self, handle: Handle, max: usize) -> Vec<u8> {
         let mut data = vec![0; max];
-        let len = self.stack.recv(self.now, handle, &mut data).expect("a connection");
+        let len = self.stack.recv(Instant::from_nanos(self.now), handle, &mut data).expect("a connection");
         data.truncate(len);
         self.settle();
         data
     }
 
     pub(crate) fn close(&mut self, handle: Handle) {
-        self.stack.close(self.now, handle);
+        self.stack.close(Instant::from_nanos(self.now), handle);
         self.settle();
     }
 
@@ -344,7 +345,7 @@ impl Connection {
     }
 
     /// As [`Connection::open`]; the answer comes after a round-trip time.
-    pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: Nanos) -> Connection {
+    pub(crate) fn open_after(params: &[&str], offer: Offer, window: u16, round_trip: u64) -> Connection {
         Connection::complete(Bench::new(params), offer, window, round_trip, |answer| answer)
     }
 
@@ -352,7 +353,7 @@ impl Connection {
         mut bench: Bench,
         offer: Offer,
         window: u16,
-        round_trip: Nanos,
+        round_trip: u64,
         change: impl FnOnce(Segment) -> Segment,
     ) -> Connection {
         let handle = bench.connect();
@@ -381,7 +382,7 @@ impl Connection {
     }
 
     /// Opened by the host after some time.
-    pub(crate) fn open_at(wait: Nanos, offer: Offer) -> Connection {
+    pub(crate) fn open_at(wait: u64, offer: Offer) -> Connection {
         let mut bench = Bench::new(&[]);
         bench.advance(wait);
         Connection::complete(bench, offer, 65535, 0, |answer| answer)

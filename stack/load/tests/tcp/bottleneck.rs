@@ -1,7 +1,8 @@
 //! Bulk transfers over a drop-tail bottleneck: slow start's overshoot is repaired within a few round trips, and
 //! no retransmission timer fires (RFC 6675, 6937, 8985, 9406).
 
-use hawser_engine::Nanos;
+
+use hawser_time::Instant;
 
 use crate::bench::{MS, SECOND};
 use crate::stage::{Link, SHORT, Stage};
@@ -9,11 +10,11 @@ use crate::stage::{Link, SHORT, Stage};
 /// What became of a transfer.
 #[derive(Debug)]
 struct Outcome {
-    took: Nanos,
+    took: u64,
     timeouts: u32,
     retransmissions: u64,
     /// The longest time without an acknowledgement of new data.
-    pause: Nanos,
+    pause: u64,
 }
 
 /// One client sends `len` bytes to the host.
@@ -31,13 +32,13 @@ fn transfer(link: Link, len: u64) -> Outcome {
         let now = stage.now;
         loop {
             let len = (len - offered).min(65_536) as usize;
-            match stage.stacks[1].send(now, client, &data[..len]).expect("open") {
+            match stage.stacks[1].send(Instant::from_nanos(now), client, &data[..len]).expect("open") {
                 0 => break,
                 n => offered += n as u64,
             }
         }
         loop {
-            match stage.stacks[0].recv(now, server, &mut room).expect("open") {
+            match stage.stacks[0].recv(Instant::from_nanos(now), server, &mut room).expect("open") {
                 0 => break,
                 n => read += n as u64,
             }
@@ -67,7 +68,7 @@ fn share(link: Link, len: u64, outcome: &Outcome) -> u64 {
 /// overshoot loses half a window.
 #[test]
 fn an_overshoot_costs_no_timeout() {
-    let link = |delay: Nanos, queue: Nanos| Link { delay: delay * MS, queue: queue * MS, ..SHORT };
+    let link = |delay: u64, queue: u64| Link { delay: delay * MS, queue: queue * MS, ..SHORT };
     let lossy = Link { lost: 10, ..SHORT };
     // With the minimum share of the link's rate, percent, that 10 MB get.
     let cases = [

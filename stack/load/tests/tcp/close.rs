@@ -1,5 +1,6 @@
 //! Closing and resetting: RFC 9293, 3.6 and 3.5.2; RFC 5961.
 
+use hawser_time::Instant;
 use hawser_engine::{Errno, Notice};
 
 use crate::bench::{Connection, MS, SECOND, State};
@@ -85,7 +86,7 @@ fn the_fin_follows_the_last_byte_and_is_sent_again() {
 #[test]
 fn a_fin_that_waits_to_leave_is_not_replaced_by_an_acknowledgement() {
     let mut c = Connection::plain(&[]);
-    c.bench.stack.close(c.bench.now, c.handle);
+    c.bench.stack.close(Instant::from_nanos(c.bench.now), c.handle);
     // They arrive before the FIN has left.
     let first = c.segment().payload(vec![1; 1460]);
     let second = c.segment().at(c.next.wrapping_add(1460)).payload(vec![2; 1460]);
@@ -190,7 +191,7 @@ fn abort_resets() {
     let mut c = Connection::plain(&[]);
     c.bench.send(c.handle, 500);
     let _ = c.bench.one();
-    c.bench.stack.abort(c.bench.now, c.handle);
+    c.bench.stack.abort(Instant::from_nanos(c.bench.now), c.handle);
     let reset = c.bench.one();
     assert_eq!((reset.rst, reset.seq), (true, c.host.wrapping_add(500)));
     assert_eq!(c.bench.stack.contexts(), 0);

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use hawser_engine::{Nanos, Notice};
+use hawser_time::Instant;
+use hawser_engine::Notice;
 use hawser_ir::abi::OPT_FAST_OPEN;
 
 use crate::bench::{MS, SECOND};
@@ -63,15 +64,15 @@ impl Lost {
 struct Outcome {
     packets: Vec<Seen>,
     /// When the server had its first byte of data, and when all was over.
-    first: Nanos,
-    over: Nanos,
+    first: u64,
+    over: u64,
 }
 
 /// One connection to the server and back, both ends closed.
-fn connection(world: &mut World, server: SocketAddr, data: [usize; 2], name: &str) -> (Nanos, Nanos) {
+fn connection(world: &mut World, server: SocketAddr, data: [usize; 2], name: &str) -> (u64, u64) {
     let start = world.now;
     let mut apps = [Application::new(0, data[0]), Application::new(1, data[1])];
-    let handle = world.stacks[0].connect_with(start, server, None, &[(OPT_FAST_OPEN, 1)]);
+    let handle = world.stacks[0].connect_with(Instant::from_nanos(start), server, None, &[(OPT_FAST_OPEN, 1)]);
     apps[0].handle = Some(handle.expect("a connection"));
     let mut first = None;
     while !apps.iter().all(|app| app.over.is_some()) {
@@ -95,7 +96,7 @@ fn run(lost: Lost, conditions: Conditions, seed: u64) -> Outcome {
     let name = format!("{lost:?}, seed {seed}");
     let mut world = World::new(false, CALM, seed);
     let server = SocketAddr::new(address(false, 2), 80);
-    let listener = world.stacks[1].listen_with(0, server, 5, &[(OPT_FAST_OPEN, 5)]).expect("a listener");
+    let listener = world.stacks[1].listen_with(Instant::ORIGIN, server, 5, &[(OPT_FAST_OPEN, 5)]).expect("a listener");
     connection(&mut world, server, [100, 100], &name);
 
     let packets = Rc::new(RefCell::new(Vec::new()));

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_time::Instant;
 use hawser_engine::{Handle, Notice, RequestError};
 use hawser_ir::abi::OPT_REUSE_PORT;
 
@@ -188,11 +189,11 @@ fn a_listener_of_one_address_goes_before_one_of_all() {
     for all in ["0.0.0.0:80", "[::]:80"] {
         let mut bench = Bench::new(&[]);
         let one = bench.listen(80, 5);
-        let all = bench.stack.listen(bench.now, all.parse().expect("an address"), 5).expect("another id");
+        let all = bench.stack.listen(Instant::from_nanos(bench.now), all.parse().expect("an address"), 5).expect("another id");
         let embryonic = |bench: &Bench| [one, all].map(|l| bench.observe(l, "embryonic"));
         bench.inject(&syn(1, 1));
         assert_eq!(embryonic(&bench), [1, 0]);
-        bench.stack.close(bench.now, one);
+        bench.stack.close(Instant::from_nanos(bench.now), one);
         bench.inject(&syn(2, 1));
         assert_eq!(bench.observe(all, "embryonic"), 1);
     }
@@ -304,9 +305,9 @@ fn listeners_share_a_port() {
     let mut bench = Bench::new(&[]);
     let local = SocketAddr::new(IpAddr::V4(HOST), 80);
     let shared = [(OPT_REUSE_PORT, 1)];
-    let open = |bench: &mut Bench| bench.stack.listen_with(bench.now, local, 500, &shared);
+    let open = |bench: &mut Bench| bench.stack.listen_with(Instant::from_nanos(bench.now), local, 500, &shared);
     let listeners: Vec<Handle> = (0..4).map(|_| open(&mut bench).expect("shared")).collect();
-    let alone = bench.stack.listen(bench.now, local, 5).err();
+    let alone = bench.stack.listen(Instant::from_nanos(bench.now), local, 5).err();
     assert_eq!(alone, Some(RequestError::AddressInUse));
     assert_eq!(bench.stack.contexts(), 4);
 
@@ -332,11 +333,11 @@ fn listeners_share_a_port() {
     assert!(listeners.iter().all(|l| (60..140).contains(&share[l])), "{share:?}");
 
     // The first goes; the others go on, and it may come again.
-    bench.stack.finish(bench.now, listeners[0]);
+    bench.stack.finish(Instant::from_nanos(bench.now), listeners[0]);
     bench.settle();
     let left: Vec<Handle> = (2000..2100).map(|port| connect(&mut bench, port)).collect();
     assert!(left.iter().all(|listener| *listener != listeners[0]));
-    listeners[1..].iter().for_each(|l| bench.stack.finish(bench.now, *l));
+    listeners[1..].iter().for_each(|l| bench.stack.finish(Instant::from_nanos(bench.now), *l));
     bench.settle();
     bench.inject(&syn(3000, 1));
     assert!(bench.one().rst, "nobody listens");
@@ -363,7 +364,7 @@ fn the_timestamp_of_a_cookie_is_not_ahead() {
         let _ = bench.sent();
         bench.advance(7 * MS);
         let _ = bench.notices();
-        let _ = bench.stack.recv(bench.now, handle, &mut [0; 1]);
+        let _ = bench.stack.recv(Instant::from_nanos(bench.now), handle, &mut [0; 1]);
         bench.inject(&last_ack(&first, &answer).rst());
         let _ = (bench.sent(), bench.notices());
     }

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_time::Instant;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
 use hawser_engine::{Handle, Notice, Stack};
 
@@ -32,7 +33,7 @@ impl Wire for End {
         Ok(count)
     }
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Complete, seg_size: 0, at: 0 }
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Complete, seg_size: 0, at: Instant::ORIGIN }
     }
     fn release(&mut self) {
         self.spare.append(&mut self.batch);
@@ -63,7 +64,7 @@ struct Pair {
 impl Pair {
     fn settle(&mut self) {
         for i in 0..2 {
-            while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
+            while self.stacks[i].poll(Instant::from_nanos(self.now), &mut self.ends[i]).expect("memory") {
                 assert_eq!(self.stacks[i].counters().asserts, 0, "{:?}", self.stacks[i].last_assert());
             }
             let mut sent = std::mem::take(&mut self.ends[i].sent);
@@ -79,7 +80,7 @@ fn transfer(len: u64) {
     let stacks = [HOST, PEER].map(|ip| stack_with_mtu(IpAddr::V4(ip), &[], 7, &caps, MTU));
     let mut pair = Pair { stacks, ends: [end(), end()], now: SECOND };
     let address = SocketAddr::new(IpAddr::V4(HOST), 80);
-    pair.stacks[0].listen(pair.now, address, 1).expect("a listener");
+    pair.stacks[0].listen(Instant::from_nanos(pair.now), address, 1).expect("a listener");
     let client = connect_before_the_wrap(&mut pair, address);
     (0..4).for_each(|_| pair.settle());
     let Some((_, Notice::Accepted(server))) = pair.stacks[0].next_notice() else { panic!("not accepted") };
@@ -90,7 +91,7 @@ fn transfer(len: u64) {
     while taken < len {
         given += give(&mut pair, client, &mut data, given, len);
         pair.settle();
-        let read = pair.stacks[0].recv(pair.now, server, &mut room).expect("open");
+        let read = pair.stacks[0].recv(Instant::from_nanos(pair.now), server, &mut room).expect("open");
         check(&room[..read], taken);
         taken += read as u64;
         idle = if read == 0 { idle + 1 } else { 0 };
@@ -113,19 +114,19 @@ fn transfer(len: u64) {
 /// Opens when the clock of RFC 6528, four microseconds a tick, brings the initial number to a mebibyte below 2^32.
 fn connect_before_the_wrap(pair: &mut Pair, address: SocketAddr) -> Handle {
     let local = Some(SocketAddr::new(IpAddr::V4(PEER), 5000));
-    let first = pair.stacks[1].connect(pair.now, address, local).expect("a connection");
+    let first = pair.stacks[1].connect(Instant::from_nanos(pair.now), address, local).expect("a connection");
     let number = pair.stacks[1].observe(first, "snd_una").expect("observable") as u32;
-    pair.stacks[1].abort(pair.now, first);
+    pair.stacks[1].abort(Instant::from_nanos(pair.now), first);
     pair.stacks[1].release(first);
     let ticks = 0xfff0_0000_u32.wrapping_sub(number);
     pair.now += u64::from(ticks) * 4_000;
     pair.ends.iter_mut().for_each(|end| end.arrived.clear());
     for (stack, end) in pair.stacks.iter_mut().zip(&mut pair.ends) {
-        while stack.poll(pair.now, end).expect("memory") {}
+        while stack.poll(Instant::from_nanos(pair.now), end).expect("memory") {}
         end.sent.clear();
         while stack.next_notice().is_some() {}
     }
-    pair.stacks[1].connect(pair.now, address, local).expect("a connection")
+    pair.stacks[1].connect(Instant::from_nanos(pair.now), address, local).expect("a connection")
 }
 
 fn give(pair: &mut Pair, client: Handle, data: &mut [u8], given: u64, len: u64) -> u64 {
@@ -133,7 +134,7 @@ fn give(pair: &mut Pair, client: Handle, data: &mut [u8], given: u64, len: u64) 
     for (i, bytes) in data[..room].chunks_exact_mut(8).enumerate() {
         bytes.copy_from_slice(&word(given + 8 * i as u64));
     }
-    pair.stacks[1].send(pair.now, client, &data[..room]).expect("open") as u64
+    pair.stacks[1].send(Instant::from_nanos(pair.now), client, &data[..room]).expect("open") as u64
 }
 
 fn check(bytes: &[u8], at: u64) {

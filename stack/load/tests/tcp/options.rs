@@ -2,25 +2,26 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_engine::{Errno, Handle, Nanos, Notice, RequestError};
+use hawser_time::Instant;
+use hawser_engine::{Errno, Handle, Notice, RequestError};
 use hawser_ir::abi::*;
 
 use crate::bench::{Bench, Connection, MS, Offer, PEER_ISS, PEER_PORT, SECOND, State};
 use crate::segment::{HOST, PEER, Segment};
 
 fn set(c: &mut Connection, option: u32, value: u64) {
-    assert_eq!(c.bench.stack.set_option(c.bench.now, c.handle, option, value), Ok(()));
+    assert_eq!(c.bench.stack.set_option(Instant::from_nanos(c.bench.now), c.handle, option, value), Ok(()));
     c.bench.settle();
 }
 
 fn connect_with(bench: &mut Bench, options: &[(u32, u64)]) -> Handle {
     let remote = SocketAddr::new(IpAddr::V4(PEER), PEER_PORT);
     let local = SocketAddr::new(IpAddr::V4(HOST), 5000);
-    bench.stack.connect_with(bench.now, remote, Some(local), options).expect("a connection")
+    bench.stack.connect_with(Instant::from_nanos(bench.now), remote, Some(local), options).expect("a connection")
 }
 
 /// When the host sent what, in milliseconds since `from`.
-fn times(c: &mut Connection, from: Nanos) -> Vec<u64> {
+fn times(c: &mut Connection, from: u64) -> Vec<u64> {
     c.bench.timed().iter().map(|(time, _)| (time - from) / MS).collect()
 }
 
@@ -28,7 +29,7 @@ fn times(c: &mut Connection, from: Nanos) -> Vec<u64> {
 fn unknown_options_and_values_without_sense_are_refused() {
     let mut c = Connection::plain(&[]);
     let (now, handle) = (c.bench.now, c.handle);
-    let mut outcome = |option, value| c.bench.stack.set_option(now, handle, option, value).err();
+    let mut outcome = |option, value| c.bench.stack.set_option(Instant::from_nanos(now), handle, option, value).err();
     for option in [0, 999] {
         assert_eq!(outcome(option, 1), Some(RequestError::Refused(Errno::UNKNOWN_OPTION)));
     }
@@ -151,8 +152,8 @@ fn connections_inherit_the_options_of_their_listener() {
     let mut bench = Bench::new(&[]);
     let local = SocketAddr::new(IpAddr::V4(HOST), 80);
     let options = [(OPT_MAX_SEGMENT, 600), (OPT_KEEPALIVE, 10 * SECOND)];
-    let listener = bench.stack.listen_with(bench.now, local, 5, &options).expect("a listener");
-    assert_eq!(bench.stack.set_option(bench.now, listener, OPT_TOS, 0x20), Ok(()));
+    let listener = bench.stack.listen_with(Instant::from_nanos(bench.now), local, 5, &options).expect("a listener");
+    assert_eq!(bench.stack.set_option(Instant::from_nanos(bench.now), listener, OPT_TOS, 0x20), Ok(()));
     let syn = Segment {
         source: PEER_PORT,
         destination: 80,
@@ -324,7 +325,7 @@ fn a_hard_close_resets() {
     set(&mut c, OPT_LINGER, 0);
     c.bench.send(c.handle, 100);
     let _ = c.bench.one();
-    c.bench.stack.finish(c.bench.now, c.handle);
+    c.bench.stack.finish(Instant::from_nanos(c.bench.now), c.handle);
     let reset = c.bench.one();
     assert_eq!((reset.rst, reset.fin, reset.seq), (true, false, c.host.wrapping_add(100)));
     assert_eq!(c.bench.stack.contexts(), 0);
@@ -337,13 +338,13 @@ fn data_that_nobody_will_read_is_reset() {
     c.peer_sends(100);
     c.bench.advance(SECOND);
     let _ = c.bench.one();
-    c.bench.stack.finish(c.bench.now, c.handle);
+    c.bench.stack.finish(Instant::from_nanos(c.bench.now), c.handle);
     let reset = c.bench.one();
     assert_eq!((reset.rst, reset.fin), (true, false), "unread at the end");
     assert_eq!(c.bench.stack.contexts(), 0);
 
     let mut c = Connection::plain(&[]);
-    c.bench.stack.finish(c.bench.now, c.handle);
+    c.bench.stack.finish(Instant::from_nanos(c.bench.now), c.handle);
     assert!(c.bench.one().fin);
     c.acknowledge(1);
     c.bench.expect_nothing_sent();
@@ -442,7 +443,7 @@ fn options_count_midway() {
 fn fast_open_is_refused_where_it_is_off() {
     let mut c = Connection::plain(&["FAST_OPEN=false"]);
     let (now, handle) = (c.bench.now, c.handle);
-    let mut outcome = |option, value| c.bench.stack.set_option(now, handle, option, value);
+    let mut outcome = |option, value| c.bench.stack.set_option(Instant::from_nanos(now), handle, option, value);
     assert_eq!(outcome(OPT_FAST_OPEN, 1), Err(RequestError::Refused(Errno(95))));
     assert_eq!(outcome(OPT_FAST_OPEN, 0), Ok(()));
     assert_eq!(outcome(OPT_TOS, 4), Ok(()));

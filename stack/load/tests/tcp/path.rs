@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use hawser_time::Instant;
 use hawser_testing::internet_checksum;
 
 use crate::bench::{Connection, MS, Offer, SECOND};
@@ -17,9 +18,9 @@ fn sending(params: &[&str]) -> Connection {
 /// The MSS that a new connection announces: what the stack believes of the path, less 40.
 fn announced(c: &mut Connection) -> Option<u16> {
     let remote = SocketAddr::new(IpAddr::V4(PEER), 999);
-    let handle = c.bench.stack.connect(c.bench.now, remote, None).expect("a connection");
+    let handle = c.bench.stack.connect(Instant::from_nanos(c.bench.now), remote, None).expect("a connection");
     let mss = c.bench.sent().into_iter().find(|s| s.syn).expect("a SYN").mss;
-    c.bench.stack.abort(c.bench.now, handle);
+    c.bench.stack.abort(Instant::from_nanos(c.bench.now), handle);
     c.bench.stack.release(handle);
     c.bench.settle();
     mss

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use hawser_time::Instant;
 use parking_lot::Mutex;
-use hawser_engine::{Nanos, Stack, EventTap, TapEvent};
+use hawser_engine::{EventTap, Stack, TapEvent};
 use hawser_ir::Module;
 use hawser_ir::abi::{RecordKind, SignalRec};
 
@@ -224,7 +225,7 @@ fn the_end_is_signalled_once() {
             c.bench.inject(&reset);
         }),
         ("an abort", |c| {
-            c.bench.stack.abort(c.bench.now, c.handle);
+            c.bench.stack.abort(Instant::from_nanos(c.bench.now), c.handle);
             c.bench.settle();
         }),
         ("silence", |c| {
@@ -252,7 +253,7 @@ fn the_end_is_signalled_once() {
 }
 
 /// One client sends `len` bytes over a link that loses; when they had arrived, and what the client signalled.
-fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
+fn lossy(len: usize, listening: bool) -> (u64, Vec<Signal>, u64) {
     let mut stage = Stage::over(crate::stage::Link { lost: 20, ..SHORT }, &["MIN_RTO=200ms"]);
     let received = if listening { Received::of(&mut stage.stacks[1]) } else { Received::default() };
     stage.listen(80);
@@ -263,8 +264,8 @@ fn lossy(len: usize, listening: bool) -> (Nanos, Vec<Signal>, u64) {
     let (data, mut room) = (vec![7; len], [0; 65_536]);
     stage.run(60 * SECOND, |stage| {
         let now = stage.now;
-        offered += stage.stacks[1].send(now, client, &data[offered..]).expect("open");
-        while let n @ 1.. = stage.stacks[0].recv(now, server, &mut room).expect("open") {
+        offered += stage.stacks[1].send(Instant::from_nanos(now), client, &data[offered..]).expect("open");
+        while let n @ 1.. = stage.stacks[0].recv(Instant::from_nanos(now), server, &mut room).expect("open") {
             read += n;
             ended = now;
         }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use hawser_time::Instant;
 use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_engine::{Handle, Nanos, Notice, Stack};
+use hawser_engine::{Handle, Notice, Stack};
 
 use crate::bench::{MS, SECOND, stack};
 use crate::segment::{HOST, PEER};
@@ -15,11 +16,11 @@ use crate::segment::{HOST, PEER};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     /// Nanoseconds that a byte takes.
-    pub(crate) byte_time: Nanos,
+    pub(crate) byte_time: u64,
     /// From one end to the other.
-    pub(crate) delay: Nanos,
+    pub(crate) delay: u64,
     /// What queues in front of the link at most: more is lost.
-    pub(crate) queue: Nanos,
+    pub(crate) queue: u64,
     /// Of 1000 packets so many are lost.
     pub(crate) lost: u64,
 }
@@ -49,7 +50,7 @@ impl Wire for End {
         Ok(count)
     }
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.queue.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        RxFrame { head: &self.queue.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: Instant::ORIGIN }
     }
     fn release(&mut self) {}
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
@@ -64,14 +65,14 @@ impl Wire for End {
 
 /// Stack 0 is the host, stack 1 its clients.
 pub(crate) struct Stage {
-    pub(crate) now: Nanos,
+    pub(crate) now: u64,
     pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
     link: Link,
     rng: Rng,
     /// When the link in either direction is free: towards stack 0, towards stack 1.
-    free: [Nanos; 2],
-    flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
+    free: [u64; 2],
+    flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     count: u64,
     pub(crate) notices: [Vec<(Handle, Notice)>; 2],
 }
@@ -105,7 +106,7 @@ impl Stage {
         if begins > self.now + self.link.queue {
             return;
         }
-        self.free[to] = begins + packet.len() as Nanos * self.link.byte_time;
+        self.free[to] = begins + packet.len() as u64 * self.link.byte_time;
         if self.rng.u64(..1000) < self.link.lost {
             return;
         }
@@ -114,13 +115,13 @@ impl Stage {
     }
 
     /// Lets time pass; `act` is called whenever something happened.
-    pub(crate) fn run(&mut self, time: Nanos, mut act: impl FnMut(&mut Stage)) {
+    pub(crate) fn run(&mut self, time: u64, mut act: impl FnMut(&mut Stage)) {
         let until = self.now + time;
         loop {
             self.settle();
             act(self);
             self.settle();
-            let timers = self.stacks.iter().filter_map(Stack::next_deadline).min();
+            let timers = self.stacks.iter().filter_map(Stack::next_deadline).min().map(Instant::as_nanos);
             let arrival = self.flying.keys().next().map(|key| key.0);
             let next = [timers, arrival].into_iter().flatten().min().filter(|next| *next <= until);
             let Some(next) = next else { break };
@@ -135,7 +136,7 @@ impl Stage {
 
     fn settle(&mut self) {
         for i in 0..2 {
-            while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
+            while self.stacks[i].poll(Instant::from_nanos(self.now), &mut self.ends[i]).expect("memory") {
                 let counters = self.stacks[i].counters();
                 assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
             }
@@ -154,12 +155,12 @@ impl Stage {
 
     pub(crate) fn listen(&mut self, port: u16) -> Handle {
         let local = SocketAddr::new(IpAddr::V4(HOST), port);
-        self.stacks[0].listen(self.now, local, 1000).expect("a listener")
+        self.stacks[0].listen(Instant::from_nanos(self.now), local, 1000).expect("a listener")
     }
 
     pub(crate) fn connect(&mut self, port: u16) -> Handle {
         let remote = SocketAddr::new(IpAddr::V4(HOST), port);
-        self.stacks[1].connect(self.now, remote, None).expect("a connection")
+        self.stacks[1].connect(Instant::from_nanos(self.now), remote, None).expect("a connection")
     }
 
     /// The connections that the host has accepted.

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use hawser_time::Instant;
 use fastrand::Rng;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
-use hawser_engine::{Handle, Nanos, Notice, Stack};
+use hawser_engine::{Handle, Notice, Stack};
 
 use crate::bench::{MS, SECOND, stack};
 
@@ -28,7 +29,7 @@ impl Wire for End {
         Ok(count)
     }
     fn frame(&self, i: usize) -> RxFrame<'_> {
-        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: 0 }
+        RxFrame { head: &self.batch[i], tail: &[], csum: Csum::Unverified, seg_size: 0, at: Instant::ORIGIN }
     }
     fn release(&mut self) {}
     fn transmit(&mut self, frames: &[TxFrame]) -> io::Result<usize> {
@@ -55,14 +56,14 @@ pub(crate) struct Conditions {
 pub(crate) type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
 pub(crate) struct World {
-    pub(crate) now: Nanos,
+    pub(crate) now: u64,
     pub(crate) stacks: [Stack; 2],
     ends: [End; 2],
     rng: Rng,
     pub(crate) conditions: Conditions,
     pub(crate) fate: Fate,
     /// Packets on their way: by arrival and number, with the end that they go to.
-    flying: BTreeMap<(Nanos, u64), (usize, Vec<u8>)>,
+    flying: BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     count: u64,
 }
 
@@ -91,7 +92,7 @@ impl World {
     pub(crate) fn step(&mut self) -> bool {
         let mut busy = false;
         for i in 0..2 {
-            while self.stacks[i].poll(self.now, &mut self.ends[i]).expect("memory") {
+            while self.stacks[i].poll(Instant::from_nanos(self.now), &mut self.ends[i]).expect("memory") {
                 busy = true;
                 let counters = self.stacks[i].counters();
                 assert_eq!(counters.asserts, 0, "{:?}", self.stacks[i].last_assert());
@@ -103,7 +104,7 @@ impl World {
         if busy {
             return true;
         }
-        let timers = self.stacks.iter().filter_map(Stack::next_deadline).min();
+        let timers = self.stacks.iter().filter_map(Stack::next_deadline).min().map(Instant::as_nanos);
         let arrival = self.flying.keys().next().map(|key| key.0);
         let Some(next) = [timers, arrival].into_iter().flatten().min() else { return false };
         self.now = self.now.max(next);
@@ -171,7 +172,7 @@ impl Application {
         }
     }
 
-    pub(crate) fn act(&mut self, now: Nanos, stack: &mut Stack) {
+    pub(crate) fn act(&mut self, now: u64, stack: &mut Stack) {
         while let Some((_, notice)) = stack.next_notice() {
             match notice {
                 Notice::Accepted(child) => (self.handle, self.connected) = (Some(child), true),
@@ -184,7 +185,7 @@ impl Application {
         let Some(handle) = self.handle else { return };
         let mut data = [0; 20_000];
         loop {
-            let len = stack.recv(now, handle, &mut data).unwrap_or(0);
+            let len = stack.recv(Instant::from_nanos(now), handle, &mut data).unwrap_or(0);
             for byte in &data[..len] {
                 assert_eq!(*byte, byte_at(self.received, 1 - self.direction), "byte {}", self.received);
                 self.received += 1;
@@ -197,7 +198,7 @@ impl Application {
         while self.sent < self.len {
             let end = self.len.min(self.sent + 30_000);
             let bytes: Vec<u8> = (self.sent..end).map(|at| byte_at(at, self.direction)).collect();
-            match stack.send(now, handle, &bytes) {
+            match stack.send(Instant::from_nanos(now), handle, &bytes) {
                 Ok(0) | Err(_) => break,
                 Ok(taken) => self.sent += taken,
             }
@@ -206,13 +207,13 @@ impl Application {
         let may_close = self.connected || self.len > 0;
         if self.sent == self.len && may_close && !self.closed {
             self.closed = true;
-            stack.close(now, handle);
+            stack.close(Instant::from_nanos(now), handle);
         }
     }
 }
 
 /// Moves bytes in both directions and closes; gives the time that it took and the retransmissions.
-fn transfer(v6: bool, conditions: Conditions, seed: u64, len: [usize; 2]) -> Nanos {
+fn transfer(v6: bool, conditions: Conditions, seed: u64, len: [usize; 2]) -> u64 {
     transfer_while(v6, conditions, seed, len, |_, _| {})
 }
 
@@ -223,12 +224,12 @@ pub(crate) fn transfer_while(
     seed: u64,
     len: [usize; 2],
     mut each: impl FnMut(&mut World, [&Application; 2]),
-) -> Nanos {
+) -> u64 {
     let mut world = World::new(v6, conditions, seed);
     let server = SocketAddr::new(address(v6, 2), 80);
-    world.stacks[1].listen(0, server, 5).expect("a listener");
+    world.stacks[1].listen(Instant::ORIGIN, server, 5).expect("a listener");
     let mut apps = [Application::new(0, len[0]), Application::new(1, len[1])];
-    apps[0].handle = Some(world.stacks[0].connect(0, server, None).expect("a connection"));
+    apps[0].handle = Some(world.stacks[0].connect(Instant::ORIGIN, server, None).expect("a connection"));
     let done = |apps: &[Application; 2]| apps.iter().all(|app| app.over.is_some());
     let mut steps = 0;
     while !done(&apps) {

@@ -5,11 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hawser_engine::Nanos;
 use hawser_host::Clock;
 use hawser_sim::faulty::Faulty;
 use hawser_sim::link::{Pipe, Profile};
 use hawser_sim::scenario::Rules;
+use hawser_time::Instant;
 
 use crate::device::Device;
 
@@ -69,7 +69,7 @@ fn rules(text: &str) -> Result<Rules, FaultsError> {
     toml::from_str(&table).map_err(|error: toml::de::Error| FaultsError::Rule(error.message().to_owned()))
 }
 
-impl<D: Device, C: FnMut() -> Nanos + Send> Device for Faulty<D, C> {
+impl<D: Device, C: FnMut() -> Instant + Send> Device for Faulty<D, C> {
     fn readiness(&self) -> BorrowedFd<'_> {
         self.inner().readiness()
     }
@@ -88,7 +88,7 @@ mod tests {
         let faults: Faults = "loss=1%,reorder=2%,hold=1ms,burst=3".parse().unwrap();
         assert_eq!(faults.profile.loss, 0.01);
         assert_eq!(faults.profile.reorder, 0.02);
-        assert_eq!(faults.profile.hold, 1_000_000);
+        assert_eq!(faults.profile.hold, Duration::from_millis(1));
         assert_eq!(faults.profile.burst, 3.0);
         assert_eq!(
             "loss".parse::<Faults>().unwrap_err(),

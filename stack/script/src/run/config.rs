@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use super::shell::{Effect, ReadFile, effects};
 use super::table::{Rule, Table};
@@ -28,10 +29,10 @@ pub(crate) struct Config {
     /// The peer's.
     pub(crate) remote: IpAddr,
     pub(crate) mtu: u32,
-    /// How much earlier or later than written something may happen, nanoseconds.
-    pub(crate) tolerance: u64,
-    /// Nanoseconds of a tick of the stack's timestamps; with it they are compared.
-    pub(crate) tick: Option<u64>,
+    /// How much earlier or later than written something may happen.
+    pub(crate) tolerance: Duration,
+    /// A tick of the stack's timestamps; with it they are compared.
+    pub(crate) tick: Option<Duration>,
     /// Super-segments do not stand for their parts.
     pub(crate) strict_segments: bool,
     /// Bytes of the packets that a long inbound packet was merged from; 0: the stack's own MSS.
@@ -42,18 +43,18 @@ pub(crate) struct Config {
     pub(crate) defaults: BTreeMap<String, u64>,
     /// Bytes held for sending, per connection.
     pub(crate) send_buffer: Option<u64>,
-    /// Nanoseconds without a sign of the peer until SO_KEEPALIVE asks, unless TCP_KEEPIDLE says so.
-    pub(crate) keepalive_idle: u64,
+    /// The time without a sign of the peer until SO_KEEPALIVE asks, unless TCP_KEEPIDLE says so.
+    pub(crate) keepalive_idle: Duration,
     /// Ports of which a command asked whether somebody listens there.
     pub(crate) listeners_asked_for: Vec<u16>,
     /// What was read and has no effect.
     pub(crate) notes: Vec<String>,
 }
 
-/// The default tolerance: 4 ms.
-const TOLERANCE: u64 = 4_000_000;
+/// The default tolerance.
+const TOLERANCE: Duration = Duration::from_millis(4);
 /// The usual time until keepalive asks: two hours (RFC 9293, 3.8.4).
-const KEEPALIVE_IDLE: u64 = 7_200_000_000_000;
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(7_200);
 
 /// A setting that a script cannot run with.
 #[derive(Clone, Debug)]
@@ -184,8 +185,8 @@ impl Config {
                 .map_err(|_| bad())
         };
         match setting.name.as_str() {
-            "tolerance_usecs" => self.tolerance = number(1_000_000_000)? * 1000,
-            "tcp_ts_tick_usecs" => self.tick = Some(number(1_000_000_000)?.max(1) * 1000),
+            "tolerance_usecs" => self.tolerance = Duration::from_micros(number(1_000_000_000)?),
+            "tcp_ts_tick_usecs" => self.tick = Some(Duration::from_micros(number(1_000_000_000)?.max(1))),
             "mtu" => self.mtu = number(65_535)? as u32,
             "mss" => self.merged = number(65_535)? as u16,
             "strict_segments" => self.strict_segments = true,
@@ -248,7 +249,7 @@ impl Config {
                 self.params.insert(param.clone(), value);
             }
             (Some(value), None, Some("send_buffer")) => self.send_buffer = Some(value),
-            (Some(value), None, Some("keepalive_idle")) => self.keepalive_idle = value,
+            (Some(value), None, Some("keepalive_idle")) => self.keepalive_idle = Duration::from_nanos(value),
             _ if rule.like.iter().any(|like| like == text || like == "*") => {}
             _ => self.notes.push(note),
         }

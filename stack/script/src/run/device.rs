@@ -4,11 +4,11 @@
 use std::io;
 use std::time::Duration;
 
-use hawser_engine::Nanos;
 use hawser_engine::wire::Wire;
 use hawser_host::netns::{NamespaceError, Netlink};
 use hawser_host::peer::Peer;
 use hawser_host::{Clock, OpenError, TunOptions, TunWire};
+use hawser_time::Instant;
 
 use super::world::World;
 
@@ -47,7 +47,7 @@ impl OnDevice {
 }
 
 impl World for OnDevice {
-    fn now(&self) -> Nanos {
+    fn now(&self) -> Instant {
         Clock.now()
     }
 
@@ -63,7 +63,7 @@ impl World for OnDevice {
         self.peer.send(&frame)
     }
 
-    fn sent(&mut self) -> io::Result<Vec<(Nanos, Vec<u8>)>> {
+    fn sent(&mut self) -> io::Result<Vec<(Instant, Vec<u8>)>> {
         let mut frames = Vec::new();
         while let Some(frame) = self.peer.receive()? {
             frames.push((Clock.now(), frame.to_vec()));
@@ -71,8 +71,8 @@ impl World for OnDevice {
         Ok(frames)
     }
 
-    fn wait(&mut self, until: Nanos) -> io::Result<()> {
-        let left = Duration::from_nanos(until.saturating_sub(self.now()));
+    fn wait(&mut self, until: Instant) -> io::Result<()> {
+        let left = until - self.now();
         if left.is_zero() {
             Ok(())
         } else {

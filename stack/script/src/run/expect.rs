@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use hawser_engine::Nanos;
+use hawser_time::{Instant, nanos};
 
 use super::config::Config;
 use super::flows::{Cookies, Flow};
@@ -19,7 +19,7 @@ use crate::wire::{Tcp, pattern, show_option};
 /// A packet that the stack has sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
-    pub(crate) at: Nanos,
+    pub(crate) at: Instant,
     pub(crate) tcp: Tcp,
 }
 
@@ -206,7 +206,7 @@ impl Part<'_> {
         };
         if let (Some(script), Some(live)) = (stamp(&wanted), stamp(&found)) {
             if let (Some(tick), Some(is)) = (config.tick, flow.stamp_of(live)) {
-                let slack = (config.tolerance / tick) as u32 + 1;
+                let slack = (nanos(config.tolerance) / nanos(tick)) as u32 + 1;
                 if is.wrapping_sub(script).wrapping_add(slack) > 2 * slack {
                     return Err(Mismatch::Timestamp {
                         found: is,

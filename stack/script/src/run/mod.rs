@@ -24,6 +24,7 @@ mod world;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
@@ -56,11 +57,11 @@ pub enum Target {
     Host,
 }
 
-/// How long a script may take in real time: 3 s, in nanoseconds.
-pub const MAX_TIME_ON_HOST: u64 = 3_000_000_000;
+/// How long a script may take in real time.
+pub const MAX_TIME_ON_HOST: Duration = Duration::from_secs(3);
 
 /// The minimum tolerance in real time: a busy machine wakes nobody to the millisecond.
-const HOST_TOLERANCE: u64 = 30_000_000;
+const HOST_TOLERANCE: Duration = Duration::from_millis(30);
 
 /// What scripts run against, and how.
 #[derive(Clone)]

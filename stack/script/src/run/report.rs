@@ -1,6 +1,7 @@
 //! The result of a script.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::syntax::Place;
 
@@ -22,8 +23,8 @@ pub enum Verdict {
 pub struct Failure {
     /// Where it is written.
     pub place: Place,
-    /// When it showed: nanoseconds from the start.
-    pub at: u64,
+    /// When it showed, from the start.
+    pub at: Duration,
     /// What was expected.
     pub expected: String,
     /// What happened instead.
@@ -153,6 +154,6 @@ const WIDEST: usize = 160;
 const SHOWN: usize = 40;
 
 /// A time from the start, as scripts write it.
-pub(crate) fn seconds(nanos: u64) -> String {
-    format!("{}.{:06}", nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000)
+pub(crate) fn seconds(span: Duration) -> String {
+    format!("{}.{:06}", span.as_secs(), span.subsec_micros())
 }

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use hawser_engine::Nanos;
+use hawser_time::Instant;
 
 use super::Bench;
 use super::calls::{CallError, Kernel, Progress};
@@ -34,7 +35,7 @@ struct Pending {
     call: Call,
     place: Place,
     /// When it has to return.
-    due: Nanos,
+    due: Instant,
     stage: u64,
 }
 
@@ -52,11 +53,11 @@ pub(super) struct Runner<'a> {
     flows: Flows,
     queue: VecDeque<Sent>,
     pending: Option<Pending>,
-    start: Nanos,
+    start: Instant,
     /// What relative times count from.
-    last: Nanos,
+    last: Instant,
     /// How late the event under way began, in real time.
-    late: Nanos,
+    late: Duration,
     variables: BTreeMap<String, Value>,
     printed: Vec<String>,
     trace: Vec<String>,
@@ -90,7 +91,7 @@ impl<'a> Runner<'a> {
             pending: None,
             start,
             last: start,
-            late: 0,
+            late: Duration::ZERO,
             variables: BTreeMap::new(),
             printed: Vec::new(),
             trace: Vec::new(),
@@ -118,7 +119,7 @@ impl<'a> Runner<'a> {
     }
 
     fn failure(&self, place: Place, expected: impl Into<String>, got: impl Into<String>) -> Failure {
-        let at = self.world.now().saturating_sub(self.start);
+        let at = self.world.now() - self.start;
         Failure {
             place,
             at,
@@ -134,7 +135,7 @@ impl<'a> Runner<'a> {
     /// An event, from its time on.
     fn event(&mut self, event: &Event) -> Step<()> {
         let (from, to) = self.times(event.when);
-        self.late = 0;
+        self.late = Duration::ZERO;
         self.begun |= !matches!(event.action, Action::Command(_));
         match &event.action {
             Action::Outbound(packet) => return self.outbound(packet, event, (from, to)),
@@ -173,13 +174,13 @@ impl<'a> Runner<'a> {
     }
 
     /// When an event happens: the earliest and the latest time.
-    fn times(&self, when: When) -> (Nanos, Nanos) {
+    fn times(&self, when: When) -> (Instant, Instant) {
         match when {
-            When::At(at) => (self.start + at, self.start + at),
-            When::After(after) => (self.last + after, self.last + after),
-            When::Between(from, to) => (self.start + from, self.start + to),
-            When::AfterBetween(from, to) => (self.last + from, self.last + to),
-            When::Any => (self.world.now(), Nanos::MAX),
+            When::At(at) => (self.start.plus_nanos(at), self.start.plus_nanos(at)),
+            When::After(after) => (self.last.plus_nanos(after), self.last.plus_nanos(after)),
+            When::Between(from, to) => (self.start.plus_nanos(from), self.start.plus_nanos(to)),
+            When::AfterBetween(from, to) => (self.last.plus_nanos(from), self.last.plus_nanos(to)),
+            When::Any => (self.world.now(), Instant::NEVER),
         }
     }
 
@@ -288,7 +289,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn outbound(&mut self, packet: &Packet, event: &Event, (from, to): (Nanos, Nanos)) -> Step<()> {
+    fn outbound(&mut self, packet: &Packet, event: &Event, (from, to): (Instant, Instant)) -> Step<()> {
         let segment: &Segment = match &packet.body {
             Body::Tcp(segment) => segment,
             Body::Udp(..) | Body::Icmp(_) => {
@@ -309,8 +310,8 @@ impl<'a> Runner<'a> {
             inject::outward(segment.ports),
             (false, None),
         );
-        let earliest = from.saturating_sub(self.config.tolerance);
-        let latest = to.saturating_add(self.config.tolerance);
+        let earliest = from - self.config.tolerance;
+        let latest = to + self.config.tolerance;
         let mut done = 0;
         let at = loop {
             self.settle()?;
@@ -367,8 +368,8 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn relative(&self, at: Nanos) -> String {
-        seconds(at.saturating_sub(self.start))
+    fn relative(&self, at: Instant) -> String {
+        seconds(at - self.start)
     }
 
     fn call(&mut self, call: &Call, event: &Event) -> Step<()> {
@@ -377,7 +378,7 @@ impl<'a> Runner<'a> {
         } else {
             self.start
         };
-        let due = call.until.map(|until| base + until);
+        let due = call.until.map(|until| base.plus_nanos(until));
         let mut stage = 0;
         let progress = self.attempt(call, event.place, &mut stage)?;
         match (progress, due) {
@@ -451,9 +452,10 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn on_time(&self, call: &Call, place: Place, due: Nanos) -> Step<()> {
+    fn on_time(&self, call: &Call, place: Place, due: Instant) -> Step<()> {
         let now = self.world.now();
-        if now.abs_diff(due) <= self.config.tolerance {
+        let tolerance = self.config.tolerance;
+        if now - due <= tolerance && due - now <= Instant::after(tolerance).since_origin() {
             return Ok(());
         }
         let expected = format!("{}() to return at {}", call.name, self.relative(due));
@@ -472,7 +474,7 @@ impl<'a> Runner<'a> {
                 Ok(true)
             }
             Progress::Blocked => {
-                if self.world.now() > pending.due.saturating_add(self.config.tolerance) {
+                if self.world.now() > pending.due + self.config.tolerance {
                     let expected =
                         format!("{} at {}", result_text(&pending.call), self.relative(pending.due));
                     return self.failed(pending.place, expected, "the call has not returned");
@@ -487,7 +489,7 @@ impl<'a> Runner<'a> {
     fn finish_pending(&mut self) -> Step<()> {
         self.settle()?;
         while let Some(pending) = &self.pending {
-            let limit = pending.due.saturating_add(self.config.tolerance + 1);
+            let limit = (pending.due + self.config.tolerance).plus_nanos(1);
             self.turn(limit)?;
         }
         Ok(())
@@ -499,10 +501,10 @@ impl<'a> Runner<'a> {
 
     /// Lets time pass until an event's time. What begins late in real time moves all that follows:
     /// the machine was busy, not the stack.
-    fn begin(&mut self, at: Nanos) -> Step<()> {
+    fn begin(&mut self, at: Instant) -> Step<()> {
         self.wait_until(at)?;
         if self.world.is_real() {
-            self.late = self.world.now().saturating_sub(at);
+            self.late = self.world.now() - at;
             self.start += self.late;
             self.last += self.late;
         }
@@ -510,7 +512,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Lets time pass until `at`.
-    fn wait_until(&mut self, at: Nanos) -> Step<()> {
+    fn wait_until(&mut self, at: Instant) -> Step<()> {
         self.settle()?;
         while self.world.now() < at {
             self.turn(at)?;
@@ -520,19 +522,19 @@ impl<'a> Runner<'a> {
 
     /// Waits for the next thing to happen, at most until `limit`, and lets it happen. False when the
     /// limit has come.
-    fn turn(&mut self, limit: Nanos) -> Step<bool> {
+    fn turn(&mut self, limit: Instant) -> Step<bool> {
         if self.world.now() >= limit {
             return Ok(false);
         }
         let now = self.world.now();
         // A call that waits is looked at when it is due, and when it is late.
         let due = self.pending.as_ref().map(|pending| pending.due);
-        let late = due.map(|due| due.saturating_add(self.config.tolerance + 1));
+        let late = due.map(|due| (due + self.config.tolerance).plus_nanos(1));
         let checks = [due, late].into_iter().flatten().filter(|at| *at > now);
         let next = checks
             .chain(self.kernel.stack.next_deadline())
-            .fold(limit, Nanos::min);
-        if next == Nanos::MAX {
+            .fold(limit, Instant::min);
+        if next == Instant::NEVER {
             return Ok(false); // nothing will ever happen: time need not pass to the end of all time
         }
         if let Err(error) = self.world.wait(next) {
@@ -605,7 +607,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn take(&mut self, at: Nanos, tcp: Tcp) {
+    fn take(&mut self, at: Instant, tcp: Tcp) {
         let text = match self.flows.of(&tcp) {
             Some(flow) => {
                 flow.note(&tcp);
@@ -621,14 +623,14 @@ impl<'a> Runner<'a> {
 
     fn record(&mut self, direction: char, text: &str) {
         if self.trace.len() < TRACE {
-            let at = seconds(self.world.now().saturating_sub(self.start));
+            let at = seconds(self.world.now() - self.start);
             self.trace.push(format!("{at} {direction} {text}"));
         }
     }
 }
 
 /// How long events take at least, if all happens when it is to.
-pub(super) fn length(events: &[Event]) -> u64 {
+pub(super) fn length(events: &[Event]) -> Duration {
     let (mut last, mut latest) = (0_u64, 0);
     for event in events {
         last = match event.when {
@@ -638,7 +640,7 @@ pub(super) fn length(events: &[Event]) -> u64 {
         };
         latest = last.max(latest);
     }
-    latest
+    Duration::from_nanos(latest)
 }
 
 /// A packet of the stack in the script's numbers.

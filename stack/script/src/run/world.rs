@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 
-use hawser_engine::Nanos;
 use hawser_engine::wire::{Caps, Csum, Medium, RxFrame, TxFrame, Wire};
+use hawser_time::Instant;
 
 /// Where a script runs: in virtual time, or on a device.
 pub(crate) trait World {
     /// What time it is.
-    fn now(&self) -> Nanos;
+    fn now(&self) -> Instant;
 
     /// The stack's wire.
     fn wire(&mut self) -> &mut dyn Wire;
@@ -24,19 +25,19 @@ pub(crate) trait World {
     }
 
     /// The packets that the stack has sent, in order, each with its time.
-    fn sent(&mut self) -> io::Result<Vec<(Nanos, Vec<u8>)>>;
+    fn sent(&mut self) -> io::Result<Vec<(Instant, Vec<u8>)>>;
 
     /// Waits until `until`, or until the stack or the peer has a packet to receive.
-    fn wait(&mut self, until: Nanos) -> io::Result<()>;
+    fn wait(&mut self, until: Instant) -> io::Result<()>;
 }
 
 /// When virtual time begins: some programs measure from events before the first.
-const EPOCH: Nanos = 1_000_000_000_000;
+const EPOCH: Instant = Instant::after(Duration::from_secs(1_000));
 
 /// Packets wait in queues, and time passes when it is asked to.
 #[derive(Debug)]
 pub(crate) struct Virtual {
-    now: Nanos,
+    now: Instant,
     wire: Queues,
 }
 
@@ -64,7 +65,7 @@ impl Virtual {
 }
 
 impl World for Virtual {
-    fn now(&self) -> Nanos {
+    fn now(&self) -> Instant {
         self.now
     }
 
@@ -77,12 +78,12 @@ impl World for Virtual {
         Ok(())
     }
 
-    fn sent(&mut self) -> io::Result<Vec<(Nanos, Vec<u8>)>> {
+    fn sent(&mut self) -> io::Result<Vec<(Instant, Vec<u8>)>> {
         let now = self.now;
         Ok(self.wire.sent.drain(..).map(|frame| (now, frame)).collect())
     }
 
-    fn wait(&mut self, until: Nanos) -> io::Result<()> {
+    fn wait(&mut self, until: Instant) -> io::Result<()> {
         self.now = self.now.max(until);
         Ok(())
     }
@@ -91,7 +92,7 @@ impl World for Virtual {
 #[derive(Debug)]
 struct Queues {
     caps: Caps,
-    arriving: VecDeque<(Nanos, u16, Vec<u8>)>,
+    arriving: VecDeque<(Instant, u16, Vec<u8>)>,
     /// How many of them are being received.
     batch: usize,
     sent: Vec<Vec<u8>>,

@@ -1,6 +1,6 @@
 //! Bulk transfer: so many bytes each way, as fast as the transport takes them.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Script, Side};
 
@@ -29,11 +29,11 @@ impl Bulk {
 }
 
 impl Script for Bulk {
-    fn allowance(&mut self, _now: Nanos, _received: u64) -> u64 {
+    fn allowance(&mut self, _now: Instant, _received: u64) -> u64 {
         self.outgoing
     }
 
-    fn wake_at(&self) -> Option<Nanos> {
+    fn wake_at(&self) -> Option<Instant> {
         None
     }
 

@@ -1,9 +1,10 @@
 //! One end of a flow: opens, sends, checks what comes, closes.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use hawser_engine::wire::Nanos;
 use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_time::Instant;
 
 use super::Script;
 use super::stream::{Incoming, Outgoing};
@@ -47,7 +48,7 @@ pub struct Plan {
     /// How it opens.
     pub open: Open,
     /// When it connects; listeners listen from the start.
-    pub at: Nanos,
+    pub at: Instant,
     /// When it closes.
     pub close: Close,
     /// Bytes per second that its reader takes; `None`: all at once.
@@ -94,17 +95,17 @@ pub struct EndpointReport {
     /// SHA-256 of the latter.
     pub received_sha256: String,
     /// When the connection was there.
-    pub connected_at: Option<Nanos>,
+    pub connected_at: Option<Instant>,
     /// When the last byte was read.
-    pub received_at: Option<Nanos>,
+    pub received_at: Option<Instant>,
     /// Connections that came to its listener beside the one expected.
     pub extra_connections: u64,
     /// The program's observable of that name, when last seen.
     pub retransmissions: Option<u64>,
     /// The program's smoothed round-trip time (`srtt`), in its own unit, when last seen.
     pub srtt: Option<u64>,
-    /// Times that the script measured, in nanoseconds.
-    pub times: Vec<Nanos>,
+    /// Times that the script measured.
+    pub times: Vec<Duration>,
     /// What is wrong; empty when all went well.
     pub faults: Vec<String>,
 }
@@ -142,7 +143,7 @@ impl Endpoint {
     /// Takes a notice. The caller drives the end afterwards.
     pub(crate) fn on_notice(
         &mut self,
-        now: Nanos,
+        now: Instant,
         handle: Handle,
         notice: Notice,
         stack: &mut Stack,
@@ -205,7 +206,7 @@ impl Endpoint {
         }
     }
 
-    fn on_listener(&mut self, now: Nanos, notice: Notice, stack: &mut Stack, trace: &mut Trace) {
+    fn on_listener(&mut self, now: Instant, notice: Notice, stack: &mut Stack, trace: &mut Trace) {
         match notice {
             Notice::Accepted(child) if self.handle.is_none() => {
                 self.handle = Some(child);
@@ -226,13 +227,13 @@ impl Endpoint {
         }
     }
 
-    fn on_connected(&mut self, now: Nanos, trace: &mut Trace) {
+    fn on_connected(&mut self, now: Instant, trace: &mut Trace) {
         trace.event(now, self.plan.flow, "connected", 0);
         self.report.connected_at.get_or_insert(now);
     }
 
     /// Does what can be done now: opens, reads through `buffer`, sends, closes.
-    pub(crate) fn drive(&mut self, now: Nanos, stack: &mut Stack, buffer: &mut [u8]) {
+    pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         if !self.opened && self.due(now) {
             self.opened = true;
             self.open(now, stack);
@@ -252,11 +253,11 @@ impl Endpoint {
         }
     }
 
-    fn due(&self, now: Nanos) -> bool {
+    fn due(&self, now: Instant) -> bool {
         matches!(self.plan.open, Open::Listen(_)) || now >= self.plan.at
     }
 
-    fn open(&mut self, now: Nanos, stack: &mut Stack) {
+    fn open(&mut self, now: Instant, stack: &mut Stack) {
         let result = match self.plan.open {
             Open::Listen(local) => stack.listen(now, local, 16).map(|h| self.listener = Some(h)),
             Open::Connect { remote, local } => {
@@ -298,7 +299,7 @@ impl Endpoint {
         stack.observe(self.handle.filter(|_| !self.released)?, field)
     }
 
-    fn read(&mut self, now: Nanos, stack: &mut Stack, handle: Handle, buffer: &mut [u8]) {
+    fn read(&mut self, now: Instant, stack: &mut Stack, handle: Handle, buffer: &mut [u8]) {
         loop {
             let waiting = stack.readable(handle).min(buffer.len());
             let room = self.may_read(now).min(waiting as u64) as usize;
@@ -314,18 +315,18 @@ impl Endpoint {
         }
     }
 
-    fn on_bytes(&mut self, now: Nanos, bytes: &[u8]) {
+    fn on_bytes(&mut self, now: Instant, bytes: &[u8]) {
         self.incoming.take(bytes);
         self.report.received_at = Some(now);
         self.plan.script.on_received(now, self.incoming.received());
     }
 
     /// Bytes that the reader takes now.
-    fn may_read(&self, now: Nanos) -> u64 {
+    fn may_read(&self, now: Instant) -> u64 {
         let (Some(rate), Some(since)) = (self.plan.read_rate, self.report.connected_at) else {
             return u64::MAX;
         };
-        let budget = u128::from(now.saturating_sub(since)) * u128::from(rate) / 1_000_000_000;
+        let budget = u128::from(now.nanos_since(since)) * u128::from(rate) / 1_000_000_000;
         let budget = (budget as u64).saturating_sub(self.incoming.received());
         if budget >= self.next_sip() { budget } else { 0 }
     }
@@ -341,15 +342,15 @@ impl Endpoint {
     }
 
     /// When a slow reader takes its next sip.
-    fn sip_at(&self) -> Option<Nanos> {
+    fn sip_at(&self) -> Option<Instant> {
         let (rate, since) = (self.plan.read_rate?, self.report.connected_at?);
         let bytes = u128::from(self.incoming.received() + self.next_sip());
         let wait = (bytes * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
         self.sips
-            .then(|| since.saturating_add(wait.min(u128::from(u64::MAX)) as u64))
+            .then(|| since.plus_nanos(wait.min(u128::from(u64::MAX)) as u64))
     }
 
-    fn send(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) -> Result<(), RequestError> {
+    fn send(&mut self, now: Instant, stack: &mut Stack, handle: Handle) -> Result<(), RequestError> {
         if self.closing {
             return Ok(());
         }
@@ -361,7 +362,7 @@ impl Endpoint {
         result
     }
 
-    fn close(&mut self, now: Nanos, stack: &mut Stack, handle: Handle) {
+    fn close(&mut self, now: Instant, stack: &mut Stack, handle: Handle) {
         let wants = match self.plan.close {
             Close::WhenDone => self.has_all(),
             Close::WhenSent => self.has_sent(),
@@ -387,10 +388,10 @@ impl Endpoint {
     }
 
     /// When it has something to do though no notice comes.
-    pub(crate) fn wake_at(&self) -> Option<Nanos> {
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
         if !self.opened {
             return Some(if matches!(self.plan.open, Open::Listen(_)) {
-                0
+                Instant::ORIGIN
             } else {
                 self.plan.at
             });

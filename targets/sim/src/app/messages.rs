@@ -3,7 +3,9 @@
 //! On a stream, a message is so many bytes; its time runs from when it was due to when its last
 //! byte was read, so waiting behind others counts.
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Script, Side};
 use crate::rng::Rng;
@@ -13,14 +15,14 @@ use crate::rng::Rng;
 pub struct Schedule {
     /// Where each message ends, from the start of its direction.
     ends: Vec<u64>,
-    /// Nanoseconds from one to the next.
-    interval: Nanos,
+    /// From one to the next.
+    interval: Duration,
 }
 
 impl Schedule {
     /// `count` messages with sizes drawn between the given bounds, at least 1 byte each.
     #[must_use]
-    pub fn draw(count: u64, size: (u64, u64), interval: Nanos, rng: &mut Rng) -> Schedule {
+    pub fn draw(count: u64, size: (u64, u64), interval: Duration, rng: &mut Rng) -> Schedule {
         let mut end = 0;
         let ends = (0..count).map(|_| {
             end = u64::saturating_add(end, rng.between(size.0, size.1).max(1));
@@ -37,8 +39,8 @@ impl Schedule {
     }
 
     /// When the n-th message, the first being 0, is due after a start.
-    fn due(&self, start: Nanos, n: usize) -> Nanos {
-        start.saturating_add(self.interval.saturating_mul(n as u64))
+    fn due(&self, start: Instant, n: usize) -> Instant {
+        start + self.interval.saturating_mul(n as u32)
     }
 }
 
@@ -48,17 +50,17 @@ pub struct Messages {
     outgoing: Schedule,
     incoming: Schedule,
     /// When the flow starts, for both directions.
-    start: Nanos,
+    start: Instant,
     /// Messages that are due, and messages that have come.
     due: usize,
     come: usize,
-    times: Vec<Nanos>,
+    times: Vec<Duration>,
 }
 
 impl Messages {
     /// One end of a flow that starts at `start`; `forward` goes from client to server.
     #[must_use]
-    pub fn new(side: Side, forward: Schedule, backward: Schedule, start: Nanos) -> Messages {
+    pub fn new(side: Side, forward: Schedule, backward: Schedule, start: Instant) -> Messages {
         let (outgoing, incoming) = match side {
             Side::Client => (forward, backward),
             Side::Server => (backward, forward),
@@ -75,14 +77,14 @@ impl Messages {
 }
 
 impl Script for Messages {
-    fn allowance(&mut self, now: Nanos, _received: u64) -> u64 {
+    fn allowance(&mut self, now: Instant, _received: u64) -> u64 {
         while self.due < self.outgoing.ends.len() && self.outgoing.due(self.start, self.due) <= now {
             self.due += 1;
         }
         self.due.checked_sub(1).map_or(0, |last| self.outgoing.ends[last])
     }
 
-    fn wake_at(&self) -> Option<Nanos> {
+    fn wake_at(&self) -> Option<Instant> {
         (self.due < self.outgoing.ends.len()).then(|| self.outgoing.due(self.start, self.due))
     }
 
@@ -94,20 +96,19 @@ impl Script for Messages {
         self.incoming.total()
     }
 
-    fn on_received(&mut self, now: Nanos, received: u64) {
+    fn on_received(&mut self, now: Instant, received: u64) {
         while self
             .incoming
             .ends
             .get(self.come)
             .is_some_and(|end| *end <= received)
         {
-            self.times
-                .push(now.saturating_sub(self.incoming.due(self.start, self.come)));
+            self.times.push(now - self.incoming.due(self.start, self.come));
             self.come += 1;
         }
     }
 
-    fn times(&self) -> &[Nanos] {
+    fn times(&self) -> &[Duration] {
         &self.times
     }
 }
@@ -116,19 +117,26 @@ impl Script for Messages {
 mod tests {
     use super::*;
 
+    const fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
     #[test]
     fn messages_are_due_at_their_pace_and_timed_from_then() {
-        let schedule = Schedule::draw(3, (10, 10), 100, &mut Rng::new(1, "sizes"));
-        let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), 1000);
-        let mut server = Messages::new(Side::Server, schedule, Schedule::default(), 1000);
-        assert_eq!((client.allowance(1000, 0), client.wake_at()), (10, Some(1100)));
-        assert_eq!((client.allowance(1250, 0), client.wake_at()), (30, None));
+        let schedule = Schedule::draw(3, (10, 10), Duration::from_nanos(100), &mut Rng::new(1, "sizes"));
+        let mut client = Messages::new(Side::Client, schedule.clone(), Schedule::default(), at(1000));
+        let mut server = Messages::new(Side::Server, schedule, Schedule::default(), at(1000));
         assert_eq!(
-            (server.allowance(1250, 0), server.wake_at(), server.incoming()),
+            (client.allowance(at(1000), 0), client.wake_at()),
+            (10, Some(at(1100)))
+        );
+        assert_eq!((client.allowance(at(1250), 0), client.wake_at()), (30, None));
+        assert_eq!(
+            (server.allowance(at(1250), 0), server.wake_at(), server.incoming()),
             (0, None, 30)
         );
-        server.on_received(1040, 15);
-        server.on_received(1260, 30);
-        assert_eq!(server.times(), [40, 160, 60]);
+        server.on_received(at(1040), 15);
+        server.on_received(at(1260), 30);
+        assert_eq!(server.times(), [40, 160, 60].map(Duration::from_nanos));
     }
 }

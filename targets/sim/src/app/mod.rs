@@ -11,13 +11,15 @@
 //!
 //! Every byte is checked when it arrives ([`stream`]): delivered is what was sent, in order, once.
 
+use std::time::Duration;
+
+use hawser_time::Instant;
+
 pub mod bulk;
 pub mod endpoint;
 pub mod messages;
 pub mod request;
 pub(crate) mod stream;
-
-use hawser_engine::wire::Nanos;
 
 pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan};
 
@@ -47,10 +49,10 @@ impl Side {
 /// direction.
 pub trait Script {
     /// How many bytes may have been sent by `now`, when `received` have come.
-    fn allowance(&mut self, now: Nanos, received: u64) -> u64;
+    fn allowance(&mut self, now: Instant, received: u64) -> u64;
 
     /// When [`Script::allowance`] grows though nothing is received.
-    fn wake_at(&self) -> Option<Nanos>;
+    fn wake_at(&self) -> Option<Instant>;
 
     /// How many bytes it sends in all.
     fn outgoing(&self) -> u64;
@@ -60,13 +62,13 @@ pub trait Script {
 
     /// Called after bytes were handed over: `sent` so far, less than its allowance where the transport
     /// takes no more.
-    fn on_sent(&mut self, _now: Nanos, _sent: u64) {}
+    fn on_sent(&mut self, _now: Instant, _sent: u64) {}
 
     /// Called after bytes were received: `received` so far.
-    fn on_received(&mut self, _now: Nanos, _received: u64) {}
+    fn on_received(&mut self, _now: Instant, _received: u64) {}
 
     /// Times that it has measured, in nanoseconds: of exchanges, of messages.
-    fn times(&self) -> &[Nanos] {
+    fn times(&self) -> &[Duration] {
         &[]
     }
 }

@@ -1,7 +1,9 @@
 //! Request and response: the client asks, waits for the whole answer, thinks, and asks again.
 //! The server answers each request when it has all of it.
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Script, Side};
 use crate::rng::Rng;
@@ -36,32 +38,32 @@ impl Exchanges {
 pub struct Request {
     side: Side,
     exchanges: Exchanges,
-    think: Nanos,
+    think: Duration,
     /// Exchanges that are over (client), or requests that are answered (server).
     done: usize,
     /// When the client may ask next.
-    ask_at: Nanos,
+    ask_at: Instant,
     /// When it asked last.
-    asked_at: Option<Nanos>,
-    times: Vec<Nanos>,
+    asked_at: Option<Instant>,
+    times: Vec<Duration>,
 }
 
 impl Request {
-    /// One end; the client waits for `think` nanoseconds after each answer.
+    /// One end; the client waits for `think` after each answer.
     #[must_use]
-    pub fn new(side: Side, exchanges: Exchanges, think: Nanos) -> Request {
+    pub fn new(side: Side, exchanges: Exchanges, think: Duration) -> Request {
         Request {
             side,
             exchanges,
             think,
             done: 0,
-            ask_at: 0,
+            ask_at: Instant::ORIGIN,
             asked_at: None,
             times: Vec::new(),
         }
     }
 
-    fn client_allowance(&mut self, now: Nanos) -> u64 {
+    fn client_allowance(&mut self, now: Instant) -> u64 {
         if self.asked_at.is_none() && self.done < self.exchanges.requests.len() && now >= self.ask_at {
             self.asked_at = Some(now);
         }
@@ -84,14 +86,14 @@ fn ends_of(ends: &[u64], n: usize) -> u64 {
 }
 
 impl Script for Request {
-    fn allowance(&mut self, now: Nanos, received: u64) -> u64 {
+    fn allowance(&mut self, now: Instant, received: u64) -> u64 {
         match self.side {
             Side::Client => self.client_allowance(now),
             Side::Server => self.server_allowance(received),
         }
     }
 
-    fn wake_at(&self) -> Option<Nanos> {
+    fn wake_at(&self) -> Option<Instant> {
         let waits = self.side == Side::Client
             && self.asked_at.is_none()
             && self.done > 0
@@ -115,7 +117,7 @@ impl Script for Request {
         ends_of(ends, ends.len())
     }
 
-    fn on_received(&mut self, now: Nanos, received: u64) {
+    fn on_received(&mut self, now: Instant, received: u64) {
         if self.side == Side::Server {
             return;
         }
@@ -133,7 +135,7 @@ impl Script for Request {
         }
     }
 
-    fn times(&self) -> &[Nanos] {
+    fn times(&self) -> &[Duration] {
         &self.times
     }
 }
@@ -142,27 +144,34 @@ impl Script for Request {
 mod tests {
     use super::*;
 
+    const fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
     #[test]
     fn one_question_at_a_time() {
         let mut rng = Rng::new(1, "sizes");
         let exchanges = Exchanges::draw(2, (10, 10), (30, 30), &mut rng);
-        let mut client = Request::new(Side::Client, exchanges.clone(), 5);
-        let mut server = Request::new(Side::Server, exchanges, 5);
+        let mut client = Request::new(Side::Client, exchanges.clone(), Duration::from_nanos(5));
+        let mut server = Request::new(Side::Server, exchanges, Duration::from_nanos(5));
         assert_eq!((client.outgoing(), client.incoming()), (20, 60));
         assert_eq!((server.outgoing(), server.incoming()), (60, 20));
-        assert_eq!(client.allowance(0, 0), 10);
-        assert_eq!((server.allowance(3, 9), server.allowance(4, 10)), (0, 30));
-        client.on_received(7, 29);
-        assert_eq!(client.allowance(7, 29), 10);
-        client.on_received(8, 30);
+        assert_eq!(client.allowance(at(0), 0), 10);
+        assert_eq!((server.allowance(at(3), 9), server.allowance(at(4), 10)), (0, 30));
+        client.on_received(at(7), 29);
+        assert_eq!(client.allowance(at(7), 29), 10);
+        client.on_received(at(8), 30);
         assert_eq!(
-            (client.allowance(8, 30), client.wake_at()),
-            (10, Some(13)),
+            (client.allowance(at(8), 30), client.wake_at()),
+            (10, Some(at(13))),
             "it thinks"
         );
-        assert_eq!((client.allowance(13, 30), client.wake_at()), (20, None));
-        client.on_received(20, 60);
-        assert_eq!((client.times(), client.wake_at()), (&[8, 7][..], None));
+        assert_eq!((client.allowance(at(13), 30), client.wake_at()), (20, None));
+        client.on_received(at(20), 60);
+        assert_eq!(
+            (client.times(), client.wake_at()),
+            (&[8, 7].map(Duration::from_nanos)[..], None)
+        );
     }
 
     #[test]

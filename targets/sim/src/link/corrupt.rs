@@ -4,7 +4,7 @@
 //! never deliver such a frame. Checksums that the sender left to its device are completed first;
 //! the frame arrives to be verified.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -22,7 +22,7 @@ impl Rule for Corrupt {
         "corrupt"
     }
 
-    fn apply(&mut self, _now: Nanos, frame: &mut Frame, rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, frame: &mut Frame, rng: &mut Rng) -> Verdict {
         if rng.chance(self.share) {
             self.changed += 1;
             frame.complete();
@@ -70,7 +70,7 @@ mod tests {
         for _ in 0..6000 {
             let mut clean = ipv4(17, b"payload");
             let mut frame = clean.clone();
-            assert_eq!(rule.apply(0, &mut frame, &mut rng), Verdict::Pass);
+            assert_eq!(rule.apply(Instant::ORIGIN, &mut frame, &mut rng), Verdict::Pass);
             clean.complete();
             clean.flatten();
             let flipped: Vec<usize> = (0..clean.head.len() * 8)

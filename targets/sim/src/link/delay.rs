@@ -1,6 +1,8 @@
 //! Propagation: every frame goes on after the same time.
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -9,7 +11,7 @@ use crate::rng::Rng;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Delay {
-    delay: Nanos,
+    delay: Duration,
 }
 
 impl Rule for Delay {
@@ -17,8 +19,8 @@ impl Rule for Delay {
         "delay"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
-        Verdict::Later(now.saturating_add(self.delay))
+    fn apply(&mut self, now: Instant, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+        Verdict::Later(now + self.delay)
     }
 
     fn tune(&mut self, profile: &Profile) {

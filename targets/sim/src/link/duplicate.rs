@@ -1,6 +1,6 @@
 //! Lets a copy follow some frames.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -17,7 +17,7 @@ impl Rule for Duplicate {
         "duplicate"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
         if rng.chance(self.share) {
             Verdict::Twice(now)
         } else {

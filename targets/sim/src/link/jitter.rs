@@ -3,7 +3,9 @@
 //! Order is kept: a frame never leaves before the one that came before it. Reordering is a rule
 //! of its own ([`super::reorder`]).
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::{Instant, nanos};
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -12,9 +14,9 @@ use crate::rng::Rng;
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Jitter {
-    max: Nanos,
+    max: Duration,
     /// When the last frame leaves.
-    last: Nanos,
+    last: Instant,
 }
 
 impl Rule for Jitter {
@@ -22,13 +24,12 @@ impl Rule for Jitter {
         "jitter"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
-        let extra = if self.max == 0 {
-            0
-        } else {
-            rng.between(0, self.max)
+    fn apply(&mut self, now: Instant, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+        let extra = match nanos(self.max) {
+            0 => 0,
+            max => rng.between(0, max),
         };
-        self.last = self.last.max(now.saturating_add(extra));
+        self.last = self.last.max(now.plus_nanos(extra));
         Verdict::Later(self.last)
     }
 
@@ -42,16 +43,17 @@ mod tests {
     use super::*;
     use crate::frame::samples::plain;
 
-    fn delays(gap: Nanos, n: u64) -> Vec<Nanos> {
+    fn delays(gap: u64, n: u64) -> Vec<u64> {
         let mut rule = Jitter::default();
         rule.tune(&Profile {
-            jitter: 1000,
+            jitter: Duration::from_micros(1),
             ..Profile::default()
         });
         let mut rng = Rng::new(5, "jitter");
         (0..n)
-            .map(|i| match rule.apply(i * gap, &mut plain(1), &mut rng) {
-                Verdict::Later(at) => at - i * gap,
+            .map(|i| Instant::from_nanos(i * gap))
+            .map(|now| match rule.apply(now, &mut plain(1), &mut rng) {
+                Verdict::Later(at) => at.nanos_since(now),
                 other => panic!("{other:?}"),
             })
             .collect()

@@ -5,7 +5,7 @@
 //! `burst` is the mean length; the good one ends with the probability that makes `loss` the
 //! long-run share: p / (p + r) = loss, with r = 1 / burst.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -41,7 +41,7 @@ impl Rule for Loss {
         "loss"
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
         if self.lost(rng) {
             Verdict::Drop
         } else {
@@ -66,7 +66,7 @@ mod tests {
         rule.tune(profile);
         let mut rng = Rng::new(42, "loss");
         (0..n)
-            .map(|_| rule.apply(0, &mut plain(1), &mut rng) == Verdict::Drop)
+            .map(|_| rule.apply(Instant::ORIGIN, &mut plain(1), &mut rng) == Verdict::Drop)
             .collect()
     }
 

@@ -29,7 +29,9 @@ mod pipe;
 pub mod queue;
 pub mod reorder;
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use crate::frame::Frame;
 use crate::rng::Rng;
@@ -42,11 +44,11 @@ pub enum Verdict {
     /// It goes on.
     Pass,
     /// It goes on at this time; at once when the time has come.
-    Later(Nanos),
+    Later(Instant),
     /// It is lost.
     Drop,
     /// It goes on, and a copy of it goes on at this time.
-    Twice(Nanos),
+    Twice(Instant),
 }
 
 /// One thing that can happen to frames. Rules know nothing of each other.
@@ -55,14 +57,14 @@ pub trait Rule: Send {
     fn name(&self) -> &'static str;
 
     /// Decides about a frame that reaches it at `now`. Calls come in the order of time.
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, rng: &mut Rng) -> Verdict;
+    fn apply(&mut self, now: Instant, frame: &mut Frame, rng: &mut Rng) -> Verdict;
 
     /// Takes its parameters from a profile that changed while frames are under way.
     fn tune(&mut self, _profile: &Profile) {}
 
     /// When the frames that it holds go on if the profile is this one from `now` on, in their order; none: when
     /// it stated. Asked before [`Rule::tune`].
-    fn reschedule(&mut self, _now: Nanos, _profile: &Profile) -> Vec<Nanos> {
+    fn reschedule(&mut self, _now: Instant, _profile: &Profile) -> Vec<Instant> {
         Vec::new()
     }
 
@@ -72,7 +74,7 @@ pub trait Rule: Send {
     }
 
     /// Frames that wait in its queue at `now`, the one on the line included, and their bytes.
-    fn waiting(&mut self, _now: Nanos) -> (u64, u64) {
+    fn waiting(&mut self, _now: Instant) -> (u64, u64) {
         (0, 0)
     }
 }
@@ -101,14 +103,14 @@ pub struct Profile {
     pub corrupt: f64,
     /// Share of frames that a copy follows.
     pub duplicate: f64,
-    /// Propagation delay in nanoseconds.
-    pub delay: Nanos,
-    /// The maximum number of nanoseconds added to it, uniformly; order is kept.
-    pub jitter: Nanos,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// The maximum that is added to it, uniformly; order is kept.
+    pub jitter: Duration,
     /// Share of frames held back, so that later ones overtake them.
     pub reorder: f64,
-    /// For how many nanoseconds.
-    pub hold: Nanos,
+    /// For how long.
+    pub hold: Duration,
 }
 
 impl Default for Profile {
@@ -123,10 +125,10 @@ impl Default for Profile {
             burst: 1.0,
             corrupt: 0.0,
             duplicate: 0.0,
-            delay: 0,
-            jitter: 0,
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
             reorder: 0.0,
-            hold: 1_000_000,
+            hold: Duration::from_millis(1),
         }
     }
 }

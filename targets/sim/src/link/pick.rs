@@ -1,6 +1,6 @@
 //! Loses chosen frames by number: for tests that want one particular packet to go missing.
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -19,7 +19,7 @@ impl Rule for Pick {
         "drop"
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, _frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         self.seen += 1;
         if self.chosen.binary_search(&self.seen).is_ok() {
             Verdict::Drop
@@ -47,7 +47,7 @@ mod tests {
         });
         let mut rng = Rng::new(1, "drop");
         let lost: Vec<bool> = (0..5)
-            .map(|_| rule.apply(0, &mut plain(1), &mut rng) == Verdict::Drop)
+            .map(|_| rule.apply(Instant::ORIGIN, &mut plain(1), &mut rng) == Verdict::Drop)
             .collect();
         assert_eq!(lost, [true, false, false, true, false]);
     }

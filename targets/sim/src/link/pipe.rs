@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict, rules};
 use crate::frame::Frame;
@@ -28,7 +28,7 @@ pub struct Pipe {
 }
 
 /// Who is notified of a lost frame: time, the rule's name, the frame.
-pub type Lost<'a> = &'a mut dyn FnMut(Nanos, &'static str, &Frame);
+pub type Lost<'a> = &'a mut dyn FnMut(Instant, &'static str, &Frame);
 
 /// A rule with its random numbers and counters.
 struct Stage {
@@ -98,7 +98,7 @@ impl Pipe {
     }
 
     /// Offers a frame at `now`.
-    pub fn push(&mut self, now: Nanos, frame: Frame, lost: Lost<'_>) {
+    pub fn push(&mut self, now: Instant, frame: Frame, lost: Lost<'_>) {
         self.settle(now, lost);
         self.counters.sent += 1;
         self.counters.sent_bytes += frame.len() as u64;
@@ -111,7 +111,7 @@ impl Pipe {
     }
 
     /// Takes out the next frame that has come through by `now`.
-    pub fn pop(&mut self, now: Nanos, lost: Lost<'_>) -> Option<Frame> {
+    pub fn pop(&mut self, now: Instant, lost: Lost<'_>) -> Option<Frame> {
         self.settle(now, lost);
         let frame = self.ready.pop_front()?;
         self.counters.delivered += 1;
@@ -119,19 +119,19 @@ impl Pipe {
         Some(frame)
     }
 
-    /// When [`Pipe::pop`] may have something next; 0 when it has something now.
+    /// When [`Pipe::pop`] may have something next; the origin when it has something now.
     #[must_use]
-    pub fn next_deadline(&self) -> Option<Nanos> {
+    pub fn next_deadline(&self) -> Option<Instant> {
         if self.ready.is_empty() {
             self.held.peek().map(|Reverse(held)| held.at)
         } else {
-            Some(0)
+            Some(Instant::ORIGIN)
         }
     }
 
     /// Changes the parameters of all rules from `now` on. Random numbers and frames under way stay as they are, but for
     /// those that wait for a line whose rate is another one.
-    pub fn tune(&mut self, now: Nanos, profile: &Profile, lost: Lost<'_>) {
+    pub fn tune(&mut self, now: Instant, profile: &Profile, lost: Lost<'_>) {
         self.settle(now, lost);
         for number in 0..self.stages.len() {
             let rule = &mut self.stages[number].rule;
@@ -144,7 +144,7 @@ impl Pipe {
     }
 
     /// Frames that go on with the rule of this number do so at these times, in their order.
-    fn reschedule(&mut self, stage: usize, times: Vec<Nanos>) {
+    fn reschedule(&mut self, stage: usize, times: Vec<Instant>) {
         let mut held = std::mem::take(&mut self.held).into_vec();
         held.sort_unstable_by(|Reverse(one), Reverse(other)| one.cmp(other));
         let moved = held.iter_mut().filter(|Reverse(held)| held.stage == stage);
@@ -153,7 +153,7 @@ impl Pipe {
     }
 
     /// Cuts the link, or mends it. What is under way when it is cut is lost.
-    pub fn set_up(&mut self, now: Nanos, up: bool, lost: Lost<'_>) {
+    pub fn set_up(&mut self, now: Instant, up: bool, lost: Lost<'_>) {
         self.settle(now, lost);
         self.up = up;
         if !up {
@@ -172,7 +172,7 @@ impl Pipe {
 
     /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
     /// path is not among them.
-    pub fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+    pub fn waiting(&mut self, now: Instant) -> (u64, u64) {
         let waiting = self.stages.iter_mut().map(|stage| stage.rule.waiting(now));
         waiting.fold((0, 0), |(frames, bytes), (n, b)| (frames + n, bytes + b))
     }
@@ -186,7 +186,7 @@ impl Pipe {
     }
 
     /// Moves on all frames whose time has come, each at its own time.
-    fn settle(&mut self, now: Nanos, lost: Lost<'_>) {
+    fn settle(&mut self, now: Instant, lost: Lost<'_>) {
         while let Some(Reverse(held)) = self.held.peek()
             && held.at <= now
             && let Some(Reverse(Held { at, stage, frame, .. })) = self.held.pop()
@@ -196,7 +196,7 @@ impl Pipe {
     }
 
     /// Takes a frame from rule to rule, until one keeps it.
-    fn advance(&mut self, now: Nanos, from: usize, mut frame: Frame, lost: Lost<'_>) {
+    fn advance(&mut self, now: Instant, from: usize, mut frame: Frame, lost: Lost<'_>) {
         for i in from..self.stages.len() {
             let stage = &mut self.stages[i];
             match stage.rule.apply(now, &mut frame, &mut stage.rng) {
@@ -219,7 +219,7 @@ impl Pipe {
         self.ready.push_back(frame);
     }
 
-    fn hold(&mut self, at: Nanos, stage: usize, frame: Frame, lost: Lost<'_>) {
+    fn hold(&mut self, at: Instant, stage: usize, frame: Frame, lost: Lost<'_>) {
         if self.held.len() >= HELD_MAX {
             self.counters.overflow += 1;
             return lost(at, "overflow", &frame);
@@ -236,7 +236,7 @@ impl Pipe {
 
 /// A frame that goes on later, with the rule of that number.
 struct Held {
-    at: Nanos,
+    at: Instant,
     sequence: u64,
     stage: usize,
     frame: Frame,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use hawser_engine::wire::Nanos;
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::checksum;
@@ -24,18 +24,18 @@ pub struct Queue {
     limit_packets: u64,
     ecn_bytes: Option<u64>,
     /// When each waiting frame will have left, and its bytes; in order.
-    waiting: VecDeque<(Nanos, u64)>,
+    waiting: VecDeque<(Instant, u64)>,
     /// The sum of their bytes.
     bytes: u64,
     /// When the line is free, and the fraction of a nanosecond beyond, as a multiple of 1 / rate.
-    free_at: Nanos,
+    free_at: Instant,
     fraction: u128,
     marked: u64,
 }
 
 impl Queue {
     /// Forgets what has left.
-    fn drain(&mut self, now: Nanos) {
+    fn drain(&mut self, now: Instant) {
         while let Some(&(gone, bytes)) = self.waiting.front()
             && gone <= now
         {
@@ -51,14 +51,14 @@ impl Queue {
     }
 
     /// Puts a frame on the line and returns when its last bit has left.
-    fn send(&mut self, now: Nanos, bytes: u64, rate: u64) -> Nanos {
+    fn send(&mut self, now: Instant, bytes: u64, rate: u64) -> Instant {
         if self.free_at <= now {
             self.free_at = now;
             self.fraction = 0;
         }
         let work = u128::from(bytes) * 8 * BIT + self.fraction;
         self.fraction = work % u128::from(rate);
-        self.free_at = self.free_at.saturating_add((work / u128::from(rate)) as u64);
+        self.free_at = self.free_at.plus_nanos((work / u128::from(rate)) as u64);
         self.waiting.push_back((self.free_at, bytes));
         self.bytes += bytes;
         self.free_at
@@ -70,7 +70,7 @@ impl Rule for Queue {
         "queue"
     }
 
-    fn apply(&mut self, now: Nanos, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, frame: &mut Frame, _rng: &mut Rng) -> Verdict {
         let Some(rate) = self.rate else {
             return Verdict::Pass;
         };
@@ -95,7 +95,7 @@ impl Rule for Queue {
         self.ecn_bytes = profile.ecn_bytes;
     }
 
-    fn reschedule(&mut self, now: Nanos, profile: &Profile) -> Vec<Nanos> {
+    fn reschedule(&mut self, now: Instant, profile: &Profile) -> Vec<Instant> {
         self.drain(now);
         let rates = (self.rate, profile.rate.map(|rate| rate.max(1)));
         let (Some(old), Some(&(first, _))) = (rates.0, self.waiting.front()) else {
@@ -105,14 +105,14 @@ impl Rule for Queue {
             return Vec::new();
         }
         // Of the first frame a part has left.
-        let mut work = u128::from(first - now) * u128::from(old);
+        let mut work = u128::from(first.nanos_since(now)) * u128::from(old);
         for (place, (at, bytes)) in self.waiting.iter_mut().enumerate() {
             work += if place == 0 {
                 0
             } else {
                 u128::from(*bytes) * 8 * BIT
             };
-            *at = now.saturating_add(rates.1.map_or(0, |new| (work / u128::from(new)) as u64));
+            *at = now.plus_nanos(rates.1.map_or(0, |new| (work / u128::from(new)) as u64));
             self.free_at = *at;
         }
         self.waiting.iter().map(|(at, _)| *at).collect()
@@ -122,7 +122,7 @@ impl Rule for Queue {
         self.marked
     }
 
-    fn waiting(&mut self, now: Nanos) -> (u64, u64) {
+    fn waiting(&mut self, now: Instant) -> (u64, u64) {
         self.drain(now);
         (self.waiting.len() as u64, self.bytes)
     }
@@ -155,12 +155,13 @@ mod tests {
     use crate::frame::samples::{ipv4, plain};
     use hawser_testing::internet_checksum;
 
-    fn queue(profile: Profile) -> impl FnMut(Nanos, usize) -> Option<Nanos> {
+    /// When a frame that comes at so many nanoseconds has left.
+    fn queue(profile: Profile) -> impl FnMut(u64, usize) -> Option<u64> {
         let mut rule = Queue::default();
         rule.tune(&profile);
         let mut rng = Rng::new(1, "queue");
-        move |now, len| match rule.apply(now, &mut plain(len), &mut rng) {
-            Verdict::Later(at) => Some(at),
+        move |now, len| match rule.apply(Instant::from_nanos(now), &mut plain(len), &mut rng) {
+            Verdict::Later(at) => Some(at.as_nanos()),
             Verdict::Drop => None,
             other => panic!("{other:?}"),
         }
@@ -186,12 +187,12 @@ mod tests {
         });
         let mut rng = Rng::new(1, "queue");
         for _ in 0..3 {
-            rule.apply(0, &mut plain(1000), &mut rng);
+            rule.apply(Instant::ORIGIN, &mut plain(1000), &mut rng);
         }
         // A frame takes 1 ms.
-        assert_eq!(rule.waiting(999_999), (3, 3000));
-        assert_eq!(rule.waiting(1_000_000), (2, 2000));
-        assert_eq!(rule.waiting(3_000_000), (0, 0));
+        assert_eq!(rule.waiting(Instant::from_nanos(999_999)), (3, 3000));
+        assert_eq!(rule.waiting(Instant::from_nanos(1_000_000)), (2, 2000));
+        assert_eq!(rule.waiting(Instant::from_nanos(3_000_000)), (0, 0));
     }
 
     #[test]
@@ -249,7 +250,7 @@ mod tests {
             let mut frame = ipv4(17, b"x");
             frame.head[1] = bits;
             checksum::fill_ipv4(&mut frame.head[..20]);
-            rule.apply(0, &mut frame, &mut rng);
+            rule.apply(Instant::ORIGIN, &mut frame, &mut rng);
             let sum = internet_checksum(&[&frame.head[..20]]);
             assert_eq!(sum, [0, 0], "the header checksum stays right");
             frame.head[1] & 3

@@ -1,6 +1,8 @@
 //! Holds some frames back for a while, so that later ones overtake them.
 
-use hawser_engine::wire::Nanos;
+use std::time::Duration;
+
+use hawser_time::Instant;
 
 use super::{Profile, Rule, Verdict};
 use crate::frame::Frame;
@@ -10,7 +12,7 @@ use crate::rng::Rng;
 #[derive(Debug, Default)]
 pub struct Reorder {
     share: f64,
-    hold: Nanos,
+    hold: Duration,
 }
 
 impl Rule for Reorder {
@@ -18,9 +20,9 @@ impl Rule for Reorder {
         "reorder"
     }
 
-    fn apply(&mut self, now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, now: Instant, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
         if rng.chance(self.share) {
-            Verdict::Later(now.saturating_add(self.hold))
+            Verdict::Later(now + self.hold)
         } else {
             Verdict::Pass
         }

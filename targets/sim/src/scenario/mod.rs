@@ -11,6 +11,7 @@ pub mod units;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -395,10 +396,10 @@ impl Rules {
         profile.burst = self.burst.unwrap_or(profile.burst);
         profile.corrupt = self.corrupt.map_or(profile.corrupt, |share| share.0);
         profile.duplicate = self.duplicate.map_or(profile.duplicate, |share| share.0);
-        profile.delay = self.delay.map_or(profile.delay, |span| span.0);
-        profile.jitter = self.jitter.map_or(profile.jitter, |span| span.0);
+        profile.delay = self.delay.map_or(profile.delay, Duration::from);
+        profile.jitter = self.jitter.map_or(profile.jitter, Duration::from);
         profile.reorder = self.reorder.map_or(profile.reorder, |share| share.0);
-        profile.hold = self.hold.map_or(profile.hold, |span| span.0);
+        profile.hold = self.hold.map_or(profile.hold, Duration::from);
     }
 
     /// No fault at all; rate, queue and delay as they are.

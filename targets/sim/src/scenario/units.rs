@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -12,6 +13,12 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A time span, in nanoseconds: `"5ns"`, `"10us"`, `"1.5ms"`, `"2s"`, `"1min"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(pub u64);
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Duration {
+        Duration::from_nanos(span.0)
+    }
+}
 
 /// An amount of data, in bytes: `1500`, `"64KiB"`, `"1MB"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

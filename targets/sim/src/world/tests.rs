@@ -1,5 +1,9 @@
 //! The event core with toy nodes.
 
+use std::time::Duration;
+
+use hawser_time::Instant;
+
 use super::*;
 use crate::frame::samples::plain;
 
@@ -7,19 +11,19 @@ use crate::frame::samples::plain;
 /// frame with one of the same length.
 #[derive(Default)]
 struct Toy {
-    send: Vec<(Nanos, usize)>,
+    send: Vec<(Instant, usize)>,
     echo: bool,
-    arrived: Vec<(Nanos, usize)>,
+    arrived: Vec<(Instant, usize)>,
     answers: usize,
 }
 
 impl Node for Toy {
-    fn arrive(&mut self, now: Nanos, frame: Frame) {
+    fn arrive(&mut self, now: Instant, frame: Frame) {
         self.arrived.push((now, frame.len()));
         self.answers += usize::from(self.echo);
     }
 
-    fn run(&mut self, now: Nanos, out: &mut Vec<(usize, Frame)>, _trace: &mut Trace) {
+    fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, _trace: &mut Trace) {
         while self.send.first().is_some_and(|(at, _)| *at <= now) {
             out.push((0, plain(self.send.remove(0).1)));
         }
@@ -29,7 +33,7 @@ impl Node for Toy {
         }
     }
 
-    fn next_deadline(&self) -> Option<Nanos> {
+    fn next_deadline(&self) -> Option<Instant> {
         self.send.first().map(|(at, _)| *at)
     }
 
@@ -38,16 +42,29 @@ impl Node for Toy {
     }
 }
 
+const fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+/// What a toy remembers, with times in nanoseconds.
+fn arrived(toy: &Toy) -> Vec<(u64, usize)> {
+    toy.arrived
+        .iter()
+        .map(|(at, len)| (at.as_nanos(), *len))
+        .collect()
+}
+
 fn pair(a: Toy, b: Toy, profile: &Profile, seed: u64) -> World<Toy> {
-    let mut world = World::new(0);
+    let mut world = World::new(at(0));
     let (a, b) = (world.add(a), world.add(b));
     world.connect(a, b, Pipe::new(profile, seed, "forward"));
     world.connect(b, a, Pipe::new(profile, seed, "backward"));
     world
 }
 
-fn sender(times: impl IntoIterator<Item = Nanos>) -> Toy {
-    let send = times.into_iter().enumerate().map(|(i, at)| (at, i + 1)).collect();
+fn sender(times: impl IntoIterator<Item = u64>) -> Toy {
+    let send = times.into_iter().enumerate();
+    let send = send.map(|(i, nanos)| (at(nanos), i + 1)).collect();
     Toy {
         send,
         ..Toy::default()
@@ -57,7 +74,7 @@ fn sender(times: impl IntoIterator<Item = Nanos>) -> Toy {
 #[test]
 fn a_round_trip_takes_twice_the_delay() {
     let profile = Profile {
-        delay: 30,
+        delay: Duration::from_nanos(30),
         ..Profile::default()
     };
     let echo = Toy {
@@ -65,44 +82,44 @@ fn a_round_trip_takes_twice_the_delay() {
         ..Toy::default()
     };
     let mut world = pair(sender([5, 5, 100]), echo, &profile, 1);
-    assert_eq!(world.run(1000, |_| false, |_| {}), End::Idle);
-    assert_eq!(world.node(0).arrived, [(65, 1), (65, 2), (160, 3)]);
-    assert_eq!(world.now(), 160);
+    assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Idle);
+    assert_eq!(arrived(world.node(0)), [(65, 1), (65, 2), (160, 3)]);
+    assert_eq!(world.now(), at(160));
 }
 
 #[test]
 fn a_run_ends_when_time_is_up_and_goes_on_later() {
     let profile = Profile {
-        delay: 30,
+        delay: Duration::from_nanos(30),
         ..Profile::default()
     };
     let mut world = pair(sender([0, 50]), Toy::default(), &profile, 1);
-    assert_eq!(world.run(40, |_| false, |_| {}), End::Time);
-    assert_eq!((world.now(), world.node(1).arrived.len()), (40, 1));
+    assert_eq!(world.run(at(40), |_| false, |_| {}), End::Time);
+    assert_eq!((world.now(), world.node(1).arrived.len()), (at(40), 1));
     let enough = |toy: &Toy| toy.send.is_empty() && (toy.arrived.len() == 2 || toy.arrived.is_empty());
-    assert_eq!(world.run(100, enough, |_| {}), End::Met);
-    assert_eq!(world.node(1).arrived, [(30, 1), (80, 2)]);
+    assert_eq!(world.run(at(100), enough, |_| {}), End::Met);
+    assert_eq!(arrived(world.node(1)), [(30, 1), (80, 2)]);
 }
 
 #[test]
 fn changes_happen_at_their_time() {
     let profile = Profile {
-        delay: 5,
+        delay: Duration::from_nanos(5),
         ..Profile::default()
     };
     let mut world = pair(sender([10, 20, 30, 40]), Toy::default(), &profile, 1);
-    world.schedule(22, 0, Change::Up(false));
-    world.schedule(35, 0, Change::Up(true));
+    world.schedule(at(22), 0, Change::Up(false));
+    world.schedule(at(35), 0, Change::Up(true));
     world.schedule(
-        36,
+        at(36),
         0,
         Change::Tune(Profile {
-            delay: 7,
+            delay: Duration::from_nanos(7),
             ..Profile::default()
         }),
     );
-    world.run(1000, |_| false, |_| {});
-    assert_eq!(world.node(1).arrived, [(15, 1), (47, 4)]);
+    world.run(at(1000), |_| false, |_| {});
+    assert_eq!(arrived(world.node(1)), [(15, 1), (47, 4)]);
     assert_eq!(world.pipe(0).counters().down, 2);
 }
 
@@ -110,8 +127,8 @@ fn changes_happen_at_their_time() {
 fn the_same_seed_gives_the_same_trace_and_another_another() {
     let profile = Profile {
         loss: 0.3,
-        jitter: 500,
-        delay: 10,
+        jitter: Duration::from_nanos(500),
+        delay: Duration::from_nanos(10),
         ..Profile::default()
     };
     let hash = |seed| {
@@ -124,7 +141,7 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
             &profile,
             seed,
         );
-        world.run(1_000_000, |_| false, |_| {});
+        world.run(at(1_000_000), |_| false, |_| {});
         (world.trace().hash(), world.trace().entries())
     };
     assert_eq!(hash(1), hash(1));
@@ -142,5 +159,5 @@ fn time_that_stands_still_is_noticed() {
         ..sender([1])
     };
     let mut world = pair(first, echo(), &Profile::default(), 1);
-    assert_eq!(world.run(1000, |_| false, |_| {}), End::Stalled);
+    assert_eq!(world.run(at(1000), |_| false, |_| {}), End::Stalled);
 }

@@ -1,6 +1,6 @@
 //! `hawser bench idle` and `hawser bench flows`: what many connections cost.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Common, alternate, column, row};
 use crate::engine;
@@ -34,7 +34,7 @@ pub(crate) struct FlowsArgs {
 /// Connections that send between two looks at the wire.
 const BATCH: usize = 64;
 /// Time in which timers settle: delayed acknowledgements, for instance.
-const QUIET: u64 = 2_000_000_000;
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What goes wrong.
 type Failure = Box<dyn std::error::Error>;

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use hawser::time::{Instant, nanos};
 use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::wire::Wire;
-use hawser_engine::{Handle, Nanos, Notice, Stack, StackConfig};
+use hawser_engine::{Handle, Notice, Stack, StackConfig};
 use hawser_testing::lane::{End, Shared};
 
 use super::{CHUNK, MTU, STEP, Traffic};
@@ -17,8 +19,8 @@ const PORT: u16 = 5201;
 const PER_PORT: usize = 60_000;
 /// Connections that are being opened at a time.
 const OPENING: usize = 100;
-/// From a connection's turn to its next, in nanoseconds.
-const ROUND: Nanos = 1_000_000_000;
+/// From a connection's turn to its next.
+const ROUND: Duration = Duration::from_secs(1);
 
 /// What goes wrong: the stack's own words.
 type Failure = Box<dyn std::error::Error>;
@@ -48,7 +50,7 @@ impl Host {
     }
 
     /// Does all that is to be done at this time; true when that was anything.
-    fn work(&mut self, now: Nanos) -> Result<bool, Failure> {
+    fn work(&mut self, now: Instant) -> Result<bool, Failure> {
         let mut any = false;
         while self.stack.poll(now, &mut self.end)? {
             any = true;
@@ -73,7 +75,7 @@ pub(crate) struct Pair {
     client: Host,
     server: Host,
     lanes: [Shared; 2],
-    now: Nanos,
+    now: Instant,
     bytes: u64,
     chunk: Vec<u8>,
     /// Open connections, as client and server name them.
@@ -96,7 +98,7 @@ impl Pair {
             client,
             server,
             lanes,
-            now: 1_000_000,
+            now: Instant::from_nanos(1_000_000),
             bytes: 0,
             chunk,
             flows: Vec::new(),
@@ -153,7 +155,7 @@ impl Pair {
             if !any {
                 return Ok(());
             }
-            self.now += STEP;
+            self.now = self.now.plus_nanos(STEP);
         }
     }
 
@@ -161,7 +163,7 @@ impl Pair {
     ///
     /// # Errors
     /// When a connection fails.
-    pub(crate) fn pass(&mut self, time: Nanos) -> Result<(), Failure> {
+    pub(crate) fn pass(&mut self, time: Duration) -> Result<(), Failure> {
         let until = self.now + time;
         loop {
             self.settle()?;
@@ -201,7 +203,7 @@ impl Pair {
             self.server.work(self.now)?;
             self.client.notices.clear();
             self.server.notices.clear();
-            self.now += STEP;
+            self.now = self.now.plus_nanos(STEP);
             idle = if self.bytes == before { idle + 1 } else { 0 };
             if idle > 1_000_000 {
                 return Err("the transfer does not go on".into());
@@ -226,7 +228,9 @@ impl Pair {
         let (mut out, begin) = (vec![0; len.max(1)], self.now);
         let mut at = 0;
         for first in (0..count).step_by(batch) {
-            self.now = self.now.max(begin + ROUND * first as u64 / count as u64);
+            self.now = self
+                .now
+                .max(begin.plus_nanos(nanos(ROUND) * first as u64 / count as u64));
             let batch = batch.min(count - first);
             for _ in 0..batch {
                 at = (at + stride) % count;

@@ -91,7 +91,7 @@ fn listen(path: Path, seconds: u64, seed: u64, filters: &[Filter]) -> Result<Vec
     );
     let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
     let watch = Watch {
-        every: 1_000_000_000,
+        every: Duration::from_secs(1),
         fields: &[],
         reported: &mut |_| {},
     };

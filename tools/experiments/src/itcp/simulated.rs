@@ -1,10 +1,12 @@
 //! `itcp-fast`: FAST, CUBIC and Reno on the paper's bottleneck, for its 1500 seconds, in virtual time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hawser::interact::twares::{Fast, FastParams, Steer, SteerOptions};
 use hawser::interact::{Bus, Rights, Tware};
 use hawser::sim::{Moment, Scenario, Watch, run_steered};
+use hawser::time::nanos;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use serde_json::json;
 
@@ -152,7 +154,7 @@ fn transfer(
     let mut sampled = |moment: &Moment| samples.push(sample(moment));
     let fields = ["cc.cwnd", "srtt", "retransmissions"];
     let watch = Watch {
-        every: times.every_ms * 1_000_000,
+        every: Duration::from_nanos(times.every_ms * 1_000_000),
         fields: &fields,
         reported: &mut sampled,
     };
@@ -205,7 +207,7 @@ fn sample(moment: &Moment) -> Sample {
     let flow = &moment.flows[0];
     let value = |number: usize| flow.values[number].unwrap_or_default();
     Sample {
-        seconds: moment.at as f64 / 1e9,
+        seconds: nanos(moment.at) as f64 / 1e9,
         received: flow.received[0],
         window: value(0),
         round_trip_ms: value(1) as f64 / 1e6,

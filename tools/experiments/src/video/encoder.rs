@@ -1,13 +1,15 @@
 //! An encoder: how many bytes the next frame has at a target rate.
 
+use std::time::Duration;
+
 /// Frames in a second.
 pub(super) const FRAMES: u64 = 25;
 /// Frames in a group of pictures: an I frame, then P frames.
 const GROUP: u64 = 25;
 /// How many P frames an I frame is as large as.
 const INTRA: u64 = 4;
-/// Nanoseconds from frame to frame.
-pub(super) const INTERVAL: u64 = 1_000_000_000 / FRAMES;
+/// From frame to frame.
+pub(super) const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / FRAMES);
 
 /// Bytes of frame `number`, the first being 0, at `rate` bit/s. A whole group at one rate has a
 /// second's worth of it.

@@ -1,5 +1,6 @@
 //! Rate and capacity over time, delay over time, and what there was of it in all.
 
+use hawser::time::{Instant, nanos};
 use serde_json::{Value, json};
 
 use super::run::{PLAYOUT_MS, Run};
@@ -33,8 +34,8 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
         .filter_map(|run| run.frames.first())
         .map(|frame| frame.made)
         .min()
-        .unwrap_or(0);
-    let at = |time: u64| (time - start) as f64 / 1e9;
+        .unwrap_or_default();
+    let at = |time: Instant| nanos(time - start) as f64 / 1e9;
     let mut rates = vec![Line {
         name: "capacity".into(),
         points: steps(part),
@@ -68,7 +69,7 @@ pub(super) fn draw(outcome: &mut Outcome, runs: &[Run], part: u64) {
     }];
     delays.extend(runs.iter().map(|run| {
         let delay =
-            |frame: &super::live::Frame| Some((at(frame.made), (frame.came? - frame.made) as f64 / 1e6));
+            |frame: &super::live::Frame| Some((at(frame.made), nanos(frame.came? - frame.made) as f64 / 1e6));
         of(run, run.frames.iter().filter_map(delay).collect())
     }));
     let axes = Axes {

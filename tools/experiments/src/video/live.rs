@@ -15,17 +15,17 @@ use hawser::time::Instant;
 
 use super::encoder::{FRAMES, INTERVAL, frame};
 
-/// A frame's course, times in nanoseconds of the simulation.
+/// A frame's course, by the simulation's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// When it was due.
-    pub(super) made: u64,
+    pub(super) made: Instant,
     /// The encoder's target rate then, bit/s.
     pub(super) rate: u64,
     /// Where it ends in the stream; nothing: it was dropped.
     pub(super) end: Option<u64>,
     /// When its last byte was read.
-    pub(super) came: Option<u64>,
+    pub(super) came: Option<Instant>,
 }
 
 /// The film, as both ends know it.
@@ -54,7 +54,7 @@ pub(super) struct Camera {
     film: Rc<RefCell<Film>>,
     dial: Arc<Dial>,
     pilot: Pilot,
-    start: u64,
+    start: Instant,
     /// How many frames there will be.
     count: u64,
     sent: u64,
@@ -66,7 +66,7 @@ impl Camera {
         film: Rc<RefCell<Film>>,
         dial: Arc<Dial>,
         pilot: Pilot,
-        start: u64,
+        start: Instant,
         seconds: u64,
     ) -> Self {
         Self {
@@ -80,18 +80,18 @@ impl Camera {
     }
 
     /// When the next frame is due.
-    fn due(&self) -> Option<u64> {
+    fn due(&self) -> Option<Instant> {
         let number = self.film.borrow().frames.len() as u64;
-        (number < self.count).then(|| self.start + number * INTERVAL)
+        (number < self.count).then(|| self.start + INTERVAL * number as u32)
     }
 
-    fn make(&mut self, due: u64) {
+    fn make(&mut self, due: Instant) {
         let film = Rc::clone(&self.film);
         let mut film = film.borrow_mut();
         let full = film.bytes > self.sent;
         if let Pilot::Buffer(controller) = &mut self.pilot {
             let seen = Progress {
-                now: Instant::from_nanos(due),
+                now: due,
                 written: film.bytes,
                 delivered: self.sent,
                 window: u64::MAX,
@@ -121,14 +121,14 @@ impl Camera {
 }
 
 impl Script for Camera {
-    fn allowance(&mut self, now: u64, _received: u64) -> u64 {
+    fn allowance(&mut self, now: Instant, _received: u64) -> u64 {
         while let Some(due) = self.due().filter(|due| *due <= now) {
             self.make(due);
         }
         self.film.borrow().bytes
     }
 
-    fn wake_at(&self) -> Option<u64> {
+    fn wake_at(&self) -> Option<Instant> {
         self.due()
     }
 
@@ -141,7 +141,7 @@ impl Script for Camera {
         0
     }
 
-    fn on_sent(&mut self, _now: u64, sent: u64) {
+    fn on_sent(&mut self, _now: Instant, sent: u64) {
         self.sent = sent;
     }
 }
@@ -160,11 +160,11 @@ impl Screen {
 }
 
 impl Script for Screen {
-    fn allowance(&mut self, _now: u64, _received: u64) -> u64 {
+    fn allowance(&mut self, _now: Instant, _received: u64) -> u64 {
         0
     }
 
-    fn wake_at(&self) -> Option<u64> {
+    fn wake_at(&self) -> Option<Instant> {
         None
     }
 
@@ -177,7 +177,7 @@ impl Script for Screen {
         if film.over { film.bytes } else { u64::MAX }
     }
 
-    fn on_received(&mut self, now: u64, received: u64) {
+    fn on_received(&mut self, now: Instant, received: u64) {
         let mut film = self.film.borrow_mut();
         while let Some(frame) = film.frames.get_mut(self.come)
             && frame.end.is_none_or(|end| end <= received)
@@ -192,6 +192,10 @@ impl Script for Screen {
 mod tests {
     use super::*;
 
+    const fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
     #[test]
     fn frames_are_made_in_time_and_dropped_while_the_buffer_is_full() {
         let film: Rc<RefCell<Film>> = Rc::default();
@@ -199,27 +203,27 @@ mod tests {
             film.clone(),
             Arc::new(Dial::new(2_240_000)),
             Pilot::Fixed,
-            1_000,
+            at(1_000),
             1,
         );
         let mut screen = Screen::new(film.clone());
         assert_eq!(
-            (camera.allowance(1_000, 0), camera.wake_at()),
-            (40_000, Some(1_000 + INTERVAL))
+            (camera.allowance(at(1_000), 0), camera.wake_at()),
+            (40_000, Some(at(1_000) + INTERVAL))
         );
-        camera.on_sent(1_000, 30_000);
+        camera.on_sent(at(1_000), 30_000);
         assert_eq!(
-            camera.allowance(1_000 + INTERVAL, 0),
+            camera.allowance(at(1_000) + INTERVAL, 0),
             40_000,
             "the second one is dropped"
         );
-        camera.on_sent(1_000 + INTERVAL, 40_000);
-        assert_eq!(camera.allowance(1_000 + 2 * INTERVAL, 0), 50_000);
-        screen.on_received(5_000, 49_999);
+        camera.on_sent(at(1_000) + INTERVAL, 40_000);
+        assert_eq!(camera.allowance(at(1_000) + 2 * INTERVAL, 0), 50_000);
+        screen.on_received(at(5_000), 49_999);
         let came = |film: &Film| film.frames.iter().map(|frame| frame.came).collect::<Vec<_>>();
-        assert_eq!(came(&film.borrow()), [Some(5_000), None, None]);
-        screen.on_received(6_000, 50_000);
-        assert_eq!(came(&film.borrow()), [Some(5_000), None, Some(6_000)]);
+        assert_eq!(came(&film.borrow()), [Some(at(5_000)), None, None]);
+        screen.on_received(at(6_000), 50_000);
+        assert_eq!(came(&film.borrow()), [Some(at(5_000)), None, Some(at(6_000))]);
         assert_eq!(screen.incoming(), u64::MAX, "there is more to come");
     }
 }

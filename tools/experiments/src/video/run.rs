@@ -8,6 +8,7 @@ use std::time::Duration;
 use hawser::interact::twares::{Adapt, Dial, RateController, RateParams};
 use hawser::interact::{Bus, Rights, Scope, Tware};
 use hawser::sim::{Scenario, Script, Side, Watch, run_live};
+use hawser::time::{Instant, nanos};
 use serde::Serialize;
 use serde_json::json;
 
@@ -68,7 +69,7 @@ impl Run {
         let late = |frame: &Frame| {
             frame
                 .came
-                .is_some_and(|came| came - frame.made <= PLAYOUT_MS * 1_000_000)
+                .is_some_and(|came| came - frame.made <= Duration::from_millis(PLAYOUT_MS))
         };
         self.frames.iter().map(late)
     }
@@ -110,7 +111,7 @@ impl Run {
         let mut delays: Vec<u64> = self
             .frames
             .iter()
-            .filter_map(|f| Some(f.came? - f.made))
+            .filter_map(|f| Some(nanos(f.came? - f.made)))
             .collect();
         delays.sort_unstable();
         let place = (delays.len().saturating_sub(1) as f64 * share) as usize;
@@ -179,7 +180,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
             None
         }
     };
-    let mut cast = |flow: usize, side: Side, start: u64| -> Option<Box<dyn Script>> {
+    let mut cast = |flow: usize, side: Side, start: Instant| -> Option<Box<dyn Script>> {
         match (flow, side) {
             (0, Side::Client) => {
                 let (film, dial, pilot) = (Rc::clone(&film), Arc::clone(&dial), pilot.take()?);
@@ -192,7 +193,7 @@ pub(super) fn transfer(sender: Sender, part: u64, seed: u64) -> Result<Run, Erro
     let scenario =
         Scenario::parse(&text(&sender.name(), part, sender.buffer())).map_err(|e| e.to_string())?;
     let watch = Watch {
-        every: 1_000_000_000,
+        every: Duration::from_secs(1),
         fields: &[],
         reported: &mut |_| (),
     };

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hawser_ir::abi::{Csum, Net};
 use hawser_ir::buf::NET_ZERO;
 use hawser_testing::internet_checksum;
+use hawser_time::Instant;
 
 use super::{OWN_MAC, caps, config, frame, from_hex, station};
 use crate::net::neighbour::{MAX_NEIGHBOURS, MAX_WAITING, MAX_WAITING_EACH};
@@ -151,7 +152,7 @@ fn packets_that_are_too_long_are_dropped() {
         (100, 1461, true),
     ] {
         let frame = packet(&interface, &net, payload, gso_size);
-        interface.send(0, &net, frame);
+        interface.send(Instant::ORIGIN, &net, frame);
         assert_eq!(
             interface.outgoing().drain(..).count(),
             usize::from(passes),
@@ -161,7 +162,7 @@ fn packets_that_are_too_long_are_dropped() {
     assert_eq!(interface.counters().dropped(DropReason::TooLong), 3);
     let mut narrow = station(Medium::Ip);
     let frame = packet(&narrow, &net, 2920, 1460);
-    narrow.send(0, &net, frame);
+    narrow.send(Instant::ORIGIN, &net, frame);
     assert!(narrow.outgoing().is_empty(), "the wire cannot cut it");
 }
 
@@ -174,14 +175,14 @@ fn waiting_packets_are_bounded() {
         interface.route(&mut net).unwrap();
         for _ in 0..MAX_WAITING_EACH + 3 {
             let frame = packet(&interface, &net, 10, 0);
-            interface.send(0, &net, frame);
+            interface.send(Instant::ORIGIN, &net, frame);
             sent += 1;
         }
     }
     let dropped = interface.counters().dropped(DropReason::Unresolved);
     assert_eq!(sent - dropped, MAX_WAITING as u64);
     for seconds in 1..=3 {
-        interface.poll(seconds * 1_000_000_000);
+        interface.poll(Instant::from_nanos(seconds * 1_000_000_000));
     }
     assert_eq!(
         interface.counters().dropped(DropReason::Unresolved),
@@ -205,14 +206,14 @@ fn first_packets_of_many_connections_wait() {
                 payload: vec![PayRef::from(number.to_be_bytes().to_vec())],
                 ..packet(&interface, &net, 0, 0)
             };
-            interface.send(0, &net, frame);
+            interface.send(Instant::ORIGIN, &net, frame);
         }
         assert_eq!(interface.outgoing().drain(..).count(), 1, "the question alone");
         let mut answer = OWN_MAC.to_vec();
         answer.extend(from_hex("02000000000908060001080006040002020000000009c0000209"));
         answer.extend(OWN_MAC);
         answer.extend([192, 0, 2, 2]);
-        interface.ingress(0, &frame(&answer));
+        interface.ingress(Instant::ORIGIN, &frame(&answer));
         let numbers: Vec<Vec<u8>> = interface
             .outgoing()
             .drain(..)
@@ -241,7 +242,7 @@ fn neighbours_are_bounded() {
     let mut net = to("10.0.0.1");
     interface.route(&mut net).unwrap();
     assert!(matches!(
-        interface.ingress(0, &frame(&ask([10, 0, 0, 1]))),
+        interface.ingress(Instant::ORIGIN, &frame(&ask([10, 0, 0, 1]))),
         Ingress::Done
     ));
     let send = |interface: &mut Interface, now| {
@@ -250,15 +251,15 @@ fn neighbours_are_bounded() {
         interface.send(now, &net, packet);
         interface.outgoing().len()
     };
-    send(&mut interface, 1);
+    send(&mut interface, Instant::from_nanos(1));
     for i in 2..2000_u32 {
         let [_, _, a, b] = i.to_be_bytes();
         interface.outgoing().clear();
-        interface.ingress(u64::from(i), &frame(&ask([10, 1, a, b])));
+        interface.ingress(Instant::from_nanos(u64::from(i)), &frame(&ask([10, 1, a, b])));
         assert_eq!(interface.outgoing().len(), 1, "all are answered");
     }
     assert_eq!(
-        send(&mut interface, 2000),
+        send(&mut interface, Instant::from_nanos(2000)),
         1,
         "the packet alone, without a question"
     );
@@ -284,9 +285,9 @@ fn super_segments_are_counted() {
             tail: &tail,
             csum: Csum::Complete,
             seg_size,
-            at: 0,
+            at: Instant::ORIGIN,
         };
-        match interface.ingress(0, &frame) {
+        match interface.ingress(Instant::ORIGIN, &frame) {
             Ingress::Packet { net, .. } => (net.segs, net.seg_size),
             other => panic!("{other:?}"),
         }
@@ -306,10 +307,10 @@ fn errors_are_sent_at_a_limited_rate() {
     let mut interface = station(Medium::Ip);
     let packet = from_hex("4500001e000100004011f6cac0000201c000020200010002000a136a6869");
     for _ in 0..100 {
-        interface.unreachable_reply(5, &frame(&packet));
+        interface.unreachable_reply(Instant::from_nanos(5), &frame(&packet));
     }
     assert_eq!(interface.outgoing().drain(..).count(), 20);
     assert_eq!(interface.counters().dropped(DropReason::RateLimited), 80);
-    interface.unreachable_reply(5 + 100_000_000, &frame(&packet));
+    interface.unreachable_reply(Instant::from_nanos(5 + 100_000_000), &frame(&packet));
     assert_eq!(interface.outgoing().len(), 1);
 }

@@ -1,7 +1,10 @@
 //! Runs the cases of `frames.txt`, which `frames.py` writes.
 
+use std::time::Duration;
+
 use hawser_ir::abi::{Csum, ICMP_TOO_BIG, Net};
 use hawser_ir::buf::NET_ZERO;
+use hawser_time::Instant;
 
 use super::{OWN_MAC, from_hex, station, to_hex};
 use crate::net::{Ingress, Interface, from_bytes, to_bytes};
@@ -27,12 +30,12 @@ fn frames_equal_those_of_scapy() {
 
 fn run(lines: &str, split: bool) -> Result<(), String> {
     let mut interface = station(Medium::Ethernet(OWN_MAC));
-    let mut now = 0;
+    let mut now = Instant::ORIGIN;
     let mut verdict = String::new();
     for line in lines.lines().filter(|l| !l.is_empty()) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "at" => now = rest.parse::<u64>().unwrap() * 1_000_000,
+            "at" => now = Instant::after(Duration::from_millis(rest.parse().unwrap())),
             "in" => verdict = describe(&mut interface, now, &from_hex(rest), split),
             "is" => same(&verdict, rest, line)?,
             "send" => send(&mut interface, now, rest),
@@ -76,7 +79,7 @@ fn same(found: &str, expected: &str, line: &str) -> Result<(), String> {
 }
 
 /// What the interface makes of a frame, in the words of frames.py.
-fn describe(interface: &mut Interface, now: u64, bytes: &[u8], split: bool) -> String {
+fn describe(interface: &mut Interface, now: Instant, bytes: &[u8], split: bool) -> String {
     let (head, tail) = bytes.split_at(if split { headers(bytes) } else { bytes.len() });
     let frame = RxFrame {
         head,
@@ -150,7 +153,7 @@ fn headers(frame: &[u8]) -> usize {
     len.min(frame.len())
 }
 
-fn send(interface: &mut Interface, now: u64, line: &str) {
+fn send(interface: &mut Interface, now: Instant, line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
     let [ip, protocol, field, bytes] = words[..] else {
         panic!("send {line}")

@@ -8,6 +8,7 @@ mod mutation;
 use std::net::IpAddr;
 
 use hawser_ir::abi::Csum;
+use hawser_time::Instant;
 
 use super::{Interface, InterfaceConfig};
 use crate::wire::{Caps, Medium, RxFrame};
@@ -48,7 +49,7 @@ pub(super) fn frame(head: &[u8]) -> RxFrame<'_> {
         tail: &[],
         csum: Csum::Unverified,
         seg_size: 0,
-        at: 0,
+        at: Instant::ORIGIN,
     }
 }
 

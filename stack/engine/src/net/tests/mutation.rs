@@ -3,6 +3,7 @@
 use fastrand::Rng;
 use hawser_ir::abi::{Csum, Net};
 use hawser_ir::buf::NET_ZERO;
+use hawser_time::Instant;
 
 use super::frames::CASES;
 use super::{OWN_MAC, from_hex, station};
@@ -32,7 +33,7 @@ fn mutate(rng: &mut Rng, bytes: &mut Vec<u8>) {
 }
 
 /// Gives a frame to the interface as a wire might, and then does all that an engine might.
-fn feed(interface: &mut Interface, rng: &mut Rng, now: u64, bytes: &[u8]) {
+fn feed(interface: &mut Interface, rng: &mut Rng, now: Instant, bytes: &[u8]) {
     let (head, tail) = bytes.split_at(rng.usize(..bytes.len() + 1));
     // Mostly with checksums taken for right: then mutations get further.
     let csum = if rng.usize(..4) == 0 {
@@ -78,12 +79,12 @@ fn swarm(medium: Medium, link: usize, seed: u64) {
     let corpus = corpus();
     let mut rng = Rng::with_seed(seed);
     let mut interface = station(medium);
-    let mut now = 0;
+    let mut now = Instant::ORIGIN;
     for _ in 0..60_000 {
         let whole = &corpus[rng.usize(..corpus.len())];
         let mut bytes = whole.get(link..).unwrap_or(&[]).to_vec();
         mutate(&mut rng, &mut bytes);
-        now += rng.u64(..1 << 30);
+        now = now.plus_nanos(rng.u64(..1 << 30));
         feed(&mut interface, &mut rng, now, &bytes);
     }
     assert!(interface.counters().echo_replies > 0, "some frames still pass");
@@ -103,7 +104,7 @@ fn no_ip_packet_panics() {
 fn no_noise_panics() {
     let mut rng = Rng::with_seed(0x5eed_0003);
     let mut interface = station(Medium::Ip);
-    for now in 0..60_000 {
+    for now in (0..60_000).map(Instant::from_nanos) {
         let mut bytes: Vec<u8> = (0..rng.usize(..90)).map(|_| rng.u8(..)).collect();
         if let Some(first) = bytes.first_mut() {
             *first = [0x45, 0x60, 0x4f, *first][rng.usize(..4)];

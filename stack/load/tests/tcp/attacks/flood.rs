@@ -1,8 +1,8 @@
 //! SYN floods (RFC 4987), and peers that take nothing.
 
-use std::time::Instant;
+use hawser_time::Instant;
 
-use hawser_engine::{Handle, Nanos, Notice};
+use hawser_engine::{Handle, Notice};
 
 use super::each;
 use crate::stage::{Stage, spoofed};
@@ -29,9 +29,9 @@ fn rates<const N: usize>(stage: &mut Stage, flows: [Flow; N], mut act: impl FnMu
         act(stage);
         let now = stage.now;
         for (flow, read) in flows.iter().zip(&mut read) {
-            while stage.stacks[flow.from].send(now, flow.sender, &data).expect("open") > 0 {}
+            while stage.stacks[flow.from].send(Instant::from_nanos(now), flow.sender, &data).expect("open") > 0 {}
             loop {
-                match stage.stacks[1 - flow.from].recv(now, flow.reader, &mut room).expect("open") {
+                match stage.stacks[1 - flow.from].recv(Instant::from_nanos(now), flow.reader, &mut room).expect("open") {
                     0 => break,
                     n => *read += n as u64,
                 }
@@ -82,7 +82,7 @@ fn a_syn_flood_shuts_nobody_out() {
     }
     let calm = rates_of_two(&mut stage, flows, |_| {});
 
-    let (mut sent, began): (u64, Nanos) = (0, stage.now);
+    let (mut sent, began): (u64, u64) = (0, stage.now);
     let chains = stage.stacks[0].counters().chains;
     let mut flood = |stage: &mut Stage| {
         while sent < (stage.now - began) * 2_000 / SECOND {
@@ -136,7 +136,7 @@ fn spoofed_syns_leave_nothing_behind() {
     const SYNS: u16 = 20_000;
     let mut bench = Bench::new(&[]);
     let listener = bench.listen(80, 100);
-    let (before, began) = (bench.stack.contexts(), Instant::now());
+    let (before, began) = (bench.stack.contexts(), std::time::Instant::now());
     for i in 0..SYNS {
         let seq = u32::from(i) * 7919;
         let syn = Segment { source: 1024 + i, destination: 80, seq, syn: true, window: 1000, ..Segment::default() };
@@ -175,7 +175,7 @@ fn slow_readers_hold_what_is_theirs_and_no_more() {
     let offer = |stage: &mut Stage, given: &mut u64| {
         for (_, server) in &readers {
             loop {
-                match stage.stacks[0].send(stage.now, *server, &[1; 65_536]).expect("open") {
+                match stage.stacks[0].send(Instant::from_nanos(stage.now), *server, &[1; 65_536]).expect("open") {
                     0 => break,
                     n => *given += n as u64,
                 }

@@ -5,8 +5,9 @@
 //! * SO_TIMESTAMPING: when the last byte of a write left, and when it was acknowledged.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use hawser_engine::Nanos;
+use hawser_time::nanos;
 
 use super::errno::EAGAIN;
 use super::{Answer, Arguments, Kernel, Made, Progress, fail};
@@ -45,8 +46,8 @@ struct Stamped {
 enum Notification {
     /// The writes with these numbers, both included, are acknowledged.
     Copied(u32, u32),
-    /// What happened to a write, and when: its kind (SCM_TSTAMP_…), nanoseconds, its number.
-    Stamp { kind: u32, at: Nanos, key: u32 },
+    /// What happened to a write, and when: its kind (SCM_TSTAMP_…), the time, its number.
+    Stamp { kind: u32, at: Duration, key: u32 },
 }
 
 impl ErrorQueue {
@@ -56,7 +57,7 @@ impl ErrorQueue {
 
     /// What came of the writes, now that so many bytes have left and so many are acknowledged. True
     /// when there is news.
-    fn settle(&mut self, (sent, acknowledged): (u64, u64), at: Nanos) -> bool {
+    fn settle(&mut self, (sent, acknowledged): (u64, u64), at: Duration) -> bool {
         let before = self.notifications.len();
         let mut news = false;
         for write in &mut self.stamped {
@@ -132,7 +133,7 @@ impl Kernel {
             .filter(|(_, state)| waiting(state))
             .map(|(handle, _)| *handle)
             .collect();
-        let at = self.now.saturating_sub(self.began);
+        let at = self.now - self.began;
         for handle in handles {
             let written = self.connections.get(&handle).map_or(0, |state| state.written);
             let info = self.info_of(handle);
@@ -219,8 +220,13 @@ impl Kernel {
                 let wanted = (seconds as u64)
                     .saturating_mul(1_000_000_000)
                     .saturating_add(rest as u64);
+                let wanted = Duration::from_nanos(wanted);
                 if at.abs_diff(wanted) > self.config.tolerance {
-                    return Ok(Some(format!("the time is {at} ns, not {wanted} ns")));
+                    return Ok(Some(format!(
+                        "the time is {} ns, not {} ns",
+                        nanos(*at),
+                        nanos(wanted)
+                    )));
                 }
             }
         }

@@ -126,10 +126,11 @@ impl Kernel {
         if *stage == 0 {
             *stage = self
                 .now
-                .saturating_add((timeout as u64).saturating_mul(MILLISECOND))
+                .plus_nanos((timeout as u64).saturating_mul(MILLISECOND))
+                .as_nanos()
                 .max(1);
         }
-        self.now >= *stage
+        self.now.as_nanos() >= *stage
     }
 
     pub(super) fn epoll_create(&mut self, arguments: &Arguments<'_>) -> Made {

@@ -18,7 +18,8 @@ mod options;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use hawser_engine::{Errno, Handle, Nanos, Notice, Stack};
+use hawser_engine::{Errno, Handle, Notice, Stack};
+use hawser_time::Instant;
 
 use super::config::Config;
 use super::info::Info;
@@ -161,11 +162,11 @@ pub(super) struct Connection {
 /// The application's side: the stack, and the script's descriptors.
 pub(crate) struct Kernel {
     pub(crate) stack: Stack,
-    pub(crate) now: Nanos,
+    pub(crate) now: Instant,
     /// The script was written for Linux.
     linux: bool,
     /// When the script began.
-    began: Nanos,
+    began: Instant,
     pub(crate) config: Config,
     pub(super) table: Table,
     pub(super) sockets: BTreeMap<i64, Socket>,
@@ -186,7 +187,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, (now, linux): (Nanos, bool)) -> Kernel {
+    pub(crate) fn new(stack: Stack, config: &Config, table: &Table, (now, linux): (Instant, bool)) -> Kernel {
         Kernel {
             stack,
             now,

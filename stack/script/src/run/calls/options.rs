@@ -6,6 +6,7 @@ use hawser_ir::abi::{
     OPT_MAX_SEGMENT, OPT_NODELAY, OPT_OPEN_REPEATS, OPT_QUICK_ACK, OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER,
     OPT_TOS, OPT_TTL, OPT_USER_TIMEOUT,
 };
+use hawser_time::nanos;
 
 use super::errno::{EBADF, EINVAL, ENOPROTOOPT};
 use super::{Answer, Arguments, Kernel, Made, Misuse, Progress, Role, Socket, done, fail, unsupported};
@@ -95,7 +96,7 @@ impl Kernel {
         match () {
             () if is(SOCKET, "SO_KEEPALIVE") => {
                 let idle = self.chosen(fd, TCP, "TCP_KEEPIDLE");
-                let idle = idle.map_or(self.config.keepalive_idle, |idle| seconds(idle as u64));
+                let idle = idle.map_or(nanos(self.config.keepalive_idle), |idle| seconds(idle as u64));
                 stack(OPT_KEEPALIVE, if value == 0 { 0 } else { idle })
             }
             () if is(TCP, "TCP_KEEPIDLE") => {
@@ -246,7 +247,7 @@ impl Kernel {
         let is = |of: i64, option: &str| level == of && name == known(option);
         let in_force = |param: &str, unit: u64| Some((self.config.param(param)? / unit) as i64);
         match () {
-            () if is(TCP, "TCP_KEEPIDLE") => Some((self.config.keepalive_idle / SECOND) as i64),
+            () if is(TCP, "TCP_KEEPIDLE") => Some(self.config.keepalive_idle.as_secs() as i64),
             () if is(IP, "IP_TTL") || is(IPV6, "IPV6_UNICAST_HOPS") => Some(USUAL_TTL),
             () if is(SOCKET, "SO_SNDBUF") => self.config.send_buffer.map(|bytes| bytes as i64),
             () => {

@@ -1,31 +1,39 @@
 //! A pipe's own behaviour, and that of the rules which need one to be seen.
 
+use std::time::Duration;
+
+use hawser_time::Instant;
+
 use super::*;
 use crate::frame::samples::plain;
 
+const fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
 /// Sends frames numbered by their length (1, 2, …) `gap` apart; returns (arrival, length) pairs
-/// in order of arrival.
-fn through(profile: &Profile, n: usize, gap: Nanos) -> (Vec<(Nanos, usize)>, Pipe) {
+/// in order of arrival. Times are in nanoseconds.
+fn through(profile: &Profile, n: usize, gap: u64) -> (Vec<(u64, usize)>, Pipe) {
     let mut pipe = Pipe::new(profile, 9, "test");
-    let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
+    let mut lost = |_: Instant, _: &'static str, _: &Frame| {};
     let mut arrived = Vec::new();
-    let mut collect = |pipe: &mut Pipe, until: Nanos| {
+    let mut collect = |pipe: &mut Pipe, until: Instant| {
         while let Some(at) = pipe.next_deadline()
             && at <= until
         {
-            // 0 means that a frame is ready now, which is when it was pushed.
-            let at = if at == 0 { until } else { at };
+            // The origin means that a frame is ready now, which is when it was pushed.
+            let at = if at == Instant::ORIGIN { until } else { at };
             while let Some(frame) = pipe.pop(at, &mut lost) {
-                arrived.push((at, frame.len()));
+                arrived.push((at.as_nanos(), frame.len()));
             }
         }
     };
     for i in 0..n {
-        let now = i as u64 * gap;
+        let now = at(i as u64 * gap);
         collect(&mut pipe, now);
         pipe.push(now, plain(i + 1), &mut |_, _, _| {});
     }
-    collect(&mut pipe, Nanos::MAX - 1);
+    collect(&mut pipe, at(u64::MAX - 1));
     (arrived, pipe)
 }
 
@@ -33,13 +41,13 @@ fn through(profile: &Profile, n: usize, gap: Nanos) -> (Vec<(Nanos, usize)>, Pip
 fn delay_is_exact() {
     let (arrived, _) = through(
         &Profile {
-            delay: 70,
+            delay: Duration::from_nanos(70),
             ..Profile::default()
         },
         100,
         10,
     );
-    let expected: Vec<(Nanos, usize)> = (0..100).map(|i| (i * 10 + 70, i as usize + 1)).collect();
+    let expected: Vec<(u64, usize)> = (0..100).map(|i| (i * 10 + 70, i as usize + 1)).collect();
     assert_eq!(arrived, expected);
 }
 
@@ -48,11 +56,11 @@ fn rate_and_delay_add_up() {
     // 1 Gbit/s: 8 ns a byte. Frames of 1 to 50 bytes at once: the k-th ends at 8 · k(k+1)/2.
     let profile = Profile {
         rate: Some(1_000_000_000),
-        delay: 1000,
+        delay: Duration::from_nanos(1000),
         ..Profile::default()
     };
     let (arrived, _) = through(&profile, 50, 0);
-    let expected: Vec<(Nanos, usize)> = (1..=50).map(|k| (4 * k * (k + 1) + 1000, k as usize)).collect();
+    let expected: Vec<(u64, usize)> = (1..=50).map(|k| (4 * k * (k + 1) + 1000, k as usize)).collect();
     assert_eq!(arrived, expected);
 }
 
@@ -60,8 +68,8 @@ fn rate_and_delay_add_up() {
 fn held_frames_are_overtaken() {
     let profile = Profile {
         reorder: 0.1,
-        hold: 35,
-        delay: 5,
+        hold: Duration::from_nanos(35),
+        delay: Duration::from_nanos(5),
         ..Profile::default()
     };
     let (arrived, pipe) = through(&profile, 10_000, 10);
@@ -86,7 +94,7 @@ fn copies_follow_at_once() {
     let (arrived, pipe) = through(
         &Profile {
             duplicate: 0.3,
-            delay: 1,
+            delay: Duration::from_nanos(1),
             ..Profile::default()
         },
         10_000,
@@ -107,21 +115,22 @@ fn copies_follow_at_once() {
 fn a_cut_loses_frames_in_flight_and_later_ones() {
     let mut pipe = Pipe::new(
         &Profile {
-            delay: 100,
+            delay: Duration::from_nanos(100),
             ..Profile::default()
         },
         1,
         "cut",
     );
     let mut losses = Vec::new();
-    let mut lost = |at: Nanos, name: &'static str, frame: &Frame| losses.push((at, name, frame.len()));
-    pipe.push(0, plain(1), &mut lost);
-    pipe.push(60, plain(2), &mut lost);
-    pipe.set_up(110, false, &mut lost);
-    pipe.push(120, plain(3), &mut lost);
-    pipe.set_up(130, true, &mut lost);
-    pipe.push(140, plain(4), &mut lost);
-    let out: Vec<usize> = std::iter::from_fn(|| pipe.pop(1000, &mut lost))
+    let mut lost =
+        |at: Instant, name: &'static str, frame: &Frame| losses.push((at.as_nanos(), name, frame.len()));
+    pipe.push(at(0), plain(1), &mut lost);
+    pipe.push(at(60), plain(2), &mut lost);
+    pipe.set_up(at(110), false, &mut lost);
+    pipe.push(at(120), plain(3), &mut lost);
+    pipe.set_up(at(130), true, &mut lost);
+    pipe.push(at(140), plain(4), &mut lost);
+    let out: Vec<usize> = std::iter::from_fn(|| pipe.pop(at(1000), &mut lost))
         .map(|f| f.len())
         .collect();
     assert_eq!(out, [1, 4], "the first had arrived before the cut");
@@ -146,7 +155,7 @@ fn a_further_rule_leaves_the_random_numbers_of_others_as_they_are() {
         loss: 0.2,
         corrupt: 0.3,
         duplicate: 0.3,
-        jitter: 50,
+        jitter: Duration::from_nanos(50),
         reorder: 0.2,
         ..Profile::default()
     });
@@ -163,18 +172,18 @@ fn tuning_acts_from_then_on() {
         1,
         "tune",
     );
-    let mut lost = |_: Nanos, _: &'static str, _: &Frame| {};
-    pipe.push(0, plain(1), &mut lost);
-    pipe.tune(1, &Profile::default(), &mut lost);
-    pipe.push(1, plain(2), &mut lost);
-    assert_eq!(pipe.pop(1, &mut lost).map(|f| f.len()), Some(2));
-    assert!(pipe.pop(1, &mut lost).is_none());
+    let mut lost = |_: Instant, _: &'static str, _: &Frame| {};
+    pipe.push(at(0), plain(1), &mut lost);
+    pipe.tune(at(1), &Profile::default(), &mut lost);
+    pipe.push(at(1), plain(2), &mut lost);
+    assert_eq!(pipe.pop(at(1), &mut lost).map(|f| f.len()), Some(2));
+    assert!(pipe.pop(at(1), &mut lost).is_none());
 }
 
 /// Of 1,000 bytes at 8 kbit/s, a second each, half of the first have left when the rate is another one.
 #[test]
 fn a_new_rate_holds_for_frames_that_wait() {
-    const SECOND: Nanos = 1_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
     for (rate, expected) in [
         (
             Some(80_000),
@@ -183,26 +192,26 @@ fn a_new_rate_holds_for_frames_that_wait() {
         (Some(4_000), [SECOND * 3 / 2, SECOND * 7 / 2]),
         (None, [SECOND / 2, SECOND / 2]),
     ] {
-        let at = |rate, delay| Profile {
+        let line = |rate| Profile {
             rate,
-            delay,
+            delay: Duration::from_nanos(7),
             ..Profile::default()
         };
-        let mut pipe = Pipe::new(&at(Some(8_000), 7), 1, "rate");
-        let mut lost = |_: Nanos, _: &'static str, _: &Frame| panic!("nothing is lost");
-        pipe.push(0, plain(1_000), &mut lost);
-        pipe.push(0, plain(1_000), &mut lost);
-        pipe.tune(SECOND / 2, &at(rate, 7), &mut lost);
-        let (mut now, mut arrived) = (SECOND / 2, Vec::new());
-        while let Some(at) = pipe.next_deadline() {
-            now = now.max(at);
-            arrived.extend(pipe.pop(now, &mut lost).map(|_| now - 7));
+        let mut pipe = Pipe::new(&line(Some(8_000)), 1, "rate");
+        let mut lost = |_: Instant, _: &'static str, _: &Frame| panic!("nothing is lost");
+        pipe.push(at(0), plain(1_000), &mut lost);
+        pipe.push(at(0), plain(1_000), &mut lost);
+        pipe.tune(at(SECOND / 2), &line(rate), &mut lost);
+        let (mut now, mut arrived) = (at(SECOND / 2), Vec::new());
+        while let Some(next) = pipe.next_deadline() {
+            now = now.max(next);
+            arrived.extend(pipe.pop(now, &mut lost).map(|_| now.as_nanos() - 7));
         }
         assert_eq!(arrived, expected, "{rate:?}");
-        pipe.push(4 * SECOND, plain(1_000), &mut lost);
+        pipe.push(at(4 * SECOND), plain(1_000), &mut lost);
         let takes = rate.map_or(0, |rate| 8_000 * SECOND / rate);
         assert!(
-            pipe.pop(4 * SECOND + takes + 7, &mut lost).is_some(),
+            pipe.pop(at(4 * SECOND + takes + 7), &mut lost).is_some(),
             "{rate:?}: an idle line has its rate"
         );
     }
@@ -212,8 +221,8 @@ fn a_new_rate_holds_for_frames_that_wait() {
 fn frames_of_one_instant_keep_their_order() {
     let (arrived, _) = through(
         &Profile {
-            delay: 5,
-            jitter: 3,
+            delay: Duration::from_nanos(5),
+            jitter: Duration::from_nanos(3),
             ..Profile::default()
         },
         500,
@@ -231,7 +240,7 @@ impl Rule for Probe {
         self.0
     }
 
-    fn apply(&mut self, _now: Nanos, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
+    fn apply(&mut self, _now: Instant, _frame: &mut Frame, rng: &mut Rng) -> Verdict {
         self.1.send(rng.bits()).expect("the test listens");
         Verdict::Pass
     }
@@ -245,7 +254,7 @@ fn every_rule_of_every_direction_has_its_own_random_numbers() {
             Box::new(Probe("x", report.clone())),
             Box::new(Probe("y", report.clone())),
         ];
-        Pipe::with_rules(rules, seed, label).push(0, plain(1), &mut |_, _, _| {});
+        Pipe::with_rules(rules, seed, label).push(at(0), plain(1), &mut |_, _, _| {});
     }
     drop(report);
     let shown: Vec<u64> = reported.into_iter().collect();
@@ -283,7 +292,7 @@ fn hostile_bytes_pass_all_rules_and_captures() {
         for mut packet in crate::segment::cut(frame.clone()) {
             packet.complete();
         }
-        let now = round * 1000;
+        let now = Instant::from_nanos(round * 1000);
         pipe.push(now, frame, &mut |_, _, _| {});
         while pipe.pop(now, &mut |_, _, _| {}).is_some() {}
     }
