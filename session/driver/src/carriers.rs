@@ -28,6 +28,8 @@ pub(super) struct Strand {
     queued: usize,
     /// The transport took all that was given.
     is_writable: bool,
+    /// Bytes went or came, or it began or ceased to take more, and the session was not told yet.
+    has_moved: bool,
     /// Why nothing more can be written.
     failure: Option<io::Error>,
     flushed: bool,
@@ -55,6 +57,7 @@ impl Strand {
             queue: VecDeque::new(),
             queued: 0,
             is_writable: true,
+            has_moved: true,
             failure: None,
             flushed: true,
             finished: false,
@@ -94,7 +97,15 @@ impl Strand {
 
     /// Writes what waits, as far as the transport takes it. A failure is reported by [`Strand::read`].
     pub(super) fn write(&mut self, cx: &mut Context<'_>) {
+        let before = (self.queued, self.is_writable);
         self.failure = self.write_all(cx).err();
+        self.has_moved |= before != (self.queued, self.is_writable);
+    }
+
+    /// Whether anything of it may have changed since this was asked last, but what its peer's transport
+    /// has acknowledged.
+    pub(super) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
     }
 
     fn write_all(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
@@ -139,6 +150,7 @@ impl Strand {
                 Poll::Ready(Ok(bytes)) if bytes.is_empty() => return Turn::Over("end of file".into()),
                 Poll::Ready(Ok(bytes)) => {
                     take(bytes);
+                    self.has_moved = true;
                 }
                 Poll::Ready(Err(error)) => return Turn::Over(error.to_string()),
                 Poll::Pending => return Turn::Idle,

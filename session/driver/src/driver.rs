@@ -177,7 +177,8 @@ impl Driver {
     /// Moves bytes in and out of every carrier. Whether there may be more at once.
     ///
     /// All that waits is written before anything else is asked of any carrier: no system call comes before the
-    /// first byte of what an application has just written.
+    /// first byte of what an application has just written. A carrier on which nothing moved is not asked for its
+    /// statistics: while its transport has something outstanding, the session's own clock comes for them.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
         for strand in self.strands.iter_mut().filter(|strand| !strand.is_finishing()) {
             strand.write(cx);
@@ -190,6 +191,7 @@ impl Driver {
                 strand.end(cx)
             } else {
                 match strand.read(cx, |bytes| self.pieces.push(bytes)) {
+                    Turn::Idle if !strand.take_moved() => false,
                     Turn::Idle => self.report(index, None),
                     Turn::Busy => {
                         busy = true;
@@ -594,6 +596,27 @@ mod tests {
             .unwrap();
         turn(&mut driver).await;
         assert_eq!(calls.lock().unwrap()[0], "write");
+    }
+
+    #[tokio::test]
+    async fn a_carrier_on_which_nothing_moved_is_not_asked_for_its_statistics() {
+        let (mut driver, session, carriers, answer) = driver(8);
+        let calls = [Calls::default(), Calls::default()];
+        for (id, calls) in (0..).zip(&calls) {
+            let (mut carrier, _) = Mute::new(1 << 20);
+            carrier.calls = calls.clone();
+            carriers.send(arrival(id, carrier, answer.clone())).ok().unwrap();
+        }
+        let mut stream = session.open().unwrap();
+        turn(&mut driver).await;
+        calls.iter().for_each(|calls| calls.lock().unwrap().clear());
+        stream
+            .write_bytes(Bytes::from_static(b"a request"))
+            .await
+            .unwrap();
+        turn(&mut driver).await;
+        let asked = |calls: &&Calls| calls.lock().unwrap().contains(&"statistics");
+        assert_eq!(calls.iter().filter(asked).count(), 1);
     }
 
     #[tokio::test]

@@ -37,6 +37,10 @@ pub(crate) enum Suspicion {
 /// How long the answer to a PING may take: more than a busy peer needs.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// How often a transport that its peer's window holds back is asked for its figures: nothing is wrong with the
+/// path, and the peer may take its time.
+const BLOCKED: Duration = Duration::from_secs(1);
+
 /// For how long what comes is a sign of life, while long packets of ours are not acknowledged.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 
@@ -55,6 +59,8 @@ pub(crate) struct Path {
     /// The server's random bytes, on a carrier without TLS.
     pub(crate) challenge: Option<[u8; 16]>,
     pub(crate) statistics: Statistics,
+    /// When they were reported last.
+    pub(crate) examined_at: Instant,
     /// When `statistics.acked` moved last, or data became outstanding.
     pub(crate) progress_at: Instant,
     /// The same, whatever the session thought of it in between.
@@ -116,6 +122,7 @@ impl Path {
             exporter,
             challenge: None,
             statistics: Statistics::default(),
+            examined_at: now,
             progress_at: now,
             acked_at: now,
             room: 0,
@@ -195,7 +202,18 @@ impl Path {
         if new.acked > self.statistics.acked || began || new.blocked {
             (self.progress_at, self.acked_at) = (now, now);
         }
-        self.statistics = new;
+        (self.statistics, self.examined_at) = (new, now);
+    }
+
+    /// When its transport's figures are to be reported anew although nothing came or went. Progress counts from
+    /// the report that shows it: while something is outstanding there are four in a PTO.
+    pub(crate) fn examine_at(&self) -> Option<Instant> {
+        let is_suspected = matches!(self.suspicion, Some(Suspicion::Unacknowledged(_)));
+        let every = match self.statistics.blocked {
+            true => BLOCKED,
+            false => self.statistics.probe_timeout() / 4,
+        };
+        (is_suspected || self.statistics.outstanding() > 0).then(|| self.examined_at + every)
     }
 
     /// When a PING left since which nothing has come, though the peer's transport has it: what the peer

@@ -284,6 +284,9 @@ impl Session {
     /// have been reported before.
     pub fn timeout(&mut self, now: Instant) {
         for slot in 0..self.paths.len() {
+            if let Some(path) = &mut self.paths[slot] {
+                path.examined_at = now;
+            }
             self.check_liveness(slot, now);
             self.drop_if_unresponsive(slot, now);
             self.keep_alive(slot, now);
@@ -377,16 +380,10 @@ impl Session {
         }
         let of_slot = |slot: usize| {
             let path = self.path(slot)?;
-            // Figures age: a carrier with data outstanding is examined four times in a PTO.
-            let examined_at = path
-                .suspect_at()
-                .map(|at| at.min(now + path.statistics.probe_timeout() / 4));
-            let suspected = matches!(path.suspicion, Some(Suspicion::Unacknowledged(_)))
-                .then(|| now + path.statistics.probe_timeout() / 4);
             let drained = self.drained_at(slot);
             [
-                examined_at,
-                suspected,
+                path.suspect_at(),
+                path.examine_at(),
                 drained,
                 self.drops_at(slot),
                 self.wants_ping_at(slot),

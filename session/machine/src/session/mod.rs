@@ -349,7 +349,8 @@ impl Session {
         self.settle(now);
     }
 
-    /// The newest statistics of the carrier's transport.
+    /// The newest statistics of the carrier's transport: to be reported when bytes went to it or came from it,
+    /// and before [`Session::timeout`].
     pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
