@@ -199,7 +199,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The lab's age, nanoseconds: the clock of its events.
+    /// The clock of its events, which counts from when the lab was set up.
     fn now(&self) -> Instant {
         Instant::after(self.lab.age())
     }

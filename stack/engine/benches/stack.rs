@@ -54,7 +54,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Bytes of one write and one read.
 const CHUNK: usize = 64 << 10;
-/// Time from turn to turn, in nanoseconds.
+/// Time from turn to turn.
 const STEP: Duration = Duration::from_micros(10);
 const RUNS: usize = 5;
 

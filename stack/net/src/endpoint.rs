@@ -193,7 +193,7 @@ impl Endpoint {
         self.stack.wants_wire()
     }
 
-    /// The device's clock, in nanoseconds.
+    /// The time by the device's clock.
     pub fn now(&mut self) -> Instant {
         self.device.now()
     }

@@ -67,7 +67,7 @@ pub trait Script {
     /// Called after bytes were received: `received` so far.
     fn on_received(&mut self, _now: Instant, _received: u64) {}
 
-    /// Times that it has measured, in nanoseconds: of exchanges, of messages.
+    /// Times that it has measured: of exchanges, of messages.
     fn times(&self) -> &[Duration] {
         &[]
     }
