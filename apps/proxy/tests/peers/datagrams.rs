@@ -182,20 +182,20 @@ for size in (1, 500, 9000):
     answer, address = client.recvfrom(65535)
     assert answer == b"x" * size and address == ("127.0.0.1", echo), (len(answer), address)
 "#;
-    let has_it = tokio::process::Command::new("python3")
-        .args(["-c", "import socks"])
-        .output()
-        .await;
+    // Debian's packages of Python modules lie there; the first Python in the path may be another.
+    let python = || {
+        let mut command = tokio::process::Command::new("python3");
+        command.env("PYTHONPATH", "/usr/lib/python3/dist-packages");
+        command
+    };
+    let has_it = python().args(["-c", "import socks"]).output().await;
     if !has_it.is_ok_and(|output| output.status.success()) {
         println!("skipped: pysocks_is_served: python3 has no module socks (PySocks)");
         return;
     }
     let (stage, echo) = (Stage::new().await, echo().await);
     let (proxy, echo) = (stage.proxy.port().to_string(), echo.port().to_string());
-    let output = tokio::process::Command::new("python3")
-        .args(["-c", CLIENT, &proxy, &echo])
-        .output()
-        .await;
+    let output = python().args(["-c", CLIENT, &proxy, &echo]).output().await;
     let output = output.expect("python3 is there");
     assert!(output.status.success(), "{output:?}");
 }
