@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use hickory_resolver::Hosts;
 use hickory_resolver::config::{ResolveHosts, ResolverConfig, ResolverOpts};
@@ -151,22 +151,6 @@ impl Config {
         self.servers.name_servers.iter().map(|server| server.ip)
     }
 
-    /// How long a question can take at most: each attempt at one name, for each name of the search
-    /// list.
-    #[must_use]
-    pub fn max_duration(&self) -> Duration {
-        let attempts = u32::try_from(self.options.attempts)
-            .unwrap_or(u32::MAX)
-            .saturating_add(1);
-        let names = u32::try_from(self.servers.search.len())
-            .unwrap_or(u32::MAX)
-            .saturating_add(1);
-        self.options
-            .timeout
-            .saturating_mul(attempts)
-            .saturating_mul(names)
-    }
-
     pub(crate) fn hosts_table(&self) -> Result<Hosts, ConfigError> {
         let mut hosts = Hosts::default();
         hosts
@@ -189,6 +173,8 @@ fn read(path: &'static str) -> Result<String, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -213,7 +199,6 @@ mod tests {
             "three after the first"
         );
         assert_eq!(config.options.timeout, Duration::from_secs(3));
-        assert_eq!(config.max_duration(), Duration::from_secs(3 * 4 * 3));
     }
 
     /// resolv.conf(5): "If no nameserver entries are present, the default is to use the name server on
