@@ -177,12 +177,14 @@ impl Driver {
     /// Moves bytes in and out of every carrier. Whether there may be more at once.
     ///
     /// All that waits is written before anything else is asked of any carrier: no system call comes before the
-    /// first byte of what an application has just written. A carrier on which nothing moved is not asked for its
-    /// statistics: while its transport has something outstanding, the session's own clock comes for them.
+    /// first byte of what an application has just written. A carrier on which nothing moved is asked for its
+    /// statistics only while bytes wait to be assigned, since the scheduler compares all carriers by them; otherwise
+    /// the session's own clock comes for them, while its transport has something outstanding.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
         for strand in self.strands.iter_mut().filter(|strand| !strand.is_finishing()) {
             strand.write(cx);
         }
+        let is_scheduling = self.shared.lock().session.is_scheduling();
         let mut busy = false;
         let mut index = 0;
         while index < self.strands.len() {
@@ -191,7 +193,7 @@ impl Driver {
                 strand.end(cx)
             } else {
                 match strand.read(cx, |bytes| self.pieces.push(bytes)) {
-                    Turn::Idle if !strand.take_moved() => false,
+                    Turn::Idle if !strand.take_moved() && !is_scheduling => false,
                     Turn::Idle => self.report(index, None),
                     Turn::Busy => {
                         busy = true;

@@ -349,8 +349,14 @@ impl Session {
         self.settle(now);
     }
 
+    /// Whether bytes of streams wait to be assigned to a carrier.
+    #[must_use]
+    pub fn is_scheduling(&self) -> bool {
+        self.unsent > 0
+    }
+
     /// The newest statistics of the carrier's transport: to be reported when bytes went to it or came from it,
-    /// and before [`Session::timeout`].
+    /// while [`Session::is_scheduling`], and before [`Session::timeout`].
     pub fn statistics(&mut self, carrier: CarrierId, statistics: Statistics, now: Instant) {
         let Some(slot) = self.slot_of(carrier) else { return };
         if let Some(path) = &mut self.paths[slot] {
