@@ -129,6 +129,7 @@ fn frame(bytes: &[u8]) -> Frame {
         seg_size: 0,
         prio: 0,
         link_header: 14,
+        cause: 0,
     }
 }
 

@@ -238,6 +238,7 @@ impl Direction {
             seg_size: 0,
             prio: 0,
             link_header: ETHERNET,
+            cause: 0,
         };
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }

@@ -275,6 +275,7 @@ mod tests {
                 seg_size: 0,
                 prio: 0,
                 link_header: 14,
+                cause: 0,
             };
             match rule.apply(Instant::from_nanos(at * MS), &mut frame, &mut rng) {
                 Verdict::Later(at) => Some(at.as_nanos() / MS),

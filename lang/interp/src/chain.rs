@@ -7,6 +7,7 @@ use hawser_ir::{Chain, ContextId, EventId, EventKind, Ty, When};
 use crate::Interpreter;
 use crate::machine::{Halt, Machine, Setting};
 use crate::memory::{Loc, Region};
+use crate::steps::Steps;
 
 /// What [`Interpreter::react`] does.
 pub(crate) fn react(
@@ -14,6 +15,7 @@ pub(crate) fn react(
     event: &mut [u8],
     memory: &mut Regions<'_>,
     out: &mut RecordBuf,
+    steps: Option<&mut Steps>,
 ) -> Outcome {
     if event.len() < size_of::<hawser_ir::abi::EventHeader>() {
         return Outcome::Done;
@@ -39,6 +41,7 @@ pub(crate) fn react(
     machine.memory.globals = memory.globals;
     machine.memory.scratch = memory.scratch;
     machine.records = Some(out);
+    machine.memory.steps = steps;
     machine.disarm(EventId(u32::from(header.event)));
     machine.chain(chain)
 }
@@ -64,6 +67,9 @@ impl<'a> Machine<'a> {
                 When::NotFound => self.setting.keyed.is_none(),
             };
             if runs {
+                if let Some(steps) = &mut self.memory.steps {
+                    steps.processors.push(processor.func);
+                }
                 self.process(processor.func, &processor.args)?;
             }
         }

@@ -7,6 +7,7 @@
 //! * [`machine`]: one run, its frames and calls
 //! * [`place`], [`expr`], [`stmt`], [`emit`]: one function per kind of node
 //! * [`number`], [`containers`]: arithmetic; lists, sorted lists, windows
+//! * [`steps`]: what a run that is watched did, and where
 //! * [`chain`], [`parse`]: what runs on an event and on an input
 //! * [`extract`], [`options`], [`build`], [`wire`], [`bits`], [`checksum`]: packets
 //!
@@ -31,10 +32,12 @@ mod options;
 mod parse;
 mod place;
 mod prepared;
+mod steps;
 mod stmt;
 mod unsupported;
 mod wire;
 
+pub use steps::{Memory, Steps, Write};
 pub use unsupported::Unsupported;
 
 use std::sync::Arc;
@@ -101,7 +104,20 @@ impl Interpreter {
     /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and
     /// scratchpad change in place.
     pub fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
-        chain::react(self, event, memory, out)
+        chain::react(self, event, memory, out, None)
+    }
+
+    /// [`Interpreter::react`], and notes in `steps` which processors ran, which statement wrote each record and
+    /// which changed what in contexts. What was in `steps` is forgotten.
+    pub fn react_watched(
+        &self,
+        event: &mut [u8],
+        memory: &mut Regions<'_>,
+        out: &mut RecordBuf,
+        steps: &mut Steps,
+    ) -> Outcome {
+        steps.begin(out);
+        chain::react(self, event, memory, out, Some(steps))
     }
 
     /// Writes the header of one packet of a `pkt_gen` to `header`.

@@ -236,7 +236,11 @@ impl<'a> Machine<'a> {
     /// Runs a function's body in the frame that was opened for it, and closes that.
     fn run(&mut self, function: &'a Func, frame: Frame) -> Result<u64, Halt> {
         let caller = std::mem::replace(&mut self.frame, frame);
+        let at = self.memory.steps.as_ref().map(|steps| steps.at);
         let flow = self.block(&function.body);
+        if let (Some(steps), Some(at)) = (&mut self.memory.steps, at) {
+            steps.at = at;
+        }
         self.frame = caller;
         self.memory.stack.truncate(frame.base);
         self.refs.truncate(frame.refs);

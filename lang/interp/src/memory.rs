@@ -5,6 +5,8 @@
 
 use std::cmp::min;
 
+use crate::steps::Steps;
+
 /// One contiguous piece of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Region {
@@ -70,6 +72,8 @@ pub(crate) struct Memory<'a> {
     pub(crate) image: &'a mut [u8],
     pub(crate) previous: Vec<u8>,
     pub(crate) views: [&'a [u8]; 2],
+    /// Where a run that is watched notes what it does.
+    pub(crate) steps: Option<&'a mut Steps>,
 }
 
 impl Memory<'_> {
@@ -120,6 +124,9 @@ impl Memory<'_> {
     /// Up to `len` bytes at a place, to be changed.
     #[inline]
     pub(crate) fn bytes_mut(&mut self, loc: Loc, len: usize) -> &mut [u8] {
+        if let Some(steps) = &mut self.steps {
+            steps.written(loc, len);
+        }
         let all = self.region_mut(loc.region);
         let start = min(loc.at, all.len());
         let end = min(start.saturating_add(len), all.len());
@@ -142,6 +149,9 @@ impl Memory<'_> {
     /// Writes the low 1, 2, 4 or 8 bytes of a number.
     #[inline]
     pub(crate) fn write(&mut self, loc: Loc, size: usize, value: u64) {
+        if let Some(steps) = &mut self.steps {
+            steps.written(loc, size);
+        }
         let all = self.region_mut(loc.region);
         let Some(room) = all.get_mut(loc.at..loc.at.saturating_add(size)) else {
             return;

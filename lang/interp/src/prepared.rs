@@ -36,13 +36,8 @@ pub(crate) struct Selector {
 
 impl Prepared {
     pub(crate) fn new(module: &Module) -> Prepared {
-        let member_size = module
-            .opt_lists
-            .iter()
-            .map(|list| largest_member(module, list))
-            .collect();
         Prepared {
-            member_size,
+            member_size: module.member_sizes(),
             initial: module
                 .structs
                 .iter()
@@ -80,15 +75,6 @@ impl Prepared {
     pub(crate) fn selectors(&self, id: OptListId) -> &[Vec<Selector>] {
         &self.selectors[id.0 as usize]
     }
-}
-
-/// The size in bytes of an option list's largest member.
-fn largest_member(module: &Module, list: &OptList) -> u32 {
-    let sizes = list
-        .members
-        .iter()
-        .map(|m| module.structure(blueprint(module, m.blueprint).body).size);
-    sizes.max().unwrap_or(0)
 }
 
 fn blueprint(module: &Module, id: BlueprintId) -> &Blueprint {

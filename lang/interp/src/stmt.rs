@@ -21,6 +21,9 @@ impl<'a> Machine<'a> {
     }
 
     fn stmt(&mut self, stmt: &'a Stmt) -> Result<Flow, Halt> {
+        if let Some(steps) = &mut self.memory.steps {
+            steps.at = stmt.span;
+        }
         match &stmt.kind {
             StmtKind::Store(place, expr) => {
                 let value = self.eval(expr)?;
@@ -78,7 +81,12 @@ impl<'a> Machine<'a> {
             StmtKind::Call(function, args) => {
                 self.call(*function, args)?;
             }
-            StmtKind::Emit(instr) => self.emit(instr)?,
+            StmtKind::Emit(instr) => {
+                self.emit(instr)?;
+                if let (Some(steps), Some(records)) = (&mut self.memory.steps, &self.records) {
+                    steps.recorded(records, stmt.span);
+                }
+            }
             StmtKind::Done => return Err(Halt::Done),
             StmtKind::Refuse(code) => return Err(Halt::Refused(self.eval(code)? as u32)),
             StmtKind::Assert(expr, index) => {

@@ -549,6 +549,17 @@ impl Module {
         &self.opt_lists[id.0 as usize]
     }
 
+    /// For each option list, the size in bytes of its largest member: [`Layout::member_size`](crate::Layout::member_size).
+    #[must_use]
+    pub fn member_sizes(&self) -> Vec<u32> {
+        let size = |kind: &OptKind| {
+            let blueprint = &self.blueprints[kind.blueprint.0 as usize];
+            self.structure(blueprint.body).size
+        };
+        let largest = |list: &OptList| list.members.iter().map(size).max().unwrap_or(0);
+        self.opt_lists.iter().map(largest).collect()
+    }
+
     /// The params' values, each the default unless `set` names it.
     ///
     /// # Errors

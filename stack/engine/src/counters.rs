@@ -5,17 +5,26 @@
 use hawser_ir::abi::ParseError;
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident,)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// What a stack has counted since its start; see also the interface's own counters.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl Counters {
             /// All counts with their names, in a fixed order.
             pub fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
+            /// What a counter counts, by its name.
+            #[must_use]
+            pub fn meaning(counter: &str) -> Option<&'static str> {
+                match counter {
+                    $(stringify!($name) => Some(concat!($($doc),*).trim_start()),)*
+                    _ => None,
+                }
             }
         }
     };

@@ -109,6 +109,9 @@ pub struct TxFrame {
     pub gso_size: u16,
     /// Link-layer priority.
     pub prio: u8,
+    /// The instruction that it comes from, as the observer of the stack's events counts them: the first is 1. 0: nobody
+    /// observes, or no program sent it.
+    pub cause: u32,
 }
 
 impl TxFrame {
@@ -119,6 +122,7 @@ impl TxFrame {
         self.csum = None;
         self.gso_size = 0;
         self.prio = 0;
+        self.cause = 0;
     }
 
     /// Bytes of the whole frame.

@@ -544,21 +544,27 @@ fn the_tap_sees_every_event_after_it_took_effect() {
     let log = seen.clone();
     stack.set_event_tap(Some(Box::new(move |event| {
         let header = hawser_ir::buf::event_header(event.event);
-        let word = event
-            .context
-            .map(|(_, bytes)| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3]);
+        let word = |bytes: &[u8]| bytemuck::pod_read_unaligned::<Ctx>(bytes).words[3];
+        let before = event.before.keyed.as_ref().map(|(_, bytes)| word(bytes));
+        let after = event.context.map(|(_, bytes)| word(bytes));
         let made = event.fresh.is_some();
         let records = event.records.iter().count();
-        log.lock()
-            .push((header.event, header.now, word, made, records, event.outcome));
+        log.lock().push((
+            header.event,
+            header.now,
+            (before, after),
+            made,
+            records,
+            event.outcome,
+        ));
     })));
     let handle = stack
         .connect(Instant::from_nanos(5), address(1, 80), None)
         .expect("free");
     stack.close(Instant::from_nanos(6), handle);
     let want = [
-        (CONNECT, 5, None, true, 3, Outcome::Done),
-        (CLOSE, 6, Some(77), false, 1, Outcome::Stop),
+        (CONNECT, 5, (None, None), true, 3, Some(Outcome::Done)),
+        (CLOSE, 6, (Some(0), Some(77)), false, 1, Some(Outcome::Stop)),
     ];
     assert_eq!(*seen.lock(), want);
 }

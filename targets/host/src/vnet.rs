@@ -96,6 +96,7 @@ mod tests {
             csum: Some((34, 50)),
             gso_size: 1448,
             prio: 0,
+            cause: 0,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::world::{Change, World};
 
 /// What the clock shows at a scenario's start. Not 0, so that programs may take a time of 0 for
 /// "never".
-pub(crate) const START: Instant = Instant::after(Duration::from_secs(1));
+pub const START: Instant = Instant::after(Duration::from_secs(1));
 
 /// Why a program cannot be had: the error of what finds programs, which is the caller's.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;

@@ -31,6 +31,8 @@ pub struct Frame {
     pub prio: u8,
     /// Bytes of the link-layer header at the front of `head`.
     pub link_header: u8,
+    /// The instruction that it comes from: see [`TxFrame::cause`].
+    pub cause: u32,
 }
 
 impl Frame {
@@ -45,6 +47,7 @@ impl Frame {
             seg_size: frame.gso_size,
             prio: frame.prio,
             link_header: link_header(medium),
+            cause: frame.cause,
         }
     }
 
@@ -60,6 +63,7 @@ impl Frame {
             seg_size: frame.seg_size,
             prio: 0,
             link_header: link_header(medium),
+            cause: 0,
         }
     }
 
@@ -75,6 +79,7 @@ impl Frame {
             csum: self.partial,
             gso_size: self.seg_size,
             prio: self.prio,
+            cause: self.cause,
         }
     }
 
@@ -293,6 +298,7 @@ pub(crate) mod samples {
             seg_size: 0,
             prio: 0,
             link_header: 0,
+            cause: 0,
         }
     }
 
@@ -313,6 +319,7 @@ pub(crate) mod samples {
             seg_size: size,
             prio: 0,
             link_header: 0,
+            cause: 0,
         }
     }
 
@@ -326,6 +333,7 @@ pub(crate) mod samples {
             seg_size: 0,
             prio: 0,
             link_header: 0,
+            cause: 0,
         }
     }
 }

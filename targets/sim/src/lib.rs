@@ -44,7 +44,7 @@ pub mod watch;
 pub mod wire;
 pub mod world;
 
-pub use build::{OwnScript, Resolve, ResolveError, RunError};
+pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
 pub use run::{Options, Show, run};
 pub use scenario::{Scenario, ScenarioError};

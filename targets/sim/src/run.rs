@@ -18,7 +18,7 @@ use crate::pcap;
 use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, Times};
 use crate::scenario::Scenario;
 use crate::watch::Watch;
-use crate::world::End;
+use crate::world::{End, Watcher};
 
 /// How many kinds of packets that went round are shown.
 const KINDS_SHOWN: usize = 4;
@@ -39,6 +39,8 @@ pub struct Options<'a> {
     pub watch: Option<Watch<'a>>,
     /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
     pub stacks: Option<&'a mut Show<'a>>,
+    /// Is shown every packet that a host sends.
+    pub packets: Option<Watcher>,
     /// Applications that stand in for the scenario's.
     pub scripts: Option<&'a mut OwnScript<'a>>,
 }
@@ -67,6 +69,9 @@ pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> R
             Ok(pcap) => built.world.capture(pcap),
             Err(error) => failures.push(format!("the capture cannot be written: {error}")),
         }
+    }
+    if let Some(watcher) = options.packets {
+        built.world.watch(watcher);
     }
     built.world.limit_idle(scenario.idle_packets);
     let duration = Duration::from(scenario.duration);

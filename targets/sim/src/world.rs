@@ -107,7 +107,13 @@ pub struct World<N> {
     instant: u64,
     events: u64,
     idle: Idle,
+    /// Frames that nodes have sent.
+    sent: u64,
+    watcher: Option<Watcher>,
 }
+
+/// Is shown each frame that a node sends: its number, the first is 1, and the node's.
+pub type Watcher = Box<dyn FnMut(u64, usize, &Frame)>;
 
 /// What a heap entry is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,6 +158,8 @@ impl<N: Node> World<N> {
             instant: 0,
             events: 0,
             idle: Idle::default(),
+            sent: 0,
+            watcher: None,
         }
     }
 
@@ -187,6 +195,11 @@ impl<N: Node> World<N> {
     /// Writes every frame that a node sends to a capture, before any rule touches it.
     pub fn capture(&mut self, pcap: pcap::Writer<Box<dyn Write>>) {
         self.pcap = Some(pcap);
+    }
+
+    /// Shows every frame that a node sends, numbered as in a capture.
+    pub fn watch(&mut self, watcher: Watcher) {
+        self.watcher = Some(watcher);
     }
 
     /// Ends the capture.
@@ -381,6 +394,10 @@ impl<N: Node> World<N> {
             return;
         };
         self.idle.sent(&frame);
+        self.sent += 1;
+        if let Some(watcher) = &mut self.watcher {
+            watcher(self.sent, from, &frame);
+        }
         if let Some(pcap) = &mut self.pcap
             && let Err(error) = pcap.frame(self.now, &frame)
         {

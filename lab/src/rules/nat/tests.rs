@@ -79,6 +79,7 @@ fn apply(rule: &mut dyn Rule, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         seg_size: 0,
         prio: 0,
         link_header: 14,
+        cause: 0,
     };
     match rule.apply(Instant::from_nanos(now), &mut frame, &mut Rng::new(0, "unused")) {
         Verdict::Pass => Some(frame.head),

@@ -14,6 +14,7 @@ use hawser_ir::buf::{Record, RecordBuf};
 use hawser_time::Instant;
 
 use super::cause::Cause;
+use super::tap::Observer;
 use crate::data::{Place, RecvBuffer, SendBuffer};
 use crate::program::Program;
 use crate::state::{Buffers, Errno, Flow, Notice, Pending, Slot, State};
@@ -50,9 +51,18 @@ impl Effects<'_> {
         }
     }
 
-    /// Carries out a chain's records in order.
-    pub(crate) fn execute(&mut self, program: &dyn Program, records: &RecordBuf) {
-        for record in records.iter() {
+    /// Carries out a chain's records in order. An observer is told what is counted meanwhile.
+    pub(crate) fn execute(
+        &mut self,
+        program: &dyn Program,
+        records: &RecordBuf,
+        mut observer: Option<&mut Observer>,
+    ) {
+        for (index, record) in records.iter().enumerate() {
+            let before = observer.as_mut().map(|observer| {
+                self.state.packets.cause = observer.next_cause();
+                self.state.counters.clone()
+            });
             let done = match record.kind {
                 RecordKind::NewTx => self.new_tx(&record),
                 RecordKind::AddTx => self.add_tx(&record),
@@ -82,6 +92,9 @@ impl Effects<'_> {
             };
             if done.is_none() {
                 self.state.counters.dangling += 1;
+            }
+            if let (Some(observer), Some(before)) = (&mut observer, before) {
+                observer.count(Some(index), &before, &self.state.counters);
             }
         }
     }
@@ -249,6 +262,7 @@ impl Effects<'_> {
             return Some(()); // what is about to be aborted begins nothing more
         }
         let data = payload_of(rec, image)?;
+        let cause = self.state.packets.cause;
         if data.len == 0
             && coalesces
             && let Some(earlier) = slot.and_then(|slot| self.state.packets.latest(slot.index, rec))
@@ -256,6 +270,7 @@ impl Effects<'_> {
         {
             // The most frequent case by far: one more acknowledgement.
             earlier.become_header(rec, image);
+            earlier.cause = cause;
             self.state.counters.coalesced += 1;
             return Some(());
         }

@@ -24,7 +24,8 @@ use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
-pub use tap::{EventTap, TapEvent};
+pub(crate) use tap::Observer;
+pub use tap::{Before, Counted, EventTap, TapEvent};
 
 use crate::interact::Interactive;
 use crate::program::Program;
@@ -42,7 +43,7 @@ pub(crate) struct Chains {
     pub(crate) globals: Vec<Vec<u8>>,
     pub(crate) rand: Rand,
     pub(crate) memory: Memory,
-    pub(crate) tap: Option<EventTap>,
+    pub(crate) observer: Option<Box<Observer>>,
     pub(crate) interactive: Option<Box<Interactive>>,
     /// The last assert that was false, an index in the module's list.
     pub(crate) last_assert: Option<u32>,
@@ -122,11 +123,14 @@ impl Chains {
             let outcome = self.event(now, events.get_mut(i), aim, cause);
             if outcome == Err(Denied::NoRoom) {
                 let counters = &mut self.state.counters;
-                *if cause.application {
-                    &mut counters.no_room_request
+                let counter = if cause.application {
+                    counters.no_room_request += 1;
+                    "no_room_request"
                 } else {
-                    &mut counters.no_room_packet
-                } += 1;
+                    counters.no_room_packet += 1;
+                    "no_room_packet"
+                };
+                self.not_run(now, events.get(i), counter);
             }
             let of_one = outcome?;
             self.run_raised(now, cause);
@@ -162,6 +166,7 @@ impl Chains {
             };
             if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
+                self.not_run(now, raised.bytes_mut(), "no_room_raised");
                 self.state.raised.put_back(raised);
                 break;
             }
@@ -207,6 +212,7 @@ impl Chains {
         let state = &mut self.state;
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             state.counters.dangling += 1;
+            self.not_run(now, event, "dangling");
             return Ok(Verdict::Nobody);
         };
         let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
@@ -222,6 +228,7 @@ impl Chains {
         };
         if found.keyed.is_none() && !plan.runs_without {
             state.counters.no_context += 1;
+            self.not_run(now, event, "no_context");
             return Ok(Verdict::Nobody);
         }
         let creates = plan.creates.filter(|_| found.vacant.is_some());
@@ -229,6 +236,7 @@ impl Chains {
         room_to_create(state, creates, cause)?;
         if cause.is_answered() && !room_for_units(state, &plan.bounds, found.keyed) {
             state.counters.unit_limit += 1;
+            self.not_run(now, event, "unit_limit");
             return Err(Denied::Limit("units_per_context"));
         }
         header.now = now.as_nanos();
@@ -262,6 +270,9 @@ impl Chains {
             globals: &mut self.globals,
             scratch: cast_slice_mut(&mut memory.scratch),
         };
+        if let Some(observer) = &mut self.observer {
+            observer.begin(event, &regions);
+        }
         let outcome = self.program.react(event, &mut regions, &mut memory.records);
         let mut effects = Effects {
             tables: &self.tables,
@@ -288,7 +299,7 @@ impl Chains {
             }
         };
         if result.is_ok() {
-            effects.execute(&*self.program, &memory.records);
+            effects.execute(&*self.program, &memory.records, self.observer.as_deref_mut());
         }
         let Effects {
             keyed,
@@ -327,15 +338,19 @@ impl Chains {
         signalled: bool,
     ) {
         let (contexts, records) = (&mut self.state.contexts, &self.memory.records);
-        if let Some(tap) = &mut self.tap {
+        if let Some(observer) = &mut self.observer {
             let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
-            tap(&TapEvent {
+            (observer.tap)(&TapEvent {
                 now,
                 event,
                 context: keyed.map(view),
                 fresh: fresh.map(view),
+                globals: &self.globals,
                 records,
-                outcome,
+                outcome: Some(outcome),
+                before: &observer.before,
+                counted: &observer.counted,
+                first_cause: observer.first_cause,
             });
         }
         if let Some(interactive) = &mut self.interactive {
@@ -344,6 +359,16 @@ impl Chains {
                 let number = event_header(event).event;
                 interactive.failed(now, keyed.or(fresh), number.into(), assertion, contexts);
             }
+        }
+    }
+
+    /// Shows an event that no chain ran for to who observes.
+    #[cold]
+    #[inline(never)]
+    fn not_run(&mut self, now: Instant, event: &[u8], counter: &'static str) {
+        if let Some(observer) = &mut self.observer {
+            self.memory.records.clear();
+            observer.not_run(now, event, &self.memory.records, counter);
         }
     }
 

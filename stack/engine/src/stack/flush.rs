@@ -155,6 +155,7 @@ impl Builder<'_> {
                 .csum
                 .map(|(start, field)| (room as u16 + start, room as u16 + field));
             frame.gso_size = if piece.packets > 1 { size as u16 } else { 0 };
+            frame.cause = self.pending.cause;
         }
         self.pending.take_payload(piece.len as usize, &mut frame.payload);
         fits

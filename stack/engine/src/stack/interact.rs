@@ -7,12 +7,19 @@ use hawser_time::Instant;
 use super::Stack;
 use super::swap::Step;
 use crate::interact::Interactive;
+use crate::program::Program;
 
 impl Stack {
     /// The tables of the program that runs.
     #[must_use]
     pub fn module(&self) -> &Module {
-        self.chains.program.module()
+        self.program().module()
+    }
+
+    /// The program that it runs.
+    #[must_use]
+    pub fn program(&self) -> &dyn Program {
+        &*self.chains.program
     }
 
     /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for

@@ -30,7 +30,7 @@ pub use observe::Observable;
 pub use params::AnotherProgram;
 pub use swap::{Step, StepError, Swap, SwapError};
 
-use crate::chain::{Cause, Chains, Denied, EventTap, Memory};
+use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Observer};
 use crate::config::{ConfigError, StackConfig};
 use crate::counters::Counters;
 use crate::data::{ChunkPool, PagePool};
@@ -149,7 +149,7 @@ impl Stack {
             program: program.clone(),
             tables,
             state,
-            tap: None,
+            observer: None,
             interactive: None,
             last_assert: None,
         };
@@ -295,9 +295,10 @@ impl Stack {
         self.output.check_super_segments = check;
     }
 
-    /// Shows every event to `tap` from now on, after it took effect.
+    /// Shows every event to `tap` from now on, after it took effect; events too for which no chain ran.
     pub fn set_event_tap(&mut self, tap: Option<EventTap>) {
-        self.chains.tap = tap;
+        self.chains.state.packets.cause = 0;
+        self.chains.observer = tap.map(|tap| Box::new(Observer::new(tap)));
     }
 
     /// Asks the program for the signals whose bits ([`hawser_ir::SignalId::bit`]) are set, from the

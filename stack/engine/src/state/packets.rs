@@ -39,6 +39,8 @@ pub(crate) struct Pending {
     pub(crate) packets: u32,
     /// How far it has left.
     pub(crate) sent: Progress,
+    /// Which instruction it is: see [`TxFrame::cause`](crate::wire::TxFrame::cause).
+    pub(crate) cause: u32,
 }
 
 /// How much of an instruction has been carried out.
@@ -71,6 +73,7 @@ impl Pending {
             seg_size,
             packets,
             sent: Progress::default(),
+            cause: 0,
         }
     }
 
@@ -122,6 +125,8 @@ pub(crate) struct Packets {
     /// Emptied entries' buffers.
     spare: Vec<Buffers>,
     waiting: usize,
+    /// Which instruction is carried out, while somebody observes.
+    pub(crate) cause: u32,
 }
 
 /// The maximum number of emptied buffers kept.
@@ -151,6 +156,7 @@ impl Packets {
             latest: Vec::new(),
             spare: Vec::new(),
             waiting: 0,
+            cause: 0,
         };
         packets.sort();
         packets
@@ -194,9 +200,10 @@ impl Packets {
     pub(crate) fn push(
         &mut self,
         context: Option<u32>,
-        pending: Pending,
+        mut pending: Pending,
         replaces: impl FnOnce(&Pending) -> bool,
     ) -> bool {
+        pending.cause = self.cause;
         if let Some(earlier) = context.and_then(|context| self.latest(context, &pending.record))
             && replaces(earlier)
         {

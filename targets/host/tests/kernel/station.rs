@@ -161,6 +161,7 @@ impl<W: HostWire> Station<W> {
             csum,
             gso_size: payload.seg_size,
             prio: 0,
+            cause: 0,
         };
         self.interface.send(Clock.now(), &net, frame);
     }
