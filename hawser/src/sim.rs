@@ -1,18 +1,24 @@
 //! Scenarios in the simulator.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_load::ParamError;
 pub use hawser_sim::app::{Script, Side};
+use hawser_sim::frame::Frame;
 use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
+use hawser_sim::world::Watcher;
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
+pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
 
 use crate::programs::{self, Engine, Programs};
 
@@ -35,6 +41,12 @@ pub enum LoadError {
         /// The key, and what was expected.
         error: ScenarioError,
     },
+}
+
+/// What a counter of a stack counts, by its name in a report or a trace.
+#[must_use]
+pub fn counter_meaning(counter: &str) -> Option<&'static str> {
+    hawser_engine::Counters::meaning(counter)
 }
 
 /// Reads a scenario; its programs are files relative to it.
@@ -179,6 +191,88 @@ pub fn run_live(
         ..Default::default()
     };
     hawser_sim::run(scenario, &resolve, options)
+}
+
+/// Runs a scenario, and shows what each event did that the filter wants, in order.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_traced(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    filter: Filter,
+    show: Show,
+) -> Result<Report, RunError> {
+    observed(
+        programs,
+        scenario,
+        seed,
+        Recorder::new(hawser_sim::START, filter, show),
+        None,
+    )
+}
+
+/// Finds where a packet of a run comes from, by its number in a capture of the run; the first is 1. Nothing when
+/// fewer are sent.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn find_packet(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    number: u64,
+) -> Result<Option<Packet>, RunError> {
+    let found = Rc::new(RefCell::new(None));
+    let into = Rc::clone(&found);
+    let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
+    let watch = move |sent: u64, host: usize, frame: &Frame| {
+        if sent == number {
+            *into.borrow_mut() = Some(Packet {
+                number,
+                host: names[host].clone(),
+                cause: frame.cause,
+            });
+        }
+    };
+    let none = Filter {
+        to: Some(Duration::ZERO),
+        ..Filter::default()
+    };
+    let recorder = Recorder::new(hawser_sim::START, none, Box::new(|_| ()));
+    observed(programs, scenario, seed, recorder, Some(Box::new(watch)))?;
+    Ok(found.take())
+}
+
+/// Runs a scenario whose stacks are observed.
+fn observed(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    recorder: Recorder,
+    packets: Option<Watcher>,
+) -> Result<Report, RunError> {
+    let engine = engine(scenario);
+    let resolve = resolver(programs, engine);
+    let mut unsupported = None;
+    let mut observe = |host: &str, stack: &mut Stack| {
+        unsupported = unsupported.take().or(recorder.observe(host, stack).err());
+    };
+    let options = hawser_sim::Options {
+        seed,
+        stacks: Some(&mut observe),
+        packets,
+        ..Default::default()
+    };
+    let report = hawser_sim::run(scenario, &resolve, options);
+    match unsupported {
+        None => report,
+        Some(error) => Err(RunError::Program {
+            name: scenario.program.clone(),
+            error: error.into(),
+        }),
+    }
 }
 
 /// Programs by name, with params.

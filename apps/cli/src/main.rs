@@ -25,7 +25,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
     attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
     gateway, get, kernel, lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, steer,
-    swarm, watch,
+    swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -66,6 +66,7 @@ enum Command {
     Build(build::Args),
     Sim(sim::Args),
     Replay(replay::Args),
+    Trace(trace::Args),
     Script(script::Args),
     Swarm(swarm::Args),
     Serve(serve::Args),
@@ -108,6 +109,7 @@ fn main() -> std::process::ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),

@@ -22,6 +22,7 @@ mod python;
 mod readme;
 mod session;
 mod steer;
+mod trace;
 mod tun;
 mod tutorial;
 mod watch;

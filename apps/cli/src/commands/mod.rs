@@ -30,4 +30,5 @@ pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod steer;
 pub(crate) mod swarm;
+pub(crate) mod trace;
 pub(crate) mod watch;

@@ -172,6 +172,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/load",
         to: &["lang", "stack/engine"],
     },
+    // A trace lets the interpreter repeat what a stack did.
+    Rule {
+        from: "stack/trace",
+        to: &["stack/engine", "lang"],
+    },
     Rule {
         from: "targets",
         to: &["stack/engine", "lang/ir"],

@@ -1,0 +1,112 @@
+//! What is said of an event.
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+use crate::source::Line;
+use crate::value::Value;
+
+/// An event, and all that came of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// When, in nanoseconds since the start of the run.
+    pub at_ns: u64,
+    /// The host that it happened on.
+    pub host: String,
+    /// Its number on that host: the first is 1.
+    pub number: u64,
+    /// Its name in the program.
+    pub event: String,
+    /// What caused it: `packet`, `request`, `timer`, `start` or `raise`.
+    pub source: &'static str,
+    /// Its fields, by name, in the program's order.
+    pub fields: Vec<(String, Value)>,
+    /// The context that it was for; absent when there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Context>,
+    /// The context that it made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Context>,
+    /// The processors that ran, in order. The last of them may have ended the chain.
+    pub processors: Vec<Processor>,
+    /// Fields of contexts that have another value than before, in the order of their places.
+    pub changes: Vec<Change>,
+    /// The instructions, in order.
+    pub instructions: Vec<Instruction>,
+    /// How its chain ended: `done` after the last processor, `stopped` by `done;`, `refused`, `assert`; `not run`
+    /// when no chain ran.
+    pub outcome: &'static str,
+    /// The error number that a request was refused with, or the text of the assert that was false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What the engine counted of the event itself, such as `no_context`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Count>,
+}
+
+/// A context.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Context {
+    /// Its type.
+    pub context: String,
+    /// Its connection's local end, where the program states it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<SocketAddr>,
+    /// The remote end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<SocketAddr>,
+}
+
+/// A processor that ran.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Processor {
+    /// Its name.
+    pub processor: String,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub line: Line,
+}
+
+/// A field that has another value than before.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// The type of the context that has it.
+    pub context: String,
+    /// Its name: `cc.cwnd`.
+    pub field: String,
+    /// Its value before.
+    pub old: Value,
+    /// Its value after.
+    pub new: Value,
+    /// The statement that wrote it last.
+    #[serde(flatten)]
+    pub line: Line,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Instruction {
+    /// Its name in the language.
+    pub instruction: &'static str,
+    /// Its arguments.
+    pub arguments: Vec<(String, Value)>,
+    /// The statement that gave it.
+    #[serde(flatten)]
+    pub line: Line,
+    /// The packet that was asked for, by its number: this instruction sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet: Option<u64>,
+    /// What the engine counted while it carried the instruction out, such as `coalesced` or `dangling`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Count>,
+}
+
+/// Something that the engine counted; `hawser_engine::Counters` says what each counter means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The counter.
+    pub counter: &'static str,
+    /// By how much it grew.
+    pub by: u64,
+}

@@ -1,0 +1,51 @@
+//! A structure's fields by name, each at its place.
+
+use std::ops::Range;
+
+use hawser_ir::{StructId, Ty};
+
+use crate::value::{Reader, Value};
+
+/// A field: `cc.cwnd`.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    pub(crate) name: String,
+    pub(crate) ty: Ty,
+    /// Its bytes in the structure.
+    pub(crate) bytes: Range<usize>,
+}
+
+impl Leaf {
+    /// Its value in a structure.
+    pub(crate) fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> Value {
+        reader.value(&self.ty, structure.get(self.bytes.clone()).unwrap_or(&[]))
+    }
+
+    /// Whether it has the same bytes in both.
+    pub(crate) fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
+        a.get(self.bytes.clone()) == b.get(self.bytes.clone())
+    }
+}
+
+/// All fields of a structure that are no structures themselves, parts taken apart.
+pub(crate) fn leaves(reader: &Reader<'_>, structure: StructId) -> Vec<Leaf> {
+    let mut found = Vec::new();
+    collect(reader, structure, "", 0, &mut found);
+    found
+}
+
+fn collect(reader: &Reader<'_>, structure: StructId, prefix: &str, at: usize, into: &mut Vec<Leaf>) {
+    for field in &reader.module.structure(structure).fields {
+        let name = format!("{prefix}{}", field.name);
+        let at = at + field.offset as usize;
+        if let Ty::Struct(part) = field.ty {
+            collect(reader, part, &format!("{name}."), at, into);
+        } else {
+            into.push(Leaf {
+                name,
+                ty: field.ty.clone(),
+                bytes: at..at + reader.layout.size(&field.ty) as usize,
+            });
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What each event of a run did, by the names and lines of the program: the processors that ran, the fields that
+//! changed, the instructions with the line of each, and what the engine did with them.
+//!
+//! A running program notes none of this. It is pure: given the same event and the same memory it does the same
+//! again. So a [`Tracer`] lets the interpreter repeat each event on the memory as it was before, watched
+//! statement by statement. That serves every engine, and costs nothing when nobody traces.
+//!
+//! * [`event`]: what is said of an event
+//! * [`recorder`]: observes the stacks of a run
+//! * [`tracer`]: from what the engine shows to that
+//! * [`filter`]: which events are wanted
+//! * [`fields`]: a structure's fields by name, each at its place
+//! * [`value`]: bytes as values
+//! * [`instruction`]: records by the names of the language
+//! * [`source`]: places in the source
+//! * [`show`]: an event as text
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod event;
+mod fields;
+mod filter;
+mod instruction;
+mod recorder;
+mod show;
+mod source;
+mod tracer;
+mod value;
+
+pub use event::{Change, Context, Count, Event, Instruction, Processor};
+pub use filter::{Filter, Flow, Packet};
+pub use recorder::{Recorder, Show};
+pub use source::Line;
+pub use tracer::Tracer;
+pub use value::Value;

@@ -1,0 +1,46 @@
+//! Places in the source.
+
+use hawser_ir::{Module, Span};
+use serde::Serialize;
+
+/// A line of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Line {
+    /// The file, as the program names it; empty where the place is not known.
+    pub file: String,
+    /// The line's number: the first is 1.
+    pub line: u32,
+}
+
+/// Finds lines of a program's files.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// For each file: its name, and where its lines begin.
+    files: Vec<(String, Vec<u32>)>,
+}
+
+impl Lines {
+    pub(crate) fn of(module: &Module) -> Lines {
+        let begins = |text: &str| {
+            let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+            std::iter::once(0)
+                .chain(after.map(|(at, _)| at as u32 + 1))
+                .collect()
+        };
+        let files = module.files.iter();
+        Lines {
+            files: files.map(|(name, text)| (name.clone(), begins(text))).collect(),
+        }
+    }
+
+    /// The line that a place begins in.
+    pub(crate) fn line(&self, span: Span) -> Line {
+        let Some((file, begins)) = self.files.get(span.file as usize) else {
+            return Line::default();
+        };
+        Line {
+            file: file.clone(),
+            line: begins.partition_point(|begin| *begin <= span.start) as u32,
+        }
+    }
+}

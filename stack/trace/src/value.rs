@@ -1,0 +1,367 @@
+//! Bytes as values, by their type in the language.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use hawser_ir::abi::{Data, Id};
+use hawser_ir::{Items, LIST_HEADER, Layout, Module, OPTION_TAG, Ty, WINDOW_HEADER};
+use hawser_time::Instant;
+use serde::{Serialize, Serializer};
+
+/// The most elements of a list that are shown.
+const MAX_ELEMENTS: usize = 16;
+
+/// A value. In JSON, spans and points in time are nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A truth value.
+    Flag(bool),
+    /// An unsigned number.
+    Number(u64),
+    /// A signed number.
+    Signed(i64),
+    /// A span of time in nanoseconds.
+    Span(u64),
+    /// A point in time, in nanoseconds since the start of the run.
+    Time(u64),
+    /// A timer that is not armed, and a point in time that was not set.
+    None,
+    /// An address, an identity, the name of an enum's number, raw bytes in hexadecimal digits.
+    Text(String),
+    /// Fields by name.
+    Fields(Vec<(String, Value)>),
+    /// Elements, and how many more there are.
+    List(Vec<Value>, usize),
+}
+
+impl Value {
+    /// Whether it is what memory has that nobody has written: as text, such fields are left out.
+    pub(crate) fn is_zero(&self) -> bool {
+        match self {
+            Value::Flag(flag) => !flag,
+            Value::Number(number) | Value::Span(number) | Value::Time(number) => *number == 0,
+            Value::Signed(number) => *number == 0,
+            Value::None => true,
+            Value::Text(text) => text.is_empty(),
+            Value::Fields(fields) => fields.iter().all(|(_, value)| value.is_zero()),
+            Value::List(elements, more) => elements.is_empty() && *more == 0,
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Flag(flag) => serializer.serialize_bool(*flag),
+            Value::Number(number) | Value::Span(number) | Value::Time(number) => {
+                serializer.serialize_u64(*number)
+            }
+            Value::Signed(number) => serializer.serialize_i64(*number),
+            Value::None => serializer.serialize_none(),
+            Value::Text(text) => serializer.serialize_str(text),
+            Value::Fields(fields) => serializer.collect_map(fields.iter().map(|(name, value)| (name, value))),
+            Value::List(elements, _) => serializer.collect_seq(elements),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Flag(flag) => flag.fmt(f),
+            Value::Number(number) => number.fmt(f),
+            Value::Signed(number) => number.fmt(f),
+            Value::Span(nanos) => span(f, *nanos),
+            Value::Time(nanos) => write!(f, "{}.{:09} s", nanos / 1_000_000_000, nanos % 1_000_000_000),
+            Value::None => f.write_str("none"),
+            Value::Text(text) => f.write_str(text),
+            Value::Fields(fields) => {
+                f.write_str("{")?;
+                let set = fields.iter().filter(|(_, value)| !value.is_zero());
+                for (number, (name, value)) in set.enumerate() {
+                    write!(f, "{}{name} {value}", if number > 0 { ", " } else { "" })?;
+                }
+                f.write_str("}")
+            }
+            Value::List(elements, more) => {
+                f.write_str("[")?;
+                for (number, value) in elements.iter().enumerate() {
+                    write!(f, "{}{value}", if number > 0 { ", " } else { "" })?;
+                }
+                match more {
+                    0 => f.write_str("]"),
+                    more => write!(f, ", and {more} more]"),
+                }
+            }
+        }
+    }
+}
+
+/// A span in the largest unit that shows it whole, or with three digits.
+fn span(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
+    match nanos {
+        u64::MAX => f.write_str("never"),
+        1_000_000_000.. => write!(f, "{:.3} s", nanos as f64 / 1e9),
+        1_000_000.. => write!(f, "{:.3} ms", nanos as f64 / 1e6),
+        1_000.. => write!(f, "{:.3} us", nanos as f64 / 1e3),
+        _ => write!(f, "{nanos} ns"),
+    }
+}
+
+/// Reads values of a program.
+pub(crate) struct Reader<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) layout: Layout<'a>,
+    /// When the run began on the program's clock.
+    pub(crate) start: Instant,
+}
+
+impl Reader<'_> {
+    /// The value of a type at the start of `bytes`; what is missing there reads as zero.
+    pub(crate) fn value(&self, ty: &Ty, bytes: &[u8]) -> Value {
+        if let Some((bits, signed)) = ty.width() {
+            return self.scalar(ty, number(bytes, self.layout.size(ty) as usize), bits, signed);
+        }
+        match ty {
+            Ty::Ip => Value::Text(address(bytes)),
+            Ty::Id => Value::Text(identity(&pod(bytes))),
+            Ty::Data => data(&pod(bytes)),
+            Ty::Bytes { len } => Value::Text(hexadecimal(bytes.get(..*len as usize).unwrap_or(bytes))),
+            Ty::Struct(id) => Value::Fields(
+                self.module
+                    .structure(*id)
+                    .fields
+                    .iter()
+                    .map(|field| {
+                        let at = bytes.get(field.offset as usize..).unwrap_or(&[]);
+                        (field.name.clone(), self.value(&field.ty, at))
+                    })
+                    .collect(),
+            ),
+            Ty::Window { runs, .. } => self.window(bytes, *runs as usize),
+            _ => match ty.items() {
+                Some((items, cap)) => self.list(bytes, items, cap as usize),
+                None => Value::Text(String::new()),
+            },
+        }
+    }
+
+    fn scalar(&self, ty: &Ty, raw: u64, bits: u8, signed: bool) -> Value {
+        match ty {
+            Ty::Bool => Value::Flag(raw != 0),
+            Ty::Duration => Value::Span(raw),
+            Ty::Time | Ty::Timer if raw == 0 => Value::None,
+            Ty::Time | Ty::Timer => self.time(raw),
+            Ty::Enum { index, .. } => {
+                let names = self.module.enums.get(*index as usize);
+                let variant =
+                    names.and_then(|names| names.variants.iter().find(|(number, _)| *number == raw));
+                variant.map_or(Value::Number(raw), |(_, name)| Value::Text(name.clone()))
+            }
+            _ if signed => {
+                let unused = 64 - u32::from(bits);
+                Value::Signed((raw << unused) as i64 >> unused)
+            }
+            _ => Value::Number(raw),
+        }
+    }
+
+    /// A point in time, as the program has it.
+    pub(crate) fn time(&self, raw: u64) -> Value {
+        Value::Time(hawser_time::nanos(Instant::from_nanos(raw) - self.start))
+    }
+
+    fn list(&self, bytes: &[u8], items: Items<'_>, cap: usize) -> Value {
+        let len = (number(bytes, 4) as usize).min(cap);
+        let stride = self.layout.item_stride(items) as usize;
+        let element = |index: usize| {
+            let at = bytes.get(LIST_HEADER as usize + index * stride..).unwrap_or(&[]);
+            match items {
+                Items::Values(ty) => self.value(ty, at),
+                Items::Options(list) => self.option(list, at),
+            }
+        };
+        shortened(len, element)
+    }
+
+    /// An entry of an option list: its tag selects the member.
+    fn option(&self, list: hawser_ir::OptListId, bytes: &[u8]) -> Value {
+        let tag = number(bytes, 8) as usize;
+        let Some(member) = self.module.opt_list(list).members.get(tag) else {
+            return Value::Number(tag as u64);
+        };
+        let body = self.module.blueprints[member.blueprint.0 as usize].body;
+        let at = bytes.get(OPTION_TAG as usize..).unwrap_or(&[]);
+        Value::Fields(vec![(member.name.clone(), self.value(&Ty::Struct(body), at))])
+    }
+
+    /// The set ranges of a sliding window, each `from..to`.
+    fn window(&self, bytes: &[u8], cap: usize) -> Value {
+        let len = (number(bytes.get(8..).unwrap_or(&[]), 4) as usize).min(cap);
+        let range = |index: usize| {
+            let at = bytes.get(WINDOW_HEADER as usize + 16 * index..).unwrap_or(&[]);
+            let (from, to) = (number(at, 8), number(at.get(8..).unwrap_or(&[]), 8));
+            Value::Text(format!("{from}..{to}"))
+        };
+        let head = ("head".to_owned(), Value::Number(number(bytes, 8)));
+        Value::Fields(vec![head, ("ranges".to_owned(), shortened(len, range))])
+    }
+}
+
+fn shortened(len: usize, element: impl Fn(usize) -> Value) -> Value {
+    let shown = len.min(MAX_ELEMENTS);
+    Value::List((0..shown).map(element).collect(), len - shown)
+}
+
+/// A number of at most 8 bytes, as this machine stores it.
+pub(crate) fn number(bytes: &[u8], size: usize) -> u64 {
+    match *bytes.get(..size).unwrap_or(&[]) {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_ne_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
+    }
+}
+
+/// A plain structure; what is missing is zero.
+pub(crate) fn pod<T: bytemuck::Pod>(bytes: &[u8]) -> T {
+    let mut value = T::zeroed();
+    let len = bytes.len().min(size_of::<T>());
+    bytemuck::bytes_of_mut(&mut value)[..len].copy_from_slice(&bytes[..len]);
+    value
+}
+
+/// An IP address of 16 bytes.
+pub(crate) fn address(bytes: &[u8]) -> String {
+    Ipv6Addr::from(pod::<[u8; 16]>(bytes)).to_canonical().to_string()
+}
+
+pub(crate) fn identity(id: &Id) -> String {
+    if id.is_none() {
+        "none".to_owned()
+    } else {
+        hexadecimal(id.bytes())
+    }
+}
+
+/// Which bytes of its unit a packet carries.
+pub(crate) fn data(data: &Data) -> Value {
+    let mut fields = vec![
+        ("off".to_owned(), Value::Number(data.off)),
+        ("len".to_owned(), Value::Number(data.len.into())),
+    ];
+    if data.seg_size > 0 {
+        fields.push(("seg_size".to_owned(), Value::Number(data.seg_size.into())));
+    }
+    Value::Fields(fields)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_ir::EnumNames;
+
+    use super::*;
+
+    fn module() -> Module {
+        Module {
+            enums: vec![EnumNames {
+                name: "state_t".to_owned(),
+                variants: vec![(0, "CLOSED".to_owned()), (1, "OPEN".to_owned())],
+            }],
+            ..Module::default()
+        }
+    }
+
+    /// As text, on a clock that showed 1 s when the run began.
+    fn shown(ty: &Ty, bytes: &[u8]) -> String {
+        let module = module();
+        let reader = Reader {
+            module: &module,
+            layout: Layout {
+                structs: &module.structs,
+                member_size: &[],
+            },
+            start: Instant::from_nanos(1_000_000_000),
+        };
+        reader.value(ty, bytes).to_string()
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn numbers_have_their_width_and_sign() {
+        let signed = |bits| Ty::Int { bits, signed: true };
+        assert_eq!(shown(&Ty::uint(8), &[255]), "255");
+        assert_eq!(shown(&signed(8), &[255]), "-1");
+        assert_eq!(shown(&signed(12), &0xfff_u16.to_ne_bytes()), "-1");
+        assert_eq!(
+            shown(&signed(64), &words(&[i64::MIN as u64])),
+            i64::MIN.to_string()
+        );
+        assert_eq!(shown(&Ty::Bool, &[1]), "true");
+    }
+
+    #[test]
+    fn numbers_of_an_enum_have_its_names() {
+        let state = Ty::Enum {
+            index: 0,
+            bits: 8,
+            signed: false,
+        };
+        assert_eq!(shown(&state, &[1]), "OPEN");
+        assert_eq!(shown(&state, &[7]), "7");
+    }
+
+    #[test]
+    fn times_count_from_the_start_and_zero_is_none() {
+        assert_eq!(shown(&Ty::Timer, &words(&[0])), "none");
+        assert_eq!(shown(&Ty::Timer, &words(&[1_250_000_000])), "0.250000000 s");
+        assert_eq!(shown(&Ty::Duration, &words(&[20_096_000])), "20.096 ms");
+    }
+
+    #[test]
+    fn addresses_have_their_own_form() {
+        let v4 = std::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped().octets();
+        assert_eq!(shown(&Ty::Ip, &v4), "10.0.0.1");
+    }
+
+    #[test]
+    fn long_lists_are_shortened() {
+        let list = Ty::List {
+            elem: Box::new(Ty::uint(64)),
+            cap: 20,
+        };
+        let mut bytes = words(&[18]);
+        bytes.extend(words(&(0..20).collect::<Vec<_>>()));
+        let text = shown(&list, &bytes);
+        assert!(
+            text.starts_with("[0, 1, 2,") && text.ends_with("15, and 2 more]"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_is_missing_reads_as_zero() {
+        assert_eq!(shown(&Ty::uint(64), &[1, 2]), "0");
+        let window = Ty::Window {
+            runs: 4,
+            elem: Box::new(Ty::uint(32)),
+        };
+        assert_eq!(shown(&window, &[]), "{}");
+        let mut bytes = words(&[10, 1, 12, 15]);
+        assert_eq!(shown(&window, &bytes), "{head 10, ranges [12..15]}");
+        bytes.truncate(20);
+        assert_eq!(shown(&window, &bytes), "{head 10, ranges [0..0]}");
+    }
+}
