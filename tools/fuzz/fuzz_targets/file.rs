@@ -42,12 +42,12 @@ fn pair() -> &'static Pair {
     static PAIR: OnceLock<Pair> = OnceLock::new();
     PAIR.get_or_init(|| {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (caller, receiver, server) = runtime.block_on(pair());
+        let (caller, receiver, server) = runtime.block_on(open_both());
         Pair { runtime, caller, receiver, _server: server }
     })
 }
 
-async fn pair() -> (Session, Session, Server) {
+async fn open_both() -> (Session, Session, Server) {
     let ecf = || scheduler::by_name("ecf").expect("it comes with Hawser");
     let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let server = Server::open(ServerConfig {
