@@ -106,6 +106,18 @@ counters! {
 }
 
 impl Counters {
+    /// The counts of work done: of these, nothing went otherwise than wished.
+    pub const WORK: [&str; 8] = [
+        "frames_received",
+        "frames_sent",
+        "inputs",
+        "chains",
+        "timers",
+        "contexts_made",
+        "contexts_ended",
+        "signals",
+    ];
+
     /// Counts payload bytes that a packet left without, or that were not taken for sending.
     pub(crate) fn clip_sending(&mut self, bytes: u64) {
         self.clipped_sending = self.clipped_sending.saturating_add(bytes);

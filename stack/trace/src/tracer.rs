@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_engine::TapEvent;
 use hawser_engine::program::Program;
+use hawser_engine::{Counters, TapEvent};
 use hawser_interp::{Interpreter, Memory, Steps, Unsupported, Write};
 use hawser_ir::abi::{ContextHeader, EventHeader, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
@@ -18,18 +18,6 @@ use crate::fields::{Leaf, leaves};
 use crate::instruction::{Subject, describe};
 use crate::source::{Line, Lines};
 use crate::value::{Reader, Value, number, pod};
-
-/// Work that the engine counts as well: nothing that a reader has to know of.
-const WORK: [&str; 8] = [
-    "frames_received",
-    "frames_sent",
-    "inputs",
-    "chains",
-    "timers",
-    "contexts_made",
-    "contexts_ended",
-    "signals",
-];
 
 /// Says what each event of one host's program did.
 #[derive(Debug)]
@@ -324,7 +312,7 @@ fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
 fn counts(shown: &TapEvent<'_>, record: Option<usize>) -> Vec<Count> {
     let of_it = shown.counted.iter().filter(|counted| counted.record == record);
     of_it
-        .filter(|counted| !WORK.contains(&counted.counter))
+        .filter(|counted| !Counters::WORK.contains(&counted.counter))
         .map(|counted| Count {
             counter: counted.counter,
             by: counted.by,

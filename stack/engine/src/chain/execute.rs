@@ -51,7 +51,7 @@ impl Effects<'_> {
         }
     }
 
-    /// Carries out a chain's records in order. An observer is told what is counted meanwhile.
+    /// Carries out a chain's records in order. What is counted meanwhile is noted for an observer.
     pub(crate) fn execute(
         &mut self,
         program: &dyn Program,

@@ -7,18 +7,8 @@ use std::net::SocketAddr;
 use hawser_engine::{Counters, Handle, Notice, RequestError, Stack, net};
 use tracing::{Level, debug, enabled, warn};
 
-/// Counts of the engine of work done, not of anything dropped or refused.
-const WORK: [&str; 9] = [
-    "frames_received",
-    "frames_sent",
-    "inputs",
-    "chains",
-    "timers",
-    "contexts_made",
-    "contexts_ended",
-    "coalesced",
-    "signals",
-];
+/// Packets that a later one stands for: nothing is lost with them.
+const COALESCED: &str = "coalesced";
 
 /// What a stack had counted when it was last logged.
 #[derive(Default)]
@@ -35,7 +25,7 @@ impl Log {
         }
         let (counters, interface) = (stack.counters(), stack.interface_counters());
         for ((reason, before), (_, now)) in self.stack.rows().zip(counters.rows()) {
-            if now > before && !WORK.contains(&reason) {
+            if now > before && reason != COALESCED && !Counters::WORK.contains(&reason) {
                 debug!(reason, count = now - before, "dropped or refused");
             }
         }
