@@ -13,6 +13,7 @@ fn programs_are_formatted() {
         "examples",
         "lang/tests/pass",
         "lang/tests/pass/parts",
+        "transports/selective-repeat",
         "transports/tcp",
     ] {
         let entries = fs::read_dir(root.join(folder)).expect("the folder is there");

@@ -58,6 +58,7 @@ fn good(scenario: &Scenario) -> Report {
 
 const STOP_AND_WAIT: &str = "examples/stop-and-wait.mtp";
 const GO_BACK_N: &str = "examples/go-back-n.mtp";
+const SELECTIVE_REPEAT: &str = "transports/selective-repeat/selective-repeat.mtp";
 
 #[test]
 fn stop_and_wait_moves_a_mebibyte_through_ten_percent_loss() {
@@ -312,6 +313,11 @@ fn go_back_n_passes_the_plain_swarm() {
 #[test]
 fn a_swarm_of_go_back_n() {
     swarm_of(GO_BACK_N, Abilities::ALL, &[("RTO", "3s"), ("LINGER", "1min")]);
+}
+
+#[test]
+fn a_swarm_of_selective_repeat() {
+    swarm_of(SELECTIVE_REPEAT, Abilities::ALL, &[]);
 }
 
 /// The end of the stream, reported before the data: a real client closes then, and loses what was to come.
