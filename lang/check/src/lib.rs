@@ -9,6 +9,7 @@
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
+//! * one expression over a program that is stopped: `inspect`
 //! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
@@ -38,6 +39,7 @@ mod fold;
 mod func;
 mod graph;
 mod ids;
+mod inspect;
 mod instr;
 mod layout;
 mod lints;
@@ -60,6 +62,7 @@ mod wire;
 
 use hawser_syntax::{Diagnostic, SourceMap, ast};
 
+pub use inspect::{Inspected, Visible, inspect};
 use state::Checker;
 
 /// Checks a program and lowers it.
@@ -92,17 +95,7 @@ pub fn check_attached(
 
 /// All phases.
 fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
-    checker.collect();
-    checker.constants();
-    checker.lay_out_memory();
-    checker.wire_formats();
-    checker.declare_functions();
-    checker.schedulers();
-    checker.deploy_contexts();
-    checker.rules();
-    checker.lower_functions();
-    checker.initial_values();
-    checker.invariants();
+    checker.lower();
     if checker.calls_are_acyclic() {
         checker.bind_chains();
         checker.deploy();
@@ -114,4 +107,21 @@ fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>)
     checker.find_idle_contexts();
     checker.prove_offloads();
     checker.finish()
+}
+
+impl Checker<'_> {
+    /// The phases that need one function at a time.
+    fn lower(&mut self) {
+        self.collect();
+        self.constants();
+        self.lay_out_memory();
+        self.wire_formats();
+        self.declare_functions();
+        self.schedulers();
+        self.deploy_contexts();
+        self.rules();
+        self.lower_functions();
+        self.initial_values();
+        self.invariants();
+    }
 }

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod inspect;
 mod load;
 mod loader;
 mod offload;
@@ -23,6 +24,7 @@ use std::path::Path;
 use hawser_syntax::ast::{ItemKind, Side};
 use hawser_syntax::{Diagnostic, Severity, SourceMap};
 
+pub use inspect::{Expression, inspect};
 pub use load::MAX_FILES;
 pub use loader::{Disk, Instead, LoadError, Loader, Memory};
 pub use offload::explain_offload;

@@ -3,5 +3,6 @@
 mod errata;
 mod files;
 mod hostile;
+mod inspect;
 mod loading;
 mod reference;

@@ -5,6 +5,7 @@ use hawser_ir::buf::{RecordBuf, Regions, event_header};
 use hawser_ir::{Chain, ContextId, EventId, EventKind, Ty, When};
 
 use crate::Interpreter;
+use crate::halted::Halted;
 use crate::machine::{Halt, Machine, Setting};
 use crate::memory::{Loc, Region};
 use crate::steps::Steps;
@@ -16,6 +17,7 @@ pub(crate) fn react(
     memory: &mut Regions<'_>,
     out: &mut RecordBuf,
     steps: Option<&mut Steps>,
+    halted: Option<&mut Halted>,
 ) -> Outcome {
     if event.len() < size_of::<hawser_ir::abi::EventHeader>() {
         return Outcome::Done;
@@ -42,8 +44,13 @@ pub(crate) fn react(
     machine.memory.scratch = memory.scratch;
     machine.records = Some(out);
     machine.memory.steps = steps;
+    machine.halted = halted;
     machine.disarm(EventId(u32::from(header.event)));
-    machine.chain(chain)
+    let outcome = machine.chain(chain);
+    if let Some(halted) = &mut machine.halted {
+        halted.setting = machine.setting;
+    }
+    outcome
 }
 
 impl<'a> Machine<'a> {
@@ -55,6 +62,7 @@ impl<'a> Machine<'a> {
             Err(Halt::Assert(index)) => return Outcome::Assert(index),
             // Only parsers drop; a chain that would is over.
             Err(Halt::Drop(_)) => Outcome::Stop,
+            Err(Halt::Halted) => return Outcome::Stop,
         };
         self.broken_invariant(chain).map_or(outcome, Outcome::Assert)
     }

@@ -8,6 +8,7 @@
 //! * [`place`], [`expr`], [`stmt`], [`emit`]: one function per kind of node
 //! * [`number`], [`containers`]: arithmetic; lists, sorted lists, windows
 //! * [`steps`]: what a run that is watched did, and where
+//! * [`halted`]: a chain that stands before one of its statements, and expressions over it
 //! * [`chain`], [`parse`]: what runs on an event and on an input
 //! * [`extract`], [`options`], [`build`], [`wire`], [`bits`], [`checksum`]: packets
 //!
@@ -25,6 +26,7 @@ mod containers;
 mod emit;
 mod expr;
 mod extract;
+mod halted;
 mod machine;
 mod memory;
 mod number;
@@ -37,7 +39,8 @@ mod stmt;
 mod unsupported;
 mod wire;
 
-pub use steps::{Memory, Steps, Write};
+pub use halted::{Halted, Variable};
+pub use steps::{Call, Memory, Statement, Steps, Write};
 pub use unsupported::Unsupported;
 
 use std::sync::Arc;
@@ -104,7 +107,7 @@ impl Interpreter {
     /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and
     /// scratchpad change in place.
     pub fn react(&self, event: &mut [u8], memory: &mut Regions<'_>, out: &mut RecordBuf) -> Outcome {
-        chain::react(self, event, memory, out, None)
+        chain::react(self, event, memory, out, None, None)
     }
 
     /// [`Interpreter::react`], and notes in `steps` which processors ran, which statement wrote each record and
@@ -117,7 +120,7 @@ impl Interpreter {
         steps: &mut Steps,
     ) -> Outcome {
         steps.begin(out);
-        chain::react(self, event, memory, out, Some(steps))
+        chain::react(self, event, memory, out, Some(steps), None)
     }
 
     /// Writes the header of one packet of a `pkt_gen` to `header`.

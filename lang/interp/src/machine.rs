@@ -10,6 +10,7 @@ use hawser_ir::buf::{EventBuf, RecordBuf};
 use hawser_ir::{Arg, Base, ContextId, Func, FuncId, FuncParam, Layout, Module, Place};
 
 use crate::Interpreter;
+use crate::halted::Halted;
 use crate::memory::{Loc, Memory, Region};
 use crate::number::Shape;
 
@@ -24,6 +25,8 @@ pub(crate) enum Halt {
     Assert(u32),
     /// A parser gives its input up.
     Drop(ParseError),
+    /// Whoever watches wants it to halt here.
+    Halted,
 }
 
 /// How a statement ends.
@@ -68,11 +71,11 @@ pub(crate) struct Setting {
 
 /// The running function's part of the stacks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Frame {
+pub(crate) struct Frame {
     /// Where its variables start in [`Memory::stack`].
-    base: usize,
+    pub(crate) base: usize,
     /// Where its references start in [`Machine::refs`].
-    refs: usize,
+    pub(crate) refs: usize,
 }
 
 /// One run.
@@ -93,8 +96,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) spare: Vec<u8>,
     /// Values that a comparison with several elements needs again.
     pub(crate) values: Vec<u64>,
-    refs: Vec<Loc>,
-    frame: Frame,
+    pub(crate) refs: Vec<Loc>,
+    pub(crate) frame: Frame,
+    /// Where what is known of a halt goes.
+    pub(crate) halted: Option<&'a mut Halted>,
 }
 
 /// Stacks that outlive a run.
@@ -141,6 +146,7 @@ impl<'a> Machine<'a> {
             values,
             refs,
             frame: Frame::default(),
+            halted: None,
         }
     }
 
@@ -179,7 +185,7 @@ impl<'a> Machine<'a> {
         let function = self.function(id);
         let frame = self.open(function);
         self.refs.extend_from_slice(args);
-        self.run(function, frame)
+        self.run(id, frame)
     }
 
     /// Calls a processor with its bound arguments.
@@ -190,7 +196,7 @@ impl<'a> Machine<'a> {
             let loc = self.locate(place)?;
             self.refs.push(loc);
         }
-        self.run(function, frame)
+        self.run(id, frame)
     }
 
     /// Calls a helper. Its arguments are evaluated in the caller's frame, in order.
@@ -215,7 +221,7 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        self.run(function, frame)
+        self.run(id, frame)
     }
 
     fn function(&self, id: FuncId) -> &'a Func {
@@ -234,12 +240,16 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs a function's body in the frame that was opened for it, and closes that.
-    fn run(&mut self, function: &'a Func, frame: Frame) -> Result<u64, Halt> {
+    fn run(&mut self, id: FuncId, frame: Frame) -> Result<u64, Halt> {
         let caller = std::mem::replace(&mut self.frame, frame);
-        let at = self.memory.steps.as_ref().map(|steps| steps.at);
-        let flow = self.block(&function.body);
+        let at = self.memory.steps.as_mut().map(|steps| {
+            steps.enter(id, frame.base, frame.refs);
+            steps.at
+        });
+        let flow = self.block(&self.function(id).body);
         if let (Some(steps), Some(at)) = (&mut self.memory.steps, at) {
             steps.at = at;
+            steps.leave();
         }
         self.frame = caller;
         self.memory.stack.truncate(frame.base);

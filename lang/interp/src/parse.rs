@@ -34,7 +34,7 @@ pub(crate) fn parse(
         Ok(_) | Err(Halt::Done) => Ok(()),
         Err(Halt::Drop(error)) => Err(error),
         // A shim's false assertion and refusal: the input gives no event.
-        Err(Halt::Refused(_) | Halt::Assert(_)) => Err(ParseError::Frame),
+        Err(Halt::Refused(_) | Halt::Assert(_) | Halt::Halted) => Err(ParseError::Frame),
     };
     drop(machine);
     if result.is_err() {

@@ -23,6 +23,9 @@ impl<'a> Machine<'a> {
     fn stmt(&mut self, stmt: &'a Stmt) -> Result<Flow, Halt> {
         if let Some(steps) = &mut self.memory.steps {
             steps.at = stmt.span;
+            if steps.notes_statements && steps.node(stmt) {
+                return Err(self.halt());
+            }
         }
         match &stmt.kind {
             StmtKind::Store(place, expr) => {

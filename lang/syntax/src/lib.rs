@@ -1,6 +1,6 @@
 //! Text to syntax tree: lexer, parser with recovery, formatter, diagnostics.
 //!
-//! * [`parse`]: text to tree, with all that is wrong in it
+//! * [`parse`]: text to tree, with all that is wrong in it; [`parse_expression`]: the same of an expression
 //! * [`format()`]: text in its one style
 //! * [`ast`]: the tree
 //! * [`token`], [`lexer`]: below it
@@ -28,7 +28,7 @@ pub use codes::explain;
 pub use diag::{Diagnostic, Severity};
 pub use format::{MAX_COLUMNS, format};
 pub use nearest::nearest;
-pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse};
+pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse, parse_expression};
 pub use printable::{OneLine, Printable, masked};
 pub use source::SourceMap;
 

@@ -8,27 +8,32 @@ use crate::value::{Reader, Value};
 
 /// A field: `cc.cwnd`.
 #[derive(Clone, Debug)]
-pub(crate) struct Leaf {
-    pub(crate) name: String,
-    pub(crate) ty: Ty,
+pub struct Leaf {
+    /// Its name, those of the parts that it is in before.
+    pub name: String,
+    /// Its type.
+    pub ty: Ty,
     /// Its bytes in the structure.
-    pub(crate) bytes: Range<usize>,
+    pub bytes: Range<usize>,
 }
 
 impl Leaf {
     /// Its value in a structure.
-    pub(crate) fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> Value {
+    #[must_use]
+    pub fn value(&self, reader: &Reader<'_>, structure: &[u8]) -> Value {
         reader.value(&self.ty, structure.get(self.bytes.clone()).unwrap_or(&[]))
     }
 
     /// Whether it has the same bytes in both.
-    pub(crate) fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
+    #[must_use]
+    pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
         a.get(self.bytes.clone()) == b.get(self.bytes.clone())
     }
 }
 
 /// All fields of a structure that are no structures themselves, parts taken apart.
-pub(crate) fn leaves(reader: &Reader<'_>, structure: StructId) -> Vec<Leaf> {
+#[must_use]
+pub fn leaves(reader: &Reader<'_>, structure: StructId) -> Vec<Leaf> {
     let mut found = Vec::new();
     collect(reader, structure, "", 0, &mut found);
     found

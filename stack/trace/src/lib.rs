@@ -29,8 +29,9 @@ mod tracer;
 mod value;
 
 pub use event::{Change, Context, Count, Event, Instruction, Processor};
+pub use fields::{Leaf, leaves};
 pub use filter::{Filter, Flow, Packet};
 pub use recorder::{Recorder, Show};
-pub use source::Line;
-pub use tracer::Tracer;
-pub use value::Value;
+pub use source::{Line, Lines};
+pub use tracer::{Tracer, context};
+pub use value::{Reader, Value};

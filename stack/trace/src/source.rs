@@ -4,7 +4,7 @@ use hawser_ir::{Module, Span};
 use serde::Serialize;
 
 /// A line of a program.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Line {
     /// The file, as the program names it; empty where the place is not known.
     pub file: String,
@@ -14,13 +14,15 @@ pub struct Line {
 
 /// Finds lines of a program's files.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     /// For each file: its name, and where its lines begin.
     files: Vec<(String, Vec<u32>)>,
 }
 
 impl Lines {
-    pub(crate) fn of(module: &Module) -> Lines {
+    /// Of all files of a program.
+    #[must_use]
+    pub fn of(module: &Module) -> Lines {
         let begins = |text: &str| {
             let after = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
             std::iter::once(0)
@@ -34,7 +36,8 @@ impl Lines {
     }
 
     /// The line that a place begins in.
-    pub(crate) fn line(&self, span: Span) -> Line {
+    #[must_use]
+    pub fn line(&self, span: Span) -> Line {
         let Some((file, begins)) = self.files.get(span.file as usize) else {
             return Line::default();
         };

@@ -280,7 +280,8 @@ fn is_handle(name: &str, value: &Value) -> bool {
 }
 
 /// A context by its type, with its connection's ends where it states them.
-fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
+#[must_use]
+pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     let Some(context) = module.contexts.get(id.0 as usize) else {
         return Context {
             context: id.0.to_string(),

@@ -109,16 +109,33 @@ fn span(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
 }
 
 /// Reads values of a program.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
     /// When the run began on the program's clock.
     pub(crate) start: Instant,
 }
 
+impl<'a> Reader<'a> {
+    /// For a program, with its [`Module::member_sizes`]; `start` is what its clock showed when the run began.
+    #[must_use]
+    pub fn new(module: &'a Module, member_size: &'a [u32], start: Instant) -> Reader<'a> {
+        let layout = Layout {
+            structs: &module.structs,
+            member_size,
+        };
+        Reader {
+            module,
+            layout,
+            start,
+        }
+    }
+}
+
 impl Reader<'_> {
     /// The value of a type at the start of `bytes`; what is missing there reads as zero.
-    pub(crate) fn value(&self, ty: &Ty, bytes: &[u8]) -> Value {
+    #[must_use]
+    pub fn value(&self, ty: &Ty, bytes: &[u8]) -> Value {
         if let Some((bits, signed)) = ty.width() {
             return self.scalar(ty, number(bytes, self.layout.size(ty) as usize), bits, signed);
         }

@@ -46,5 +46,5 @@ pub mod world;
 
 pub use build::{OwnScript, Resolve, ResolveError, RunError, START};
 pub use report::Report;
-pub use run::{Options, Show, run};
+pub use run::{Options, Run, Show, run};
 pub use scenario::{Scenario, ScenarioError};

@@ -52,58 +52,139 @@ pub struct Options<'a> {
 ///
 /// # Errors
 /// When it cannot be run at all. What goes wrong in a run is in the report.
-pub fn run(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Report, RunError> {
-    let seed = options.seed.unwrap_or(scenario.seed);
-    let mut built = match options.scripts {
-        Some(own) => build(scenario, seed, resolve, own)?,
-        None => build(scenario, seed, resolve, &mut |_, _, _| None)?,
-    };
-    if let Some(show) = options.stacks {
-        for (number, host) in scenario.host.iter().enumerate() {
-            show(&host.name, built.world.node_mut(number).stack_mut());
-        }
-    }
-    let mut failures = Vec::new();
-    if let Some(out) = options.pcap {
-        match pcap::Writer::new(out, Medium::Ip, Duration::ZERO) {
-            Ok(pcap) => built.world.capture(pcap),
-            Err(error) => failures.push(format!("the capture cannot be written: {error}")),
-        }
-    }
-    if let Some(watcher) = options.packets {
-        built.world.watch(watcher);
-    }
-    built.world.limit_idle(scenario.idle_packets);
+pub fn run(scenario: &Scenario, resolve: Resolve<'_>, mut options: Options<'_>) -> Result<Report, RunError> {
+    let (progress, watch) = (options.progress.take(), options.watch.take());
+    let mut run = Run::begin(scenario, resolve, options)?;
     let duration = Duration::from(scenario.duration);
     let mut ignore = |_: f64| {};
-    let notify = options.progress.unwrap_or(&mut ignore);
+    let notify = progress.unwrap_or(&mut ignore);
     let mut progress = |now: Instant| notify((now - START).div_duration_f64(duration).min(1.0));
+    if let Some(watch) = watch {
+        let end = watch.run(&mut run.built, run.until, &mut progress);
+        run.ended(end);
+    }
+    run.go_on(|events, at| {
+        if events.is_multiple_of(4096) {
+            progress(at);
+        }
+        false
+    });
+    Ok(run.report())
+}
 
-    let mut end = match options.watch {
-        Some(watch) => watch.run(&mut built, START + duration, &mut progress),
-        None => built
-            .world
-            .run(START + duration, Host::is_finished, &mut progress),
-    };
-    let done = end == End::Met;
-    if done && scenario.linger.0 > 0 {
-        let until = built.world.now() + scenario.linger.into();
-        end = built.world.run(until, Host::is_closed, &mut progress);
-        if end != End::Met {
-            failures.push(format!("not all connections closed within {}", scenario.linger));
+/// A run of a scenario that its owner drives entry by entry: what happens is the same as in [`run`].
+pub struct Run {
+    scenario: Scenario,
+    seed: u64,
+    built: Built,
+    failures: Vec<String>,
+    /// When the phase that runs is over: the scenario's duration, or the time to linger.
+    until: Instant,
+    lingers: bool,
+    end: Option<End>,
+}
+
+impl Run {
+    /// Builds the world. Samples and progress are for who runs it whole.
+    ///
+    /// # Errors
+    /// When the scenario cannot be run at all.
+    pub fn begin(scenario: &Scenario, resolve: Resolve<'_>, options: Options<'_>) -> Result<Run, RunError> {
+        let seed = options.seed.unwrap_or(scenario.seed);
+        let mut built = match options.scripts {
+            Some(own) => build(scenario, seed, resolve, own)?,
+            None => build(scenario, seed, resolve, &mut |_, _, _| None)?,
+        };
+        if let Some(show) = options.stacks {
+            for (number, host) in scenario.host.iter().enumerate() {
+                show(&host.name, built.world.node_mut(number).stack_mut());
+            }
+        }
+        let mut failures = Vec::new();
+        if let Some(out) = options.pcap {
+            match pcap::Writer::new(out, Medium::Ip, Duration::ZERO) {
+                Ok(pcap) => built.world.capture(pcap),
+                Err(error) => failures.push(format!("the capture cannot be written: {error}")),
+            }
+        }
+        if let Some(watcher) = options.packets {
+            built.world.watch(watcher);
+        }
+        built.world.limit_idle(scenario.idle_packets);
+        Ok(Run {
+            scenario: scenario.clone(),
+            seed,
+            built,
+            failures,
+            until: START + scenario.duration.into(),
+            lingers: false,
+            end: None,
+        })
+    }
+
+    /// Lets the next thing happen. False when the run is over.
+    pub fn step(&mut self) -> bool {
+        self.go_on(|_, _| true);
+        self.end.is_none()
+    }
+
+    /// The time since its start.
+    #[must_use]
+    pub fn time(&self) -> Duration {
+        self.built.world.now() - START
+    }
+
+    /// What came of it so far.
+    #[must_use]
+    pub fn report(mut self) -> Report {
+        let end = self.end.unwrap_or(End::Paused);
+        if let Err(error) = self.built.world.finish_capture() {
+            self.failures
+                .push(format!("the capture cannot be written: {error}"));
+        }
+        if end == End::Stalled {
+            let remedy = "two hosts answer each other without any delay between: give their link a `delay`";
+            self.failures.push(remedy.into());
+        }
+        if end == End::NoProgress {
+            let round = went_round(self.scenario.idle_packets, self.built.world.idle_frames());
+            self.failures.push(round);
+        }
+        report(&self.scenario, self.seed, &self.built, end, self.failures)
+    }
+
+    /// Goes on until `pause` asks for a pause, or to its end.
+    fn go_on(&mut self, mut pause: impl FnMut(u64, Instant) -> bool) {
+        while self.end.is_none() {
+            let met = if self.lingers {
+                Host::is_closed
+            } else {
+                Host::is_finished
+            };
+            let end = self.built.world.run_with_pauses(self.until, met, &mut pause);
+            if end == End::Paused {
+                return;
+            }
+            self.ended(end);
         }
     }
-    if let Err(error) = built.world.finish_capture() {
-        failures.push(format!("the capture cannot be written: {error}"));
+
+    /// A phase is over: all that is left to do is to linger, if the scenario does.
+    fn ended(&mut self, end: End) {
+        let linger = self.scenario.linger;
+        if self.lingers {
+            if end != End::Met {
+                self.failures
+                    .push(format!("not all connections closed within {linger}"));
+            }
+            self.end = Some(end);
+        } else if end == End::Met && linger.0 > 0 {
+            self.lingers = true;
+            self.until = self.built.world.now() + linger.into();
+        } else {
+            self.end = Some(end);
+        }
     }
-    if end == End::Stalled {
-        failures
-            .push("two hosts answer each other without any delay between: give their link a `delay`".into());
-    }
-    if end == End::NoProgress {
-        failures.push(went_round(scenario.idle_packets, built.world.idle_frames()));
-    }
-    Ok(report(scenario, seed, &built, end, failures))
 }
 
 /// Which packets went round: those that were most frequent among the last.
@@ -168,6 +249,7 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
             End::Idle => "idle",
             End::Stalled => "stalled",
             End::NoProgress => "no-progress",
+            End::Paused => "paused",
         },
         seconds: seconds(world.now() - START),
         events: world.events(),

@@ -56,6 +56,8 @@ pub enum End {
     Stalled,
     /// Too many frames were sent without progress of any application.
     NoProgress,
+    /// It is not over: whoever runs it wanted a pause.
+    Paused,
 }
 
 /// Frames that were sent without progress of any application.
@@ -236,6 +238,22 @@ impl<N: Node> World<N> {
         met: impl Fn(&N) -> bool,
         mut progress: impl FnMut(Instant),
     ) -> End {
+        self.run_with_pauses(until, met, |events, at| {
+            if events.is_multiple_of(4096) {
+                progress(at);
+            }
+            false
+        })
+    }
+
+    /// [`World::run`] that is asked after each entry whether to pause; called again it goes on, as if there had been
+    /// no pause. `pause` receives the number of entries that were worked off, and the time.
+    pub fn run_with_pauses(
+        &mut self,
+        until: Instant,
+        met: impl Fn(&N) -> bool,
+        mut pause: impl FnMut(u64, Instant) -> bool,
+    ) -> End {
         for i in 0..self.nodes.len() {
             self.reschedule_node(i);
         }
@@ -255,9 +273,6 @@ impl<N: Node> World<N> {
             if !self.advance(at) {
                 return End::Stalled;
             }
-            if self.events.is_multiple_of(4096) {
-                progress(at);
-            }
             match target {
                 Target::Change(i) => self.change(i),
                 Target::Pipe(i) => self.pass(i),
@@ -270,6 +285,9 @@ impl<N: Node> World<N> {
                     left = left + usize::from(still) - usize::from(unmet[i]);
                     unmet[i] = still;
                 }
+            }
+            if pause(self.events, at) && left > 0 {
+                return End::Paused;
             }
         }
         End::Met

@@ -14,7 +14,7 @@ use hawser_load::programs::resolve_with_on;
 use hawser_sim::scenario::units::Value;
 use hawser_sim::swarm::{self, Abilities};
 use hawser_sim::watch::{Moment, Watch};
-use hawser_sim::{Options, Report, ResolveError, RunError, Scenario, run};
+use hawser_sim::{Options, Report, ResolveError, Run, RunError, Scenario, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -372,6 +372,26 @@ fn packets_that_go_round_end_a_run() {
     assert!(
         message.contains("10.0.0.1 -> 10.0.0.2") && message.contains("10.0.0.2 -> 10.0.0.1"),
         "{message}"
+    );
+}
+
+/// Whoever stops after each thing that happens sees the same run as who does not.
+#[test]
+fn a_run_in_steps_is_the_same_run() {
+    let mut scenario = example("stop-and-wait.toml");
+    scenario.linger = "1s".parse().expect("a time span");
+    let mut stepped = Run::begin(&scenario, &resolve, Options::default()).expect("it can be run");
+    let mut steps = 1;
+    while stepped.step() {
+        steps += 1;
+    }
+    assert!(!stepped.step(), "it is over");
+    let (report, whole) = (stepped.report(), go(&scenario));
+    assert_eq!(report, whole);
+    assert!(
+        steps > whole.events / 2,
+        "{steps} steps of {} entries",
+        whole.events
     );
 }
 

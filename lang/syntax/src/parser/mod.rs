@@ -18,7 +18,7 @@ mod stmts;
 mod types;
 mod wiring;
 
-use crate::ast::{File, Ident, Item, Span};
+use crate::ast::{Expr, File, Ident, Item, Span};
 use crate::lexer::{Comment, Lexed, lex};
 use crate::token::{Keyword, Token, TokenKind};
 use crate::{Diagnostic, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
@@ -59,6 +59,25 @@ pub fn parse(text: &str, file: u32) -> (File, Vec<Diagnostic>) {
     )
 }
 
+/// Parses an expression that stands by itself, such as one that is typed into a debugger. Nothing where it is wrong;
+/// the diagnostics give the reason.
+#[must_use]
+pub fn parse_expression(text: &str, file: u32) -> (Option<Expr>, Vec<Diagnostic>) {
+    let cut = text.len().min(MAX_TEXT_BYTES);
+    let mut lexed = lex(text.get(..cut).unwrap_or(""), file);
+    let lexical = std::mem::take(&mut lexed.diagnostics);
+    let mut parser = Parser::new(text, file, &lexed, lexical);
+    let expression = parser.expr().and_then(|expression| {
+        if parser.is(TokenKind::End) {
+            Ok(expression)
+        } else {
+            Err(parser.unexpected("an operator, or the end"))
+        }
+    });
+    let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
+    (expression.ok().filter(|_| diagnostics.is_empty()), diagnostics)
+}
+
 /// The items, what each token is for, and the diagnostics, to which the given ones are added.
 pub(crate) fn parse_tokens(
     text: &str,
@@ -66,19 +85,7 @@ pub(crate) fn parse_tokens(
     lexed: &Lexed,
     diagnostics: Vec<Diagnostic>,
 ) -> (Vec<Item>, Vec<Role>, Vec<Diagnostic>) {
-    let mut parser = Parser {
-        text,
-        file,
-        tokens: &lexed.tokens,
-        roles: vec![Role::Plain; lexed.tokens.len()],
-        at: 0,
-        depth: 0,
-        conditions: 0,
-        diagnostics,
-        keywords_reported: 0,
-        unclosed_at: None,
-        astray: false,
-    };
+    let mut parser = Parser::new(text, file, lexed, diagnostics);
     let items = parser.file();
     let diagnostics = bounded(parser.diagnostics, file, text.len() as u32);
     (items, parser.roles, diagnostics)
@@ -174,6 +181,22 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, file: u32, lexed: &'a Lexed, diagnostics: Vec<Diagnostic>) -> Parser<'a> {
+        Parser {
+            text,
+            file,
+            tokens: &lexed.tokens,
+            roles: vec![Role::Plain; lexed.tokens.len()],
+            at: 0,
+            depth: 0,
+            conditions: 0,
+            diagnostics,
+            keywords_reported: 0,
+            unclosed_at: None,
+            astray: false,
+        }
+    }
+
     fn token(&self) -> Token {
         self.tokens[self.at]
     }

@@ -1,0 +1,50 @@
+//! An expression over a program that is stopped: its text in, what an interpreter can evaluate or diagnostics out.
+
+use hawser_check::{Inspected, Visible};
+
+use crate::load;
+use crate::{Compilation, has_errors};
+
+/// What messages call the text of an expression.
+const NAME: &str = "expression";
+
+/// What became of an expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    /// The function that evaluates it, if no error was found.
+    pub inspected: Option<Inspected>,
+    /// The diagnostics, and the texts that they are about: those of the program, and the expression's behind them.
+    pub compilation: Compilation,
+}
+
+/// Checks an expression over the variables of a program that is stopped; see [`hawser_check::inspect`].
+#[must_use]
+pub fn inspect(
+    program: &hawser_ir::Module,
+    text: &str,
+    visible: &[Visible],
+    this: Option<usize>,
+) -> Expression {
+    let load::Loaded {
+        mut sources,
+        files,
+        mut diagnostics,
+    } = load::beside(&program.files, &[]);
+    let number = sources.add(NAME, text);
+    let (parsed, found) = hawser_syntax::parse_expression(text, number);
+    diagnostics.extend(found);
+    let mut inspected = None;
+    if let Some(parsed) = parsed.filter(|_| !has_errors(&diagnostics)) {
+        let (checked, found) = hawser_check::inspect(&program.name, &sources, &files, &parsed, visible, this);
+        inspected = checked;
+        diagnostics = found;
+    }
+    Expression {
+        inspected,
+        compilation: Compilation {
+            module: None,
+            diagnostics,
+            sources,
+        },
+    }
+}
