@@ -7,6 +7,7 @@
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Ident, Item, ItemKind, Side, Span};
 
+use crate::chain::Entry;
 use crate::codes;
 use crate::names::Def;
 use crate::state::{AttachDecl, Checker, RecordKind};
@@ -34,6 +35,7 @@ impl<'a> Checker<'a> {
         }
         let what = match &item.kind {
             ItemKind::Const { .. }
+            | ItemKind::Table { .. }
             | ItemKind::Param { .. }
             | ItemKind::Enum { .. }
             | ItemKind::Struct { .. }
@@ -41,6 +43,7 @@ impl<'a> Checker<'a> {
             | ItemKind::Func { .. }
             | ItemKind::Attach { .. } => return,
             ItemKind::Import { .. } => "an import",
+            ItemKind::Extend { .. } => "an extension",
             ItemKind::Event { .. } => "an event",
             ItemKind::Context { .. } => "a context",
             ItemKind::Scratchpad { .. } => "a scratchpad",
@@ -122,23 +125,24 @@ impl<'a> Checker<'a> {
     }
 
     /// Puts what is attached into the chain of an event. Several on one side of a processor run in
-    /// the order in which they are declared.
-    pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<(usize, Span)>) {
+    /// the order in which they are declared. Each runs on the parts that its neighbour runs on.
+    pub(crate) fn attach(event: u32, attachments: &mut [Attachment], chain: &mut Vec<Entry<'a>>) {
         let own = std::mem::take(chain);
-        for (func, at) in own {
+        for entry in own {
             for side in [Side::Before, Side::After] {
                 for attachment in attachments
                     .iter_mut()
-                    .filter(|a| a.anchor == func && a.side == side)
+                    .filter(|a| a.anchor == entry.func && a.side == side)
                 {
                     attachment.met = true;
                     if attachment.event.is_none_or(|taken| taken == event) {
                         attachment.taken = true;
-                        chain.push((attachment.func, attachment.at));
+                        let (func, at) = (attachment.func, attachment.at);
+                        chain.push(Entry { func, at, ..entry });
                     }
                 }
                 if side == Side::Before {
-                    chain.push((func, at));
+                    chain.push(entry);
                 }
             }
         }

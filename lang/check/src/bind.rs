@@ -5,9 +5,13 @@ use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::Span;
 
 use crate::body::{inside, region};
+use crate::chain::Entry;
 use crate::codes;
 use crate::state::{Checker, EVENT, MemberType, RecordKind};
 use crate::types::Type;
+
+/// The diagnostic has been recorded.
+struct Reported;
 
 /// One way to bind a processor's parameters.
 struct Binding {
@@ -15,15 +19,15 @@ struct Binding {
     keyed: Option<ContextId>,
     absent: bool,
     /// Part types that a keyed context is to provide: position among `args`, structure, place.
-    parts: Vec<(usize, StructId, Span)>,
+    parts: Vec<(usize, StructId)>,
 }
 
 impl Checker<'_> {
     /// The keyed contexts that a chain's processors name outright.
-    pub(crate) fn contexts_asked_for(&self, funcs: &[(usize, Span)]) -> Vec<ContextId> {
+    pub(crate) fn contexts_asked_for(&self, funcs: &[Entry<'_>]) -> Vec<ContextId> {
         let mut asked = Vec::new();
-        for (func, _) in funcs {
-            for ty in &self.funcs[*func].param_types {
+        for entry in funcs {
+            for ty in &self.funcs[entry.func].param_types {
                 let Type::Value(ty) = ty else { continue };
                 if let Some(context) = self.context_of(ty)
                     && !self.is_global(context)
@@ -41,11 +45,11 @@ impl Checker<'_> {
     pub(crate) fn bind_processor(
         &mut self,
         event: u32,
-        func: usize,
-        at: Span,
+        entry: &Entry<'_>,
         asked: &[ContextId],
     ) -> Vec<Processor> {
-        let Some(binding) = self.bind_parameters(event, func, at) else {
+        let (func, at) = (entry.func, entry.at);
+        let Some(binding) = self.bind_parameters(event, entry) else {
             return Vec::new();
         };
         if binding.absent && (binding.keyed.is_some() || !binding.parts.is_empty()) {
@@ -73,9 +77,11 @@ impl Checker<'_> {
                 args: binding.args,
             }];
         }
-        let candidates = self.contexts_with_parts(&binding, asked);
+        let Some(candidates) = self.contexts_with_parts(&binding, entry, asked) else {
+            return Vec::new();
+        };
         if candidates.is_empty() {
-            let (_, part, _) = binding.parts[0];
+            let (_, part) = binding.parts[0];
             let name = self.module.structs[part.0 as usize].name.clone();
             self.cannot_bind(
                 at,
@@ -85,14 +91,11 @@ impl Checker<'_> {
             );
         }
         let mut processors = Vec::new();
-        for context in candidates {
+        for (context, offsets) in candidates {
             let mut args = binding.args.clone();
-            for (position, part, _) in &binding.parts {
-                if let Some(offset) = self.part_offset(self.module.contexts[context.0 as usize].body, *part) {
-                    let body = self.module.contexts[context.0 as usize].body;
-                    args[*position] =
-                        inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
-                }
+            let body = self.module.contexts[context.0 as usize].body;
+            for ((position, part), offset) in binding.parts.iter().zip(offsets) {
+                args[*position] = inside(&region(Base::Keyed, Ty::Struct(body)), offset, Ty::Struct(*part));
             }
             processors.push(Processor {
                 func: func_id,
@@ -103,43 +106,113 @@ impl Checker<'_> {
         processors
     }
 
-    /// Keyed contexts with all the parts asked for; those that the chain names come first, and
-    /// alone if there are some.
-    fn contexts_with_parts(&self, binding: &Binding, asked: &[ContextId]) -> Vec<ContextId> {
-        let all = (0..self.module.contexts.len() as u32)
-            .map(ContextId)
-            .filter(|c| !self.is_global(*c));
-        let has_all = |context: &ContextId| {
+    /// Keyed contexts with all the parts asked for, and where they have them; those that the chain names
+    /// come first, and alone if there are some. Nothing where that was reported.
+    fn contexts_with_parts(
+        &mut self,
+        binding: &Binding,
+        entry: &Entry<'_>,
+        asked: &[ContextId],
+    ) -> Option<Vec<(ContextId, Vec<u32>)>> {
+        let mut suited = Vec::new();
+        for context in (0..self.module.contexts.len() as u32).map(ContextId) {
+            let is_other = binding.keyed.is_some_and(|keyed| keyed != context);
+            if self.is_global(context) || is_other {
+                continue;
+            }
             let body = self.module.contexts[context.0 as usize].body;
-            binding
-                .parts
-                .iter()
-                .all(|(_, part, _)| self.part_offset(body, *part).is_some())
-                && binding.keyed.is_none_or(|keyed| keyed == *context)
-        };
-        let suited: Vec<ContextId> = all.filter(has_all).collect();
-        let named: Vec<ContextId> = suited
-            .iter()
-            .copied()
-            .filter(|context| asked.contains(context))
-            .collect();
-        if named.is_empty() { suited } else { named }
+            let mut offsets = Vec::new();
+            for (_, part) in &binding.parts {
+                offsets.extend(self.part_offset(body, *part, entry).ok()?);
+            }
+            if offsets.len() == binding.parts.len() {
+                suited.push((context, offsets));
+            }
+        }
+        if suited.iter().any(|(context, _)| asked.contains(context)) {
+            suited.retain(|(context, _)| asked.contains(context));
+        }
+        Some(suited)
     }
 
-    /// Where a record has a part of this type.
-    fn part_offset(&self, body: StructId, part: StructId) -> Option<u32> {
-        let record = self.record_of(body)?;
+    /// Where a record has the part of this type that a processor is to run on. With several of a type the
+    /// processor says which by name.
+    fn part_offset(
+        &mut self,
+        body: StructId,
+        part: StructId,
+        entry: &Entry<'_>,
+    ) -> Result<Option<u32>, Reported> {
+        let Some(record) = self.record_of(body) else {
+            return Ok(None);
+        };
         let fields = &self.module.structs[body.0 as usize].fields;
-        self.records[record]
+        let parts: Vec<_> = self.records[record]
             .members
             .iter()
             .filter(|member| matches!(member.ty, MemberType::Part(_)))
             .filter_map(|member| fields.iter().find(|field| field.name == member.name.name))
-            .find(|field| field.ty == Ty::Struct(part))
-            .map(|field| field.offset)
+            .filter(|field| field.ty == Ty::Struct(part))
+            .collect();
+        if let [] | [_] = parts[..] {
+            return Ok(parts.first().map(|field| field.offset));
+        }
+        let named = parts
+            .iter()
+            .find(|field| entry.part.is_some_and(|name| name.name == field.name));
+        if let (Some(field), Some(name)) = (named, entry.part) {
+            let offset = field.offset;
+            self.parts_met.insert(name.span);
+            return Ok(Some(offset));
+        }
+        self.parts_met.extend(entry.part.map(|name| name.span)); // reported here, and once
+        let names: Vec<String> = parts.iter().map(|field| field.name.clone()).collect();
+        self.which_part(entry, record, part, &names);
+        Err(Reported)
     }
 
-    fn bind_parameters(&mut self, event: u32, func: usize, at: Span) -> Option<Binding> {
+    fn which_part(&mut self, entry: &Entry<'_>, record: usize, part: StructId, names: &[String]) {
+        let owner = &self.records[record].name;
+        let part = &self.module.structs[part.0 as usize].name;
+        let func = self.funcs[entry.func].name;
+        let listed: Vec<String> = names
+            .iter()
+            .map(|name| format!("`{}({name})`", func.name))
+            .collect();
+        self.report(
+            Diagnostic::error(
+                codes::WHICH_PART,
+                entry.part.map_or(entry.at, |name| name.span),
+                format!("which `{part}` of `{owner}` does `{}` run on?", func.name),
+            )
+            .label(format!("`{owner}` has {} parts of this type", names.len()))
+            .related(func.span, "declared here")
+            .hint(format!("write {}", listed.join(" or "))),
+        );
+    }
+
+    /// Reports names of parts that no processor of a chain had to be told.
+    pub(crate) fn report_parts_not_met(&mut self, entries: &[Entry<'_>]) {
+        let mut seen = Vec::new();
+        for name in entries.iter().filter_map(|entry| entry.part) {
+            if self.parts_met.contains(&name.span) || seen.contains(&name.span) {
+                continue;
+            }
+            seen.push(name.span);
+            self.report(
+                Diagnostic::error(
+                    codes::WHICH_PART,
+                    name.span,
+                    format!("nothing here runs on `{}`", name.name),
+                )
+                .label("no processor takes a part that there are several of")
+                .hint("leave it out: a part that is the only one of its type needs no name"),
+            );
+        }
+    }
+
+    fn bind_parameters(&mut self, event: u32, entry: &Entry<'_>) -> Option<Binding> {
+        let (func, at) = (entry.func, entry.at);
         let types = self.funcs[func].param_types.clone();
         let mut binding = Binding {
             args: Vec::new(),
@@ -150,7 +223,7 @@ impl Checker<'_> {
         for ty in types {
             match ty {
                 Type::NoContext => binding.absent = true,
-                Type::Value(Ty::Struct(id)) => self.bind_structure(event, func, at, id, &mut binding)?,
+                Type::Value(Ty::Struct(id)) => self.bind_structure(event, entry, id, &mut binding)?,
                 Type::Value(ty) => {
                     let name = self.show(&ty);
                     self.cannot_bind(
@@ -179,11 +252,11 @@ impl Checker<'_> {
     fn bind_structure(
         &mut self,
         event: u32,
-        func: usize,
-        at: Span,
+        entry: &Entry<'_>,
         id: StructId,
         binding: &mut Binding,
     ) -> Option<()> {
+        let (func, at) = (entry.func, entry.at);
         let whole = |base| region(base, Ty::Struct(id));
         if id == EVENT {
             binding.args.push(whole(Base::Event));
@@ -225,7 +298,7 @@ impl Checker<'_> {
             }
             Some(RecordKind::Scratchpad) => binding.args.push(whole(Base::Scratch)),
             Some(RecordKind::Struct) => {
-                let place = self.bind_part(id, at, binding);
+                let place = self.bind_part(id, entry, binding).ok()?;
                 binding.args.push(place);
             }
             Some(RecordKind::Signal(_) | RecordKind::Opt | RecordKind::Blueprint) | None => {
@@ -239,25 +312,28 @@ impl Checker<'_> {
 
     /// A part: of the scratchpad, of a global context, or of the keyed context, to be settled
     /// when all parameters are known.
-    fn bind_part(&self, id: StructId, at: Span, binding: &mut Binding) -> Place {
+    fn bind_part(
+        &mut self,
+        id: StructId,
+        entry: &Entry<'_>,
+        binding: &mut Binding,
+    ) -> Result<Place, Reported> {
         let part = |base, body, offset| inside(&region(base, Ty::Struct(body)), offset, Ty::Struct(id));
-        if let Some((body, offset)) = self
-            .module
-            .scratch
-            .and_then(|s| Some((s, self.part_offset(s, id)?)))
+        if let Some(body) = self.module.scratch
+            && let Some(offset) = self.part_offset(body, id, entry)?
         {
-            return part(Base::Scratch, body, offset);
+            return Ok(part(Base::Scratch, body, offset));
         }
-        for (index, context) in self.module.contexts.iter().enumerate() {
-            let context_id = ContextId(index as u32);
-            if self.is_global(context_id)
-                && let Some(offset) = self.part_offset(context.body, id)
+        for context in (0..self.module.contexts.len() as u32).map(ContextId) {
+            let body = self.module.contexts[context.0 as usize].body;
+            if self.is_global(context)
+                && let Some(offset) = self.part_offset(body, id, entry)?
             {
-                return part(Base::Global(context_id), context.body, offset);
+                return Ok(part(Base::Global(context), body, offset));
             }
         }
-        binding.parts.push((binding.args.len(), id, at));
-        region(Base::Keyed, Ty::Struct(id))
+        binding.parts.push((binding.args.len(), id));
+        Ok(region(Base::Keyed, Ty::Struct(id)))
     }
 
     fn cannot_bind(&mut self, at: Span, func: usize, ty: &str, why: &str) {

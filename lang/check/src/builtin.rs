@@ -302,6 +302,7 @@ impl<'a> Body<'_, 'a> {
         }
         match self.value(arg, None) {
             Value::Error => Value::Error,
+            Value::Table(table) => self.table_len(table),
             Value::Place(place) => match place.ty {
                 Ty::Data if matches!(self.kind, BodyKind::Wire) => wire(WireFact::DataLen),
                 Ty::Data => Value::Scalar(data_len(&place)),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use hawser_ir as ir;
 use hawser_ir::{Base, Chain, ContextId, EventKind, Granularity};
 use hawser_syntax::Diagnostic;
-use hawser_syntax::ast::{DispatchEntry, Span};
+use hawser_syntax::ast::{DispatchEntry, Ident, Span};
 
 use crate::attach::Attachment;
 use crate::bounds::{Cost, Costs};
@@ -18,6 +18,16 @@ use crate::types::Type;
 /// The maximum number of records, and the most of their bytes, that one chain may need.
 const MAX_RECORDS: u64 = 1 << 16;
 const MAX_RECORD_BYTES: u64 = 1 << 24;
+
+/// A processor of a chain, as its dispatch table has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) func: usize,
+    /// Where it is listed.
+    pub(crate) at: Span,
+    /// The name of the parts that it runs on: its own, or that of the chain which it came with.
+    pub(crate) part: Option<&'a Ident>,
+}
 
 impl<'a> Checker<'a> {
     /// Binds all chains.
@@ -39,7 +49,7 @@ impl<'a> Checker<'a> {
             for entry in self.dispatches[index].entries {
                 if entry.is_chain {
                     // Also seen when nothing uses it.
-                    self.flatten(entry, &named, 0, &mut Vec::new());
+                    self.flatten(entry, None, &named, 0, &mut Vec::new());
                 } else {
                     self.bind_entry(entry, &named, &mut attachments);
                 }
@@ -77,13 +87,15 @@ impl<'a> Checker<'a> {
         named
     }
 
-    /// The functions of an entry, named chains replaced by what they hold.
+    /// The functions of an entry, named chains replaced by what they hold. What states no part of its
+    /// own runs on that of the chain around it.
     fn flatten(
         &mut self,
         entry: &'a DispatchEntry,
+        around: Option<&'a Ident>,
         named: &HashMap<&'a str, &'a DispatchEntry>,
         depth: u32,
-        out: &mut Vec<(usize, Span)>,
+        out: &mut Vec<Entry<'a>>,
     ) {
         if depth > MAX_DEPTH || out.len() > MAX_RECORDS as usize {
             self.report(
@@ -96,10 +108,12 @@ impl<'a> Checker<'a> {
             );
             return;
         }
-        for name in &entry.processors {
+        for listed in &entry.processors {
+            let name = &listed.name;
+            let part = listed.part.as_ref().or(around);
             if let Some(inner) = named.get(name.name.as_str()) {
                 let before = self.diagnostics.len();
-                self.flatten(inner, named, depth + 1, out);
+                self.flatten(inner, part, named, depth + 1, out);
                 if self.diagnostics.len() > before && depth < MAX_DEPTH {
                     let circular = self.diagnostics[before..]
                         .iter()
@@ -113,7 +127,8 @@ impl<'a> Checker<'a> {
             match self.lookup(name) {
                 Some(Def::Func(func)) => {
                     self.funcs[func].in_chain = true;
-                    out.push((func, name.span));
+                    let at = name.span;
+                    out.push(Entry { func, at, part });
                 }
                 Some(other) => self.report(
                     Diagnostic::error(
@@ -149,7 +164,7 @@ impl<'a> Checker<'a> {
             _ => None,
         };
         let mut funcs = Vec::new();
-        self.flatten(entry, named, 0, &mut funcs);
+        self.flatten(entry, None, named, 0, &mut funcs);
         let Some(event) = event else {
             let events = self.module.events.iter().map(|e| e.name.as_str());
             let hint = self.nearest_member(&entry.name.name, events);
@@ -174,16 +189,17 @@ impl<'a> Checker<'a> {
         self.check_chain_kinds(event, &funcs);
         let asked = self.contexts_asked_for(&funcs);
         let mut processors = Vec::new();
-        for (func, at) in funcs {
-            processors.extend(self.bind_processor(event, func, at, &asked));
+        for entry in &funcs {
+            processors.extend(self.bind_processor(event, entry, &asked));
         }
+        self.report_parts_not_met(&funcs);
         self.module.chains[event as usize].processors = processors;
     }
 
     /// What functions do that does not belong into a chain, or not into this one.
-    fn check_chain_kinds(&mut self, event: u32, funcs: &[(usize, Span)]) {
+    fn check_chain_kinds(&mut self, event: u32, funcs: &[Entry<'_>]) {
         let kind = self.module.events[event as usize].kind;
-        for (func, at) in funcs {
+        for Entry { func, at, .. } in funcs {
             let facts = self.facts[*func].clone();
             let name = self.funcs[*func].name.name.clone();
             if !matches!(

@@ -29,6 +29,8 @@ pub(crate) const EVENT_KIND: &str = "E0213";
 pub(crate) const TIMER_EVENT: &str = "E0214";
 pub(crate) const TWO_SCRATCHPADS: &str = "E0215";
 pub(crate) const ACCESS: &str = "E0216";
+pub(crate) const TABLE: &str = "E0217";
+pub(crate) const EXTENSION: &str = "E0218";
 pub(crate) const MISMATCH: &str = "E0301";
 pub(crate) const NEEDS_CAST: &str = "E0302";
 pub(crate) const OPERATOR: &str = "E0303";
@@ -81,6 +83,7 @@ pub(crate) const NOT_A_PROCESSOR: &str = "E0709";
 pub(crate) const CHAIN_TOO_LARGE: &str = "E0710";
 pub(crate) const ATTACH: &str = "E0711";
 pub(crate) const TOO_MANY_STEPS: &str = "E0712";
+pub(crate) const WHICH_PART: &str = "E0713";
 pub(crate) const REGISTRATION: &str = "E0801";
 pub(crate) const SOURCE: &str = "E0802";
 pub(crate) const SOURCE_TWICE: &str = "E0803";
@@ -223,6 +226,29 @@ that belong to several programs declare a struct, and the program makes it a par
         title: "rights of the interactive layer",
         text: "`modifiable(min, max)` states the range that others may set a number to; both ends are
 constants of the field's type, and min is not above max. It implies `observable`.",
+    },
+    Code {
+        code: TABLE,
+        title: "a table of constants",
+        text: "A table has at least one value, and as many as its brackets say; they may be left empty:
+
+    const uint8 TOKENS[4] = {1, 2, 4, 8};
+    const duration_t WAITS[] = {1ms, 5ms, 25ms};
+
+`WAITS[i]` is a value, 0 where there is none; `WAITS.len` is the number of values, a constant. All are
+constants of one scalar type, in at most 1 MiB.",
+    },
+    Code {
+        code: EXTENSION,
+        title: "an extension of something else",
+        text: "`extend` adds members to a context, an event, the scratchpad or a structure that some file of the
+program declares, and says which of them it is:
+
+    import \"tcp.mtp\";
+    extend context tcp_conn { uint64 marked; }
+    extend event tcp_seg { bool ce; }
+
+A timer's event has no fields. What stands on the wire (`pkt_bp`, `opt_t`) is written by whoever declares it.",
     },
     Code {
         code: MISMATCH,
@@ -590,6 +616,18 @@ program. A step is a statement, an operation in an expression, a round of a loop
 search may look at, or 8 bytes that are moved. Rounds multiply and calls add up, as they may be at
 worst; `hawser check` prints the largest figure. Lower the loops' bounds, or do a part of the work and
 `raise` an event for the rest.",
+    },
+    Code {
+        code: WHICH_PART,
+        title: "which of several parts",
+        text: "A context or a scratchpad may have several parts of one type: a congestion controller for each of
+two paths. A processor that takes the type says by name on which of them it runs, and so may a chain
+for all in it; a name chooses the part so called wherever there are several, and a part that is the only
+one of its type needs none:
+
+    context conn { part cc_t main; part cc_t spare; }
+    scratchpad { part cc_sample main; part cc_sample spare; }
+    dispatch d { acked -> {take, cubic(main), cubic(spare)}; }",
     },
     Code {
         code: REGISTRATION,

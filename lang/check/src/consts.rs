@@ -31,6 +31,7 @@ impl<'a> Checker<'a> {
         for index in 0..self.params.len() {
             self.param_value(index);
         }
+        self.table_rows();
     }
 
     /// Type and value of a constant.
@@ -74,7 +75,7 @@ impl<'a> Checker<'a> {
         self.params[index].progress = Progress::Ready;
     }
 
-    fn scalar_type(&mut self, ty: &'a hawser_syntax::ast::Type) -> Option<Ty> {
+    pub(crate) fn scalar_type(&mut self, ty: &'a hawser_syntax::ast::Type) -> Option<Ty> {
         match self.resolve(ty) {
             Type::Error => None,
             Type::Value(value) if value.is_scalar() && value != Ty::Addr => Some(value),
@@ -182,7 +183,7 @@ impl<'a> Checker<'a> {
         self.enums[index].values = values;
     }
 
-    fn circular(&mut self, at: Span, what: &str) {
+    pub(crate) fn circular(&mut self, at: Span, what: &str) {
         self.report(
             Diagnostic::error(codes::NOT_CONSTANT, at, format!("`{what}` depends on itself"))
                 .label("expected a value that is known when the program is compiled"),

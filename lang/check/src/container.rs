@@ -195,6 +195,7 @@ impl<'a> Body<'_, 'a> {
                 | Value::Infinite
                 | Value::None
                 | Value::Choice(_)
+                | Value::Table(_)
                 | Value::Scalar(_) => {}
             }
         }

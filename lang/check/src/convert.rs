@@ -26,6 +26,8 @@ pub(crate) enum Value {
     Scalar(Expr),
     /// Something in memory, scalar or not.
     Place(Place),
+    /// A whole table of constants, by its index: it is indexed, or asked for its length.
+    Table(usize),
     /// An entry of an option list, of a member yet unknown: its tag is at the place.
     Entry(Place, hawser_ir::OptListId),
 }
@@ -147,6 +149,17 @@ impl<'a> Body<'_, 'a> {
                     return None;
                 }
                 Some(load(place))
+            }
+            Value::Table(table) => {
+                let name = self.ck.tables[table].name.name.clone();
+                self.error_hint(
+                    codes::MISMATCH,
+                    at,
+                    format!("the whole table `{name}`"),
+                    "expected a number or a bool",
+                    format!("name one of its values: `{name}[i]`"),
+                );
+                None
             }
             Value::Entry(..) => {
                 self.error_hint(
@@ -339,6 +352,7 @@ impl<'a> Body<'_, 'a> {
             Value::None => "`NONE`".to_owned(),
             Value::Scalar(expr) => self.ck.show(&expr.ty),
             Value::Place(place) => self.ck.show(&place.ty),
+            Value::Table(_) => "a table of constants".to_owned(),
             Value::Entry(..) => "an option list's entry".to_owned(),
         }
     }

@@ -303,6 +303,7 @@ impl Run<'_> {
             ExprKind::Call(..) => true,
             ExprKind::Const(_)
             | ExprKind::Param(_)
+            | ExprKind::Table(..)
             | ExprKind::Compare(..)
             | ExprKind::Unary(..)
             | ExprKind::And(..)

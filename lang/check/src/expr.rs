@@ -121,6 +121,7 @@ impl<'a> Body<'_, 'a> {
                     None => Value::Error,
                 }
             }
+            Some(Def::Table(index)) => Value::Table(index),
             Some(Def::Param(index)) => {
                 self.ck.params[index].used = true;
                 match self.ck.params[index].result.clone() {
@@ -193,7 +194,12 @@ impl<'a> Body<'_, 'a> {
         }
         let mut hint = near.as_deref().map(did_you_mean);
         if hint.is_none() {
-            let is_value = |def| matches!(def, Def::Const(_) | Def::Param(_) | Def::Variant(..));
+            let is_value = |def| {
+                matches!(
+                    def,
+                    Def::Const(_) | Def::Table(_) | Def::Param(_) | Def::Variant(..)
+                )
+            };
             let builtin = BUILTIN_CONSTANTS
                 .iter()
                 .map(|(name, _)| *name)

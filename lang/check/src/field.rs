@@ -32,6 +32,7 @@ impl<'a> Body<'_, 'a> {
         match self.value(base, None) {
             Value::Error => Value::Error,
             Value::Place(place) => self.place_field(place, name, at),
+            Value::Table(table) if name.name == "len" => self.table_len(table),
             other => {
                 let found = self.describe(&other);
                 self.error(
@@ -230,6 +231,7 @@ impl<'a> Body<'_, 'a> {
                     Value::Error
                 }
             },
+            Value::Table(table) => self.table_value(table, index),
             other => {
                 let found = self.describe(&other);
                 self.error(

@@ -4,7 +4,7 @@
 //! functions, bind chains, bound them, deploy. Every phase goes on after an error where it can:
 //! what is wrong becomes a silent `Error`, so that one mistake gives one message.
 //!
-//! * names: `names`, `consts`, `fold`; memory: `layout`, `types`
+//! * names: `names`, `extend`, `consts`, `tables`, `fold`; memory: `layout`, `types`
 //! * bodies: `func` has signatures, `body` the state of lowering; statements: `stmt`, `loops`,
 //!   `decl`, `instr`, `pkt_gen`, `packet`; expressions: `expr`, `ops`, `convert`,
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
@@ -34,6 +34,7 @@ mod decl;
 mod deploy;
 mod effects;
 mod expr;
+mod extend;
 mod field;
 mod fold;
 mod func;
@@ -55,6 +56,7 @@ mod signal;
 mod state;
 mod steps;
 mod stmt;
+mod tables;
 mod types;
 mod unused;
 pub mod vocabulary;

@@ -10,8 +10,8 @@ use hawser_syntax::{Diagnostic, SourceMap};
 
 use crate::codes;
 use crate::state::{
-    AttachDecl, Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExternDecl, FuncDecl, MemberDecl,
-    MemberType, OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
+    AttachDecl, Checker, CoalesceDecl, ConstDecl, DispatchDecl, EnumDecl, ExtendDecl, ExternDecl, FuncDecl,
+    MemberDecl, MemberType, OptListDecl, Progress, RecordDecl, RecordKind, RuleDecl, SchedDecl, UnionDecl,
 };
 use crate::types::Type;
 
@@ -23,6 +23,7 @@ const HINTED_DIAGNOSTICS: usize = 50;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Def {
     Const(usize),
+    Table(usize),
     Param(usize),
     Enum(usize),
     Variant(usize, usize),
@@ -41,6 +42,7 @@ impl Def {
     pub(crate) fn what(self) -> &'static str {
         match self {
             Def::Const(_) => "a constant",
+            Def::Table(_) => "a table of constants",
             Def::Param(_) => "a param",
             Def::Enum(_) => "an enum",
             Def::Variant(..) => "a variant of an enum",
@@ -65,6 +67,7 @@ impl<'a> Checker<'a> {
                 self.collect_item(item);
             }
         }
+        self.extend_records();
         if let [_, second, ..] = self.scratchpads[..] {
             let (first, second) = (self.scratchpads[0], second);
             self.report(
@@ -104,6 +107,16 @@ impl<'a> Checker<'a> {
             ItemKind::Param { ty, name, value } => {
                 self.define(name, Def::Param(self.params.len()));
                 self.params.push(constant(ty, name, value));
+            }
+            ItemKind::Table {
+                ty,
+                name,
+                size,
+                values,
+            } => self.collect_table(ty, name, size.as_ref(), values),
+            ItemKind::Extend { of, name, members } => {
+                let of = *of;
+                self.extensions.push(ExtendDecl { of, name, members });
             }
             ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
             ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
@@ -353,31 +366,9 @@ impl<'a> Checker<'a> {
     }
 
     fn collect_members(&mut self, name: &str, at: Span, kind: RecordKind, members: &'a [Member]) {
-        let mut fields = Vec::new();
-        let mut invariants = Vec::new();
-        for member in members {
-            match member {
-                Member::Field(field) => fields.push(member_of(field)),
-                Member::Timer { name, event, .. } => {
-                    fields.push(MemberDecl {
-                        name,
-                        ty: MemberType::Timer(event.as_ref()),
-                        field: None,
-                    });
-                }
-                Member::Part { ty, name } => {
-                    fields.push(MemberDecl {
-                        name,
-                        ty: MemberType::Part(ty),
-                        field: None,
-                    });
-                }
-                Member::Invariant { expr, .. } => invariants.push(expr),
-            }
-        }
+        let (fields, invariants) = member_decls(members);
         self.push_record(name, at, kind, fields, invariants);
     }
-
     fn push_record(
         &mut self,
         name: &str,
@@ -386,7 +377,11 @@ impl<'a> Checker<'a> {
         members: Vec<MemberDecl<'a>>,
         invariants: Vec<&'a ast::Expr>,
     ) {
-        self.note(Checker::struct_of(self.records.len()), at, &members);
+        let id = Checker::struct_of(self.records.len());
+        if let Some(text) = comment(self.sources, at) {
+            self.module.notes.push((id, String::new(), text));
+        }
+        self.note(id, at, &members);
         self.module.structs.push(ir::Struct {
             name: name.to_owned(),
             fields: Vec::new(),
@@ -405,12 +400,9 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// Keeps what the comments beside a structure's name and its fields say.
-    fn note(&mut self, id: ir::StructId, at: Span, members: &[MemberDecl<'a>]) {
+    /// Keeps what the comments beside the fields of a structure say, whose name stands at `at`.
+    pub(crate) fn note(&mut self, id: ir::StructId, at: Span, members: &[MemberDecl<'a>]) {
         let sources = self.sources;
-        if let Some(text) = comment(sources, at) {
-            self.module.notes.push((id, String::new(), text));
-        }
         for name in members.iter().map(|member| member.name) {
             let between = Span {
                 end: name.span.start,
@@ -426,7 +418,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn define(&mut self, name: &'a Ident, def: Def) {
+    pub(crate) fn define(&mut self, name: &'a Ident, def: Def) {
         if name.name.is_empty() {
             return;
         }
@@ -554,6 +546,33 @@ fn comment(sources: &SourceMap, at: Span) -> Option<String> {
 /// The hint for a slip of the pen.
 pub(crate) fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
+}
+
+/// Members as fields and invariants.
+pub(crate) fn member_decls(members: &[Member]) -> (Vec<MemberDecl<'_>>, Vec<&ast::Expr>) {
+    let mut fields = Vec::new();
+    let mut invariants = Vec::new();
+    for member in members {
+        match member {
+            Member::Field(field) => fields.push(member_of(field)),
+            Member::Timer { name, event, .. } => {
+                fields.push(MemberDecl {
+                    name,
+                    ty: MemberType::Timer(event.as_ref()),
+                    field: None,
+                });
+            }
+            Member::Part { ty, name } => {
+                fields.push(MemberDecl {
+                    name,
+                    ty: MemberType::Part(ty),
+                    field: None,
+                });
+            }
+            Member::Invariant { expr, .. } => invariants.push(expr),
+        }
+    }
+    (fields, invariants)
 }
 
 fn member_of(field: &Field) -> MemberDecl<'_> {

@@ -332,9 +332,12 @@ impl<'a> Body<'_, 'a> {
             Value::Place(place) if place.ty == Ty::Varint => Some(Ty::uint(64)),
             Value::Place(place) => Some(place.ty.clone()),
             Value::None => Some(Ty::Addr),
-            Value::Error | Value::Literal { .. } | Value::Infinite | Value::Choice(_) | Value::Entry(..) => {
-                None
-            }
+            Value::Error
+            | Value::Literal { .. }
+            | Value::Infinite
+            | Value::Choice(_)
+            | Value::Table(_)
+            | Value::Entry(..) => None,
         };
         match (of(a), of(b)) {
             (Some(a), Some(b)) => {
@@ -379,6 +382,7 @@ pub(crate) fn is_negative(value: &Value) -> bool {
         | Value::None
         | Value::Scalar(_)
         | Value::Place(_)
+        | Value::Table(_)
         | Value::Entry(..) => false,
     }
 }
@@ -393,6 +397,7 @@ fn enum_of(value: &Value) -> Option<Ty> {
         | Value::Infinite
         | Value::None
         | Value::Choice(_)
+        | Value::Table(_)
         | Value::Entry(..) => return None,
     };
     matches!(ty, Ty::Enum { .. }).then(|| ty.clone())
@@ -431,6 +436,7 @@ fn widened(ty: Ty, literal: &Value) -> Ty {
         | Value::None
         | Value::Scalar(_)
         | Value::Place(_)
+        | Value::Table(_)
         | Value::Entry(..) => return ty,
     };
     let Ty::Int { bits, signed } = &ty else { return ty };

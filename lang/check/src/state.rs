@@ -101,6 +101,26 @@ pub(crate) struct ConstDecl<'a> {
     pub(crate) used: bool,
 }
 
+/// `const T NAME[N] = {…};`
+#[derive(Debug)]
+pub(crate) struct TableDecl<'a> {
+    pub(crate) name: &'a Ident,
+    pub(crate) ty: &'a ast::Type,
+    pub(crate) size: Option<&'a ast::Expr>,
+    pub(crate) values: &'a [ast::Expr],
+    pub(crate) progress: Progress,
+    /// Type and values, unless something is wrong with them.
+    pub(crate) result: Option<(Ty, Vec<u64>)>,
+}
+
+/// `extend context name { … }`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtendDecl<'a> {
+    pub(crate) of: ast::Extended,
+    pub(crate) name: &'a Ident,
+    pub(crate) members: &'a [ast::Member],
+}
+
 /// An enum; its variants' values stand in `values` once it is ready.
 #[derive(Debug)]
 pub(crate) struct EnumDecl<'a> {
@@ -223,6 +243,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) defs: HashMap<&'a str, (Def, Span)>,
     pub(crate) consts: Vec<ConstDecl<'a>>,
     pub(crate) params: Vec<ConstDecl<'a>>,
+    pub(crate) tables: Vec<TableDecl<'a>>,
+    pub(crate) extensions: Vec<ExtendDecl<'a>>,
     pub(crate) enums: Vec<EnumDecl<'a>>,
     pub(crate) records: Vec<RecordDecl<'a>>,
     pub(crate) unions: Vec<UnionDecl<'a>>,
@@ -252,6 +274,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) depth: u32,
     /// Timers that some instruction starts: context and name.
     pub(crate) started: std::collections::HashSet<(ir::ContextId, String)>,
+    /// Names of parts in dispatch tables that chose among several.
+    pub(crate) parts_met: std::collections::HashSet<Span>,
     /// Where each event's chain is written, for messages.
     pub(crate) chain_spans: Vec<Option<Span>>,
 }
@@ -272,6 +296,7 @@ impl<'a> Checker<'a> {
                 name: name.to_owned(),
                 files: files_text,
                 params: Vec::new(),
+                tables: Vec::new(),
                 structs: crate::layout::builtin_structs(),
                 events: Vec::new(),
                 contexts: Vec::new(),
@@ -297,6 +322,8 @@ impl<'a> Checker<'a> {
             defs: HashMap::new(),
             consts: Vec::new(),
             params: Vec::new(),
+            tables: Vec::new(),
+            extensions: Vec::new(),
             enums: Vec::new(),
             records: Vec::new(),
             unions: Vec::new(),
@@ -319,6 +346,7 @@ impl<'a> Checker<'a> {
             extern_funcs: Vec::new(),
             depth: 0,
             started: std::collections::HashSet::new(),
+            parts_met: std::collections::HashSet::new(),
             chain_spans: Vec::new(),
         }
     }

@@ -102,6 +102,7 @@ impl<'m> Weights<'m> {
             ExprKind::Query(query) => 1 + self.query(query),
             ExprKind::KeyedHash(_, parts) => 1 + parts.iter().map(|part| self.id_part(part)).sum::<u64>(),
             ExprKind::Param(_)
+            | ExprKind::Table(..)
             | ExprKind::Load(_)
             | ExprKind::Cast(_)
             | ExprKind::Binary(..)

@@ -95,6 +95,7 @@ impl<'a> Body<'_, 'a> {
             | Value::None
             | Value::Choice(_)
             | Value::Scalar(_)
+            | Value::Table(_)
             | Value::Entry(..) => {
                 self.error(
                     codes::NOT_ASSIGNABLE,

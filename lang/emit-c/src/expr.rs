@@ -20,6 +20,11 @@ impl Emitter<'_> {
         match &e.kind {
             ExprKind::Const(value) => constant(*value, &e.ty),
             ExprKind::Param(index) => self.param(*index, &e.ty),
+            ExprKind::Table(table, index) => {
+                let value = self.expr(s, index);
+                let value = number::cast(&value, &index.ty, &Ty::uint(64));
+                format!("{}({value})", self.table_function(*table))
+            }
             ExprKind::Load(place) => self.load(s, place),
             ExprKind::Cast(inner) => {
                 let value = self.expr(s, inner);

@@ -8,7 +8,7 @@
 //! * [`names`], [`given`], [`types`]: identifiers, structures, containers
 //! * [`analysis`], [`locals`]: what functions change, how they end, where their variables live
 //! * [`scope`], [`function`], [`chain`], [`inlining`]: functions, and what runs on an event
-//! * [`place`], [`expr`], [`number`], [`query`]: values
+//! * [`place`], [`expr`], [`number`], [`query`], [`table`]: values
 //! * [`stmt`], [`container`], [`instr`], [`image`]: effects
 //! * [`packet`]: parsers, headers, segmentation and coalescing rules
 //!
@@ -38,6 +38,7 @@ mod place;
 mod query;
 mod scope;
 mod stmt;
+mod table;
 mod types;
 mod writer;
 

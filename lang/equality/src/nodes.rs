@@ -65,6 +65,7 @@ pub const ALL: &[&str] = &[
     "expr RuleArg",
     "expr SameBytes",
     "expr Select",
+    "expr Table",
     "expr Unary",
     "expr Wanted",
     "expr Wire",

@@ -21,6 +21,11 @@ impl Machine<'_> {
         Ok(match &expr.kind {
             ExprKind::Const(value) => *value,
             ExprKind::Param(index) => self.program.params.get(*index as usize).copied().unwrap_or(0),
+            ExprKind::Table(table, index) => {
+                let at = usize::try_from(self.eval(index)?).unwrap_or(usize::MAX);
+                let table = &self.program.module.tables[table.0 as usize];
+                table.values.get(at).copied().unwrap_or(0)
+            }
             ExprKind::Load(place) => self.load(place)?,
             ExprKind::Cast(inner) => number::reduce(self.eval(inner)?, &expr.ty),
             ExprKind::Binary(op, a, b) => {

@@ -4,7 +4,7 @@
 //! node is total: nothing traps, nothing is undefined (docs/language.md, Expressions).
 
 use crate::module::{
-    BlueprintId, ContextId, EventId, ExternId, FuncId, OptMember, QueueId, RuleId, SignalId,
+    BlueprintId, ContextId, EventId, ExternId, FuncId, OptMember, QueueId, RuleId, SignalId, TableId,
 };
 use crate::ty::Ty;
 
@@ -100,6 +100,8 @@ pub enum ExprKind {
     Const(u64),
     /// A `param`'s value for this instance of the program.
     Param(u32),
+    /// A value of a table, by its index; 0 for an index that is not below their number.
+    Table(TableId, Box<Expr>),
     /// The scalar at a place.
     Load(Place),
     /// Reduces to the type's width: truncates or extends. `Bool` becomes `value != 0`.

@@ -13,6 +13,8 @@ macro_rules! index {
 }
 
 index! {
+    /// Index in [`Module::tables`].
+    TableId;
     /// Index in [`Module::events`].
     EventId;
     /// Index in [`Module::contexts`].
@@ -51,6 +53,8 @@ pub struct Module {
     pub files: Vec<(String, String)>,
     /// Tunable values, constant for one instance.
     pub params: Vec<Param>,
+    /// Tables of constants.
+    pub tables: Vec<Table>,
     /// Every structure.
     pub structs: Vec<Struct>,
     /// Every event.
@@ -116,6 +120,17 @@ pub struct Param {
     pub ty: Ty,
     /// Its value where nobody sets one.
     pub default: u64,
+}
+
+/// A table of constants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// The (scalar) type of its values.
+    pub ty: Ty,
+    /// At least one, each reduced to the type's width.
+    pub values: Vec<u64>,
 }
 
 /// Who causes an event.

@@ -320,7 +320,7 @@ impl<'n, V: Visitor<'n> + ?Sized> Walk<'_, V> {
             | ExprKind::Wanted(_)
             | ExprKind::Wire(_) => {}
             ExprKind::Load(place) | ExprKind::IsZero(place) => self.place(place, Access::Read),
-            ExprKind::Cast(a) | ExprKind::Unary(_, a) => self.expr(a),
+            ExprKind::Cast(a) | ExprKind::Unary(_, a) | ExprKind::Table(_, a) => self.expr(a),
             ExprKind::Binary(_, a, b)
             | ExprKind::Compare(_, a, b)
             | ExprKind::And(a, b)

@@ -48,6 +48,13 @@ pub enum ItemKind {
     Import { path: String, path_span: Span },
     /// `const T NAME = e;`
     Const { ty: Type, name: Ident, value: Expr },
+    /// `const T NAME[N] = {a, b, …};`: a table of constants; `N` may be left out.
+    Table {
+        ty: Type,
+        name: Ident,
+        size: Option<Expr>,
+        values: Vec<Expr>,
+    },
     /// `param T NAME = e;`
     Param { ty: Type, name: Ident, value: Expr },
     /// `enum name : T { A, B = 3 }`
@@ -69,6 +76,12 @@ pub enum ItemKind {
     /// `scratchpad_t name { … }` or `scratchpad { … }`
     Scratchpad {
         name: Option<Ident>,
+        members: Vec<Member>,
+    },
+    /// `extend context name { … }`: more members of what is declared elsewhere.
+    Extend {
+        of: Extended,
+        name: Ident,
         members: Vec<Member>,
     },
     /// `signal name { … }`
@@ -138,6 +151,16 @@ pub enum ItemKind {
     },
 }
 
+/// What `extend` adds members to: the word that declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Extended {
+    Context,
+    Event,
+    Scratchpad,
+    Struct,
+}
+
 /// On which side of a named processor an attached one runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -164,7 +187,16 @@ pub struct DispatchEntry {
     /// The event, or the chain's name.
     pub name: Ident,
     /// Processors and chains, in order.
-    pub processors: Vec<Ident>,
+    pub processors: Vec<Listed>,
+}
+
+/// A processor or a chain in a dispatch table: `cubic`, or `cubic(primary)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// What runs.
+    pub name: Ident,
+    /// The name of the parts that it runs on, where there are several of a type.
+    pub part: Option<Ident>,
 }
 
 /// A parameter; `no_ctx` has no name.

@@ -84,7 +84,7 @@ pub const STATEMENT_WORDS: [&str; 12] = [
 ];
 
 /// Words that mean something in one place only and are ordinary names elsewhere.
-pub const PLACE_WORDS: [&str; 19] = [
+pub const PLACE_WORDS: [&str; 20] = [
     "in",
     "observable",
     "modifiable",
@@ -102,6 +102,7 @@ pub const PLACE_WORDS: [&str; 19] = [
     "chain",
     "select",
     "attach",
+    "extend",
     "before",
     "after",
 ];

@@ -22,6 +22,12 @@ impl Body<'_> {
         {
             return call;
         }
+        if self.rng.one_in(12)
+            && *ty != Type::Addr
+            && let Some(value) = self.table_value(ty, depth - 1)
+        {
+            return value;
+        }
         if self.rng.one_in(10) && *ty != Type::Addr {
             let condition = self.expr(&Type::Bool, depth - 1);
             let (a, b) = (self.expr(ty, depth - 1), self.expr(ty, depth - 1));
@@ -51,6 +57,22 @@ impl Body<'_> {
             | Type::Window(..)
             | Type::Options(..) => self.leaf(ty),
         }
+    }
+
+    /// A value of a table, by any index.
+    fn table_value(&mut self, ty: &Type, depth: u32) -> Option<String> {
+        let suited = |row: &&(String, Type, usize)| row.1 == *ty || self.rules.function;
+        let tables: Vec<_> = self.plan.tables.iter().filter(suited).cloned().collect();
+        let (name, of, len) = (!tables.is_empty()).then(|| self.rng.pick(&tables).clone())?;
+        let index = match self.rng.below(4) {
+            0 => self.rng.below(len + 2).to_string(),
+            1 => {
+                let number = Type::integer(self.rng);
+                self.expr(&number, depth)
+            }
+            _ => format!("{} % {name}.len", self.expr(&Type::Uint(32), depth)),
+        };
+        Some(self.cast(&of, ty, &format!("{name}[{index}]")))
     }
 
     /// A variable, a field, an element, or a literal.

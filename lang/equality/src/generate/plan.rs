@@ -9,6 +9,8 @@ pub(super) struct Plan {
     pub(super) records: Vec<Record>,
     /// Constants and params: name and type.
     pub(super) constants: Vec<(String, Type)>,
+    /// Tables: name, type of the values, how many.
+    pub(super) tables: Vec<(String, Type, usize)>,
     /// The width of the enum.
     pub(super) enum_bits: u8,
     pub(super) helpers: Vec<Helper>,
@@ -66,6 +68,7 @@ impl Plan {
         Plan {
             records: builtin_records(),
             constants: Vec::new(),
+            tables: Vec::new(),
             enum_bits: 8,
             helpers: Vec::new(),
             options: Vec::new(),

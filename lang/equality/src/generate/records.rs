@@ -31,6 +31,26 @@ pub(super) fn constants(plan: &mut Plan, rng: &mut Rng) {
         ));
         plan.constants.push((format!("P{i}"), ty));
     }
+    for i in 0..1 + rng.below(3) {
+        let (ty, len) = (Type::scalar(rng), 1 + rng.below(6));
+        let ty = if matches!(ty, Type::Enum | Type::Varint) {
+            Type::Bool
+        } else {
+            ty
+        };
+        let values: Vec<String> = (0..len).map(|_| literal(rng, &ty)).collect();
+        let size = if rng.one_in(2) {
+            len.to_string()
+        } else {
+            String::new()
+        };
+        plan.line(format!(
+            "const {} TABLE{i}[{size}] = {{{}}};",
+            plan.written(&ty),
+            values.join(", ")
+        ));
+        plan.tables.push((format!("TABLE{i}"), ty, len));
+    }
     let bits = *rng.pick(&[3u8, 8, 16, 32]);
     plan.enum_bits = bits;
     plan.line(format!(

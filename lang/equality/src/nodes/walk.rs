@@ -186,6 +186,7 @@ impl Visitor<'_> for Walk<'_> {
             }
             ExprKind::Call(..) => "Call",
             ExprKind::RuleArg(_) => "RuleArg",
+            ExprKind::Table(..) => "Table",
             ExprKind::Wanted(_) => "Wanted",
             ExprKind::Wire(fact) => {
                 self.coverage.count(match fact {

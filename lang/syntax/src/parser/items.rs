@@ -2,7 +2,7 @@
 
 use super::{Parse, Parser, Reported, Role};
 use crate::Diagnostic;
-use crate::ast::{Ident, Item, ItemKind};
+use crate::ast::{Expr, Extended, Ident, Item, ItemKind, Member};
 use crate::nearest::nearest;
 use crate::token::{ITEM_WORDS, Keyword, TokenKind};
 
@@ -38,6 +38,7 @@ impl Parser<'_> {
             TokenKind::Ident if self.at_function() || self.at_broken_function() => self.function()?,
             TokenKind::Ident if self.at_function_without_type() => self.function_without_type()?,
             TokenKind::Ident if self.at_attachment() => self.attachment()?,
+            TokenKind::Ident if self.at_extension() => self.extension()?,
             TokenKind::Ident if self.at_statement() => return Err(self.stray_statement()),
             TokenKind::Ident => self.unknown_item()?,
             TokenKind::RightBrace => return Err(self.stray_brace()),
@@ -55,7 +56,7 @@ impl Parser<'_> {
         self.advance();
         match word {
             Keyword::Import => self.import(),
-            Keyword::Const => self.constant(|ty, name, value| ItemKind::Const { ty, name, value }),
+            Keyword::Const => self.constant_or_table(),
             Keyword::Param => self.constant(|ty, name, value| ItemKind::Param { ty, name, value }),
             Keyword::Enum => self.enumeration(),
             Keyword::Struct => {
@@ -123,12 +124,46 @@ impl Parser<'_> {
     }
 
     /// `T NAME = e;`
-    fn constant(
-        &mut self,
-        make: impl FnOnce(crate::ast::Type, Ident, crate::ast::Expr) -> ItemKind,
-    ) -> Parse<ItemKind> {
+    fn constant(&mut self, make: impl FnOnce(crate::ast::Type, Ident, Expr) -> ItemKind) -> Parse<ItemKind> {
         let ty = self.type_()?;
         let name = self.name("the constant's name")?;
+        let value = self.constant_value()?;
+        Ok(make(ty, name, value))
+    }
+
+    /// `T NAME = e;`, `T NAME[N] = {a, b};`
+    fn constant_or_table(&mut self) -> Parse<ItemKind> {
+        let ty = self.type_()?;
+        let name = self.name("the constant's name")?;
+        self.mark(Role::Attached);
+        if !self.eat(TokenKind::LeftBracket) {
+            let value = self.constant_value()?;
+            return Ok(ItemKind::Const { ty, name, value });
+        }
+        let open = self.tokens[self.at - 1];
+        let size = match self.kind() {
+            TokenKind::RightBracket => None,
+            _ => Some(self.expr()?),
+        };
+        self.expect_closing(TokenKind::RightBracket, open)?;
+        self.expect(TokenKind::Assign)?;
+        let values = self.marked_list(
+            Role::List,
+            TokenKind::LeftBrace,
+            TokenKind::RightBrace,
+            Self::expr,
+        )?;
+        self.semicolon("the table")?;
+        Ok(ItemKind::Table {
+            ty,
+            name,
+            size,
+            values,
+        })
+    }
+
+    /// `= e;`
+    fn constant_value(&mut self) -> Parse<Expr> {
         self.expect(TokenKind::Assign)?;
         let value = self.expr()?;
         if self.is(TokenKind::Comma) {
@@ -139,7 +174,7 @@ impl Parser<'_> {
             return Err(self.report(diagnostic));
         }
         self.semicolon("the constant")?;
-        Ok(make(ty, name, value))
+        Ok(value)
     }
 
     /// `enum name : T { A, B = 3 }`
@@ -226,6 +261,30 @@ impl Parser<'_> {
             name,
             members: self.members()?,
         })
+    }
+
+    /// Whether `extend context …` begins here; elsewhere the word is an ordinary name.
+    fn at_extension(&self) -> bool {
+        self.is_word("extend") && matches!(self.peek(1).kind, TokenKind::Keyword(_))
+    }
+
+    /// `extend context name { members }`, and so for events, structures and the scratchpad.
+    fn extension(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let of = match self.kind() {
+            TokenKind::Keyword(Keyword::Context) => Extended::Context,
+            TokenKind::Keyword(Keyword::Event) => Extended::Event,
+            TokenKind::Keyword(Keyword::Scratchpad) => Extended::Scratchpad,
+            TokenKind::Keyword(Keyword::Struct) => Extended::Struct,
+            _ => return Err(self.unexpected("`context`, `event`, `scratchpad` or `struct`")),
+        };
+        self.advance();
+        let name = self.name("the name of what is extended")?;
+        let members = match of {
+            Extended::Context | Extended::Scratchpad => self.members()?,
+            Extended::Event | Extended::Struct => self.fields()?.into_iter().map(Member::Field).collect(),
+        };
+        Ok(ItemKind::Extend { of, name, members })
     }
 
     /// `opt_union name { a, b }`

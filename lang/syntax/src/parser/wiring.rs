@@ -2,7 +2,7 @@
 
 use super::{Parse, Parser, Role};
 use crate::Diagnostic;
-use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, RegisterCall, Side, UnOp};
+use crate::ast::{DispatchEntry, Expr, ExprKind, ItemKind, Listed, RegisterCall, Side, UnOp};
 use crate::token::TokenKind;
 
 impl Parser<'_> {
@@ -98,12 +98,30 @@ impl Parser<'_> {
         if !self.eat(sign) {
             self.wrong_sign(sign)?;
         }
-        let processors = self.names(Role::List, "a processor's or a chain's name")?;
+        let processors = self.marked_list(
+            Role::List,
+            TokenKind::LeftBrace,
+            TokenKind::RightBrace,
+            Self::listed,
+        )?;
         Ok(DispatchEntry {
             is_chain,
             name,
             processors,
         })
+    }
+
+    /// `cubic`, `cubic(primary)`
+    fn listed(&mut self) -> Parse<Listed> {
+        let name = self.name("a processor's or a chain's name")?;
+        let mut part = None;
+        if self.is(TokenKind::LeftParen) {
+            self.mark(Role::Attached);
+            let open = self.advance();
+            part = Some(self.name("the name of a part")?);
+            self.expect_closing(TokenKind::RightParen, open)?;
+        }
+        Ok(Listed { name, part })
     }
 
     /// Whether `attach a …` begins here; elsewhere the word is an ordinary name.

@@ -14,6 +14,8 @@ pub(super) fn conditions(file: &File) -> Vec<Span> {
             ItemKind::Coalesce { body, .. } => found.block(body, true),
             ItemKind::Import { .. }
             | ItemKind::Const { .. }
+            | ItemKind::Table { .. }
+            | ItemKind::Extend { .. }
             | ItemKind::Param { .. }
             | ItemKind::Enum { .. }
             | ItemKind::Struct { .. }
