@@ -161,6 +161,9 @@ impl<'a> Checker<'a> {
                 });
                 format.grow(1, 8);
             }
+            Ty::Bytes { len } if field.count.is_some() => {
+                self.opaque_field(record, format, field, offset, *len);
+            }
             Ty::Ip | Ty::Bytes { .. } => {
                 self.whole_bytes(format, field.span);
                 self.no_fill(field);
@@ -236,14 +239,14 @@ impl<'a> Checker<'a> {
             );
             format.failed = true;
         }
-        if field.count.is_some() && !matches!(ty, Ty::List { .. }) {
+        if field.count.is_some() && !matches!(ty, Ty::List { .. } | Ty::Bytes { .. }) {
             self.report(
                 Diagnostic::error(
                     codes::WIRE_FIELD,
                     field.span,
-                    "`count` on a field that is no list",
+                    "`count` on a field that is no list and no bytes",
                 )
-                .label("expected a `list<T, N>`"),
+                .label("expected a `list<T, N>` or `bytes<N>`"),
             );
             format.failed = true;
         }
@@ -462,21 +465,6 @@ impl<'a> Checker<'a> {
     ) {
         self.whole_bytes(format, field.span);
         self.no_fill(field);
-        let count_name = match field.count.as_ref().map(|e| &e.kind) {
-            Some(ExprKind::Name(name)) => Some(name),
-            Some(ExprKind::Error) => None,
-            Some(_) | None => {
-                self.report(
-                    Diagnostic::error(
-                        codes::WIRE_FIELD,
-                        field.span,
-                        "a list on the wire without a count",
-                    )
-                    .label("expected `count(field)`, naming an earlier field"),
-                );
-                None
-            }
-        };
         let Ty::Struct(id) = elem else {
             let found = self.show(elem);
             self.report(
@@ -492,26 +480,8 @@ impl<'a> Checker<'a> {
             return;
         };
         let blueprint = self.record_of(*id).and_then(|inner| self.blueprint_of(inner));
-        let (Some(count), Some(blueprint)) = (count_name, blueprint) else {
-            format.failed = true;
-            return;
-        };
-        let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
-        let count_field = fields
-            .iter()
-            .find(|f| f.name == count.name && f.offset < offset)
-            .cloned();
-        let Some(count_field) =
-            count_field.filter(|f| matches!(f.ty, Ty::Int { signed: false, .. } | Ty::Varint))
-        else {
-            self.report(
-                Diagnostic::error(
-                    codes::WIRE_FIELD,
-                    count.span,
-                    format!("`{}` does not count this", count.name),
-                )
-                .label("expected an unsigned field before the list"),
-            );
+        let count = self.counting_field(record, field);
+        let (Some((count_at, count_ty)), Some(blueprint)) = (count, blueprint) else {
             format.failed = true;
             return;
         };
@@ -520,7 +490,6 @@ impl<'a> Checker<'a> {
             .max_len
             .saturating_mul(cap);
         format.grow(0, max);
-        let (count_at, count_ty) = (count_field.offset, count_field.ty);
         format.push(WireField::Repeat {
             blueprint,
             offset,
@@ -529,6 +498,86 @@ impl<'a> Checker<'a> {
             count_at,
             count_ty,
         });
+    }
+
+    /// `bytes<N> name count(field);`
+    fn opaque_field(
+        &mut self,
+        record: usize,
+        format: &mut Format,
+        field: &'a ast::Field,
+        offset: u32,
+        cap: u32,
+    ) {
+        self.whole_bytes(format, field.span);
+        self.no_fill(field);
+        if format.data_at.is_some() {
+            self.report(
+                Diagnostic::error(
+                    codes::WIRE_FIELD,
+                    field.span,
+                    "bytes of any number behind the payload",
+                )
+                .label("expected before the `data_t`")
+                .hint("the end of the payload is found from the packet's end"),
+            );
+            format.failed = true;
+            return;
+        }
+        let Some((count_at, count_ty)) = self.counting_field(record, field) else {
+            format.failed = true;
+            return;
+        };
+        format.grow(0, cap);
+        format.push(WireField::Opaque {
+            name: field.name.name.clone(),
+            offset,
+            cap,
+            count_at,
+            count_ty,
+        });
+    }
+
+    /// The field that counts what this one holds: place and type.
+    fn counting_field(&mut self, record: usize, field: &ast::Field) -> Option<(u32, Ty)> {
+        let count = match field.count.as_ref().map(|e| &e.kind) {
+            Some(ExprKind::Name(name)) => name,
+            Some(ExprKind::Error) => return None,
+            Some(_) | None => {
+                self.report(
+                    Diagnostic::error(
+                        codes::WIRE_FIELD,
+                        field.span,
+                        "a list on the wire without a count",
+                    )
+                    .label("expected `count(field)`, naming an earlier field"),
+                );
+                return None;
+            }
+        };
+        // Earlier on the wire, whatever the order in memory.
+        let members = &self.records[record].members;
+        let before = members
+            .iter()
+            .take_while(|member| member.name.name != field.name.name);
+        let is_before = before.into_iter().any(|member| member.name.name == count.name);
+        let fields = &self.module.structs[Checker::struct_of(record).0 as usize].fields;
+        let counting = fields.iter().find(|f| f.name == count.name && is_before);
+        let is_number = |ty: &Ty| matches!(ty, Ty::Int { signed: false, .. } | Ty::Varint);
+        match counting.filter(|f| is_number(&f.ty)) {
+            Some(counting) => Some((counting.offset, counting.ty.clone())),
+            None => {
+                self.report(
+                    Diagnostic::error(
+                        codes::WIRE_FIELD,
+                        count.span,
+                        format!("`{}` does not count this", count.name),
+                    )
+                    .label("expected an unsigned field before it"),
+                );
+                None
+            }
+        }
     }
 
     /// Fields of whole bytes begin at a byte.

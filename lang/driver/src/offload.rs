@@ -87,6 +87,7 @@ fn field_at(blueprint: &Blueprint, bit: u32) -> String {
             WireField::Bits { name, bits, .. } => (name, u32::from(*bits)),
             WireField::Bytes { name, len, .. } => (name, len * 8),
             WireField::Varint { .. }
+            | WireField::Opaque { .. }
             | WireField::Nested { .. }
             | WireField::Options { .. }
             | WireField::Repeat { .. } => break,

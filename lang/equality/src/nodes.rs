@@ -139,6 +139,7 @@ pub const ALL: &[&str] = &[
     "wire Bits",
     "wire Bytes",
     "wire Nested",
+    "wire Opaque",
     "wire Options",
     "wire Repeat",
     "wire Varint",

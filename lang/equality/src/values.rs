@@ -35,6 +35,11 @@ pub fn fill_struct(module: &Module, rng: &mut Rng, structure: StructId, bytes: &
     for field in &module.structure(structure).fields {
         let at = field.offset as usize;
         fill(module, rng, &field.ty, &mut bytes[at..]);
+        // A count beyond its list gives a header that no parser takes: mostly it is small.
+        if field.name.starts_with('n') && field.ty.is_scalar() && !rng.one_in(6) {
+            let size = if field.ty == Ty::Varint { 8 } else { 1 };
+            put(&mut bytes[at..], size, rng.word() % 3);
+        }
     }
 }
 
@@ -109,15 +114,6 @@ pub fn fill_image(module: &Module, rng: &mut Rng, structure: StructId, bytes: &m
                 &mut bytes[entry + hawser_ir::OPTION_TAG as usize..],
             );
         }
-    }
-    // A count beyond its list gives a header that no parser takes: mostly it is small.
-    if !rng.one_in(6) {
-        let counts = module
-            .structure(structure)
-            .fields
-            .iter()
-            .filter(|f| f.name == "n");
-        counts.for_each(|field| put(&mut bytes[field.offset as usize..], 1, rng.clone().word() % 3));
     }
 }
 

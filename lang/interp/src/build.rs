@@ -151,6 +151,7 @@ impl Machine<'_> {
                 WireField::Bits { .. }
                 | WireField::Varint { .. }
                 | WireField::Bytes { .. }
+                | WireField::Opaque { .. }
                 | WireField::Nested { .. }
                 | WireField::Repeat { .. } => {}
             }
@@ -191,6 +192,19 @@ impl Machine<'_> {
             WireField::Bytes { offset, len, .. } => {
                 let end = out.position() + *len as usize;
                 out.bytes(self.memory.bytes(image.plus(*offset as usize), *len as usize));
+                out.zeros_to(end);
+            }
+            WireField::Opaque {
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count = self.load_at(image.plus(*count_at as usize), count_ty);
+                let len = count.min(u64::from(*cap)) as usize;
+                let end = out.position() + len;
+                out.bytes(self.memory.bytes(image.plus(*offset as usize), len));
                 out.zeros_to(end);
             }
             WireField::Nested {

@@ -81,6 +81,7 @@ impl<'a> Machine<'a> {
             WireField::Bits { .. }
             | WireField::Varint { .. }
             | WireField::Bytes { .. }
+            | WireField::Opaque { .. }
             | WireField::Nested { .. }
             | WireField::Repeat { .. } => None,
         });
@@ -108,6 +109,7 @@ impl<'a> Machine<'a> {
             WireField::Bits { .. }
             | WireField::Varint { .. }
             | WireField::Bytes { .. }
+            | WireField::Opaque { .. }
             | WireField::Nested { .. }
             | WireField::Options { .. }
             | WireField::Repeat { .. } => None,
@@ -133,6 +135,20 @@ impl<'a> Machine<'a> {
             WireField::Bytes { offset, len, .. } => {
                 self.memory
                     .put(image.plus(*offset as usize), reader.bytes(*len as usize)?);
+            }
+            WireField::Opaque {
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count = self.load_at(image.plus(*count_at as usize), count_ty);
+                if count > u64::from(*cap) {
+                    return Err(ParseError::Frame);
+                }
+                let bytes = reader.bytes(count as usize)?;
+                self.memory.put(image.plus(*offset as usize), bytes);
             }
             WireField::Nested {
                 blueprint,
@@ -332,6 +348,7 @@ fn checksums(blueprint: &Blueprint) -> impl Iterator<Item = bool> {
         WireField::Bits { .. }
         | WireField::Varint { .. }
         | WireField::Bytes { .. }
+        | WireField::Opaque { .. }
         | WireField::Nested { .. }
         | WireField::Options { .. }
         | WireField::Repeat { .. } => None,
@@ -373,6 +390,7 @@ fn crc_in_image(blueprint: &Blueprint) -> Option<(usize, &hawser_ir::Ty)> {
             WireField::Bits { .. }
             | WireField::Varint { .. }
             | WireField::Bytes { .. }
+            | WireField::Opaque { .. }
             | WireField::Nested { .. }
             | WireField::Options { .. }
             | WireField::Repeat { .. } => None,

@@ -117,6 +117,7 @@ pub(crate) fn fixed_bits(field: &WireField) -> Option<usize> {
         WireField::Bits { bits, .. } => Some(usize::from(*bits)),
         WireField::Bytes { len, .. } => Some(*len as usize * 8),
         WireField::Varint { .. }
+        | WireField::Opaque { .. }
         | WireField::Nested { .. }
         | WireField::Options { .. }
         | WireField::Repeat { .. } => None,

@@ -383,6 +383,15 @@ pub enum WireField {
     Varint { name: String, offset: u32 },
     /// Raw bytes: `bytes<N>`, or an address in its 4-byte (`v4`) or 16-byte form.
     Bytes { name: String, offset: u32, len: u32 },
+    /// `bytes<N> name count(field);`: as many raw bytes as another field says, at most `cap`; the image
+    /// has room for all, and zeros behind.
+    Opaque {
+        name: String,
+        offset: u32,
+        cap: u32,
+        count_at: u32,
+        count_ty: Ty,
+    },
     /// A nested header, present when the condition holds ([`crate::Base::Blueprint`] is the
     /// outer one).
     Nested {

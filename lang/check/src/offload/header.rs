@@ -124,9 +124,10 @@ impl<'m> Fields<'m> {
                     .fold(at, |at, field| self.add(module, field, base + offset, true, at))
             }
             // From here on places vary. Options stand behind all fields, wherever they are declared.
-            WireField::Varint { .. } | WireField::Nested { when: Some(_), .. } | WireField::Repeat { .. } => {
-                None
-            }
+            WireField::Varint { .. }
+            | WireField::Opaque { .. }
+            | WireField::Nested { when: Some(_), .. }
+            | WireField::Repeat { .. } => None,
             WireField::Options { .. } => at,
         }
     }
@@ -148,7 +149,7 @@ fn what_changes(field: &WireField, varying: &[u32]) -> Option<&'static str> {
             ..
         } => None,
         WireField::Nested { when: Some(when), .. } => depends(when, varying),
-        WireField::Repeat { count_at, .. } => varying
+        WireField::Opaque { count_at, .. } | WireField::Repeat { count_at, .. } => varying
             .contains(count_at)
             .then_some("follows a field that changes"),
         WireField::Varint { .. }
@@ -167,9 +168,10 @@ fn depends(value: &Expr, varying: &[u32]) -> Option<&'static str> {
 
 fn name_of(field: &WireField) -> Option<&str> {
     match field {
-        WireField::Bits { name, .. } | WireField::Varint { name, .. } | WireField::Bytes { name, .. } => {
-            Some(name)
-        }
+        WireField::Bits { name, .. }
+        | WireField::Varint { name, .. }
+        | WireField::Bytes { name, .. }
+        | WireField::Opaque { name, .. } => Some(name),
         WireField::Nested { .. } | WireField::Options { .. } | WireField::Repeat { .. } => None,
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Fixed<'a> {
 pub(super) enum Group<'a> {
     /// Fields of fixed length, and the bytes that they take together.
     Run(Vec<Fixed<'a>>, u32),
-    /// A varint, a nested header, a repetition.
+    /// A varint, bytes of any number, a nested header, a repetition.
     Varying(&'a WireField),
 }
 
@@ -63,6 +63,7 @@ pub(super) fn fixed_bits(field: &WireField) -> Option<u32> {
         WireField::Bits { bits, .. } => Some(u32::from(*bits)),
         WireField::Bytes { len, .. } => Some(len * 8),
         WireField::Varint { .. }
+        | WireField::Opaque { .. }
         | WireField::Nested { .. }
         | WireField::Options { .. }
         | WireField::Repeat { .. } => None,
@@ -92,6 +93,7 @@ pub(super) fn options(blueprint: &Blueprint) -> Option<(OptListId, u32, u32)> {
         WireField::Bits { .. }
         | WireField::Varint { .. }
         | WireField::Bytes { .. }
+        | WireField::Opaque { .. }
         | WireField::Nested { .. }
         | WireField::Repeat { .. } => None,
     })
@@ -131,6 +133,7 @@ pub(super) fn bits(field: &WireField) -> Option<Bits<'_>> {
         }),
         WireField::Varint { .. }
         | WireField::Bytes { .. }
+        | WireField::Opaque { .. }
         | WireField::Nested { .. }
         | WireField::Options { .. }
         | WireField::Repeat { .. } => None,
@@ -275,7 +278,10 @@ pub(super) fn inner(module: &Module, id: BlueprintId) -> Vec<BlueprintId> {
                         .map(|member| member.blueprint),
                 );
             }
-            WireField::Bits { .. } | WireField::Varint { .. } | WireField::Bytes { .. } => {}
+            WireField::Bits { .. }
+            | WireField::Varint { .. }
+            | WireField::Bytes { .. }
+            | WireField::Opaque { .. } => {}
         }
     }
     inner

@@ -70,6 +70,15 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("at += hw_varint_bytes({value});"));
             }
+            WireField::Opaque {
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count = self.repeated(s, id, *count_at, count_ty, *cap);
+                s.out.line(&format!("at += {count};"));
+            }
             WireField::Nested {
                 blueprint,
                 offset,

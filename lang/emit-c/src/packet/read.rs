@@ -128,6 +128,7 @@ impl Emitter<'_> {
                     self.guarded(s, &target, |s| s.out.line(&line));
                 }
                 WireField::Varint { .. }
+                | WireField::Opaque { .. }
                 | WireField::Nested { .. }
                 | WireField::Options { .. }
                 | WireField::Repeat { .. } => debug_assert!(fixed_bits(field).is_some()),
@@ -144,6 +145,31 @@ impl Emitter<'_> {
                 fail(s, "!hw_varint_get(p, len, &at, &value)", "HW_TRUNCATED");
                 let place = self.wire_place(id, *offset);
                 self.store(s, &place, "value");
+                s.out.close("");
+            }
+            WireField::Opaque {
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count_place = Place {
+                    ty: count_ty.clone(),
+                    ..self.wire_place(id, *count_at)
+                };
+                let count = self.load(s, &count_place);
+                s.out.open("");
+                s.out
+                    .line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
+                fail(s, &format!("count > {cap}"), "HW_FRAME");
+                fail(s, "count > len - at", "HW_TRUNCATED");
+                if s.blueprint.is_some() && self.sparse.needs(id, field) {
+                    let bytes = self.wire_place(id, *offset);
+                    let to = self.target(s, &bytes).at.address();
+                    s.out.line(&format!("memcpy({to}, p + at, count);"));
+                }
+                s.out.line("at += count;");
                 s.out.close("");
             }
             WireField::Nested {

@@ -77,6 +77,7 @@ impl Sparse {
             WireField::Bits { offset, .. }
             | WireField::Varint { offset, .. }
             | WireField::Bytes { offset, .. }
+            | WireField::Opaque { offset, .. }
             | WireField::Nested { offset, .. }
             | WireField::Options { offset, .. }
             | WireField::Repeat { offset, .. } => offset,
@@ -122,13 +123,22 @@ fn own(module: &Module, id: BlueprintId) -> BTreeSet<u32> {
     let blueprint = &module.blueprints[id.0 as usize];
     let mut needs = Own(BTreeSet::new());
     for field in &blueprint.header {
-        if let WireField::Bits {
-            offset,
-            fill: Some(Fill::HeaderWords),
-            ..
-        } = field
-        {
-            needs.0.insert(*offset);
+        match field {
+            WireField::Bits {
+                offset: at,
+                fill: Some(Fill::HeaderWords),
+                ..
+            }
+            | WireField::Opaque { count_at: at, .. }
+            | WireField::Repeat { count_at: at, .. } => {
+                needs.0.insert(*at);
+            }
+            WireField::Nested { when: Some(when), .. } => visit::visit_expr(&mut needs, when),
+            WireField::Bits { .. }
+            | WireField::Varint { .. }
+            | WireField::Bytes { .. }
+            | WireField::Nested { when: None, .. }
+            | WireField::Options { .. } => {}
         }
     }
     for (field, expr) in computed(blueprint) {

@@ -217,6 +217,22 @@ impl Emitter<'_> {
                 let value = self.load(s, &place);
                 s.out.line(&format!("hw_varint_put(out, {value});"));
             }
+            WireField::Opaque {
+                offset,
+                cap,
+                count_at,
+                count_ty,
+                ..
+            } => {
+                let count = self.repeated(s, id, *count_at, count_ty, *cap);
+                let place = self.wire_place(id, *offset);
+                let from = self.seen_address(s, &place);
+                s.out.open("");
+                s.out.line(&format!("uint8_t *p = hw_next(out, {count});"));
+                s.out
+                    .line(&format!("if (p)\n        memcpy(p, {from}, {count});"));
+                s.out.close("");
+            }
             WireField::Nested {
                 blueprint,
                 offset,

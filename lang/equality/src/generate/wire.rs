@@ -77,6 +77,17 @@ impl Header {
                     self.align();
                     self.add(&name, Type::Ip, 128, &format!("ip_addr_t {name}"));
                 }
+                2 if !plain && rng.one_in(2) => {
+                    self.align();
+                    let (count, cap) = (format!("n{}", self.fields.len()), 1 + rng.below(20) as u32);
+                    if rng.one_in(2) {
+                        self.add(&count, Type::Uint(8), 8, &format!("uint8 {count}"));
+                    } else {
+                        self.add(&count, Type::Varint, 8, &format!("varint_t {count}"));
+                    }
+                    let line = format!("bytes<{cap}> {name} count({count})");
+                    self.add(&name, Type::Bytes(cap), 0, &line);
+                }
                 2 => {
                     self.align();
                     let len = 1 + rng.below(7) as u32;

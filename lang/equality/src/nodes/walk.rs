@@ -85,6 +85,7 @@ impl Walk<'_> {
             }
             WireField::Varint { .. } => self.coverage.count("wire Varint"),
             WireField::Bytes { .. } => self.coverage.count("wire Bytes"),
+            WireField::Opaque { .. } => self.coverage.count("wire Opaque"),
             WireField::Nested { when, .. } => {
                 self.coverage.count("wire Nested");
                 when.iter().for_each(|when| visit_expr(self, when));
