@@ -114,10 +114,6 @@ impl<'a> Checker<'a> {
                 size,
                 values,
             } => self.collect_table(ty, name, size.as_ref(), values),
-            ItemKind::Extend { of, name, members } => {
-                let of = *of;
-                self.extensions.push(ExtendDecl { of, name, members });
-            }
             ItemKind::Enum { name, repr, variants } => self.collect_enum(name, repr.as_ref(), variants),
             ItemKind::Struct { name, fields } => self.collect_record(name, RecordKind::Struct, fields),
             ItemKind::Event { name, kind, fields } => self.collect_event(name, kind, fields),
@@ -152,19 +148,8 @@ impl<'a> Checker<'a> {
                 field,
                 values,
             } => self.collect_rule(name, params, blueprint, field, values),
-            ItemKind::Coalesce {
-                blueprint,
-                a,
-                b,
-                body,
-            } => {
-                self.coalesces.push(CoalesceDecl {
-                    blueprint,
-                    a,
-                    b,
-                    body,
-                    span: item.span,
-                });
+            ItemKind::Coalesce { .. } | ItemKind::Attach { .. } | ItemKind::Extend { .. } => {
+                self.collect_nameless(item);
             }
             ItemKind::Sched {
                 name,
@@ -193,17 +178,38 @@ impl<'a> Checker<'a> {
                 });
             }
             ItemKind::Deploy { calls } => self.deploys.push(calls),
+        }
+    }
+
+    /// What defines no name: it says more about something that has one.
+    fn collect_nameless(&mut self, item: &'a Item) {
+        match &item.kind {
+            ItemKind::Coalesce {
+                blueprint,
+                a,
+                b,
+                body,
+            } => self.coalesces.push(CoalesceDecl {
+                blueprint,
+                a,
+                b,
+                body,
+                span: item.span,
+            }),
+            ItemKind::Extend { of, name, members } => {
+                let of = *of;
+                self.extensions.push(ExtendDecl { of, name, members });
+            }
             ItemKind::Attach {
                 processor,
                 side,
                 anchor,
-            } => {
-                self.attachments.push(AttachDecl {
-                    processor,
-                    side: *side,
-                    anchor,
-                });
-            }
+            } => self.attachments.push(AttachDecl {
+                processor,
+                side: *side,
+                anchor,
+            }),
+            _ => {}
         }
     }
 
