@@ -105,8 +105,9 @@ pub use {
 #[cfg(feature = "stack")]
 pub mod lang {
     pub use hawser_driver::{
-        Compilation, attach, attached_places, compile, explain, explain_offload, render, render_json,
+        Compilation, Disk, attach, attached_places, compile, explain, explain_offload, render, render_json,
     };
+    pub use hawser_ide as ide;
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }
 

@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Write a transport",
         &[
-            "check", "fmt", "explain", "emit", "build", "sim", "replay", "trace", "script", "swarm",
+            "check", "fmt", "explain", "lsp", "emit", "build", "sim", "replay", "trace", "script", "swarm",
         ],
     ),
     (

@@ -24,8 +24,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
     attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
-    gateway, get, kernel, lab, modify, policy, probe, proxy, recv, replay, script, send, serve, sim, steer,
-    swarm, trace, watch,
+    gateway, get, kernel, lab, lsp, modify, policy, probe, proxy, recv, replay, script, send, serve, sim,
+    steer, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -61,6 +61,7 @@ struct Cli {
 enum Command {
     Check(check::Args),
     Fmt(fmt::Args),
+    Lsp(lsp::Args),
     Explain(explain::Args),
     Emit(emit::Args),
     Build(build::Args),
@@ -104,6 +105,7 @@ fn main() -> std::process::ExitCode {
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Fmt(args) => fmt::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Emit(args) => emit::run(&args),
         Command::Build(args) => build::run(&args),

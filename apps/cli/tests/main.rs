@@ -12,6 +12,7 @@ mod interact;
 mod kernel;
 mod lab;
 mod logs;
+mod lsp;
 mod mtp;
 mod page;
 mod place;

@@ -86,6 +86,7 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn store_fields(&mut self, place: &Place, record: usize, fields: &'a [(Ident, ast::Expr)]) {
         let id = Checker::struct_of(record);
         for (i, (name, value)) in fields.iter().enumerate() {
+            self.ck.note_field(id, name);
             let structure = &self.ck.module.structs[id.0 as usize];
             let Some(field) = structure.fields.iter().find(|f| f.name == name.name) else {
                 let owner = structure.name.clone();

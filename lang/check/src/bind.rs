@@ -162,6 +162,7 @@ impl Checker<'_> {
             .find(|field| entry.part.is_some_and(|name| name.name == field.name));
         if let (Some(field), Some(name)) = (named, entry.part) {
             let offset = field.offset;
+            self.note_field(body, name);
             self.parts_met.insert(name.span);
             return Ok(Some(offset));
         }

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 
 use hawser_ir as ir;
 use hawser_ir::{Access, Base, BlueprintId, EventId, Expr, ExprKind, Field, Place, Stmt, StmtKind, Ty};
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span};
+use hawser_syntax::{Diagnostic, Hint};
 
 use crate::codes;
+use crate::index::Kind;
 use crate::state::{Checker, MAX_SIZE, span};
 
 /// What is lowered.
@@ -169,7 +170,10 @@ impl<'c, 'a> Body<'c, 'a> {
                 self.ck.report(
                     Diagnostic::warning(code, local.at, format!("the {what} `{name}` is not used"))
                         .label("nothing refers to it")
-                        .hint(format!("remove it, or call it `_{name}`")),
+                        .hint(Hint::replacing(
+                            format!("remove it, or call it `_{name}`"),
+                            format!("_{name}"),
+                        )),
                 );
             }
         }
@@ -180,6 +184,12 @@ impl<'c, 'a> Body<'c, 'a> {
         if name.name.is_empty() {
             return;
         }
+        let kind = match self.scopes.len() {
+            1 => Kind::Parameter,
+            _ => Kind::Variable,
+        };
+        self.ck
+            .note_local(name, kind, |ck| Self::show_variable(ck, &variable));
         let local = Local {
             variable,
             at: name.span,
@@ -224,14 +234,26 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     /// The variable of this name, marked as used.
-    pub(crate) fn local(&mut self, name: &str) -> Option<&mut Local> {
-        let local = self
-            .scopes
-            .iter_mut()
-            .rev()
-            .find_map(|scope| scope.get_mut(name))?;
+    pub(crate) fn local(&mut self, name: &Ident) -> Option<&mut Local> {
+        let mut scopes = self.scopes.iter_mut().rev();
+        let local = scopes.find_map(|scope| scope.get_mut(name.name.as_str()))?;
+        self.ck.note_use(name.span, local.at);
         local.used = true;
         Some(local)
+    }
+
+    /// The type of a variable, as a program writes it.
+    fn show_variable(checker: &Checker<'a>, variable: &Variable) -> String {
+        match variable {
+            Variable::Place(place) => checker.show(&place.ty),
+            Variable::RuleArg(_, ty) => checker.show(ty),
+            Variable::Entry(..) | Variable::Error => String::new(),
+            Variable::Instruction(_) => "instr_t".to_owned(),
+            Variable::InstructionList => "list<instr_t>".to_owned(),
+            Variable::EventList => "list<event_t>".to_owned(),
+            Variable::Packet => "pkt_t".to_owned(),
+            Variable::NoContext => "no_ctx".to_owned(),
+        }
     }
 
     /// Room in the frame.
@@ -330,7 +352,7 @@ impl<'c, 'a> Body<'c, 'a> {
         at: Span,
         message: impl Into<String>,
         label: impl Into<String>,
-        hint: impl Into<String>,
+        hint: impl Into<Hint>,
     ) {
         self.ck
             .report(Diagnostic::error(code, at, message).label(label).hint(hint));

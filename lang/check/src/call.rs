@@ -267,7 +267,7 @@ impl<'a> Body<'_, 'a> {
         let is_packet = match &arg.kind {
             ast::ExprKind::Name(name) => {
                 matches!(
-                    self.local(&name.name).map(|l| &l.variable),
+                    self.local(name).map(|l| &l.variable),
                     Some(crate::body::Variable::Packet)
                 )
             }

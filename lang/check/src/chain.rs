@@ -44,6 +44,7 @@ impl<'a> Checker<'a> {
         let mut attachments = self.attachments();
         for index in 0..self.dispatches.len() {
             if !self.dispatches[index].registered {
+                self.note_idle_table(index, &named);
                 continue;
             }
             for entry in self.dispatches[index].entries {
@@ -112,6 +113,7 @@ impl<'a> Checker<'a> {
             let name = &listed.name;
             let part = listed.part.as_ref().or(around);
             if let Some(inner) = named.get(name.name.as_str()) {
+                self.note_use(name.span, inner.name.span);
                 let before = self.diagnostics.len();
                 self.flatten(inner, part, named, depth + 1, out);
                 if self.diagnostics.len() > before && depth < MAX_DEPTH {
@@ -145,6 +147,22 @@ impl<'a> Checker<'a> {
                         .then(|| hawser_syntax::nearest(&name.name, functions.chain(named.keys().copied())));
                     let hint = near.flatten().map(crate::names::did_you_mean);
                     self.unknown(name, "a processor or a chain", hint);
+                }
+            }
+        }
+    }
+
+    /// Notes the names of a table that is not in force.
+    fn note_idle_table(&self, index: usize, named: &HashMap<&'a str, &'a DispatchEntry>) {
+        for entry in self.dispatches[index].entries {
+            if !entry.is_chain {
+                self.lookup(&entry.name);
+            }
+            for listed in &entry.processors {
+                let name = &listed.name;
+                match named.get(name.name.as_str()) {
+                    Some(chain) => self.note_use(name.span, chain.name.span),
+                    None => _ = self.lookup(name),
                 }
             }
         }

@@ -93,6 +93,7 @@ impl<'a> Body<'_, 'a> {
                 return self.unknown_member(method, &found, None);
             }
         };
+        self.ck.note_access(&place.ty, method);
         let scalar = |ty: Ty, query| {
             Value::Scalar(Expr {
                 ty,
@@ -221,7 +222,7 @@ impl<'a> Body<'_, 'a> {
             return None;
         }
         if let ast::ExprKind::Name(name) = &object.kind {
-            match self.local(&name.name).map(|l| l.variable.clone()) {
+            match self.local(name).map(|l| l.variable.clone()) {
                 Some(Variable::Packet) => {
                     let args = self.unlabelled(args);
                     self.packet_operation(method, &args, result, e.span);
@@ -241,6 +242,7 @@ impl<'a> Body<'_, 'a> {
                 return Some(());
             }
         };
+        self.ck.note_access(&place.ty, method);
         self.writable(object);
         if let Some((op, element)) = self.container_op(&place, method, &args, e.span) {
             self.finish_operation(op, element, result, e.span);

@@ -111,6 +111,7 @@ impl<'a> Body<'_, 'a> {
         if let (ExprKind::Struct { name, fields }, Ty::Struct(id)) = (&value.kind, &place.ty) {
             let record = self.ck.record_of(*id);
             if let Some(record) = record.filter(|r| self.ck.records[*r].name == name.name) {
+                self.ck.lookup(name);
                 return self.fill_struct(place, record, fields);
             }
         }

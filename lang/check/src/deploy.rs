@@ -117,7 +117,11 @@ impl<'a> Checker<'a> {
             return;
         };
         match self.dispatches.iter_mut().find(|d| d.name.name == name.name) {
-            Some(dispatch) => dispatch.registered = true,
+            Some(dispatch) => {
+                dispatch.registered = true;
+                let declared = dispatch.name.span;
+                self.note_use(name.span, declared);
+            }
             None => {
                 let hint = self.suggestion(name, |def| def == Def::Dispatch, []);
                 self.unknown(name, "a dispatch table", hint);
@@ -171,6 +175,7 @@ impl<'a> Checker<'a> {
             let ExprKind::Name(field) = &call.args.get(at)?.kind else {
                 return None;
             };
+            checker.note_field(body, field);
             let fields = &checker.module.structs[body.0 as usize].fields;
             let field = fields.iter().find(|known| known.name == field.name)?;
             (field.ty == *ty).then_some(field.offset)
@@ -367,7 +372,7 @@ impl<'a> Checker<'a> {
             let mut diagnostic = Diagnostic::error(codes::SOURCE, e.span, "this feeds no parser")
                 .label("expected `ip(n)`, `udp(port)`, `icmp_error`, `start`, or an application's request");
             diagnostic.hint = Some(near.map_or(
-                "requests are: connect, listen, send, recv, close, abort, release, option".to_owned(),
+                "requests are: connect, listen, send, recv, close, abort, release, option".into(),
                 crate::names::did_you_mean,
             ));
             self.report(diagnostic);

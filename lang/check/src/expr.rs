@@ -74,7 +74,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn name(&mut self, name: &'a Ident) -> Value {
-        if let Some(local) = self.local(&name.name) {
+        if let Some(local) = self.local(name) {
             return match local.variable.clone() {
                 Variable::Place(place) => Value::Place(place),
                 Variable::RuleArg(index, ty) => Value::Scalar(Expr {
@@ -173,6 +173,7 @@ impl<'a> Body<'_, 'a> {
         let this = self.this.clone()?;
         let Ty::Struct(id) = this.ty else { return None };
         let field = self.ck.field_named(id, &name.name)?;
+        self.ck.note_field(id, name);
         let (offset, ty) = (field.offset, field.ty.clone());
         Some(Value::Place(inside(&this, offset, ty)))
     }
@@ -188,9 +189,12 @@ impl<'a> Body<'_, 'a> {
             .collect();
         known.sort_unstable();
         let near = hawser_syntax::nearest(&name.name, known).map(str::to_owned);
-        if let Some(near) = &near {
-            // Meant, so not unused.
-            self.local(near);
+        let meant = near.as_deref().and_then(|near| {
+            let mut scopes = self.scopes.iter_mut().rev();
+            scopes.find_map(|scope| scope.get_mut(near))
+        });
+        if let Some(local) = meant {
+            local.used = true;
         }
         let mut hint = near.as_deref().map(did_you_mean);
         if hint.is_none() {

@@ -8,23 +8,21 @@ use hawser_ir::{
     CmpOp, Expr, ExprKind, Index, LIST_HEADER, OPTION_TAG, OptListId, OptMember, Place, Query, Step,
     StmtKind, Ty, WireFact,
 };
-use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{self, Ident, Span};
+use hawser_syntax::{Diagnostic, Hint};
 
 use crate::body::{Body, Variable, inside, load};
 use crate::codes;
 use crate::convert::{How, Value};
 use crate::fold;
+use crate::index::{Kind, Member, member};
 use crate::state::{Checker, EVENT, OP, RecordKind};
 
 impl<'a> Body<'_, 'a> {
     /// `base.name`
     pub(crate) fn field(&mut self, base: &'a ast::Expr, name: &'a Ident, at: Span) -> Value {
         if let ast::ExprKind::Name(variable) = &base.kind {
-            let is_packet = matches!(
-                self.local(&variable.name).map(|l| &l.variable),
-                Some(Variable::Packet)
-            );
+            let is_packet = matches!(self.local(variable).map(|l| &l.variable), Some(Variable::Packet));
             if is_packet {
                 return self.packet_field(name);
             }
@@ -48,6 +46,7 @@ impl<'a> Body<'_, 'a> {
 
     /// `p.len`: what remains of the packet at the parser's cursor.
     fn packet_field(&mut self, name: &Ident) -> Value {
+        self.ck.note_member_of(name, packet_members);
         if name.name == "len" {
             let rest = ExprKind::Wire(WireFact::DataLen);
             return Value::Scalar(Expr {
@@ -59,6 +58,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn place_field(&mut self, place: Place, name: &Ident, at: Span) -> Value {
+        self.ck.note_access(&place.ty, name);
         match place.ty.clone() {
             Ty::Struct(id) => self.struct_field(place, id, name),
             Ty::Data => match data_field(&name.name) {
@@ -138,7 +138,7 @@ impl<'a> Body<'_, 'a> {
         self.unknown_member(name, owner, hint)
     }
 
-    pub(crate) fn unknown_member(&mut self, name: &Ident, owner: &str, hint: Option<String>) -> Value {
+    pub(crate) fn unknown_member(&mut self, name: &Ident, owner: &str, hint: Option<Hint>) -> Value {
         if !name.name.is_empty() {
             let mut diagnostic = Diagnostic::error(
                 codes::UNKNOWN_MEMBER,
@@ -322,6 +322,13 @@ impl<'a> Body<'_, 'a> {
     pub(crate) fn option_member_named(&mut self, list: OptListId, name: &Ident) -> Option<(OptMember, Ty)> {
         let union = self.ck.opt_list_uses[list.0 as usize].union?;
         let members = self.ck.unions[union].members;
+        self.ck.answer(name.span, || {
+            let options = members.iter();
+            options
+                .map(|option| member(&option.name, Kind::Option, "opt_t"))
+                .collect()
+        });
+        self.ck.lookup(name);
         let Some(tag) = members.iter().position(|member| member.name == name.name) else {
             let owner = self.ck.unions[union].name.name.clone();
             let hint = self
@@ -342,16 +349,46 @@ impl<'a> Body<'_, 'a> {
 }
 
 /// The fields of a `data_t`.
+pub(crate) const DATA_FIELDS: &[(&str, usize, Ty)] = &[
+    ("uid", offset_of!(Data, uid), Ty::Id),
+    (
+        "off",
+        offset_of!(Data, off),
+        Ty::Int {
+            bits: 64,
+            signed: false,
+        },
+    ),
+    ("addr", offset_of!(Data, addr), Ty::Addr),
+    (
+        "len",
+        offset_of!(Data, len),
+        Ty::Int {
+            bits: 32,
+            signed: false,
+        },
+    ),
+    (
+        "seg_size",
+        offset_of!(Data, seg_size),
+        Ty::Int {
+            bits: 32,
+            signed: false,
+        },
+    ),
+];
+
 fn data_field(name: &str) -> Option<(u32, Ty)> {
-    let (offset, ty) = match name {
-        "uid" => (offset_of!(Data, uid), Ty::Id),
-        "off" => (offset_of!(Data, off), Ty::uint(64)),
-        "addr" => (offset_of!(Data, addr), Ty::Addr),
-        "len" => (offset_of!(Data, len), Ty::uint(32)),
-        "seg_size" => (offset_of!(Data, seg_size), Ty::uint(32)),
-        _ => return None,
-    };
-    Some((offset as u32, ty))
+    let (_, offset, ty) = DATA_FIELDS.iter().find(|(known, ..)| *known == name)?;
+    Some((*offset as u32, ty.clone()))
+}
+
+/// What a parser's packet has.
+pub(crate) fn packet_members() -> Vec<Member> {
+    vec![
+        member("len", Kind::Field, "uint32"),
+        member("extract", Kind::Method, "extract(header)"),
+    ]
 }
 
 /// `len` of a `data_t`.

@@ -9,6 +9,7 @@ use crate::body::{Body, Variable};
 use crate::codes;
 use crate::convert::Value;
 use crate::fold;
+use crate::index::{Kind, member};
 use crate::names::{Def, INSTRUCTION_NAMES};
 use crate::state::RecordKind;
 use crate::types::Type;
@@ -17,7 +18,7 @@ impl<'a> Body<'_, 'a> {
     /// Issues an instruction, or the one that a variable holds.
     pub(crate) fn emit(&mut self, e: &'a Expr, answer: Option<&'a Ident>) {
         if let ExprKind::Name(name) = &e.kind
-            && let Some(Variable::Instruction(held)) = self.local(&name.name).map(|l| l.variable.clone())
+            && let Some(Variable::Instruction(held)) = self.local(name).map(|l| l.variable.clone())
         {
             if let Some(instruction) = held {
                 self.issue(*instruction, Vec::new());
@@ -215,6 +216,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn check_answer(&mut self, name: &Ident, answer: &Ident) {
+        self.ck.lookup(answer);
         let declared = match self.ck.lookup(name) {
             Some(Def::Extern(index)) => self.ck.externs[index].answer.map(|a| a.name.clone()),
             _ => None,
@@ -370,7 +372,13 @@ impl<'a> Body<'_, 'a> {
             && let Some(Def::Sched(index)) = self.ck.lookup(sched)
         {
             let decl = &self.ck.scheds[index];
+            self.ck.answer(name.span, || {
+                let queue =
+                    |(queue, policy, _): &(Ident, Ident, _)| member(&queue.name, Kind::Queue, &policy.name);
+                decl.queues.iter().map(queue).collect()
+            });
             if let Some(i) = decl.queues.iter().position(|(queue, ..)| queue.name == name.name) {
+                self.ck.note_use(name.span, decl.queues[i].0.span);
                 return Some(QueueId(decl.first + i as u32));
             }
             let known = decl.queues.iter().map(|(queue, ..)| queue.name.as_str());

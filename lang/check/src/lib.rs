@@ -10,6 +10,7 @@
 //!   `field`, `call`, `builtin`, `container`, `aggregate`
 //! * wire: `wire`, `options`, `rules`
 //! * one expression over a program that is stopped: `inspect`
+//! * for editors: `index`
 //! * whole program: `chain`, `attach`, `bind`, `graph`, `bounds`, `steps`, `effects`, `ids`, `deploy`, `unused`, `lints`, `offload`
 //!
 //! Invariants: no syntax tree makes it panic; nothing here reads a file; the module is given only
@@ -40,6 +41,7 @@ mod fold;
 mod func;
 mod graph;
 mod ids;
+pub mod index;
 mod inspect;
 mod instr;
 mod layout;
@@ -95,8 +97,30 @@ pub fn check_attached(
     run(checker)
 }
 
-/// All phases.
+/// Checks a program as [`check`] does, and gives its names: those that are declared, what each use stands for,
+/// and what could stand at the place of the name that is `asked` about. Trees with errors are taken as well.
+#[must_use]
+pub fn check_with_index(
+    name: &str,
+    sources: &SourceMap,
+    files: &[ast::File],
+    asked: Option<ast::Span>,
+) -> (Option<hawser_ir::Module>, Vec<Diagnostic>, index::Index) {
+    let mut checker = Checker::new(name, sources, files);
+    checker.notes = Some(Box::new(index::Notes::about(asked)));
+    pass(&mut checker);
+    let index = checker.index();
+    let (module, diagnostics) = checker.finish();
+    (module, diagnostics, index)
+}
+
 fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>) {
+    pass(&mut checker);
+    checker.finish()
+}
+
+/// All phases.
+fn pass(checker: &mut Checker<'_>) {
     checker.lower();
     if checker.calls_are_acyclic() {
         checker.bind_chains();
@@ -108,7 +132,6 @@ fn run(mut checker: Checker<'_>) -> (Option<hawser_ir::Module>, Vec<Diagnostic>)
     checker.find_unused();
     checker.find_idle_contexts();
     checker.prove_offloads();
-    checker.finish()
 }
 
 impl Checker<'_> {

@@ -137,7 +137,7 @@ impl<'a> Body<'_, 'a> {
         let ExprKind::Name(variable) = &base.kind else {
             return;
         };
-        let ty = match self.local(&variable.name).map(|local| &local.variable) {
+        let ty = match self.local(variable).map(|local| &local.variable) {
             Some(Variable::Place(place)) => place.ty.clone(),
             _ => return,
         };

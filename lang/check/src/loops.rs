@@ -218,7 +218,7 @@ impl<'a> Body<'_, 'a> {
     /// Whether an expression is about something that this function knows.
     fn mentions_variable(&mut self, e: &Expr) -> bool {
         match &e.kind {
-            ExprKind::Name(name) => self.local(&name.name).is_some(),
+            ExprKind::Name(name) => self.local(name).is_some(),
             ExprKind::Field(a, _) | ExprKind::Unary(_, a) => self.mentions_variable(a),
             ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => {
                 self.mentions_variable(a) || self.mentions_variable(b)

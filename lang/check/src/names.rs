@@ -6,7 +6,7 @@ use hawser_ir as ir;
 use hawser_ir::EventKind;
 use hawser_syntax::ast::{self, Field, Ident, Item, ItemKind, Member, Span};
 use hawser_syntax::nearest;
-use hawser_syntax::{Diagnostic, SourceMap};
+use hawser_syntax::{Diagnostic, Hint, SourceMap};
 
 use crate::codes;
 use crate::state::{
@@ -481,8 +481,9 @@ impl<'a> Checker<'a> {
             .own_defs
             .get(&name.span.file)
             .and_then(|own| own.get(name.name.as_str()));
-        own.or_else(|| self.defs.get(name.name.as_str()))
-            .map(|(def, _)| *def)
+        let (def, at) = own.or_else(|| self.defs.get(name.name.as_str()))?;
+        self.note_use(name.span, *at);
+        Some(*def)
     }
 
     /// The known name nearest to an unknown one, among those that `suits` and `more`.
@@ -491,7 +492,7 @@ impl<'a> Checker<'a> {
         name: &Ident,
         suits: impl Fn(Def) -> bool,
         more: impl IntoIterator<Item = &'static str>,
-    ) -> Option<String> {
+    ) -> Option<Hint> {
         if !self.gives_hints() {
             return None;
         }
@@ -514,7 +515,7 @@ impl<'a> Checker<'a> {
         &self,
         name: &str,
         known: impl IntoIterator<Item = &'n str>,
-    ) -> Option<String> {
+    ) -> Option<Hint> {
         if !self.gives_hints() {
             return None;
         }
@@ -522,11 +523,11 @@ impl<'a> Checker<'a> {
         if let Some(near) = nearest(name, known.iter().copied()) {
             return Some(did_you_mean(near));
         }
-        (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")))
+        (!known.is_empty() && known.len() <= 24).then(|| format!("there is: {}", known.join(", ")).into())
     }
 
     /// Reports a name that nothing has.
-    pub(crate) fn unknown(&mut self, name: &Ident, expected: &str, hint: Option<String>) {
+    pub(crate) fn unknown(&mut self, name: &Ident, expected: &str, hint: Option<Hint>) {
         if name.name.is_empty() {
             return;
         }
@@ -550,8 +551,8 @@ fn comment(sources: &SourceMap, at: Span) -> Option<String> {
 }
 
 /// The hint for a slip of the pen.
-pub(crate) fn did_you_mean(name: &str) -> String {
-    format!("did you mean `{name}`?")
+pub(crate) fn did_you_mean(name: &str) -> Hint {
+    Hint::replacing(format!("did you mean `{name}`?"), name)
 }
 
 /// Members as fields and invariants.

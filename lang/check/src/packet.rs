@@ -5,6 +5,7 @@ use hawser_syntax::ast::{self, Ident, Span};
 
 use crate::body::Body;
 use crate::codes;
+use crate::field::packet_members;
 use crate::state::{EVENT, RecordKind};
 
 impl<'a> Body<'_, 'a> {
@@ -16,8 +17,9 @@ impl<'a> Body<'_, 'a> {
         ok: Option<&Place>,
         at: Span,
     ) {
+        self.ck.note_member_of(method, packet_members);
         if method.name != "extract" {
-            self.unknown_member(method, "pkt_t", Some("there is: extract, len".to_owned()));
+            self.unknown_member(method, "pkt_t", Some("there is: extract, len".into()));
             return;
         }
         let [header] = args else {

@@ -112,6 +112,7 @@ impl<'a> Checker<'a> {
         let record = self.blueprint_record(decl.blueprint)?;
         let blueprint = self.blueprint_of(record)?;
         let id = Checker::struct_of(record);
+        self.note_field(id, field);
         let fields = &self.module.structs[id.0 as usize].fields;
         let Some(target) = fields.iter().find(|f| f.name == field.name) else {
             let known: Vec<String> = fields.iter().map(|f| f.name.clone()).collect();
@@ -187,6 +188,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             for field in fields {
+                self.note_field(NET, &field.name);
                 let builtin = &self.module.structs[NET.0 as usize].fields;
                 let known = builtin
                     .iter()

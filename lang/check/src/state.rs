@@ -276,6 +276,8 @@ pub(crate) struct Checker<'a> {
     pub(crate) started: std::collections::HashSet<(ir::ContextId, String)>,
     /// Names of parts in dispatch tables that chose among several.
     pub(crate) parts_met: std::collections::HashSet<Span>,
+    /// What names stand for, where an editor asks for it.
+    pub(crate) notes: Option<Box<crate::index::Notes>>,
     /// Where each event's chain is written, for messages.
     pub(crate) chain_spans: Vec<Option<Span>>,
 }
@@ -347,6 +349,7 @@ impl<'a> Checker<'a> {
             depth: 0,
             started: std::collections::HashSet::new(),
             parts_met: std::collections::HashSet::new(),
+            notes: None,
             chain_spans: Vec::new(),
         }
     }

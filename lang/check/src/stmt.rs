@@ -71,7 +71,7 @@ impl<'a> Body<'_, 'a> {
     fn assign(&mut self, target: &'a Expr, op: Option<BinOp>, value: &'a Expr) {
         if let ExprKind::Name(name) = &target.kind
             && matches!(
-                self.local(&name.name).map(|l| &l.variable),
+                self.local(name).map(|l| &l.variable),
                 Some(Variable::Instruction(_))
             )
         {
@@ -207,7 +207,7 @@ impl<'a> Body<'_, 'a> {
             root = match &root.kind {
                 ExprKind::Field(base, _) | ExprKind::Index(base, _) => base,
                 ExprKind::Name(name) => {
-                    let read_only = self.local(&name.name).is_some_and(|local| local.read_only);
+                    let read_only = self.local(name).is_some_and(|local| local.read_only);
                     if read_only {
                         self.error_hint(
                             codes::NOT_ASSIGNABLE,
@@ -277,7 +277,7 @@ impl<'a> Body<'_, 'a> {
     /// `out.add(…)`, or a query whose value nobody takes.
     fn list_method(&mut self, e: &'a Expr, object: &'a Expr, method: &'a Ident, args: &'a [ast::CallArg]) {
         if let ExprKind::Name(name) = &object.kind {
-            let list = self.local(&name.name).map(|l| l.variable.clone());
+            let list = self.local(name).map(|l| l.variable.clone());
             if let Some(list @ (Variable::InstructionList | Variable::EventList)) = list {
                 let args = self.unlabelled(args);
                 let [arg] = args[..] else {
@@ -285,7 +285,7 @@ impl<'a> Body<'_, 'a> {
                     return;
                 };
                 if method.name != "add" {
-                    self.unknown_member(method, &name.name, Some("there is: add".to_owned()));
+                    self.unknown_member(method, &name.name, Some("there is: add".into()));
                 } else if matches!(list, Variable::EventList) {
                     self.add_event(arg);
                 } else {
@@ -398,7 +398,7 @@ impl<'a> Body<'_, 'a> {
     fn return_list(&mut self, value: &'a Expr) {
         let wanted = matches!(self.kind, BodyKind::Function(Returns::Instructions));
         let list = match &value.kind {
-            ExprKind::Name(name) => self.local(&name.name).map(|l| l.variable.clone()),
+            ExprKind::Name(name) => self.local(name).map(|l| l.variable.clone()),
             ExprKind::Error => return,
             _ => None,
         };

@@ -262,6 +262,7 @@ impl<'a> Checker<'a> {
     }
 
     fn element_field(&mut self, elem: &Ty, name: &Ident) -> Option<FieldRef> {
+        self.note_access(elem, name);
         let fields = match elem {
             Ty::Struct(id) => &self.module.structs[id.0 as usize].fields[..],
             _ => &[],

@@ -98,7 +98,8 @@ impl<'a> Checker<'a> {
         }
         let name_at = self.records[record].span;
         self.whole_bytes(&mut format, name_at);
-        self.resolve_masks(&mut format);
+        self.resolve_masks(record, &mut format);
+        self.note_wire(record, &format.spans);
         if format.max_len > MAX_SIZE as u32 {
             self.too_large(name_at);
             return None;
@@ -388,10 +389,11 @@ impl<'a> Checker<'a> {
         (pseudo, mask)
     }
 
-    fn resolve_masks(&mut self, format: &mut Format) {
+    fn resolve_masks(&mut self, record: usize, format: &mut Format) {
         for (in_trailer, at, names) in std::mem::take(&mut format.masks) {
             let mut spans = Vec::new();
             for name in &names {
+                self.note_field(Checker::struct_of(record), name);
                 if let Some((_, start, bits)) = format.spans.iter().find(|(field, ..)| *field == name.name) {
                     spans.push((*start, *bits));
                 } else {
@@ -555,6 +557,7 @@ impl<'a> Checker<'a> {
                 return None;
             }
         };
+        self.note_field(Checker::struct_of(record), count);
         // Earlier on the wire, whatever the order in memory.
         let members = &self.records[record].members;
         let before = members

@@ -21,8 +21,9 @@ mod render;
 
 use std::path::Path;
 
+use hawser_check::index::Index;
 use hawser_syntax::ast::{ItemKind, Side};
-use hawser_syntax::{Diagnostic, Severity, SourceMap};
+use hawser_syntax::{Diagnostic, Severity, SourceMap, Span};
 
 pub use inspect::{Expression, inspect};
 pub use load::MAX_FILES;
@@ -62,16 +63,57 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
             sources,
         };
     }
-    let name = path
-        .file_stem()
-        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let (module, found) = hawser_check::check(&name, &sources, &files);
+    let (module, found) = hawser_check::check(&name_of(path), &sources, &files);
     diagnostics.extend(found);
     Compilation {
         module,
         diagnostics,
         sources,
     }
+}
+
+/// A program as an editor wants it.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// What [`compile_with`] gives.
+    pub compilation: Compilation,
+    /// The trees, by number of the file; where a file has errors, what could be read of it.
+    pub files: Vec<hawser_syntax::ast::File>,
+    /// What the names stand for, as far as the trees go.
+    pub index: Index,
+}
+
+/// Compiles a program for an editor: its names are known also where it has errors. `asked` is the place of a
+/// name, as the files are numbered; the index then has what could stand there.
+#[must_use]
+pub fn analyse(loader: &dyn Loader, path: &Path, asked: Option<Span>) -> Analysis {
+    let load::Loaded {
+        sources,
+        files,
+        mut diagnostics,
+    } = load::load(loader, path);
+    let (module, found, index) = hawser_check::check_with_index(&name_of(path), &sources, &files, asked);
+    // As in `compile_with`: what is wrong with half a tree follows from what could not be read.
+    let module = if has_errors(&diagnostics) {
+        None
+    } else {
+        diagnostics.extend(found);
+        module
+    };
+    Analysis {
+        compilation: Compilation {
+            module,
+            diagnostics,
+            sources,
+        },
+        files,
+        index,
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 /// Compiles a program again, with attachments: files with their texts, which put

@@ -87,7 +87,7 @@ fn report(diagnostic: &Diagnostic, sources: &SourceMap, colour: bool) -> Report<
         .with_message(OneLine(&diagnostic.message))
         .with_labels(labels.into_iter().enumerate().map(label));
     if let Some(hint) = &diagnostic.hint {
-        report = report.with_help(Printable(hint));
+        report = report.with_help(Printable(&hint.text));
     }
     report.finish()
 }
@@ -169,7 +169,7 @@ fn to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
         Severity::Warning => "warning",
     });
     value["message"] = json!(diagnostic.message);
-    value["hint"] = json!(diagnostic.hint);
+    value["hint"] = json!(diagnostic.hint.as_ref().map(|hint| &hint.text));
     value["related"] = json!(related);
     value
 }

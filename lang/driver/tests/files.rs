@@ -51,8 +51,8 @@ fn line(diagnostic: &Diagnostic, compiled: &Compilation) -> String {
     };
     let hint = diagnostic
         .hint
-        .as_deref()
-        .map_or_else(String::new, |hint| format!(" | {hint}"));
+        .as_ref()
+        .map_or_else(String::new, |hint| format!(" | {}", hint.text));
     // Paths differ between machines.
     let message = diagnostic
         .message

@@ -27,7 +27,42 @@ pub struct Diagnostic {
     /// Other places that matter, each with a label.
     pub related: Vec<(Span, String)>,
     /// What to do about it.
-    pub hint: Option<String>,
+    pub hint: Option<Hint>,
+}
+
+/// What to do about a diagnostic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hint {
+    /// In words.
+    pub text: String,
+    /// What to write in place of the diagnostic's span, where that alone does it.
+    pub replacement: Option<String>,
+}
+
+impl Hint {
+    /// A hint that is followed by writing this in place of the diagnostic's span.
+    #[must_use]
+    pub fn replacing(text: impl Into<String>, replacement: impl Into<String>) -> Hint {
+        Hint {
+            text: text.into(),
+            replacement: Some(replacement.into()),
+        }
+    }
+}
+
+impl From<String> for Hint {
+    fn from(text: String) -> Hint {
+        Hint {
+            text,
+            replacement: None,
+        }
+    }
+}
+
+impl From<&str> for Hint {
+    fn from(text: &str) -> Hint {
+        text.to_owned().into()
+    }
 }
 
 impl Diagnostic {
@@ -70,8 +105,8 @@ impl Diagnostic {
 
     /// With what to do.
     #[must_use]
-    pub fn hint(mut self, text: impl Into<String>) -> Diagnostic {
-        self.hint = Some(text.into());
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Diagnostic {
+        self.hint = Some(hint.into());
         self
     }
 }

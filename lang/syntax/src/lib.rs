@@ -25,7 +25,7 @@ pub mod token;
 
 pub use ast::Span;
 pub use codes::explain;
-pub use diag::{Diagnostic, Severity};
+pub use diag::{Diagnostic, Hint, Severity};
 pub use format::{MAX_COLUMNS, format};
 pub use nearest::nearest;
 pub use parser::{MAX_DEPTH, MAX_HEIGHT, parse, parse_expression};

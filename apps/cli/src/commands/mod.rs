@@ -18,6 +18,7 @@ pub(crate) mod gateway;
 pub(crate) mod get;
 pub(crate) mod kernel;
 pub(crate) mod lab;
+pub(crate) mod lsp;
 pub(crate) mod modify;
 pub(crate) mod policy;
 pub(crate) mod probe;

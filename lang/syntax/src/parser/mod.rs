@@ -21,7 +21,7 @@ mod wiring;
 use crate::ast::{Expr, File, Ident, Item, Span};
 use crate::lexer::{Comment, Lexed, lex};
 use crate::token::{Keyword, Token, TokenKind};
-use crate::{Diagnostic, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
+use crate::{Diagnostic, Hint, MAX_DIAGNOSTICS, MAX_TEXT_BYTES};
 
 /// How deep blocks, parentheses and types may nest.
 pub const MAX_DEPTH: u32 = 128;
@@ -416,7 +416,7 @@ impl<'a> Parser<'a> {
         self.report(
             Diagnostic::error("E0102", self.gap(), format!("`;` is missing after {after}"))
                 .label("expected `;`")
-                .hint("put `;` here"),
+                .hint(Hint::replacing("put `;` here", ";")),
         );
         Ok(())
     }
@@ -427,7 +427,7 @@ impl<'a> Parser<'a> {
             let diagnostic =
                 Diagnostic::error("E0116", self.span_of(self.token()), "expected `->`, found `=>`")
                     .label("expected `->`")
-                    .hint("write `->`");
+                    .hint(Hint::replacing("write `->`", "->"));
             self.report(diagnostic);
             self.advance();
             return true;

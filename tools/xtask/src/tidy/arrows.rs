@@ -36,6 +36,7 @@ pub(super) const RULES: &[Rule] = &[
             "stack/load",
             "targets/sim",
             "lang/driver",
+            "lang/ide",
             "lang/syntax",
             "session/driver",
             "session/relay",

@@ -1,0 +1,375 @@
+//! The server: one message after the other, diagnostics when none waits.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
+
+use hawser::lang::ide::{FileDiagnostics, Lines, Problem, Severity, Workspace};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::notification::{self as notify, Notification as _};
+use lsp_types::request::{self as ask, Request as _};
+use lsp_types::{
+    DiagnosticRelatedInformation, DiagnosticSeverity, InitializeParams, Location, NumberOrString,
+    PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri,
+};
+use serde_json::Value;
+
+use super::frames::Incoming;
+use super::{broken, convert, files, requests};
+use crate::exit::{Exit, Outcome};
+
+/// The maximum number of texts that are open, and of bytes of one.
+const MAX_OPEN: usize = 1024;
+const MAX_TEXT: usize = 32 << 20;
+
+/// Where messages go.
+type Send<'a> = &'a mut dyn FnMut(Message) -> io::Result<()>;
+
+/// How far the conversation has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    Running,
+    ShutDown,
+}
+
+/// A conversation with an editor.
+pub(super) struct Server<'a> {
+    send: Send<'a>,
+    stage: Stage,
+    pub(super) workspace: Workspace,
+    /// The open documents by the one path of each: the editor's name, its version.
+    documents: BTreeMap<PathBuf, (Uri, i32)>,
+    /// The editor's folders.
+    folders: Vec<PathBuf>,
+    /// What was published last, by file.
+    published: BTreeMap<PathBuf, Vec<Problem>>,
+    /// Some text changed since.
+    is_stale: bool,
+    /// The editor can be asked to report files that change.
+    registers_watchers: bool,
+}
+
+impl<'a> Server<'a> {
+    pub(super) fn new(send: Send<'a>) -> Server<'a> {
+        Server {
+            send,
+            stage: Stage::Begun,
+            workspace: Workspace::new(Box::new(hawser::lang::Disk)),
+            documents: BTreeMap::new(),
+            folders: Vec::new(),
+            published: BTreeMap::new(),
+            is_stale: false,
+            registers_watchers: false,
+        }
+    }
+
+    /// Serves until the editor says `exit` or is gone.
+    pub(super) fn serve(mut self, messages: &Receiver<Incoming>) -> Outcome {
+        let mut waiting = VecDeque::new();
+        let mut cancelled = HashSet::new();
+        loop {
+            if waiting.is_empty() {
+                self.publish().map_err(broken)?;
+                waiting.push_back(messages.recv().map_err(broken)?);
+            }
+            // All that is there already: a cancelled request is not worked on, and of changes in a row the
+            // last one alone is diagnosed.
+            waiting.extend(messages.try_iter());
+            cancelled.extend(waiting.iter().filter_map(cancels));
+            let Some(incoming) = waiting.pop_front() else {
+                continue;
+            };
+            match incoming {
+                Incoming::Message(Message::Notification(message))
+                    if message.method == notify::Exit::METHOD =>
+                {
+                    return match self.stage {
+                        Stage::ShutDown => Ok(()),
+                        Stage::Begun | Stage::Running => Err(broken("it said `exit` before `shutdown`")),
+                    };
+                }
+                Incoming::Message(Message::Notification(message)) => self.notice(message),
+                Incoming::Message(Message::Request(request)) => {
+                    let response = match cancelled.remove(&request.id) {
+                        true => error(request.id, ErrorCode::RequestCanceled, "cancelled"),
+                        false => self.answer(request),
+                    };
+                    (self.send)(response.into()).map_err(broken)?;
+                }
+                // Answers to what was registered: there is nothing to do about a refusal.
+                Incoming::Message(Message::Response(_)) => {}
+                // It has no number to answer to.
+                Incoming::Malformed(why) => {
+                    let params = serde_json::json!({ "type": 1, "message": format!("not a message: {why}") });
+                    let log = Notification::new(notify::LogMessage::METHOD.to_owned(), params);
+                    (self.send)(log.into()).map_err(broken)?;
+                }
+                Incoming::End(None) if self.stage == Stage::ShutDown => return Ok(()),
+                Incoming::End(why) => return Err(ended(why)),
+            }
+            if waiting.is_empty() {
+                cancelled.clear();
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        let id = request.id.clone();
+        match (self.stage, request.method.as_str()) {
+            (Stage::Begun, ask::Initialize::METHOD) => match serde_json::from_value(request.params) {
+                Ok(params) => {
+                    self.begin(&params);
+                    Response::new_ok(id, requests::abilities())
+                }
+                Err(why) => error(id, ErrorCode::InvalidParams, &why.to_string()),
+            },
+            (Stage::Begun, _) => error(id, ErrorCode::ServerNotInitialized, "expected `initialize`"),
+            (Stage::Running, ask::Initialize::METHOD) => {
+                error(id, ErrorCode::InvalidRequest, "a second `initialize`")
+            }
+            (Stage::Running, ask::Shutdown::METHOD) => {
+                self.stage = Stage::ShutDown;
+                Response::new_ok(id, Value::Null)
+            }
+            (Stage::Running, _) => requests::answer(self, request),
+            (Stage::ShutDown, _) => error(id, ErrorCode::InvalidRequest, "expected `exit`"),
+        }
+    }
+
+    fn begin(&mut self, params: &InitializeParams) {
+        self.stage = Stage::Running;
+        #[allow(deprecated)] // editors that know one folder alone send it
+        let root = params.root_uri.as_ref();
+        let folders = params.workspace_folders.iter().flatten();
+        let folders = folders.map(|folder| &folder.uri).chain(root);
+        self.folders = folders.map(convert::path).collect();
+        self.folders.sort();
+        self.folders.dedup();
+        let programs = self.folders.iter().flat_map(|folder| files::programs(folder));
+        self.workspace.know(programs);
+        let watched = params.capabilities.workspace.as_ref();
+        let watched = watched.and_then(|workspace| workspace.did_change_watched_files);
+        self.registers_watchers = watched.and_then(|watched| watched.dynamic_registration) == Some(true);
+    }
+
+    fn notice(&mut self, message: Notification) {
+        if self.stage != Stage::Running {
+            return;
+        }
+        let params = message.params;
+        match message.method.as_str() {
+            notify::Initialized::METHOD => self.watch_files(),
+            notify::DidOpenTextDocument::METHOD => self.opened(params),
+            notify::DidChangeTextDocument::METHOD => self.changed(params),
+            notify::DidCloseTextDocument::METHOD => self.closed(params),
+            notify::DidChangeWatchedFiles::METHOD => self.files_changed(params),
+            // `$/cancelRequest` was seen when it came in; the rest needs nothing done.
+            _ => {}
+        }
+    }
+
+    fn opened(&mut self, params: Value) {
+        let Some(params) = read::<lsp_types::DidOpenTextDocumentParams>(params) else {
+            return;
+        };
+        let document = params.text_document;
+        let path = self.workspace.identity(&convert::path(&document.uri));
+        let is_known = self.documents.contains_key(&path);
+        if document.text.len() <= MAX_TEXT && (is_known || self.documents.len() < MAX_OPEN) {
+            self.workspace.open(&path, document.text);
+            self.documents.insert(path, (document.uri, document.version));
+            self.is_stale = true;
+        }
+    }
+
+    fn changed(&mut self, params: Value) {
+        let Some(params) = read::<lsp_types::DidChangeTextDocumentParams>(params) else {
+            return;
+        };
+        let path = self.workspace.identity(&convert::path(&params.text_document.uri));
+        let Some(text) = self.workspace.text(&path) else {
+            return;
+        };
+        let text = params.content_changes.into_iter().fold(text.to_owned(), changed);
+        if text.len() > MAX_TEXT {
+            return self.forget(&path);
+        }
+        self.workspace.open(&path, text);
+        if let Some((_, version)) = self.documents.get_mut(&path) {
+            *version = params.text_document.version;
+        }
+        self.is_stale = true;
+    }
+
+    fn closed(&mut self, params: Value) {
+        if let Some(params) = read::<lsp_types::DidCloseTextDocumentParams>(params) {
+            let path = self.workspace.identity(&convert::path(&params.text_document.uri));
+            self.forget(&path);
+        }
+    }
+
+    fn forget(&mut self, path: &Path) {
+        self.workspace.close(path);
+        self.documents.remove(path);
+        self.is_stale = true;
+    }
+
+    fn files_changed(&mut self, params: Value) {
+        if let Some(params) = read::<lsp_types::DidChangeWatchedFilesParams>(params) {
+            for change in &params.changes {
+                self.workspace.reload(&convert::path(&change.uri));
+            }
+            self.is_stale = true;
+        }
+    }
+
+    /// Asks the editor to report changes of programs that it has not open.
+    fn watch_files(&mut self) {
+        if self.registers_watchers {
+            let watcher = serde_json::json!({ "globPattern": "**/*.mtp" });
+            let registration = serde_json::json!({
+                "id": "programs",
+                "method": notify::DidChangeWatchedFiles::METHOD,
+                "registerOptions": { "watchers": [watcher] },
+            });
+            let request = Request::new(
+                RequestId::from("programs".to_owned()),
+                ask::RegisterCapability::METHOD.to_owned(),
+                serde_json::json!({ "registrations": [registration] }),
+            );
+            // Where the editor is gone, the next read shows it.
+            _ = (self.send)(request.into());
+        }
+    }
+
+    /// Publishes what is wrong, where that is not what was published before.
+    fn publish(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_stale) {
+            return Ok(());
+        }
+        let now: Vec<FileDiagnostics> = self.workspace.diagnostics();
+        let is_gone = |path: &PathBuf| now.iter().all(|file| file.path != *path);
+        let gone: Vec<PathBuf> = self
+            .published
+            .keys()
+            .filter(|path| is_gone(path))
+            .cloned()
+            .collect();
+        let gone = gone.into_iter().map(|path| FileDiagnostics {
+            path,
+            problems: Vec::new(),
+        });
+        for file in gone.chain(now.iter().cloned()).collect::<Vec<_>>() {
+            let before = self.published.get(&file.path).map_or(&[][..], Vec::as_slice);
+            // An open text is answered for every change, since its editor waits for the version.
+            if before == file.problems && !self.documents.contains_key(&file.path) {
+                continue;
+            }
+            if let Some(params) = self.diagnostics(&file) {
+                let notification = Notification::new(notify::PublishDiagnostics::METHOD.to_owned(), params);
+                (self.send)(notification.into())?;
+            }
+            match file.problems.is_empty() {
+                true => _ = self.published.remove(&file.path),
+                false => _ = self.published.insert(file.path, file.problems),
+            }
+        }
+        Ok(())
+    }
+
+    fn diagnostics(&self, file: &FileDiagnostics) -> Option<PublishDiagnosticsParams> {
+        let uri = self.uri(&file.path)?;
+        let version = self.documents.get(&file.path).map(|(_, version)| *version);
+        let text = self.workspace.any_text(&file.path).unwrap_or_default();
+        let lines = Lines::new(&text);
+        let diagnostics = file
+            .problems
+            .iter()
+            .map(|problem| self.diagnostic(&lines, problem));
+        Some(PublishDiagnosticsParams {
+            uri,
+            diagnostics: diagnostics.collect(),
+            version,
+        })
+    }
+
+    pub(super) fn diagnostic(&self, lines: &Lines<'_>, problem: &Problem) -> lsp_types::Diagnostic {
+        let related = problem.related.iter().filter_map(|(place, message)| {
+            Some(DiagnosticRelatedInformation {
+                location: self.location(place)?,
+                message: message.clone(),
+            })
+        });
+        let related: Vec<_> = related.collect();
+        lsp_types::Diagnostic {
+            range: convert::range(lines, (problem.range.start, problem.range.end)),
+            severity: Some(match problem.severity {
+                Severity::Error => DiagnosticSeverity::ERROR,
+                Severity::Warning => DiagnosticSeverity::WARNING,
+            }),
+            code: Some(NumberOrString::String(problem.code.to_owned())),
+            source: Some("hawser".to_owned()),
+            message: problem.message.clone(),
+            related_information: (!related.is_empty()).then_some(related),
+            ..lsp_types::Diagnostic::default()
+        }
+    }
+
+    /// The editor's name of a file.
+    pub(super) fn uri(&self, path: &Path) -> Option<Uri> {
+        let open = self.documents.get(path).map(|(uri, _)| uri.clone());
+        open.or_else(|| convert::uri(path))
+    }
+
+    /// A place in the editor's terms.
+    pub(super) fn location(&self, place: &hawser::lang::ide::Place) -> Option<Location> {
+        let text = self.workspace.any_text(&place.path)?;
+        Some(Location {
+            uri: self.uri(&place.path)?,
+            range: convert::range(&Lines::new(&text), place.range),
+        })
+    }
+}
+
+/// The request that a message cancels.
+fn cancels(incoming: &Incoming) -> Option<RequestId> {
+    let Incoming::Message(Message::Notification(message)) = incoming else {
+        return None;
+    };
+    if message.method != notify::Cancel::METHOD {
+        return None;
+    }
+    let params: lsp_types::CancelParams = read(message.params.clone())?;
+    Some(match params.id {
+        NumberOrString::Number(id) => id.into(),
+        NumberOrString::String(id) => id.into(),
+    })
+}
+
+/// A text after a change; without a range it is a new one.
+fn changed(text: String, change: TextDocumentContentChangeEvent) -> String {
+    match change.range {
+        None => change.text,
+        Some(range) => {
+            let mut text = text;
+            text.replace_range(convert::bytes(&text, range), &change.text);
+            text
+        }
+    }
+}
+
+/// Parameters; what does not have their form is no reason to end, and is passed over.
+fn read<T: serde::de::DeserializeOwned>(params: Value) -> Option<T> {
+    serde_json::from_value(params).ok()
+}
+
+/// An error as the answer to a request.
+pub(super) fn error(id: RequestId, code: ErrorCode, message: &str) -> Response {
+    Response::new_err(id, code as i32, message.to_owned())
+}
+
+fn ended(why: Option<String>) -> Exit {
+    broken(why.unwrap_or_else(|| "it closed its end before `exit`".to_owned()))
+}

@@ -1,0 +1,412 @@
+//! The index of names: what every name of a program stands for, and what could stand in its place.
+//!
+//! Editors ask for it ([`crate::check_with_index`]). The passes note a name where they resolve it, so that
+//! there is no second resolver that could think otherwise; nothing is noted unless somebody asked.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use hawser_ir::{StructId, Ty};
+use hawser_syntax::ast::{Ident, Span};
+
+use crate::container::{LIST_METHODS, OPTION_METHODS, SORTED_METHODS, WINDOW_METHODS};
+use crate::field::DATA_FIELDS;
+use crate::state::{Checker, EVENT, MemberType, RecordKind};
+
+/// What kind of thing a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Const,
+    Table,
+    Param,
+    Enum,
+    Variant,
+    Struct,
+    Event,
+    Context,
+    Scratchpad,
+    Signal,
+    Option,
+    Blueprint,
+    OptionUnion,
+    OptionList,
+    Rule,
+    Schedule,
+    Queue,
+    Extern,
+    Function,
+    Dispatch,
+    Chain,
+    Field,
+    Timer,
+    Part,
+    Parameter,
+    Variable,
+    /// An operation of a container.
+    Method,
+}
+
+/// A name that the program declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declaration {
+    /// The name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Where the name stands that declares it.
+    pub at: Span,
+    /// The type of its value, as a program writes it; empty for what has none.
+    pub ty: String,
+    /// The structure, enum or schedule that it belongs to.
+    pub owner: Option<String>,
+    /// Of a field of a header: its first bit, and how many it has, where both are fixed.
+    pub wire: Option<(u32, u32)>,
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meaning {
+    /// What the program declares at this place.
+    Declared(Span),
+    /// Something that the language brings, with its type or form: `ev.now`, `l.push_back`.
+    Builtin(Kind, String),
+}
+
+/// A name that may follow a dot, or stand in the braces of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its type; of an operation, its form.
+    pub form: String,
+}
+
+/// The names of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    /// By the place of the name.
+    pub declarations: HashMap<Span, Declaration>,
+    /// What each name that was resolved stands for, declarations included.
+    pub uses: HashMap<Span, Meaning>,
+    /// What could stand at the place that was asked about.
+    pub members: Vec<Member>,
+}
+
+/// What is noted while a program is checked.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    uses: RefCell<HashMap<Span, Meaning>>,
+    locals: RefCell<Vec<Declaration>>,
+    wire: RefCell<HashMap<Span, (u32, u32)>>,
+    members: RefCell<Vec<Member>>,
+    asked: Option<Span>,
+}
+
+impl Notes {
+    /// Notes that also have what could stand at a place.
+    pub(crate) fn about(asked: Option<Span>) -> Notes {
+        Notes {
+            asked,
+            ..Notes::default()
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// Notes that a name stands for what is declared at a place.
+    pub(crate) fn note_use(&self, at: Span, declared: Span) {
+        if let Some(notes) = &self.notes {
+            notes.uses.borrow_mut().insert(at, Meaning::Declared(declared));
+        }
+    }
+
+    /// Notes a variable or a parameter.
+    pub(crate) fn note_local(&self, name: &Ident, kind: Kind, ty: impl FnOnce(&Self) -> String) {
+        if let Some(notes) = &self.notes {
+            notes
+                .locals
+                .borrow_mut()
+                .push(declaration(name, kind, ty(self), None));
+        }
+    }
+
+    /// Notes where the fixed fields of a header lie on the wire, by name: first bit, bits.
+    pub(crate) fn note_wire(&self, record: usize, spans: &[(String, u32, u32)]) {
+        let Some(notes) = &self.notes else { return };
+        for member in &self.records[record].members {
+            if let Some((_, bit, bits)) = spans.iter().find(|(name, ..)| *name == member.name.name) {
+                notes.wire.borrow_mut().insert(member.name.span, (*bit, *bits));
+            }
+        }
+    }
+
+    /// Notes a member of a value of this type: what follows a dot.
+    pub(crate) fn note_access(&self, ty: &Ty, name: &Ident) {
+        if self.notes.is_some() {
+            match ty {
+                Ty::Struct(id) => self.note_field(*id, name),
+                ty => self.note_member_of(name, || self.members_of(ty)),
+            }
+        }
+    }
+
+    /// Notes one of these members, which the language brings.
+    pub(crate) fn note_member_of(&self, name: &Ident, members: impl FnOnce() -> Vec<Member>) {
+        let Some(notes) = &self.notes else { return };
+        let members = members();
+        if let Some(member) = members.iter().find(|member| member.name == name.name) {
+            let meaning = Meaning::Builtin(member.kind, member.form.clone());
+            notes.uses.borrow_mut().insert(name.span, meaning);
+        }
+        self.answer(name.span, || members);
+    }
+
+    /// Notes a field of a structure where its name stands.
+    pub(crate) fn note_field(&self, id: StructId, name: &Ident) {
+        if self.notes.is_none() {
+            return;
+        }
+        let record = self.record_of(id).map(|record| &self.records[record]);
+        let declared =
+            record.and_then(|record| record.members.iter().find(|member| member.name.name == name.name));
+        match declared {
+            Some(member) => {
+                self.note_use(name.span, member.name.span);
+                self.answer(name.span, || self.members_of(&Ty::Struct(id)));
+            }
+            None => self.note_member_of(name, || self.members_of(&Ty::Struct(id))),
+        }
+    }
+
+    /// What could stand at a place, if this is the one that was asked about.
+    pub(crate) fn answer(&self, at: Span, members: impl FnOnce() -> Vec<Member>) {
+        if let Some(notes) = &self.notes
+            && notes.asked == Some(at)
+        {
+            *notes.members.borrow_mut() = members();
+        }
+    }
+
+    /// What may follow a dot behind a value of this type.
+    fn members_of(&self, ty: &Ty) -> Vec<Member> {
+        let methods = |forms: &[(&str, &str)]| {
+            let member = |(name, form): &(&str, &str)| member(name, Kind::Method, form);
+            forms.iter().map(member).collect::<Vec<_>>()
+        };
+        let counted = [
+            member("len", Kind::Field, "uint32"),
+            member("full", Kind::Field, "bool"),
+        ];
+        match ty {
+            Ty::Struct(id) => self.fields_of(*id),
+            Ty::Data => {
+                let field = |(name, _, ty): &(&str, usize, Ty)| member(name, Kind::Field, &self.show(ty));
+                DATA_FIELDS.iter().map(field).collect()
+            }
+            Ty::Timer => vec![member("armed", Kind::Field, "bool")],
+            Ty::Ip => vec![member("is_v4", Kind::Field, "bool")],
+            Ty::List { .. } => [&counted[..], &methods(LIST_METHODS)].concat(),
+            Ty::Sorted { .. } => [&counted[..], &methods(SORTED_METHODS)].concat(),
+            Ty::Options { .. } => [&counted[..], &methods(OPTION_METHODS)].concat(),
+            Ty::Window { elem, .. } => {
+                let mut members = methods(WINDOW_METHODS);
+                members.push(member("head", Kind::Field, &self.show(elem)));
+                members.push(member("len", Kind::Field, "uint32"));
+                members.push(member("runs", Kind::Field, "uint32"));
+                members
+            }
+            Ty::Bool
+            | Ty::Int { .. }
+            | Ty::Enum { .. }
+            | Ty::Seq { .. }
+            | Ty::Duration
+            | Ty::Time
+            | Ty::Varint
+            | Ty::Id
+            | Ty::Addr
+            | Ty::Bytes { .. } => Vec::new(),
+        }
+    }
+
+    fn fields_of(&self, id: StructId) -> Vec<Member> {
+        let record = self.record_of(id).map(|record| &self.records[record]);
+        let kind = |name: &str| {
+            let members = record.map_or(&[][..], |record| &record.members);
+            let declared = members.iter().find(|member| member.name.name == name);
+            declared.map_or(Kind::Field, |member| member_kind(&member.ty))
+        };
+        let shown = |id: StructId| {
+            let fields = &self.module.structs[id.0 as usize].fields;
+            fields
+                .iter()
+                .map(|field| member(&field.name, kind(&field.name), &self.show(&field.ty)))
+        };
+        let mut members: Vec<Member> = shown(id).collect();
+        match record.map(|record| record.kind) {
+            Some(RecordKind::Event(..)) => members.extend(shown(EVENT)),
+            Some(RecordKind::Context(_)) => members.push(member("self", Kind::Field, "id_t")),
+            Some(
+                RecordKind::Struct
+                | RecordKind::Scratchpad
+                | RecordKind::Signal(_)
+                | RecordKind::Opt
+                | RecordKind::Blueprint,
+            )
+            | None => {}
+        }
+        members
+    }
+
+    /// The index, when everything is checked.
+    pub(crate) fn index(&mut self) -> Index {
+        let Some(notes) = self.notes.take() else {
+            return Index::default();
+        };
+        let Notes {
+            uses,
+            locals,
+            wire,
+            members,
+            ..
+        } = *notes;
+        let (mut uses, wire) = (uses.into_inner(), wire.into_inner());
+        let mut declared = locals.into_inner();
+        self.declared_values(&mut declared);
+        self.declared_records(&wire, &mut declared);
+        self.declared_rules(&mut declared);
+        let mut declarations = HashMap::new();
+        for declaration in declared {
+            uses.insert(declaration.at, Meaning::Declared(declaration.at));
+            declarations.insert(declaration.at, declaration);
+        }
+        Index {
+            declarations,
+            uses,
+            members: members.into_inner(),
+        }
+    }
+
+    fn declared_values(&self, out: &mut Vec<Declaration>) {
+        let written = |ty: &hawser_syntax::ast::Type| self.sources.text(ty.span).to_owned();
+        let value =
+            |kind, decl: &crate::state::ConstDecl<'_>| declaration(decl.name, kind, written(decl.ty), None);
+        out.extend(self.consts.iter().map(|decl| value(Kind::Const, decl)));
+        out.extend(self.params.iter().map(|decl| value(Kind::Param, decl)));
+        let table = |decl: &crate::state::TableDecl<'_>| {
+            declaration(decl.name, Kind::Table, format!("{}[]", written(decl.ty)), None)
+        };
+        out.extend(self.tables.iter().map(table));
+        for decl in &self.enums {
+            let repr = decl.repr.map_or("uint32".to_owned(), written);
+            out.push(declaration(decl.name, Kind::Enum, repr, None));
+            let variant = |(name, _): &(Ident, _)| {
+                let owner = decl.name.name.clone();
+                declaration(name, Kind::Variant, owner.clone(), Some(owner))
+            };
+            out.extend(decl.variants.iter().map(variant));
+        }
+        for decl in &self.funcs {
+            out.push(declaration(decl.name, Kind::Function, written(decl.ret), None));
+        }
+        for decl in &self.externs {
+            out.push(declaration(decl.name, Kind::Extern, written(decl.ret), None));
+            let named = decl
+                .params
+                .iter()
+                .filter_map(|param| Some((param.name.as_ref()?, &param.ty)));
+            out.extend(named.map(|(name, ty)| declaration(name, Kind::Parameter, written(ty), None)));
+        }
+    }
+
+    fn declared_records(&self, wire: &HashMap<Span, (u32, u32)>, out: &mut Vec<Declaration>) {
+        for (index, record) in self.records.iter().enumerate() {
+            out.push(Declaration {
+                name: record.name.clone(),
+                kind: record_kind(record.kind),
+                at: record.span,
+                ty: String::new(),
+                owner: None,
+                wire: None,
+            });
+            let id = Checker::struct_of(index);
+            for member in &record.members {
+                let ty = self.field_named(id, &member.name.name);
+                let ty = ty.map_or(String::new(), |field| self.show(&field.ty));
+                let owner = Some(record.name.clone());
+                let mut field = declaration(member.name, member_kind(&member.ty), ty, owner);
+                field.wire = wire.get(&member.name.span).copied();
+                out.push(field);
+            }
+        }
+    }
+
+    fn declared_rules(&self, out: &mut Vec<Declaration>) {
+        let plain = |name: &Ident, kind| declaration(name, kind, String::new(), None);
+        out.extend(self.unions.iter().map(|decl| plain(decl.name, Kind::OptionUnion)));
+        for decl in &self.opt_lists {
+            out.push(plain(decl.name, Kind::OptionList));
+            let field = |field: &hawser_syntax::ast::Field| {
+                let ty = self.sources.text(field.ty.span).to_owned();
+                declaration(&field.name, Kind::Field, ty, Some(decl.name.name.clone()))
+            };
+            out.extend(decl.fields.iter().map(field));
+        }
+        out.extend(self.rule_decls.iter().map(|decl| plain(decl.name, Kind::Rule)));
+        for decl in &self.scheds {
+            out.push(plain(decl.name, Kind::Schedule));
+            let queue = |(name, policy, _): &(Ident, Ident, _)| {
+                let owner = Some(decl.name.name.clone());
+                declaration(name, Kind::Queue, policy.name.clone(), owner)
+            };
+            out.extend(decl.queues.iter().map(queue));
+        }
+        for decl in &self.dispatches {
+            out.push(plain(decl.name, Kind::Dispatch));
+            let chains = decl.entries.iter().filter(|entry| entry.is_chain);
+            out.extend(chains.map(|entry| plain(&entry.name, Kind::Chain)));
+        }
+    }
+}
+
+fn declaration(name: &Ident, kind: Kind, ty: String, owner: Option<String>) -> Declaration {
+    Declaration {
+        name: name.name.clone(),
+        kind,
+        at: name.span,
+        ty,
+        owner,
+        wire: None,
+    }
+}
+
+/// A member that the language brings.
+pub(crate) fn member(name: &str, kind: Kind, form: &str) -> Member {
+    Member {
+        name: name.to_owned(),
+        kind,
+        form: form.to_owned(),
+    }
+}
+
+fn member_kind(ty: &MemberType<'_>) -> Kind {
+    match ty {
+        MemberType::Written(_) => Kind::Field,
+        MemberType::Timer(_) => Kind::Timer,
+        MemberType::Part(_) => Kind::Part,
+    }
+}
+
+fn record_kind(kind: RecordKind) -> Kind {
+    match kind {
+        RecordKind::Struct => Kind::Struct,
+        RecordKind::Event(..) => Kind::Event,
+        RecordKind::Context(_) => Kind::Context,
+        RecordKind::Scratchpad => Kind::Scratchpad,
+        RecordKind::Signal(_) => Kind::Signal,
+        RecordKind::Opt => Kind::Option,
+        RecordKind::Blueprint => Kind::Blueprint,
+    }
+}

@@ -1,0 +1,76 @@
+//! From a name to where it is declared and used.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hawser_check::index::Meaning;
+use hawser_syntax::ast::ItemKind;
+
+use crate::{Place, Workspace};
+
+impl Workspace {
+    /// Where the name at a byte is declared; of an import, the file.
+    #[must_use]
+    pub fn definition(&self, path: &Path, byte: usize) -> Option<Place> {
+        let (program, file) = self.program_of(path)?;
+        if let Some((_, meaning)) = program.name_at(file, byte) {
+            return match meaning {
+                Meaning::Declared(at) => Some(program.place(*at)),
+                Meaning::Builtin(..) => None,
+            };
+        }
+        let items = &program.analysis.files[file as usize].items;
+        let target = items.iter().find_map(|item| match &item.kind {
+            ItemKind::Import {
+                path: written,
+                path_span,
+            } => {
+                let touched = path_span.start as usize <= byte && byte <= path_span.end as usize;
+                touched.then(|| path.parent().unwrap_or(Path::new("")).join(written))
+            }
+            _ => None,
+        })?;
+        let target = self.identity(&target);
+        program.file(&target)?;
+        Some(Place {
+            path: target,
+            range: (0, 0),
+        })
+    }
+
+    /// All places of the name at a byte, in every known program that has the file; its declaration as well
+    /// where that is asked for.
+    #[must_use]
+    pub fn references(&self, path: &Path, byte: usize, with_declaration: bool) -> Vec<Place> {
+        let Some((program, file)) = self.program_of(path) else {
+            return Vec::new();
+        };
+        let Some(declared) = program.declaration_at(file, byte) else {
+            return Vec::new();
+        };
+        let declared = program.place(declared.at);
+        let mut places = BTreeSet::new();
+        for program in self.programs_with(&declared.path) {
+            let Some(file) = program.file(&declared.path) else {
+                continue;
+            };
+            let Some(declaration) = program.declaration_at(file, declared.range.0) else {
+                continue;
+            };
+            let uses = program.uses_of(declaration.at).into_iter();
+            places.extend(uses.map(|at| program.place(at)));
+        }
+        if !with_declaration {
+            places.remove(&declared);
+        }
+        places.into_iter().collect()
+    }
+
+    /// The places of the name at a byte within its own file.
+    #[must_use]
+    pub fn highlights(&self, path: &Path, byte: usize) -> Vec<Place> {
+        let own = self.identity(path);
+        let places = self.references(path, byte, true);
+        places.into_iter().filter(|place| place.path == own).collect()
+    }
+}

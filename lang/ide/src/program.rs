@@ -1,0 +1,97 @@
+//! A program that was checked, and what its names stand for by place.
+
+use std::path::{Path, PathBuf};
+
+use hawser_check::index::{Declaration, Meaning};
+use hawser_driver::{Analysis, Loader};
+use hawser_syntax::Span;
+use hawser_syntax::ast::Item;
+
+use crate::Place;
+
+/// A checked program.
+pub(crate) struct Program {
+    pub(crate) analysis: Analysis,
+    /// The one name of each file, by number.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The names that were resolved, in order of place.
+    names: Vec<(Span, Meaning)>,
+    /// An import could not be followed: any file that appears may be the one.
+    incomplete: bool,
+}
+
+impl Program {
+    pub(crate) fn new(mut analysis: Analysis, loader: &dyn Loader) -> Program {
+        let files = analysis.compilation.sources.files();
+        let paths = files.iter().map(|file| loader.identity(Path::new(&file.path)));
+        let paths = paths.collect();
+        let mut names: Vec<(Span, Meaning)> = analysis.index.uses.drain().collect();
+        names.sort_by_key(|(at, _)| (at.file, at.start, at.end));
+        let missing = analysis.compilation.diagnostics.iter();
+        let incomplete = missing
+            .map(|diagnostic| diagnostic.code)
+            .any(|code| code.starts_with("E002"));
+        Program {
+            analysis,
+            paths,
+            names,
+            incomplete,
+        }
+    }
+
+    /// The number of a file.
+    pub(crate) fn file(&self, path: &Path) -> Option<u32> {
+        let at = self.paths.iter().position(|known| known == path)?;
+        Some(at as u32)
+    }
+
+    pub(crate) fn text(&self, file: u32) -> &str {
+        &self.analysis.compilation.sources.file(file).text
+    }
+
+    pub(crate) fn depends_on(&self, path: &Path) -> bool {
+        self.incomplete || self.file(path).is_some()
+    }
+
+    pub(crate) fn place(&self, at: Span) -> Place {
+        let path = self.paths.get(at.file as usize).cloned().unwrap_or_default();
+        Place {
+            path,
+            range: (at.start as usize, at.end as usize),
+        }
+    }
+
+    /// The name at a byte of a file, or right before it, and what it stands for.
+    pub(crate) fn name_at(&self, file: u32, byte: usize) -> Option<(Span, &Meaning)> {
+        let byte = u32::try_from(byte).ok()?;
+        let behind = self
+            .names
+            .partition_point(|(at, _)| (at.file, at.start) <= (file, byte));
+        let candidates = self.names[..behind].iter().rev().take(2);
+        let touched = candidates.filter(|(at, _)| at.file == file && byte <= at.end);
+        touched.map(|(at, meaning)| (*at, meaning)).next()
+    }
+
+    /// What is declared under the name at a byte.
+    pub(crate) fn declaration_at(&self, file: u32, byte: usize) -> Option<&Declaration> {
+        match self.name_at(file, byte)?.1 {
+            Meaning::Declared(at) => self.analysis.index.declarations.get(at),
+            Meaning::Builtin(..) => None,
+        }
+    }
+
+    /// All places of a name that is declared at a place, that one included.
+    pub(crate) fn uses_of(&self, declared: Span) -> Vec<Span> {
+        let wanted = Meaning::Declared(declared);
+        let uses = self.names.iter().filter(|(_, meaning)| *meaning == wanted);
+        uses.map(|(at, _)| *at).collect()
+    }
+
+    /// The declaration that a place lies in.
+    pub(crate) fn item_at(&self, at: Span) -> Option<&Item> {
+        let items = &self.analysis.files.get(at.file as usize)?.items;
+        items
+            .iter()
+            .find(|item| item.span.start <= at.start && at.end <= item.span.end)
+    }
+}

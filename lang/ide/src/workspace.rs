@@ -1,0 +1,213 @@
+//! The texts that are open, and the programs that they belong to.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use hawser_driver::{LoadError, Loader, analyse};
+use hawser_syntax::MAX_TEXT_BYTES;
+
+use crate::program::Program;
+use crate::scan;
+
+/// The texts of an editor, over those of a loader.
+///
+/// A file is checked as part of a program: of the file that imports it, directly or not, and is itself
+/// imported by nobody; else as a program of its own. Which files there are is said by [`Workspace::know`].
+pub struct Workspace {
+    loader: Box<dyn Loader>,
+    open: BTreeMap<PathBuf, String>,
+    /// The known files.
+    known: BTreeMap<PathBuf, Known>,
+    /// By the file that a program begins with.
+    programs: RefCell<BTreeMap<PathBuf, Rc<Program>>>,
+}
+
+impl Workspace {
+    /// Without open texts.
+    #[must_use]
+    pub fn new(loader: Box<dyn Loader>) -> Workspace {
+        Workspace {
+            loader,
+            open: BTreeMap::new(),
+            known: BTreeMap::new(),
+            programs: RefCell::default(),
+        }
+    }
+
+    /// Makes files known, among which importing ones are sought.
+    pub fn know(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        for path in paths {
+            let path = self.loader.identity(&path);
+            if let Ok(text) = self.texts().load(&path) {
+                self.note(&path, &text);
+            }
+        }
+        self.programs.borrow_mut().clear();
+    }
+
+    /// Opens a text, or replaces one that is open; it goes before what the loader has.
+    pub fn open(&mut self, path: &Path, text: String) {
+        let path = self.loader.identity(path);
+        self.note(&path, &text);
+        self.open.insert(path.clone(), text);
+        self.forget(&path);
+    }
+
+    /// Closes a text: what the loader has counts again.
+    pub fn close(&mut self, path: &Path) {
+        let path = self.loader.identity(path);
+        self.open.remove(&path);
+        self.reload(&path);
+    }
+
+    /// Says that a file changed, appeared or vanished where the loader has its texts from.
+    pub fn reload(&mut self, path: &Path) {
+        let path = self.loader.identity(path);
+        match self.texts().load(&path) {
+            Ok(text) => self.note(&path, &text),
+            Err(_) => _ = self.known.remove(&path),
+        }
+        self.forget(&path);
+    }
+
+    /// The one name of a file, however it is reached.
+    #[must_use]
+    pub fn identity(&self, path: &Path) -> PathBuf {
+        self.loader.identity(path)
+    }
+
+    /// The text of a file that is open.
+    #[must_use]
+    pub fn text(&self, path: &Path) -> Option<&str> {
+        self.open.get(&self.loader.identity(path)).map(String::as_str)
+    }
+
+    /// The text of any file, open or not.
+    #[must_use]
+    pub fn any_text(&self, path: &Path) -> Option<String> {
+        self.texts().load(&self.loader.identity(path)).ok()
+    }
+
+    /// The open files, by the one name that each has.
+    pub fn open_paths(&self) -> impl Iterator<Item = &Path> {
+        self.open.keys().map(PathBuf::as_path)
+    }
+
+    /// The program that a file is checked in, and its number there.
+    pub(crate) fn program_of(&self, path: &Path) -> Option<(Rc<Program>, u32)> {
+        let path = self.loader.identity(path);
+        let program = self.program(self.roots(&path).first()?);
+        let file = program.file(&path)?;
+        Some((program, file))
+    }
+
+    /// All programs that a file is part of.
+    pub(crate) fn programs_with(&self, path: &Path) -> Vec<Rc<Program>> {
+        let path = self.loader.identity(path);
+        let roots = self.roots(&path);
+        roots.iter().map(|root| self.program(root)).collect()
+    }
+
+    /// The program that begins with a file.
+    pub(crate) fn program(&self, root: &Path) -> Rc<Program> {
+        if let Some(program) = self.programs.borrow().get(root) {
+            return program.clone();
+        }
+        let program = Rc::new(self.analyse(root));
+        self.programs
+            .borrow_mut()
+            .insert(root.to_path_buf(), program.clone());
+        program
+    }
+
+    fn analyse(&self, root: &Path) -> Program {
+        let texts = self.texts();
+        Program::new(analyse(&texts, root, None), &texts)
+    }
+
+    fn texts(&self) -> Texts<'_> {
+        Texts {
+            open: &self.open,
+            under: &*self.loader,
+        }
+    }
+
+    /// The files from which a file is reached and that nobody else imports: those that deploy first, and of
+    /// them those in the same folder. Among files that import each other it is the file itself.
+    pub(crate) fn roots(&self, path: &Path) -> Vec<PathBuf> {
+        let mut reaching = BTreeSet::from([path.to_path_buf()]);
+        loop {
+            let before = reaching.len();
+            let importing = |known: &Known| known.imports.iter().any(|target| reaching.contains(target));
+            let more = self.known.iter().filter(|(_, known)| importing(known));
+            let more: Vec<PathBuf> = more.map(|(importing, _)| importing.clone()).collect();
+            reaching.extend(more);
+            if reaching.len() == before {
+                break;
+            }
+        }
+        let is_imported = |file: &PathBuf| {
+            let others = reaching.iter().filter(|other| *other != file);
+            others
+                .filter_map(|other| self.known.get(other))
+                .any(|known| known.imports.contains(file))
+        };
+        let roots = reaching.iter().filter(|file| !is_imported(file));
+        let mut roots: Vec<PathBuf> = roots.cloned().collect();
+        roots.sort_by_key(|root| {
+            let deploys = self.known.get(root).is_some_and(|known| known.deploys);
+            (!deploys, root.parent() != path.parent(), root.clone())
+        });
+        if roots.is_empty() {
+            roots.push(path.to_path_buf());
+        }
+        roots
+    }
+
+    fn note(&mut self, path: &Path, text: &str) {
+        let (imports, deploys) = scan::program(path, text);
+        let imports = imports.iter().map(|import| self.loader.identity(import));
+        let known = Known {
+            imports: imports.collect(),
+            deploys,
+        };
+        self.known.insert(path.to_path_buf(), known);
+    }
+
+    /// Forgets the programs that a file is part of, or may become part of.
+    fn forget(&self, path: &Path) {
+        self.programs
+            .borrow_mut()
+            .retain(|_, program| !program.depends_on(path));
+    }
+}
+
+/// A known file.
+struct Known {
+    /// What it imports.
+    imports: Vec<PathBuf>,
+    /// It puts a program into force.
+    deploys: bool,
+}
+
+/// Texts that go before those of a loader.
+struct Texts<'a> {
+    open: &'a BTreeMap<PathBuf, String>,
+    under: &'a dyn Loader,
+}
+
+impl Loader for Texts<'_> {
+    fn identity(&self, path: &Path) -> PathBuf {
+        self.under.identity(path)
+    }
+
+    fn load(&self, path: &Path) -> Result<String, LoadError> {
+        match self.open.get(&self.identity(path)) {
+            Some(text) if text.len() > MAX_TEXT_BYTES => Err(LoadError::TooLarge),
+            Some(text) => Ok(text.clone()),
+            None => self.under.load(path),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Every name of a program leads somewhere, and to a declaration of the same name.
+
+use std::path::Path;
+
+use hawser_ide::Workspace;
+use hawser_syntax::lexer::lex;
+use hawser_syntax::token::{PLACE_WORDS, TokenKind};
+
+use crate::workspace::{find, in_memory, opened};
+
+/// Words that are fixed by the place where they stand, and that nothing declares.
+const FIXED: &[&str] = &[
+    "FLOW",
+    "SHARD",
+    "GLOBAL",
+    "PRIO",
+    "FIFO",
+    "RANK",
+    "RATE",
+    "PER_FLOW",
+    "CONNECTED",
+    "EOF",
+    "CLOSED",
+    "ACCEPTED",
+    "FAILED",
+    "pseudo",
+    "type_select",
+    "len",
+    "add",
+    "valid",
+    "data",
+];
+
+/// Names of a file that lead nowhere.
+fn lost(workspace: &Workspace, path: &Path, text: &str) -> Vec<String> {
+    let constants: Vec<&str> = hawser_check::vocabulary::constants().collect();
+    let mut lost = Vec::new();
+    for token in lex(text, 0).tokens {
+        let name = &text[token.start as usize..token.end as usize];
+        let is_kind = name.to_ascii_lowercase().ends_with("_event") || name == "EVENT";
+        let fixed = FIXED.contains(&name) || PLACE_WORDS.contains(&name) || constants.contains(&name);
+        let selects = text[..token.start as usize].ends_with("select ")
+            || text[..token.start as usize].ends_with("select ev.");
+        if token.kind != TokenKind::Ident || fixed || is_kind || selects {
+            continue;
+        }
+        let line = text[..token.start as usize].lines().count();
+        match workspace.definition(path, token.start as usize) {
+            Some(place) => {
+                let declared = workspace.any_text(&place.path).expect("its text");
+                let declared = &declared[place.range.0..place.range.1];
+                if declared != name {
+                    lost.push(format!(
+                        "{}:{line}: `{name}` leads to `{declared}`",
+                        path.display()
+                    ));
+                }
+            }
+            None if workspace.hover(path, token.start as usize).is_none() => {
+                lost.push(format!("{}:{line}: `{name}` leads nowhere", path.display()));
+            }
+            None => {}
+        }
+    }
+    lost
+}
+
+#[test]
+fn every_name_of_the_programs_leads_to_its_declaration() {
+    let mut all = Vec::new();
+    for folder in ["transports/tcp", "lang/tests/pass", "examples"] {
+        let (workspace, paths) = opened(folder);
+        for path in paths {
+            let text = workspace.text(&path).expect("it is open");
+            all.extend(lost(&workspace, &path, text));
+        }
+    }
+    assert!(all.is_empty(), "{} names:\n{}", all.len(), all.join("\n"));
+}
+
+const BROKEN: &str = "\
+struct cc_t { uint64 cwnd; }
+event seg : NET_EVENT { uint32 len; }
+context conn { part cc_t cc; }
+void grow(seg ev, conn c) {
+    uint64 more = ev.len;
+    c.cc.cwnd += more +;
+}
+";
+
+#[test]
+fn names_of_a_file_with_an_error_lead_to_their_declarations() {
+    let workspace = in_memory(&[("broken.mtp", BROKEN)]);
+    let path = Path::new("broken.mtp");
+    let use_of_len = find(BROKEN, "ev.len", 0) + 3;
+    let place = workspace.definition(path, use_of_len).expect("`len` is declared");
+    assert_eq!(place.range.0, find(BROKEN, "len;", 0));
+}
+
+#[test]
+fn a_local_variable_goes_before_a_global_name() {
+    let text = "const uint32 n = 1;\nuint32 twice(uint32 n) { return n + n; }\nuint32 one() { return n; }\n";
+    let workspace = in_memory(&[("a.mtp", text)]);
+    let path = Path::new("a.mtp");
+    let parameter = find(text, "n) {", 0);
+    let within = workspace
+        .definition(path, find(text, "n + n", 0))
+        .expect("a parameter");
+    assert_eq!(within.range.0, parameter);
+    let outside = workspace
+        .definition(path, find(text, "return n; }", 0) + 7)
+        .map(|place| place.range.0);
+    assert_eq!(outside, Some(find(text, "n = 1", 0)));
+    assert_eq!(workspace.references(path, parameter, true).len(), 3);
+    assert_eq!(workspace.references(path, parameter, false).len(), 2);
+}
+
+#[test]
+fn references_are_those_of_all_programs_that_import_the_file() {
+    let part = "struct cc_t { uint64 cwnd = 14000; }\n";
+    let one = "import \"cc.mtp\";\ncontext conn { part cc_t cc; }\nvoid a(conn c) { c.cc.cwnd += 1; }\n";
+    let two = "import \"cc.mtp\";\ncontext flow { part cc_t cc; }\nvoid b(flow f) { f.cc.cwnd = 0; }\n";
+    let workspace = in_memory(&[("cc.mtp", part), ("one.mtp", one), ("two.mtp", two)]);
+    let places = workspace.references(Path::new("cc.mtp"), find(part, "cwnd", 0), true);
+    let files: Vec<String> = places
+        .iter()
+        .map(|place| place.path.display().to_string())
+        .collect();
+    assert_eq!(files, ["cc.mtp", "one.mtp", "two.mtp"]);
+}
