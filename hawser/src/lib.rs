@@ -6,7 +6,7 @@
 //! | feature | modules | for whom |
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
-//! | `sim` | [`sim`], [`script`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `sim` | [`sim`], [`script`], [`step`], faults in front of devices | the same in virtual time and under behaviour scripts |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
 //! | `taps` | [`taps`] | the same in the words of RFC 9622: Preconnections, Connections, Messages |
@@ -90,6 +90,8 @@ pub use hawser_net::{
 pub use hawser_script as script;
 #[cfg(feature = "interact")]
 pub use hawser_socket::local;
+#[cfg(feature = "sim")]
+pub use hawser_step as step;
 #[cfg(feature = "taps")]
 pub use hawser_taps as taps;
 pub use hawser_time as time;

@@ -9,7 +9,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Write a transport",
         &[
-            "check", "fmt", "explain", "lsp", "emit", "build", "sim", "replay", "trace", "script", "swarm",
+            "check", "fmt", "explain", "lsp", "emit", "build", "sim", "replay", "trace", "step", "script",
+            "swarm",
         ],
     ),
     (

@@ -25,7 +25,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
     attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
     gateway, get, kernel, lab, lsp, modify, policy, probe, proxy, recv, replay, script, send, serve, sim,
-    steer, swarm, trace, watch,
+    steer, step, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -69,6 +69,7 @@ enum Command {
     Replay(replay::Args),
     Trace(trace::Args),
     Script(script::Args),
+    Step(step::Args),
     Swarm(swarm::Args),
     Serve(serve::Args),
     Get(get::Args),
@@ -113,6 +114,7 @@ fn main() -> std::process::ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::Step(args) => step::run(&args),
         Command::Swarm(args) => swarm::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),

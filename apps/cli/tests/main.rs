@@ -23,6 +23,7 @@ mod python;
 mod readme;
 mod session;
 mod steer;
+mod step;
 mod trace;
 mod tun;
 mod tutorial;

@@ -48,7 +48,7 @@ pub fn vocabulary() -> Vec<Names> {
     all
 }
 
-/// The names of the built-in constants: errno and ICMP.
-pub fn constants() -> impl Iterator<Item = &'static str> {
-    BUILTIN_CONSTANTS.iter().map(|(name, _)| *name)
+/// The built-in constants: errno, options and ICMP, with their values.
+pub fn constants() -> impl Iterator<Item = (&'static str, u32)> {
+    BUILTIN_CONSTANTS.iter().copied()
 }

@@ -43,11 +43,12 @@ pub use halted::{Halted, Variable};
 pub use steps::{Call, Memory, Statement, Steps, Write};
 pub use unsupported::Unsupported;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use hawser_ir::Module;
-use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
+use hawser_ir::abi::{Built, Outcome, Packet, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions};
+use hawser_ir::{BlueprintId, Module};
 
 use crate::machine::Machine;
 use crate::memory::{Loc, Region};
@@ -132,6 +133,24 @@ impl Interpreter {
         let mut machine = Machine::new(self);
         machine.memory.image = image;
         machine.build(packet, segment, header)
+    }
+
+    /// Takes one header of a packet apart into `image`, verifies what is computed in it, and returns which bytes of
+    /// the packet are its payload.
+    ///
+    /// # Errors
+    /// What is wrong with the packet; `image` is then zero.
+    pub fn extract(
+        &self,
+        blueprint: BlueprintId,
+        packet: Packet<'_>,
+        image: &mut [u8],
+    ) -> Result<Range<usize>, ParseError> {
+        let mut machine = Machine::new(self);
+        machine.memory.image = image;
+        machine.receive(packet);
+        machine.extract(blueprint, Loc::start(Region::Image))?;
+        Ok(machine.cursor.map_or(0..0, |cursor| cursor.at..cursor.end))
     }
 
     /// Whether `later` replaces `earlier`, both images of the same blueprint. False where the

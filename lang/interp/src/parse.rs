@@ -45,7 +45,7 @@ pub(crate) fn parse(
 
 impl<'a> Machine<'a> {
     /// Sets the cursor to the packet's first byte.
-    fn receive(&mut self, packet: Packet<'a>) {
+    pub(crate) fn receive(&mut self, packet: Packet<'a>) {
         self.memory.views[0] = bytes_of(packet.net);
         self.cursor = Some(Cursor {
             packet,

@@ -30,6 +30,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sim;
 pub(crate) mod steer;
+pub(crate) mod step;
 pub(crate) mod swarm;
 pub(crate) mod trace;
 pub(crate) mod watch;

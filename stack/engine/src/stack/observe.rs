@@ -15,6 +15,14 @@ pub struct Observable {
 }
 
 impl Stack {
+    /// A handle's context: its type and its memory, for tests and debuggers. Nothing when it is gone.
+    #[must_use]
+    pub fn context(&self, handle: Handle) -> Option<(ContextId, &[u8])> {
+        let slot = self.context_of(handle).ok()?;
+        let contexts = &self.chains.state.contexts;
+        Some((contexts.entry(slot).kind, contexts.bytes(slot)))
+    }
+
     /// The value of an observable scalar of a handle's context, its path through parts joined by
     /// dots: `cwnd`, `cc.ssthresh`. Nothing when the context is gone, or when there is no such
     /// field, or it was not declared.

@@ -192,6 +192,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/script",
         to: &["stack/engine", "stack/load", "lang/ir", "targets"],
     },
+    // Steps are the other end of a simulated wire, and name the line that sent a packet.
+    Rule {
+        from: "stack/step",
+        to: &["stack/engine", "stack/load", "stack/trace", "lang", "targets/sim"],
+    },
     Rule {
         from: "stack/engine",
         to: &["lang/ir", "interact/bus"],

@@ -1,0 +1,88 @@
+//! What the stack's events are observed for: which instruction, by which line of the program, sent each packet.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hawser_engine::{Stack, TapEvent};
+use hawser_interp::Unsupported;
+use hawser_ir::abi::PacketRec;
+use hawser_ir::abi::RecordKind;
+use hawser_time::Instant;
+use hawser_trace::{Line, Tracer};
+use parking_lot::Mutex;
+
+/// How many instructions are remembered: a packet leaves soon after its own.
+const MAX: usize = 1 << 16;
+/// The maximum number of events that wait to be shown.
+const MAX_EVENTS: usize = 10_000;
+
+/// What sent a packet.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    /// The blueprint, by its number in the module.
+    pub(crate) blueprint: usize,
+    /// The line of the program.
+    pub(crate) line: Line,
+}
+
+/// What was observed.
+#[derive(Default)]
+pub(crate) struct Observed {
+    senders: BTreeMap<u32, Sender>,
+    /// Events as text, where they are wanted.
+    events: Vec<String>,
+    /// The last false assert of the program.
+    assert: Option<String>,
+    wants_events: bool,
+}
+
+/// Observes a stack.
+#[derive(Clone, Default)]
+pub(crate) struct Causes(Arc<Mutex<Observed>>);
+
+impl Causes {
+    /// Observes a stack from now on; `events`: what each did is wanted as text.
+    pub(crate) fn observe(&self, stack: &mut Stack, start: Instant, events: bool) -> Result<(), Unsupported> {
+        let mut tracer = Tracer::new(stack.program(), "", start)?;
+        self.0.lock().wants_events = events;
+        let observed = Arc::clone(&self.0);
+        stack.set_event_tap(Some(Box::new(move |shown: &TapEvent<'_>| {
+            let Some(event) = tracer.event(shown, |_, _, _| true) else {
+                return;
+            };
+            let mut observed = observed.lock();
+            for (index, record) in shown.records.iter().enumerate() {
+                if let (RecordKind::Packet, Some(instruction)) = (record.kind, event.instructions.get(index))
+                {
+                    let sender = Sender {
+                        blueprint: usize::from(record.fixed::<PacketRec>().blueprint),
+                        line: instruction.line.clone(),
+                    };
+                    observed.senders.insert(shown.first_cause + index as u32, sender);
+                }
+            }
+            while observed.senders.len() > MAX {
+                observed.senders.pop_first();
+            }
+            if event.outcome == "assert" {
+                observed.assert.clone_from(&event.why);
+            }
+            if observed.wants_events && observed.events.len() < MAX_EVENTS {
+                observed.events.push(event.to_string());
+            }
+        })));
+        Ok(())
+    }
+
+    pub(crate) fn sender(&self, cause: u32) -> Option<Sender> {
+        self.0.lock().senders.get(&cause).cloned()
+    }
+
+    pub(crate) fn take_events(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().events)
+    }
+
+    pub(crate) fn take_assert(&self) -> Option<String> {
+        self.0.lock().assert.take()
+    }
+}

@@ -1,0 +1,157 @@
+//! Bytes that packets carry and applications exchange.
+//!
+//! Unless a file says what they are, they are a pattern in which each four bytes count on, so that a part shows
+//! where in its stream it belongs.
+
+use crate::cursor::{Error, Read};
+use crate::literal::{Literal, Value};
+
+/// The maximum number of bytes of one payload: a send buffer takes no more.
+pub(crate) const MAX: usize = 16 << 20;
+/// The maximum number of bytes that are shown one by one.
+const SHOWN: usize = 64;
+/// So many bytes of the pattern show where it was cut.
+const UNIQUE: usize = 7;
+
+/// What is written for bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Payload {
+    /// So many, of the pattern.
+    Len(usize),
+    /// So many, of the pattern from an offset on.
+    At(usize, u64),
+    /// These.
+    Bytes(Vec<u8>),
+}
+
+impl Payload {
+    /// `100`, `100@1400`, `"hello"`, `0x00ff`.
+    pub(crate) fn of(value: &Value) -> Read<Payload> {
+        let wrong = |what: &str| {
+            Error::new(value.column, format!("`{}` is no payload{what}", value.literal))
+                .hint("so many bytes as in `100`, or from an offset of the stream on as in `100@1400`, or `\"text\"`, or `0x00ff`")
+        };
+        let payload = match &value.literal {
+            Literal::Text(text) => Payload::Bytes(text.clone().into_bytes()),
+            Literal::Word(word) => match (word.strip_prefix("0x"), word.split_once('@')) {
+                (Some(digits), _) => Payload::Bytes(hexadecimal(digits).ok_or_else(|| wrong(""))?),
+                (_, Some((len, at))) => {
+                    let parts = len.parse().ok().zip(at.parse().ok());
+                    parts
+                        .map(|(len, at)| Payload::At(len, at))
+                        .ok_or_else(|| wrong(""))?
+                }
+                _ => Payload::Len(word.parse().map_err(|_| wrong(""))?),
+            },
+            _ => return Err(wrong("")),
+        };
+        match payload.len() {
+            0..=MAX => Ok(payload),
+            _ => Err(wrong(&format!(" of at most {MAX} bytes"))),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Payload::Len(len) | Payload::At(len, _) => *len,
+            Payload::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// The bytes; where no offset is written, the pattern from `default` on.
+    pub(crate) fn bytes(&self, default: u64) -> Vec<u8> {
+        match self {
+            Payload::Len(len) => pattern(default, *len),
+            Payload::At(len, at) => pattern(*at, *len),
+            Payload::Bytes(bytes) => bytes.clone(),
+        }
+    }
+
+    /// Whether bytes are as written.
+    pub(crate) fn matches(&self, bytes: &[u8]) -> bool {
+        match self {
+            Payload::Len(len) => *len == bytes.len(),
+            Payload::At(..) | Payload::Bytes(_) => self.bytes(0) == bytes,
+        }
+    }
+}
+
+/// Bytes as they are written: what is read from that is the same, except for long ones that are no pattern.
+pub(crate) fn show(bytes: &[u8]) -> Literal {
+    if bytes.is_empty() {
+        return Literal::Word("0".to_owned());
+    }
+    if let Some(at) = offset(bytes) {
+        return Literal::Word(format!("{}@{at}", bytes.len()));
+    }
+    if bytes.len() > SHOWN {
+        return Literal::Word(bytes.len().to_string());
+    }
+    if bytes.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return Literal::Text(String::from_utf8_lossy(bytes).into_owned());
+    }
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Literal::Word(format!("0x{digits}"))
+}
+
+/// The pattern from an offset on.
+pub(crate) fn pattern(at: u64, len: usize) -> Vec<u8> {
+    let byte = |at: u64| ((at / 4) as u32).to_be_bytes()[(at % 4) as usize];
+    (0..len as u64).map(|i| byte(at.wrapping_add(i))).collect()
+}
+
+/// Where in the pattern bytes are from; nothing where they are none of it, or too few to see.
+fn offset(bytes: &[u8]) -> Option<u64> {
+    if bytes.len() < UNIQUE {
+        return None;
+    }
+    (0..4).find_map(|skipped: usize| {
+        let word = bytes.get(skipped..skipped + 4)?;
+        let word = u32::from_be_bytes([word[0], word[1], word[2], word[3]]);
+        let at = (u64::from(word) * 4).checked_sub(skipped as u64)?;
+        (pattern(at, bytes.len()) == bytes).then_some(at)
+    })
+}
+
+/// Bytes of an even number of digits.
+pub(crate) fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    if !digits.len().is_multiple_of(2) || !digits.is_ascii() {
+        return None;
+    }
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Payload {
+        let literal = match text.strip_prefix('"') {
+            Some(text) => Literal::Text(text.trim_end_matches('"').to_owned()),
+            None => Literal::Word(text.to_owned()),
+        };
+        Payload::of(&Value { column: 1, literal }).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    #[test]
+    fn what_is_shown_is_read_as_the_same_bytes() {
+        let random = [0x17, 0xff, 0, 3];
+        for bytes in [&pattern(1401, 100)[..], b"hello", &random, &pattern(0, 7), b""] {
+            let shown = show(bytes).to_string();
+            assert_eq!(read(&shown).bytes(0), bytes, "{shown}");
+        }
+        assert_eq!(show(&pattern(1401, 100)).to_string(), "100@1401");
+        assert_eq!(show(b"a \"quoted\"").to_string(), r#""a \"quoted\"""#);
+    }
+
+    #[test]
+    fn the_content_is_compared_where_it_is_written() {
+        assert!(read("100").matches(&[0; 100]));
+        assert!(!read("100@0").matches(&[0; 100]));
+        assert!(read("100@4").matches(&pattern(4, 100)));
+        assert!(!read("\"hello\"").matches(b"hallo"));
+    }
+}
