@@ -6,10 +6,12 @@ use std::sync::Arc;
 use bytemuck::Zeroable;
 use hawser_engine::net::{Sum, from_bytes, is_ipv4, to_bytes};
 use hawser_engine::program::Program;
+use hawser_engine::wire::{Medium, RxFrame};
 use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::abi::{self, Csum, Net, PacketRec, ParseError, Segment};
 use hawser_ir::{Blueprint, BlueprintId, Fill, Layout, Module, Source, WireField};
 use hawser_sim::frame::Frame;
+use hawser_time::Instant;
 
 use crate::cursor::{Error, Read};
 use crate::image::{Mismatch, Names, Types};
@@ -213,16 +215,15 @@ impl Format {
         let mut head = ip_header(net, header.len()).ok_or_else(too_long)?;
         let start = head.len() as u16;
         head.extend(header);
-        let mut frame = Frame {
-            head,
-            payload: Vec::new(),
-            partial: built.csum.map(|(from, field)| (start + from, start + field)),
+        let received = RxFrame {
+            head: &head,
+            tail: &[],
             csum: Csum::Unverified,
             seg_size: 0,
-            prio: 0,
-            link_header: 0,
-            cause: 0,
+            at: Instant::ORIGIN,
         };
+        let mut frame = Frame::received(&received, Medium::Ip);
+        frame.partial = built.csum.map(|(from, field)| (start + from, start + field));
         frame.complete();
         Ok(frame)
     }
