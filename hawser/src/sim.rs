@@ -1,5 +1,7 @@
 //! Scenarios in the simulator.
 
+mod story;
+
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::BufWriter;
@@ -13,12 +15,12 @@ use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_load::ParamError;
 pub use hawser_sim::app::{Script, Side};
-use hawser_sim::frame::Frame;
 use hawser_sim::scenario::units::{Span, Value};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
-use hawser_sim::world::Watcher;
+use hawser_sim::world::{Fate, Sight, Watcher};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
 pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
+pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
 use crate::programs::{self, Engine, Programs};
 
@@ -227,12 +229,12 @@ pub fn find_packet(
     let found = Rc::new(RefCell::new(None));
     let into = Rc::clone(&found);
     let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
-    let watch = move |sent: u64, host: usize, frame: &Frame| {
-        if sent == number {
+    let watch = move |sight: &Sight<'_>| {
+        if sight.fate == Fate::Sent && sight.frame.number == number {
             *into.borrow_mut() = Some(Packet {
                 number,
-                host: names[host].clone(),
-                cause: frame.cause,
+                host: names[sight.from].clone(),
+                cause: sight.frame.cause,
             });
         }
     };

@@ -130,6 +130,7 @@ fn frame(bytes: &[u8]) -> Frame {
         prio: 0,
         link_header: 14,
         cause: 0,
+        number: 0,
     }
 }
 

@@ -28,3 +28,4 @@ mod trace;
 mod tun;
 mod tutorial;
 mod watch;
+mod why;

@@ -239,6 +239,7 @@ impl Direction {
             prio: 0,
             link_header: ETHERNET,
             cause: 0,
+            number: 0,
         };
         self.pipe.push(self.last, frame, &mut |_, _, _| {});
     }

@@ -276,6 +276,7 @@ mod tests {
                 prio: 0,
                 link_header: 14,
                 cause: 0,
+                number: 0,
             };
             match rule.apply(Instant::from_nanos(at * MS), &mut frame, &mut rng) {
                 Verdict::Later(at) => Some(at.as_nanos() / MS),

@@ -50,5 +50,7 @@ pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use interact::schema;
 pub use rand::Seed;
-pub use stack::{AnotherProgram, Observable, RequestError, Stack, Step, StepError, Swap, SwapError};
+pub use stack::{
+    AnotherProgram, Observable, RequestError, Stack, Standing, Step, StepError, Swap, SwapError,
+};
 pub use state::{Errno, Handle, Notice};

@@ -301,6 +301,11 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
     pair.stacks[0].close(Instant::from_nanos(5), handle);
     pair.settle();
     assert_eq!(pair.stacks[0].next_deadline(), Some(Instant::from_nanos(1005)));
+    let deadlines = |stack: &Stack| {
+        let standing = stack.standing(handle).expect("it lives");
+        standing.timers.into_iter().map(|(_, at)| at).collect::<Vec<_>>()
+    };
+    assert_eq!(deadlines(&pair.stacks[0]), [Some(Instant::from_nanos(1005)); 2]);
     pair.now = Instant::from_nanos(1004);
     pair.settle();
     assert!(log.lock().is_empty());
@@ -308,6 +313,7 @@ fn timers_fire_at_their_nanosecond_in_order_of_arming() {
     pair.settle();
     assert_eq!(*log.lock(), [(1005, [true, false]), (1005, [false, false])]);
     assert_eq!(pair.stacks[0].next_deadline(), None);
+    assert_eq!(deadlines(&pair.stacks[0]), [None; 2]);
     let other = pair.stacks[0]
         .connect(Instant::from_nanos(1), address(1, 80), None)
         .expect("free");

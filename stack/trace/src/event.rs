@@ -34,6 +34,9 @@ pub struct Event {
     pub changes: Vec<Change>,
     /// The instructions, in order.
     pub instructions: Vec<Instruction>,
+    /// The number of the first of them: what it sends has this as its cause. The others count on.
+    #[serde(skip)]
+    pub first_cause: u32,
     /// How its chain ended: `done` after the last processor, `stopped` by `done;`, `refused`, `assert`; `not run`
     /// when no chain ran.
     pub outcome: &'static str,

@@ -168,6 +168,7 @@ impl Tracer {
             } else {
                 Vec::new()
             },
+            first_cause: shown.first_cause,
             outcome,
             why,
             counted: counts(shown, None),

@@ -36,7 +36,8 @@ pub enum Value {
 
 impl Value {
     /// Whether it is what memory has that nobody has written: as text, such fields are left out.
-    pub(crate) fn is_zero(&self) -> bool {
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
         match self {
             Value::Flag(flag) => !flag,
             Value::Number(number) | Value::Span(number) | Value::Time(number) => *number == 0,

@@ -33,6 +33,8 @@ pub struct Frame {
     pub link_header: u8,
     /// The instruction that it comes from: see [`TxFrame::cause`].
     pub cause: u32,
+    /// Its number among those that the nodes of a world have sent, and in a capture: the first is 1. 0: not sent.
+    pub number: u64,
 }
 
 impl Frame {
@@ -48,6 +50,7 @@ impl Frame {
             prio: frame.prio,
             link_header: link_header(medium),
             cause: frame.cause,
+            number: 0,
         }
     }
 
@@ -64,6 +67,7 @@ impl Frame {
             prio: 0,
             link_header: link_header(medium),
             cause: 0,
+            number: 0,
         }
     }
 
@@ -299,6 +303,7 @@ pub(crate) mod samples {
             prio: 0,
             link_header: 0,
             cause: 0,
+            number: 0,
         }
     }
 
@@ -320,6 +325,7 @@ pub(crate) mod samples {
             prio: 0,
             link_header: 0,
             cause: 0,
+            number: 0,
         }
     }
 
@@ -334,6 +340,7 @@ pub(crate) mod samples {
             prio: 0,
             link_header: 0,
             cause: 0,
+            number: 0,
         }
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed
 //! * [`world`]: the event core; [`host`], [`app`]: what it runs; [`trace`]: its fingerprint
-//! * [`watch`]: how things are in the course of a run
+//! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
 //! * [`faulty`], [`capture`]: the same rules, and captures, in front of any [`Wire`]
 //!
@@ -38,6 +38,7 @@ pub mod rng;
 mod run;
 pub mod scenario;
 pub mod segment;
+pub mod standing;
 pub mod swarm;
 pub mod trace;
 pub mod watch;

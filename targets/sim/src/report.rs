@@ -7,6 +7,8 @@ use std::time::Duration;
 use hawser_time::nanos;
 use serde::Serialize;
 
+use crate::standing::EndStanding;
+
 /// A run's result. Times are in seconds of virtual time since the start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -71,6 +73,9 @@ pub struct FlowReport {
     pub times: Option<Times>,
     /// What is wrong with it.
     pub failures: Vec<String>,
+    /// Of a connection that failed, or that is still there when a run fails: how its ends stood, the client's first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Box<[EndStanding; 2]>>,
 }
 
 /// One direction of a connection.
@@ -130,6 +135,10 @@ pub struct LinkReport {
     pub duplicated: u64,
     /// Frames held back.
     pub reordered: u64,
+    /// Whether it is up when the run is over.
+    pub up: bool,
+    /// Frames under way then.
+    pub under_way: usize,
 }
 
 /// A host.

@@ -17,6 +17,7 @@ use crate::link::Pipe;
 use crate::pcap;
 use crate::report::{DirectionReport, FlowReport, HostReport, LinkReport, Report, Times};
 use crate::scenario::Scenario;
+use crate::standing::{EndStanding, standing};
 use crate::watch::Watch;
 use crate::world::{End, Watcher};
 
@@ -39,7 +40,7 @@ pub struct Options<'a> {
     pub watch: Option<Watch<'a>>,
     /// Shown each host's stack by the host's name, before anything happens: to put it on a bus.
     pub stacks: Option<&'a mut Show<'a>>,
-    /// Is shown every packet that a host sends.
+    /// Is shown what becomes of every packet.
     pub packets: Option<Watcher>,
     /// Applications that stand in for the scenario's.
     pub scripts: Option<&'a mut OwnScript<'a>>,
@@ -207,7 +208,7 @@ fn went_round(limit: u64, last: &[Frame]) -> String {
 
 fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures: Vec<String>) -> Report {
     let world = &built.world;
-    let flows: Vec<FlowReport> = built
+    let mut flows: Vec<FlowReport> = built
         .flows
         .iter()
         .map(|flow| flow_report(scenario, built, flow))
@@ -230,6 +231,11 @@ fn report(scenario: &Scenario, seed: u64, built: &Built, end: End, mut failures:
                 .into_iter()
                 .map(|fault| format!("host {}: {fault}", host.name())),
         );
+    }
+    if !failures.is_empty() {
+        for (flow, built_flow) in flows.iter_mut().zip(&built.flows) {
+            flow.ends = standings(built, built_flow, flow.ok);
+        }
     }
     let links = built
         .pipes
@@ -292,7 +298,19 @@ fn flow_report(scenario: &Scenario, built: &Built, flow: &BuiltFlow) -> FlowRepo
         srtt_seconds: client.srtt.map(Duration::from_nanos).map(seconds),
         times: Times::of(client.times.into_iter().chain(server.times).collect()),
         failures,
+        ends: None,
     }
+}
+
+/// How the ends of a connection stood, where that may be why a run failed: nothing where all is over.
+fn standings(built: &Built, flow: &BuiltFlow, ok: bool) -> Option<Box<[EndStanding; 2]>> {
+    let host = |end: usize| built.world.node(flow.ends[end].0);
+    let is_closed = |end: usize| host(end).endpoint(flow.ends[end].1).is_closed();
+    if ok && is_closed(0) && is_closed(1) {
+        return None;
+    }
+    let end = |end: usize, side| standing(host(end), flow.ends[end].1, side);
+    Some(Box::new([end(0, "client"), end(1, "server")]))
 }
 
 fn direction(sender: &EndpointReport, receiver: &EndpointReport, start: Instant) -> DirectionReport {
@@ -334,6 +352,8 @@ fn link_report((link, from, to): &(String, String, String), pipe: &Pipe) -> Link
         corrupted: stage("corrupt").changed,
         duplicated: stage("duplicate").copied,
         reordered: stage("reorder").delayed,
+        up: pipe.is_up(),
+        under_way: pipe.under_way(),
     }
 }
 

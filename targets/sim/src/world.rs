@@ -102,7 +102,7 @@ pub struct World<N> {
     nodes: Vec<Seat<N>>,
     pipes: Vec<Joint>,
     changes: Vec<(usize, Change)>,
-    trace: Trace,
+    record: Record,
     pcap: Option<pcap::Writer<Box<dyn Write>>>,
     pcap_error: Option<std::io::Error>,
     out: Vec<(usize, Frame)>,
@@ -111,11 +111,65 @@ pub struct World<N> {
     idle: Idle,
     /// Frames that nodes have sent.
     sent: u64,
+}
+
+/// What becomes of a frame in a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It enters.
+    Sent,
+    /// It comes out.
+    Delivered,
+    /// It is lost, by the rule of this name; by `down` when the pipe is cut, by `overflow` when it is full.
+    Lost(&'static str),
+}
+
+/// A frame, at a moment of its course.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// When.
+    pub at: Instant,
+    /// The node that sent it.
+    pub from: usize,
+    /// The pipe that it goes through.
+    pub pipe: usize,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// The frame.
+    pub frame: &'a Frame,
+}
+
+/// Is shown what becomes of each frame.
+pub type Watcher = Box<dyn FnMut(&Sight<'_>)>;
+
+/// What is noted of all that happens.
+#[derive(Default)]
+struct Record {
+    trace: Trace,
     watcher: Option<Watcher>,
 }
 
-/// Is shown each frame that a node sends: its number, the first is 1, and the node's.
-pub type Watcher = Box<dyn FnMut(u64, usize, &Frame)>;
+impl Record {
+    fn frame(&mut self, at: Instant, (from, pipe): (usize, usize), fate: Fate, frame: &Frame) {
+        let what = match fate {
+            Fate::Sent => "sent",
+            Fate::Delivered => "delivered",
+            Fate::Lost(rule) => rule,
+        };
+        if fate != Fate::Sent {
+            self.trace.frame(at, pipe, what, frame);
+        }
+        if let Some(watcher) = &mut self.watcher {
+            watcher(&Sight {
+                at,
+                from,
+                pipe,
+                fate,
+                frame,
+            });
+        }
+    }
+}
 
 /// What a heap entry is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +192,7 @@ struct Seat<N> {
 /// A pipe in its place.
 struct Joint {
     pipe: Pipe,
+    from: usize,
     to: usize,
     scheduled: Option<Instant>,
 }
@@ -153,7 +208,7 @@ impl<N: Node> World<N> {
             nodes: Vec::new(),
             pipes: Vec::new(),
             changes: Vec::new(),
-            trace: Trace::default(),
+            record: Record::default(),
             pcap: None,
             pcap_error: None,
             out: Vec::new(),
@@ -161,7 +216,6 @@ impl<N: Node> World<N> {
             events: 0,
             idle: Idle::default(),
             sent: 0,
-            watcher: None,
         }
     }
 
@@ -181,6 +235,7 @@ impl<N: Node> World<N> {
         let number = self.pipes.len();
         self.pipes.push(Joint {
             pipe,
+            from,
             to,
             scheduled: None,
         });
@@ -199,9 +254,9 @@ impl<N: Node> World<N> {
         self.pcap = Some(pcap);
     }
 
-    /// Shows every frame that a node sends, numbered as in a capture.
+    /// Shows what becomes of every frame; [`Frame::number`] is that in a capture.
     pub fn watch(&mut self, watcher: Watcher) {
-        self.watcher = Some(watcher);
+        self.record.watcher = Some(watcher);
     }
 
     /// Ends the capture.
@@ -329,7 +384,7 @@ impl<N: Node> World<N> {
     /// What happened so far.
     #[must_use]
     pub fn trace(&self) -> &Trace {
-        &self.trace
+        &self.record.trace
     }
 
     /// How many entries were worked off.
@@ -354,8 +409,9 @@ impl<N: Node> World<N> {
     fn change(&mut self, number: usize) {
         let now = self.now;
         let (index, change) = &self.changes[number];
-        let (index, joint, trace) = (*index, &mut self.pipes[*index], &mut self.trace);
-        let mut lost = |at, rule: &'static str, frame: &Frame| trace.frame(at, index, rule, frame);
+        let (index, joint, record) = (*index, &mut self.pipes[*index], &mut self.record);
+        let place = (joint.from, index);
+        let mut lost = |at, rule, frame: &Frame| record.frame(at, place, Fate::Lost(rule), frame);
         match change {
             Change::Tune(profile) => joint.pipe.tune(now, profile, &mut lost),
             Change::Up(up) => joint.pipe.set_up(now, *up, &mut lost),
@@ -372,13 +428,12 @@ impl<N: Node> World<N> {
         }
         joint.scheduled = None;
         let to = joint.to;
-        let trace = &mut self.trace;
+        let (record, place) = (&mut self.record, (joint.from, index));
         let seat = &mut self.nodes[to];
-        while let Some(frame) = joint
-            .pipe
-            .pop(now, &mut |at, rule, frame| trace.frame(at, index, rule, frame))
-        {
-            trace.frame(now, index, "delivered", &frame);
+        while let Some(frame) = joint.pipe.pop(now, &mut |at, rule, frame| {
+            record.frame(at, place, Fate::Lost(rule), frame);
+        }) {
+            record.frame(now, place, Fate::Delivered, &frame);
             seat.node.arrive(now, frame);
             seat.called = true;
         }
@@ -396,7 +451,7 @@ impl<N: Node> World<N> {
             seat.called = false;
             let mut out = std::mem::take(&mut self.out);
             let before = seat.node.progress();
-            seat.node.run(self.now, &mut out, &mut self.trace);
+            seat.node.run(self.now, &mut out, &mut self.record.trace);
             if seat.node.progress() > before {
                 self.idle.progressed();
             }
@@ -407,26 +462,25 @@ impl<N: Node> World<N> {
         self.reschedule_node(index);
     }
 
-    fn send(&mut self, from: usize, port: usize, frame: Frame) {
+    fn send(&mut self, from: usize, port: usize, mut frame: Frame) {
         let Some(&index) = self.nodes[from].ports.get(port) else {
             return;
         };
         self.idle.sent(&frame);
         self.sent += 1;
-        if let Some(watcher) = &mut self.watcher {
-            watcher(self.sent, from, &frame);
-        }
+        frame.number = self.sent;
+        let (record, place) = (&mut self.record, (from, index));
+        record.frame(self.now, place, Fate::Sent, &frame);
         if let Some(pcap) = &mut self.pcap
             && let Err(error) = pcap.frame(self.now, &frame)
         {
             self.pcap_error = Some(error);
             self.pcap = None;
         }
-        let trace = &mut self.trace;
         self.pipes[index]
             .pipe
             .push(self.now, frame, &mut |at, rule, frame| {
-                trace.frame(at, index, rule, frame);
+                record.frame(at, place, Fate::Lost(rule), frame);
             });
         self.reschedule_pipe(index);
     }

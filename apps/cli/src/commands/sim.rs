@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use hawser::programs::{Error, Programs};
-use hawser::sim::{self, Report};
+use hawser::sim::{self, Report, Story};
+use serde::Serialize;
 
 use crate::engine::{EngineArgs, NativeArgs, of_file};
 use crate::exit::{Exit, Outcome};
@@ -53,17 +54,26 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let report =
         sim::run_with(&programs, &scenario, args.seed, capture, Some(&mut progress)).map_err(Exit::input)?;
     bar.finish_and_clear();
-    finish(args, &report)
+    let why = sim::why(&programs, &scenario, &report).map_err(Exit::input)?;
+    finish(args, &report, why.as_ref())
 }
 
-fn finish(args: &Args, report: &Report) -> Outcome {
+/// The report as JSON, and why the run failed.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a Story>,
+}
+
+fn finish(args: &Args, report: &Report, why: Option<&Story>) -> Outcome {
     if args.json {
-        print!(
-            "{}\n",
-            serde_json::to_string_pretty(report).map_err(Exit::failed)?
-        );
+        let printed = serde_json::to_string_pretty(&Printed { report, why });
+        print!("{}\n", printed.map_err(Exit::failed)?);
     } else {
         print!("{report}\n");
+        why.into_iter().for_each(|why| print!("{why}\n"));
     }
     if report.ok {
         return Ok(());
@@ -77,9 +87,10 @@ fn finish(args: &Args, report: &Report) -> Outcome {
     } else {
         ""
     };
+    let repeat = format!("{} --seed {}{engine}{native}", args.file.display(), report.seed);
+    let options = why.map_or_else(String::new, Story::trace_options);
     Err(Exit::failed(format!(
-        "the run broke its promise; repeat it with: hawser replay {} --seed {}{engine}{native}",
-        args.file.display(),
-        report.seed
+        "the run broke its promise; repeat it with: hawser replay {repeat}\nsee its last events with: hawser trace \
+         {repeat}{options}"
     )))
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
 use hawser::sim::swarm::{self, Abilities};
-use hawser::sim::{self, Report};
+use hawser::sim::{self, Report, Story};
 use serde_json::json;
 
 use crate::engine::refused;
@@ -242,11 +242,15 @@ impl Swarm<'_> {
         };
         let saved = scenario(args, seed, &program, self.abilities).and_then(|mut failing| {
             sim::set_engine(&mut failing, self.engines.first);
-            save(&args.save, &failing)
+            save(&args.save, &failing)?;
+            failing.program.clone_from(&args.program);
+            let why = sim::why(self.programs, &failing, &report).map_err(Exit::input)?;
+            Ok(why.filter(|_| report.trace_hash == again.trace_hash))
         });
-        saved
-            .err()
-            .unwrap_or_else(|| self::failure(args, seed, &report, &again))
+        match saved {
+            Ok(why) => self::failure(args, seed, &report, &again, why.as_ref()),
+            Err(exit) => exit,
+        }
     }
 }
 
@@ -268,7 +272,7 @@ fn scenario(args: &Args, seed: u64, program: &str, abilities: Abilities) -> Resu
 }
 
 /// What a failing run shows; with `--json`, on standard output too.
-fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
+fn failure(args: &Args, seed: u64, report: &Report, again: &Report, why: Option<&Story>) -> Exit {
     let differ = report.trace_hash != again.trace_hash;
     let failures = match differ {
         true => vec![format!(
@@ -283,7 +287,7 @@ fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
             "{}",
             json!({
                 "ok": false, "seed": seed, "engine": report.engine, "failures": failures,
-                "scenario": file.to_string(),
+                "scenario": file.to_string(), "why": why,
             })
         );
     }
@@ -294,9 +298,14 @@ fn failure(args: &Args, seed: u64, report: &Report, again: &Report) -> Exit {
              with --plain"
         }
     };
+    let (why, trace) = why.map_or_else(Default::default, |why| {
+        let options = why.trace_options();
+        let trace = format!("\nsee its last events with: hawser trace {file} --seed {seed}{options}");
+        (format!("{why}\n"), trace)
+    });
     Exit::failed(format!(
-        "seed {seed} failed:\n  {}\nthe scenario is in {file}; repeat it with: hawser replay {file} --seed \
-         {seed}{hint}",
+        "seed {seed} failed:\n  {}\n{why}the scenario is in {file}; repeat it with: hawser replay {file} --seed \
+         {seed}{trace}{hint}",
         failures.join("\n  ")
     ))
 }

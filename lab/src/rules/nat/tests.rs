@@ -80,6 +80,7 @@ fn apply(rule: &mut dyn Rule, now: u64, frame: Vec<u8>) -> Option<Vec<u8>> {
         prio: 0,
         link_header: 14,
         cause: 0,
+        number: 0,
     };
     match rule.apply(Instant::from_nanos(now), &mut frame, &mut Rng::new(0, "unused")) {
         Verdict::Pass => Some(frame.head),

@@ -4,6 +4,7 @@
 //! * `request`, `options`, `error`: what applications ask for
 //! * `swap`, `params`: another program, other params
 //! * `interact`, `observe`: the bus, and variables by name
+//! * `standing`: what a connection holds and waits for
 
 mod arrive;
 mod error;
@@ -13,6 +14,7 @@ mod observe;
 mod options;
 mod params;
 mod request;
+mod standing;
 mod superframe;
 mod swap;
 
@@ -28,6 +30,7 @@ use hawser_time::Instant;
 pub use error::RequestError;
 pub use observe::Observable;
 pub use params::AnotherProgram;
+pub use standing::Standing;
 pub use swap::{Step, StepError, Swap, SwapError};
 
 use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Observer};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use hawser_engine::{Handle, Notice, RequestError, Stack};
 use hawser_time::Instant;
 
-use super::Script;
 use super::stream::{Incoming, Outgoing};
+use super::{Application, Script};
 use crate::trace::Trace;
 
 /// How much a slow reader reads at a time, unless less is left.
@@ -79,7 +79,11 @@ pub struct Endpoint {
     released: bool,
     /// A slow reader has left bytes for later.
     sips: bool,
+    /// How many bytes the script let it send when it was asked last.
+    allowed: u64,
     error: Option<String>,
+    /// When the first thing went wrong that can be told from its beginning.
+    failed_at: Option<Instant>,
     report: EndpointReport,
 }
 
@@ -130,7 +134,9 @@ impl Endpoint {
             orderly: false,
             released: false,
             sips: false,
+            allowed: 0,
             error: None,
+            failed_at: None,
             report: EndpointReport::default(),
         }
     }
@@ -234,11 +240,24 @@ impl Endpoint {
 
     /// Does what can be done now: opens, reads through `buffer`, sends, closes.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
+        self.act(now, stack, buffer);
+        let is_wrong = self.error.is_some() || self.incoming.wrong_at().is_some();
+        if self.failed_at.is_none() && (is_wrong || self.received() > self.plan.script.incoming()) {
+            self.failed_at = Some(now);
+        }
+    }
+
+    /// When the first thing went wrong, apart from what did not happen.
+    pub(crate) fn failed_at(&self) -> Option<Instant> {
+        self.failed_at
+    }
+
+    fn act(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         if !self.opened && self.due(now) {
             self.opened = true;
             self.open(now, stack);
         }
-        let Some(handle) = self.handle.filter(|_| !self.released) else {
+        let Some(handle) = self.handle() else {
             return;
         };
         self.read(now, stack, handle, buffer);
@@ -279,7 +298,7 @@ impl Endpoint {
 
     /// Reads what the program lets see; when the context has ended, the last values stay.
     pub(crate) fn observe(&mut self, stack: &Stack) {
-        let Some(handle) = self.handle.filter(|_| !self.released) else {
+        let Some(handle) = self.handle() else {
             return;
         };
         let report = &mut self.report;
@@ -296,7 +315,7 @@ impl Endpoint {
 
     /// What the program lets see of its connection.
     pub(crate) fn value_of(&self, stack: &Stack, field: &str) -> Option<u64> {
-        stack.observe(self.handle.filter(|_| !self.released)?, field)
+        stack.observe(self.handle()?, field)
     }
 
     fn read(&mut self, now: Instant, stack: &mut Stack, handle: Handle, buffer: &mut [u8]) {
@@ -355,6 +374,7 @@ impl Endpoint {
             return Ok(());
         }
         let allowance = self.plan.script.allowance(now, self.incoming.received());
+        self.allowed = allowance;
         let result = self
             .outgoing
             .push(allowance, |bytes| stack.send(now, handle, bytes));
@@ -429,6 +449,55 @@ impl Endpoint {
             faults: self.faults(),
             ..self.report.clone()
         }
+    }
+
+    /// The handle of its connection, until it lets go of it.
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.handle.filter(|_| !self.released)
+    }
+
+    /// What it has done, and what it waits for.
+    pub(crate) fn application(&self) -> Application {
+        Application {
+            sent: self.outgoing.sent(),
+            to_send: self.plan.script.outgoing(),
+            received: self.incoming.received(),
+            to_receive: self.plan.script.incoming(),
+            closed: self.closing,
+            waits_for: self.waits_for(),
+        }
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        let mut waits = Vec::new();
+        if self.closed || self.error.is_some() {
+            return waits;
+        }
+        if self.report.connected_at.is_none() {
+            waits.push(match self.plan.open {
+                Open::Listen(local) => format!("a connection at {local}"),
+                Open::Connect { remote, .. } => format!("its connection to {remote}"),
+            });
+            return waits;
+        }
+        let allowed = self.allowed.min(self.plan.script.outgoing());
+        if self.outgoing.sent() < allowed {
+            waits.push(format!("room to send {} bytes", allowed - self.outgoing.sent()));
+        }
+        let missing = self
+            .plan
+            .script
+            .incoming()
+            .saturating_sub(self.incoming.received());
+        if missing > 0 {
+            waits.push(format!("{missing} bytes"));
+        }
+        if self.has_all() && !self.eof && self.plan.close != Close::Never {
+            waits.push("the end of the stream".to_owned());
+        } else if self.closing && self.has_all() {
+            waits.push("the end of the connection".to_owned());
+        }
+        waits
     }
 
     fn faults(&self) -> Vec<String> {

@@ -19,9 +19,11 @@ pub mod bulk;
 pub mod endpoint;
 pub mod messages;
 pub mod request;
+mod state;
 pub(crate) mod stream;
 
 pub use endpoint::{Close, Endpoint, EndpointReport, Open, Plan};
+pub use state::Application;
 
 /// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

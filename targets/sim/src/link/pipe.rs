@@ -170,6 +170,18 @@ impl Pipe {
         self.counters
     }
 
+    /// Whether it is up, not cut.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Frames under way: in queues, on the line, and held by other rules.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.held.len() + self.ready.len()
+    }
+
     /// Frames that wait in the queues of its rules at `now`, and their bytes; what is only under
     /// path is not among them.
     pub fn waiting(&mut self, now: Instant) -> (u64, u64) {

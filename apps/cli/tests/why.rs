@@ -1,0 +1,206 @@
+//! Why a run fails: the story that `sim`, `replay` and `swarm` print, against the source of programs with planted
+//! bugs.
+
+use std::path::Path;
+use std::process::Command;
+
+use hawser_temporary::Folder;
+use serde_json::Value;
+
+/// Go-back-N, with a text in place of another that it has once.
+pub(crate) fn planted(folder: &Path, right: &str, wrong: &str) -> String {
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/go-back-n.mtp");
+    let text = std::fs::read_to_string(original).expect("the example");
+    assert_eq!(text.matches(right).count(), 1, "{right}");
+    let text = text.replace(right, wrong);
+    std::fs::write(folder.join("planted.mtp"), &text).expect("write");
+    text
+}
+
+/// One flow over a link whose forward direction has these rules.
+fn scenario(folder: &Path, forward: &str, flow: &str) {
+    let text = format!(
+        "program = 'planted.mtp'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ delay = '1ms' }}, forward = {{ {forward} }} }}]\n\
+         [[flow]]\nfrom = 'a'\nto = 'b'\n{flow}\n"
+    );
+    std::fs::write(folder.join("run.toml"), text).expect("write");
+}
+
+pub(crate) fn hawser(folder: &Path, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = command
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// The number of the only line that has a text.
+pub(crate) fn line_with(source: &str, text: &str) -> usize {
+    let mut found = source.lines().enumerate().filter(|(_, line)| line.contains(text));
+    let (index, _) = found.next().expect(text);
+    assert!(found.next().is_none(), "{text}");
+    index + 1
+}
+
+/// The story of a report, by itself.
+fn story(printed: &str) -> Vec<&str> {
+    printed
+        .lines()
+        .skip_while(|line| !line.starts_with("why: "))
+        .collect()
+}
+
+const TIMER_STARTS: &str = "if (c.nxt > c.una && !c.rtx.armed) emit timer_start";
+
+#[test]
+fn a_timer_that_is_not_started_is_reported_with_the_lost_packet_and_the_line_that_set_it_last() {
+    let folder = Folder::new().expect("a folder");
+    // The FIN takes one number: alone, it is not waited for.
+    let source = planted(
+        &folder,
+        TIMER_STARTS,
+        "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
+    );
+    // OPEN, the acknowledgement of what came back, FIN: the third is lost.
+    scenario(&folder, "drop = [3]", "bulk = { back = 1000 }");
+    let (out, error, code) = hawser(&folder, &["sim", "run.toml"]);
+    assert_eq!(code, Some(1), "{error}");
+    let story = story(&out);
+    assert!(story.len() <= 30, "{out}");
+    let has = |what: &str| {
+        assert!(
+            story.iter().any(|line| line.contains(what)),
+            "no `{what}` in {out}"
+        )
+    };
+    has("why: flow 0 (bulk a -> b:7001): client: the end of the stream did not come");
+    has("0 of 0 bytes handed over, 1000 of 1000 received, closed; waits for the end of the stream");
+    has("1000 of 1000 bytes handed over, 0 of 0 received; waits for the end of the stream");
+    has("no timer is armed: nothing but a packet can wake it");
+    has("nothing would ever have happened any more");
+    let stop = line_with(&source, "if (c.una == c.nxt) emit timer_stop(c.rtx)");
+    has(&format!(
+        "timer rtx is not armed: stopped at 0.003000000 s by planted.mtp:{stop}"
+    ));
+    has(
+        "link a-b a -> b: up, 0 under way; 3 packets sent, 1 lost, the last at 0.002000000 s (packet 5, by `drop`)",
+    );
+    let sent = line_with(&source, "emit pkt_gen");
+    has(&format!("planted.mtp:{sent}"));
+    assert!(
+        story
+            .iter()
+            .any(|line| line.contains("pkt_gen: packet 5 lost by `drop`")
+                && line.ends_with(&format!(":{sent}"))),
+        "{out}"
+    );
+    let trace = error.lines().last().expect("how to go on");
+    let command = trace
+        .strip_prefix("see its last events with: hawser ")
+        .expect(trace);
+    let (events, ..) = hawser(&folder, &command.split(' ').collect::<Vec<_>>());
+    assert!(
+        events.contains("request gbn_close") && !events.contains("request gbn_connect"),
+        "{events}"
+    );
+}
+
+#[test]
+fn the_story_as_json_has_the_same_and_a_run_that_goes_well_has_none() {
+    let folder = Folder::new().expect("a folder");
+    planted(
+        &folder,
+        TIMER_STARTS,
+        "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
+    );
+    scenario(&folder, "drop = [3]", "bulk = { back = 1000 }");
+    let object = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&hawser(&folder, arguments).0).expect("an object")
+    };
+    let report = object(&["replay", "run.toml", "--seed", "7", "--json"]);
+    let why = &report["why"];
+    assert_eq!(why["failure"], report["failures"][0]);
+    assert_eq!(
+        (&why["flow"], &why["end"]),
+        (&Value::from(0), &Value::from("idle"))
+    );
+    let client = &why["ends"][0];
+    assert_eq!(
+        (&client["host"], &client["side"]),
+        (&Value::from("a"), &Value::from("client"))
+    );
+    assert_eq!(client["timers"][0]["fires"], Value::Null);
+    assert_eq!(client["set"]["rtx"]["fires"], Value::Null, "stopped");
+    assert_eq!(why["links"][0]["last_lost"]["packet"], 5);
+    let events = why["events"].as_array().expect("a list");
+    let sent = events
+        .iter()
+        .flat_map(|event| event["packets"].as_array().expect("a list"));
+    assert!(
+        sent.clone()
+            .any(|sent| sent[1]["packet"] == 5 && sent[1]["fate"] == "drop"),
+        "{events:?}"
+    );
+    scenario(&folder, "", "bulk = { bytes = 1000 }");
+    let report = object(&["sim", "run.toml", "--json"]);
+    assert_eq!(
+        (&report["ok"], &report["why"]),
+        (&Value::Bool(true), &Value::Null)
+    );
+    assert_eq!(report["flows"][0]["ends"], Value::Null);
+}
+
+#[test]
+fn a_story_ends_where_a_run_went_wrong() {
+    let folder = Folder::new().expect("a folder");
+    // What comes again is delivered again.
+    planted(
+        &folder,
+        "unwrap(ev.seq, c.rcvd) == c.rcvd",
+        "unwrap(ev.seq, c.rcvd) <= c.rcvd",
+    );
+    scenario(&folder, "duplicate = 1.0", "bulk = { bytes = '20KiB' }");
+    let (out, error, code) = hawser(&folder, &["sim", "run.toml", "--json"]);
+    assert_eq!(code, Some(1), "{error}");
+    let report: Value = serde_json::from_str(&out).expect("an object");
+    let why = &report["why"];
+    let failed = why["failed"].as_f64().expect("a time");
+    assert!(failed < report["seconds"].as_f64().expect("a time"), "{why}");
+    let events = why["events"].as_array().expect("a list");
+    let last = events.last().expect("the event that did it");
+    assert_eq!(last["at_ns"].as_u64().map(|at| at as f64 / 1e9), Some(failed));
+    let delivers = |event: &Value| {
+        let instructions = event["instructions"].as_array().expect("a list");
+        instructions
+            .iter()
+            .any(|one| one["instruction"] == "rx_flush_and_notify")
+    };
+    assert!(
+        events
+            .iter()
+            .any(|event| delivers(event) && event["at_ns"] == last["at_ns"]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn a_false_assert_is_the_last_event_of_the_story() {
+    let folder = Folder::new().expect("a folder");
+    planted(
+        &folder,
+        "void received(gbn_pkt ev, gbn_conn c) {",
+        "void received(gbn_pkt ev, gbn_conn c) {\n    assert(ev.kind != FIN);",
+    );
+    scenario(&folder, "", "bulk = { bytes = 1000 }");
+    let (out, ..) = hawser(&folder, &["sim", "run.toml"]);
+    let story = story(&out);
+    let last = story.last().expect("a story");
+    assert!(
+        last.contains("assert") && last.contains("ev.kind != FIN"),
+        "{out}"
+    );
+}

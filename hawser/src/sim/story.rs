@@ -1,0 +1,543 @@
+//! Why a run failed, in as few lines as can be: what the connection was to do, who waits for what, what happened last.
+//!
+//! A run is exact, so it is run once more with its events observed: a run that goes well pays nothing for this.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hawser_sim::report::{FlowReport, LinkReport};
+use hawser_sim::standing::{EndStanding, TimerStanding};
+use hawser_sim::world::{Fate, Sight};
+use hawser_trace::{Context, Event, Filter, Flow, Line, Recorder, Value};
+use parking_lot::Mutex;
+use serde::Serialize;
+
+use super::{Report, RunError, Scenario, observed};
+use crate::programs::Programs;
+
+/// How many lines a story has at most, unless its ends and links alone have more.
+const MAX_LINES: usize = 30;
+/// How many lines of events it has in any case.
+const MIN_EVENT_LINES: usize = 8;
+/// Events and packets that are kept while the run goes on.
+const KEPT_EVENTS: usize = 16;
+const KEPT_PACKETS: usize = 4096;
+/// The column that places in the source begin in, and where an event's fields are cut.
+const PLACES: usize = 80;
+const MAX_WIDTH: usize = 120;
+
+/// Why a run failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Story {
+    /// The first failure.
+    pub failure: String,
+    /// When the run ended, in seconds, and why.
+    pub seconds: f64,
+    /// See [`Report::end`].
+    pub end: &'static str,
+    /// The scenario's flow that the connection belongs to; absent when no connection is to blame.
+    pub flow: Option<usize>,
+    /// The ends of the connection, the client's first.
+    pub ends: Vec<EndStory>,
+    /// The directions of the links.
+    pub links: Vec<LinkStory>,
+    /// When something went wrong, in seconds; absent when only something did not happen.
+    pub failed: Option<f64>,
+    /// The last events of the connection, or of all hosts, until then or until the end; the oldest first.
+    pub events: Vec<Happening>,
+    /// Why there are no events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// How an end stood, and where its timers were last set.
+#[derive(Clone, Debug, Serialize)]
+pub struct EndStory {
+    /// How it stood.
+    #[serde(flatten)]
+    pub standing: EndStanding,
+    /// By timer: the statement that started or stopped it last.
+    pub set: BTreeMap<String, Set>,
+}
+
+/// A statement started or stopped a timer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Set {
+    /// When, in seconds.
+    pub seconds: f64,
+    /// When it was to fire; absent where it was stopped.
+    pub fires: Option<f64>,
+    /// The statement.
+    #[serde(flatten)]
+    pub line: Line,
+}
+
+/// A direction of a link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkStory {
+    /// Its figures.
+    #[serde(flatten)]
+    pub link: LinkReport,
+    /// The last packet that it lost.
+    pub last_lost: Option<Lost>,
+}
+
+/// A lost packet.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lost {
+    /// Its number in a capture.
+    pub packet: u64,
+    /// When, in seconds.
+    pub seconds: f64,
+    /// The rule that lost it.
+    pub rule: &'static str,
+}
+
+/// An event, and what became of the packets that it sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Happening {
+    /// The event.
+    #[serde(flatten)]
+    pub event: Event,
+    /// By the place of their instruction: packets.
+    pub packets: Vec<(usize, Sent)>,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sent {
+    /// Its number in a capture.
+    pub packet: u64,
+    /// `under way`, `delivered`, or the rule that lost it.
+    pub fate: &'static str,
+}
+
+/// Tells why a run failed that gave this report; nothing when it did not fail.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<Option<Story>, RunError> {
+    let Some(failure) = report.failures.first() else {
+        return Ok(None);
+    };
+    let standing = |flow: &&FlowReport| flow.ends.is_some();
+    let blamed = report.flows.iter().filter(standing).find(|flow| !flow.ok);
+    let flow = blamed.or_else(|| report.flows.iter().find(standing));
+    let filter = Filter {
+        flow: flow.map(|flow| Flow {
+            hosts: [flow.from.clone(), flow.to.clone()],
+            ports: flow.port..=flow.port,
+        }),
+        ..Filter::default()
+    };
+    let ends = || flow.and_then(|flow| flow.ends.as_deref()).into_iter().flatten();
+    let failed = ends().filter_map(|end| end.failed).min_by(f64::total_cmp);
+    let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
+    let tail = Arc::new(Mutex::new(Tail {
+        until: failed.map_or(u64::MAX, |seconds| (seconds * 1e9).round() as u64),
+        ..Tail::default()
+    }));
+    let into = Arc::clone(&tail);
+    let recorder = Recorder::new(
+        hawser_sim::START,
+        filter,
+        Box::new(move |event| into.lock().see(event)),
+    );
+    let packets = Rc::new(RefCell::new(Packets::default()));
+    let seen = Rc::clone(&packets);
+    let watch = Box::new(move |sight: &Sight<'_>| seen.borrow_mut().see(sight));
+    let again = observed(programs, scenario, Some(report.seed), recorder, Some(watch));
+    let (tail, packets) = (tail.lock(), packets.borrow());
+    let happened = |event: &Event| packets.of(event, &names);
+    Ok(Some(Story {
+        failure: failure.clone(),
+        seconds: report.seconds,
+        end: report.end,
+        flow: flow.map(|flow| flow.flow),
+        ends: ends().map(|end| tail.end(end)).collect(),
+        failed,
+        links: report
+            .links
+            .iter()
+            .enumerate()
+            .map(|(pipe, link)| packets.link(pipe, link))
+            .collect(),
+        events: tail.events.iter().map(happened).collect(),
+        note: again
+            .err()
+            .map(|error| format!("its events cannot be shown: {error}")),
+    }))
+}
+
+/// What is remembered of events: the last ones, and what wrote each field of a context last.
+#[derive(Default)]
+struct Tail {
+    /// Events after this time, in nanoseconds, are none of the last.
+    until: u64,
+    /// An assert was false: what comes after it is none of the last.
+    is_over: bool,
+    events: VecDeque<Event>,
+    /// By host, type of context and field: when, the value, the statement.
+    writes: BTreeMap<(String, String, String), (u64, Value, Line)>,
+}
+
+impl Tail {
+    fn see(&mut self, event: &Event) {
+        for change in &event.changes {
+            let key = (event.host.clone(), change.context.clone(), change.field.clone());
+            let write = (event.at_ns, change.new.clone(), change.line.clone());
+            self.writes.insert(key, write);
+        }
+        if self.is_over || event.at_ns > self.until {
+            return;
+        }
+        self.is_over = event.outcome == "assert";
+        if self.events.len() == KEPT_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event.clone());
+    }
+
+    fn end(&self, standing: &EndStanding) -> EndStory {
+        let context = standing.context.clone().unwrap_or_default();
+        let set = standing.timers.iter().filter_map(|timer| {
+            let key = (standing.host.clone(), context.clone(), timer.timer.clone());
+            let (at, value, line) = self.writes.get(&key)?;
+            let fires = match value {
+                Value::Time(at) => Some(seconds(*at)),
+                _ => None,
+            };
+            let set = Set {
+                seconds: seconds(*at),
+                fires,
+                line: line.clone(),
+            };
+            Some((timer.timer.clone(), set))
+        });
+        EndStory {
+            set: set.collect(),
+            standing: standing.clone(),
+        }
+    }
+}
+
+/// The last packets, in order, and the last that each pipe lost.
+#[derive(Default)]
+struct Packets {
+    /// Number, host, cause, fate.
+    last: VecDeque<(u64, usize, u32, &'static str)>,
+    lost: BTreeMap<usize, Lost>,
+}
+
+impl Packets {
+    fn see(&mut self, sight: &Sight<'_>) {
+        let (number, cause) = (sight.frame.number, sight.frame.cause);
+        let fate = match sight.fate {
+            Fate::Sent => {
+                if self.last.len() == KEPT_PACKETS {
+                    self.last.pop_front();
+                }
+                return self.last.push_back((number, sight.from, cause, "under way"));
+            }
+            Fate::Delivered => "delivered",
+            Fate::Lost(rule) => {
+                let seconds = hawser_time::nanos(sight.at - hawser_sim::START) as f64 / 1e9;
+                let lost = Lost {
+                    packet: number,
+                    seconds,
+                    rule,
+                };
+                self.lost.insert(sight.pipe, lost);
+                rule
+            }
+        };
+        let first = self.last.front().map_or(0, |(first, ..)| *first);
+        let place = number
+            .checked_sub(first)
+            .and_then(|place| usize::try_from(place).ok());
+        if let Some(packet) = place.and_then(|place| self.last.get_mut(place)) {
+            packet.3 = fate;
+        }
+    }
+
+    /// The packets of an event.
+    fn of(&self, event: &Event, names: &[String]) -> Happening {
+        let host = names.iter().position(|name| *name == event.host);
+        let causes = event.first_cause..event.first_cause + event.instructions.len() as u32;
+        let mine = self
+            .last
+            .iter()
+            .filter(|(_, from, cause, _)| Some(*from) == host && causes.contains(cause));
+        let sent = mine.map(|(packet, _, cause, fate)| {
+            let instruction = (cause - event.first_cause) as usize;
+            let sent = Sent {
+                packet: *packet,
+                fate,
+            };
+            (instruction, sent)
+        });
+        Happening {
+            packets: sent.collect(),
+            event: event.clone(),
+        }
+    }
+
+    fn link(&self, pipe: usize, link: &LinkReport) -> LinkStory {
+        LinkStory {
+            link: link.clone(),
+            last_lost: self.lost.get(&pipe).cloned(),
+        }
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = vec![format!("why: {}", self.failure)];
+        lines.extend(self.ends.iter().flat_map(end_lines));
+        lines.extend(self.links.iter().map(link_line));
+        lines.push(format!(
+            "  the run ended at {:.9} s: {}",
+            self.seconds,
+            self.ending()
+        ));
+        let shown = self.shown();
+        if !shown.is_empty() {
+            let until = match self.failed {
+                Some(seconds) => format!(" until it failed at {seconds:.9} s"),
+                None => String::new(),
+            };
+            lines.push(format!("  the last events{until}:"));
+        }
+        lines.extend(shown.iter().flat_map(Happening::lines));
+        lines.extend(self.note.iter().map(|note| format!("  {note}")));
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl Story {
+    /// Options of `hawser trace` by which it shows the last events.
+    #[must_use]
+    pub fn trace_options(&self) -> String {
+        let flow = self
+            .flow
+            .map_or_else(String::new, |flow| format!(" --flow {flow}"));
+        let first = self.shown().first().map_or(0, |happening| happening.event.at_ns);
+        format!("{flow} --from {:.9}s", seconds(first))
+    }
+
+    /// The events that there is room for as text.
+    fn shown(&self) -> &[Happening] {
+        let others: usize = self.ends.iter().map(|end| end_lines(end).len()).sum();
+        let room = MAX_LINES.saturating_sub(others + self.links.len() + 3);
+        let mut room = room.max(MIN_EVENT_LINES);
+        let mut from = self.events.len();
+        for happening in self.events.iter().rev() {
+            let lines = happening.lines().len();
+            if lines > room && from < self.events.len() {
+                break;
+            }
+            room = room.saturating_sub(lines);
+            from -= 1;
+        }
+        &self.events[from..]
+    }
+
+    fn ending(&self) -> &'static str {
+        match self.end {
+            "done" => "everything had come",
+            "time" => "its time was up",
+            "idle" => {
+                "no timer is armed and no packet is under way, so nothing would ever have happened any more"
+            }
+            "stalled" => "time stood still",
+            _ => "packets went round, and no byte came to an application",
+        }
+    }
+}
+
+fn end_lines(end: &EndStory) -> Vec<String> {
+    let standing = &end.standing;
+    let connection = match (standing.local, standing.remote) {
+        (Some(local), Some(remote)) => format!(", {local} > {remote}"),
+        _ => String::new(),
+    };
+    let context = match &standing.context {
+        Some(context) => format!(", {context}"),
+        None => ", without a context".to_owned(),
+    };
+    let mut lines = vec![
+        format!("  {} ({}{connection}{context})", standing.host, standing.side),
+        format!("    application: {}", standing.application),
+    ];
+    if standing.kept > 0 || standing.unread > 0 {
+        let EndStanding {
+            kept, unsent, unread, ..
+        } = standing;
+        let mut parts = Vec::new();
+        if *kept > 0 {
+            parts.push(format!(
+                "{kept} bytes are not acknowledged, {unsent} of them never sent"
+            ));
+        }
+        if *unread > 0 {
+            parts.push(format!("{unread} bytes delivered and not read"));
+        }
+        lines.push(format!("    engine: {}", parts.join("; ")));
+    }
+    if !standing.deferred.is_empty() {
+        let requests = standing.deferred.join(", ");
+        lines.push(format!(
+            "    requests for whose chains there is no room: {requests}"
+        ));
+    }
+    if standing.context.is_some() {
+        lines.extend(timer_lines(end));
+    }
+    lines
+}
+
+/// Timers that ever ran, a line each; the others together.
+fn timer_lines(end: &EndStory) -> Vec<String> {
+    let standing = &end.standing;
+    let mut lines = Vec::new();
+    let mut never = Vec::new();
+    for timer in &standing.timers {
+        match (timer.fires, end.set.get(&timer.timer)) {
+            (None, None) => never.push(timer.timer.as_str()),
+            (_, set) => lines.push(format!("    timer {}", timer_state(timer, set))),
+        }
+    }
+    if !never.is_empty() {
+        lines.push(format!("    never armed: {}", never.join(", ")));
+    }
+    let is_waiting = !standing.application.waits_for.is_empty();
+    if is_waiting && standing.timers.iter().all(|timer| timer.fires.is_none()) {
+        lines.push("    no timer is armed: nothing but a packet can wake it".to_owned());
+    }
+    lines
+}
+
+fn timer_state(timer: &TimerStanding, set: Option<&Set>) -> String {
+    let name = &timer.timer;
+    let by = |set: &Set| format!("by {}:{}", set.line.file, set.line.line);
+    match (timer.fires, set) {
+        (Some(fires), Some(set)) => format!(
+            "{name} fires at {fires:.9} s; started at {:.9} s {}",
+            set.seconds,
+            by(set)
+        ),
+        (Some(fires), None) => format!("{name} fires at {fires:.9} s"),
+        (None, Some(set)) => match set.fires {
+            Some(fired) => format!(
+                "{name} is not armed: it fired at {fired:.9} s; started at {:.9} s {}",
+                set.seconds,
+                by(set)
+            ),
+            None => format!("{name} is not armed: stopped at {:.9} s {}", set.seconds, by(set)),
+        },
+        (None, None) => format!("{name} is not armed"),
+    }
+}
+
+fn link_line(link: &LinkStory) -> String {
+    let LinkReport {
+        link: name,
+        from,
+        to,
+        sent,
+        up,
+        under_way,
+        ..
+    } = &link.link;
+    let state = if *up { "up" } else { "down" };
+    let lost: u64 = link.link.dropped.values().sum();
+    let last = link.last_lost.as_ref().map_or_else(String::new, |last| {
+        format!(
+            ", the last at {:.9} s (packet {}, by `{}`)",
+            last.seconds, last.packet, last.rule
+        )
+    });
+    format!(
+        "  link {name} {from} -> {to}: {state}, {under_way} under way; {sent} packets sent, {lost} lost{last}"
+    )
+}
+
+impl Happening {
+    fn lines(&self) -> Vec<String> {
+        let event = &self.event;
+        let mut head = format!(
+            "    {:.9} {} {} {}",
+            seconds(event.at_ns),
+            event.host,
+            event.source,
+            event.event
+        );
+        let shown = event
+            .fields
+            .iter()
+            .filter(|(_, value)| !value.is_zero() && !names_ends(event.context.as_ref(), value));
+        for (name, value) in shown {
+            head += &format!(" {name}={value}");
+        }
+        let mut lines = vec![cut(&head, MAX_WIDTH)];
+        for (index, instruction) in event.instructions.iter().enumerate() {
+            let of_it = self.packets.iter().filter(|(of, _)| *of == index);
+            let packets: Vec<String> = of_it
+                .map(|(_, sent)| match sent.fate {
+                    "delivered" | "under way" => format!("packet {} {}", sent.packet, sent.fate),
+                    rule => format!("packet {} lost by `{rule}`", sent.packet),
+                })
+                .collect();
+            let mut text = format!("      {}", instruction.instruction);
+            let is_packet = instruction.instruction == "pkt_gen";
+            for (name, value) in instruction.arguments.iter().filter(|_| !is_packet) {
+                text += &format!(" {name} {value}");
+            }
+            for count in &instruction.counted {
+                text += &format!(" [{}]", count.counter);
+            }
+            if is_packet {
+                text += &format!(": {}", packets.join(", "));
+            }
+            let text = cut(&text, PLACES - 1);
+            lines.push(format!(
+                "{text:<PLACES$}{}:{}",
+                instruction.line.file, instruction.line.line
+            ));
+        }
+        if event.outcome != "done" && event.outcome != "stopped" {
+            let why = event.why.as_deref().unwrap_or_default();
+            let counted: String = event
+                .counted
+                .iter()
+                .map(|count| format!(" [{}]", count.counter))
+                .collect();
+            lines.push(format!("      {} {why}{counted}", event.outcome));
+        }
+        lines
+    }
+}
+
+/// Whether a field repeats an end of the connection that the story is about.
+fn names_ends(context: Option<&Context>, value: &Value) -> bool {
+    let Some(context) = context else { return false };
+    let ends = [context.local, context.remote].into_iter().flatten();
+    let value = value.to_string();
+    let mut names = ends.flat_map(|end: SocketAddr| [end.ip().to_string(), end.port().to_string()]);
+    names.any(|name| name == value)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
