@@ -142,6 +142,7 @@ impl Stack {
             reports_taken: tables.reports_taken(),
             deferred: VecDeque::new(),
             blocked: Vec::new(),
+            put_off: Vec::new(),
             counters: Counters::default(),
             limits,
         };
@@ -227,6 +228,7 @@ impl Stack {
         any |= self.fire(now);
         any |= self.flush(now, wire)?;
         self.chains.state.unblock_all();
+        self.chains.state.offer_again();
         self.chains.state.timers.settle();
         Ok(any)
     }

@@ -184,8 +184,9 @@ impl Stack {
     }
 
     /// Copies bytes into the sending unit and returns how many were taken: fewer than given when
-    /// room is short. After 0 for want of room, or because the program refused with `EAGAIN`,
-    /// [`Notice::Writable`] comes when there is some, and when bytes have left the sending units.
+    /// room is short. After 0 for want of room [`Notice::Writable`] comes when there is some; after 0 because
+    /// the program refused with `EAGAIN` it comes when bytes have left the sending units, and once the program
+    /// has reacted to something else.
     ///
     /// # Errors
     /// See [`RequestError`].
@@ -218,7 +219,7 @@ impl Stack {
             }
             // The program has no room of its own kind: for another message, say.
             Err(Denied::Refused(Errno::AGAIN)) => {
-                self.chains.state.block(slot, false);
+                self.chains.state.put_off(slot);
                 Ok(0)
             }
             Err(denied) => Err(denied.into()),
@@ -455,7 +456,8 @@ impl Stack {
         count > self.chains.state.deferred.len()
     }
 
-    /// Delivers a context's deferred requests; those without room wait for the next poll.
+    /// Delivers a context's deferred requests; those without room, and those that the program puts off
+    /// (`refuse(EAGAIN)`), wait for the next poll.
     fn deliver(&mut self, now: Instant, slot: Slot) {
         while self.chains.state.contexts.is_live(slot) {
             let deferred = &mut self.chains.state.contexts.entry_mut(slot).deferred;
@@ -485,8 +487,9 @@ impl Stack {
         }
     }
 
-    /// Runs one request about a context; false when there was no room for it. A program without
-    /// this request goes without; one without `abort` loses the context.
+    /// Runs one request about a context; false when it is to be raised again: there was no room for it, or
+    /// the program puts it off. A program without this request goes without; one without `abort` loses the
+    /// context.
     fn request(&mut self, now: Instant, slot: Slot, kind: AppOp, len: u64) -> bool {
         let Some(parser) = self.chains.tables.app[op_index(kind)] else {
             if kind == AppOp::Abort {
@@ -502,7 +505,8 @@ impl Stack {
             slot: Some(slot),
             ..Cause::application(Buffer::default())
         };
-        self.run(now, kind, parser, &op, &cause) != Err(Denied::NoRoom)
+        let outcome = self.run(now, kind, parser, &op, &cause);
+        !matches!(outcome, Err(Denied::NoRoom | Denied::Refused(Errno::AGAIN)))
     }
 }
 

@@ -47,6 +47,36 @@ impl State {
         }
     }
 
+    /// Notes that the program put a request of an application off: it is offered again once a chain has run
+    /// to its end.
+    pub(crate) fn put_off(&mut self, slot: Slot) {
+        self.block(slot, false);
+        self.put_off.push((slot, self.reactions()));
+    }
+
+    /// How many chains have run to their ends.
+    fn reactions(&self) -> u64 {
+        self.counters.chains - self.counters.refused
+    }
+
+    /// Notifies the applications whose requests were put off before something else happened.
+    pub(crate) fn offer_again(&mut self) {
+        if self.put_off.is_empty() {
+            return;
+        }
+        let reactions = self.reactions();
+        for (slot, before) in std::mem::take(&mut self.put_off) {
+            if !self.contexts.is_live(slot) || !self.contexts.entry(slot).units.blocked {
+                continue;
+            }
+            if before == reactions {
+                self.put_off.push((slot, before));
+            } else {
+                self.unblock(slot);
+            }
+        }
+    }
+
     /// Notifies the applications that waited for packets to leave, when there is room.
     pub(crate) fn unblock_all(&mut self) {
         if self.blocked.is_empty() || self.packets.len() >= self.limits.pending_packets / 2 {

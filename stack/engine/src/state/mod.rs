@@ -62,4 +62,7 @@ pub(crate) struct State {
     pub(crate) deferred: VecDeque<Slot>,
     /// Contexts whose applications wait until packets have left.
     pub(crate) blocked: Vec<Slot>,
+    /// Contexts whose applications wait because the program put their request off, and how many chains
+    /// had run to their ends by then.
+    pub(crate) put_off: Vec<(Slot, u64)>,
 }
