@@ -45,7 +45,9 @@ fn main() {
             rejected = true;
             continue;
         };
-        let paths = compilation.sources.files().iter().map(|file| file.path.as_str());
+        // The library's files are the driver's.
+        let files_of_it = compilation.sources.files().iter().map(|file| file.path.as_str());
+        let paths = files_of_it.filter(|path| !hawser_driver::is_library(path));
         entry(&mut texts, &name, exchanged.as_ref(), paths);
         module.name.clone_from(&name); // variants are linked together
         let Emitted { c, symbol, .. } = hawser_emit_c::emit(module, &Options::default());

@@ -164,6 +164,7 @@ impl Checker<'_> {
             let offset = field.offset;
             self.note_field(body, name);
             self.parts_met.insert(name.span);
+            self.note_field(body, name);
             return Ok(Some(offset));
         }
         self.parts_met.extend(entry.part.map(|name| name.span)); // reported here, and once

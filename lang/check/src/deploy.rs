@@ -1,5 +1,6 @@
 //! `deploy`: granularities first, because chains depend on them; parsers last.
 
+use hawser_ir as ir;
 use hawser_ir::{AppOp, Ends, EventKind, FuncId, Granularity, Parser, Source, Ty};
 use hawser_syntax::Diagnostic;
 use hawser_syntax::ast::{Expr, ExprKind, Ident, RegisterCall, Span, UnOp};
@@ -165,6 +166,21 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Where a field of a structure is, which may lie in a part: `ends.local_ip`.
+    fn field_path(&self, body: ir::StructId, path: &Expr) -> Option<(u32, Ty)> {
+        let (base, inside, name) = match &path.kind {
+            ExprKind::Name(name) => (0, body, name),
+            ExprKind::Field(outer, name) => match self.field_path(body, outer)? {
+                (offset, Ty::Struct(inside)) => (offset, inside, name),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.note_field(inside, name);
+        let field = self.field_named(inside, &name.name)?;
+        Some((base + field.offset, field.ty.clone()))
+    }
+
     /// `register_ctx_ends(context, local_ip, local_port, remote_ip, remote_port);`: fields of the context.
     fn register_ends(&mut self, call: &'a RegisterCall) {
         let Some((name, context)) = self.context_argument(call) else {
@@ -172,13 +188,8 @@ impl<'a> Checker<'a> {
         };
         let body = self.module.contexts[context as usize].body;
         let offset = |checker: &Checker<'_>, at: usize, ty: &Ty| {
-            let ExprKind::Name(field) = &call.args.get(at)?.kind else {
-                return None;
-            };
-            checker.note_field(body, field);
-            let fields = &checker.module.structs[body.0 as usize].fields;
-            let field = fields.iter().find(|known| known.name == field.name)?;
-            (field.ty == *ty).then_some(field.offset)
+            let (offset, found) = checker.field_path(body, call.args.get(at)?)?;
+            (found == *ty).then_some(offset)
         };
         let (ip, port) = (Ty::Ip, Ty::uint(16));
         let ends = [(1, &ip), (2, &port), (3, &ip), (4, &port)].map(|(at, ty)| offset(self, at, ty));

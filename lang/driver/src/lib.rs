@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod inspect;
+mod library;
 mod load;
 mod loader;
 mod offload;
@@ -26,6 +27,7 @@ use hawser_syntax::ast::{ItemKind, Side};
 use hawser_syntax::{Diagnostic, Severity, SourceMap, Span};
 
 pub use inspect::{Expression, inspect};
+pub use library::{is_library, library};
 pub use load::MAX_FILES;
 pub use loader::{Disk, Instead, LoadError, Loader, Memory};
 pub use offload::explain_offload;
@@ -64,7 +66,7 @@ pub fn compile_with(loader: &dyn Loader, path: &Path) -> Compilation {
         };
     }
     let (module, found) = hawser_check::check(&name_of(path), &sources, &files);
-    diagnostics.extend(found);
+    diagnostics.extend(own(found, &sources));
     Compilation {
         module,
         diagnostics,
@@ -97,7 +99,7 @@ pub fn analyse(loader: &dyn Loader, path: &Path, asked: Option<Span>) -> Analysi
     let module = if has_errors(&diagnostics) {
         None
     } else {
-        diagnostics.extend(found);
+        diagnostics.extend(own(found, &sources));
         module
     };
     Analysis {
@@ -138,7 +140,7 @@ pub fn attach(program: &hawser_ir::Module, attached: &[(&Path, &str)]) -> Compil
         };
     }
     let (module, found) = hawser_check::check_attached(&program.name, &sources, &files, attached.len());
-    diagnostics.extend(found);
+    diagnostics.extend(own(found, &sources));
     Compilation {
         module,
         diagnostics,
@@ -185,6 +187,13 @@ impl Compilation {
     pub fn render(&self, colour: bool) -> String {
         render(&self.diagnostics, &self.sources, colour)
     }
+}
+
+/// Without warnings about the library: a program uses of it what it needs.
+fn own(found: Vec<Diagnostic>, sources: &SourceMap) -> impl Iterator<Item = Diagnostic> {
+    let is_own =
+        |d: &Diagnostic| d.severity == Severity::Error || !is_library(&sources.file(d.span.file).path);
+    found.into_iter().filter(is_own)
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hawser_syntax::ast::{File, ItemKind};
 use hawser_syntax::{Diagnostic, MAX_TEXT_BYTES, SourceMap, Span};
 
+use crate::library;
 use crate::loader::{LoadError, Loader};
 
 /// The maximum number of files in one program.
@@ -44,8 +45,11 @@ pub(crate) fn load(loader: &dyn Loader, path: &Path) -> Loaded {
     let mut importing = 0;
     while importing < out.files.len() {
         for (target, span) in imports(&out, importing) {
-            let meant = loader.meant(&target);
-            if let Some(diagnostic) = out.import(loader, &mut known, &meant, span) {
+            let target = match target {
+                Target::File(path) => Target::File(loader.meant(&path)),
+                Target::Library(path) => Target::Library(path),
+            };
+            if let Some(diagnostic) = out.import(loader, &mut known, &target, span) {
                 let full = diagnostic.code == TOO_MANY_FILES;
                 out.diagnostics.push(diagnostic);
                 if full {
@@ -76,12 +80,24 @@ pub(crate) fn beside(known: &[(String, String)], more: &[(&Path, &str)]) -> Load
 
 const TOO_MANY_FILES: &str = "E0022";
 
-/// The imports of a file: the path that each means, and its place.
-fn imports(loaded: &Loaded, importing: usize) -> Vec<(PathBuf, Span)> {
+/// What an import means.
+enum Target {
+    /// A file that the loader has.
+    File(PathBuf),
+    /// One of the library, if that has it.
+    Library(PathBuf),
+}
+
+/// The imports of a file: what each means, and its place.
+fn imports(loaded: &Loaded, importing: usize) -> Vec<(Target, Span)> {
     let from = PathBuf::from(&loaded.sources.files()[importing].path);
     let folder = from.parent().unwrap_or(Path::new(""));
+    let target = |path: &str| match library::meant(&from, path) {
+        Some(path) => Target::Library(path),
+        None => Target::File(folder.join(path)),
+    };
     let import = |kind: &ItemKind| match kind {
-        ItemKind::Import { path, path_span } => Some((folder.join(path), *path_span)),
+        ItemKind::Import { path, path_span } => Some((target(path), *path_span)),
         _ => None,
     };
     loaded.files[importing]
@@ -105,7 +121,7 @@ impl Loaded {
         &mut self,
         loader: &dyn Loader,
         known: &mut BTreeSet<PathBuf>,
-        target: &Path,
+        target: &Target,
         span: Span,
     ) -> Option<Diagnostic> {
         let written = self.sources.text(span).trim_matches('"');
@@ -115,7 +131,11 @@ impl Loaded {
                 .hint("as in `import \"newreno.mtp\";` or `import \"../cc/cubic.mtp\";`");
             return Some(diagnostic);
         }
-        if !known.insert(loader.identity(target)) {
+        let identity = match target {
+            Target::File(path) => loader.identity(path),
+            Target::Library(path) => path.clone(),
+        };
+        if !known.insert(identity) {
             return None;
         }
         if self.files.len() >= MAX_FILES {
@@ -123,17 +143,33 @@ impl Loaded {
                 .label(format!("the limit is {MAX_FILES} files"));
             return Some(diagnostic);
         }
-        match loader.load(target) {
-            Ok(text) => {
-                self.add(target, text);
-                None
-            }
-            Err(LoadError::Missing) => {
-                let diagnostic = diagnostic(&LoadError::Missing, target, span);
-                Some(diagnostic.hint("imports are sought relative to the file that imports"))
-            }
-            Err(error) => Some(diagnostic(&error, target, span)),
+        match target {
+            Target::Library(path) => self.import_from_library(path, span),
+            Target::File(path) => match loader.load(path) {
+                Ok(text) => {
+                    self.add(path, text);
+                    None
+                }
+                Err(LoadError::Missing) => {
+                    let diagnostic = diagnostic(&LoadError::Missing, path, span);
+                    Some(diagnostic.hint("imports are sought relative to the file that imports"))
+                }
+                Err(error) => Some(diagnostic(&error, path, span)),
+            },
         }
+    }
+
+    fn import_from_library(&mut self, path: &Path, span: Span) -> Option<Diagnostic> {
+        if let Some(text) = library::text(path) {
+            self.add(path, text.to_owned());
+            return None;
+        }
+        let message = format!("the library has no file {}", path.display());
+        let diagnostic = Diagnostic::error("E0020", span, message).label("not found");
+        Some(diagnostic.hint(format!(
+            "it has {}; a folder of your own is `./std`",
+            library::names()
+        )))
     }
 
     fn sorted(mut self) -> Loaded {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, render, render_json};
+use hawser_driver::{Compilation, MAX_FILES, Memory, compile, compile_with, library, render, render_json};
 use hawser_syntax::MAX_TEXT_BYTES;
 
 fn compiled(texts: &[(&str, &str)]) -> Compilation {
@@ -48,6 +48,57 @@ fn imports_are_relative_to_the_importing_file_and_loaded_once() {
     ]);
     assert_eq!(paths(&found), ["dir/main.mtp", "dir/sub/a.mtp", "dir/../b.mtp"]);
     assert_eq!(codes(&found), ["E0102"]);
+}
+
+#[test]
+fn the_library_is_imported_from_anywhere_and_once() {
+    let found = compiled(&[
+        (
+            "dir/main.mtp",
+            "import \"std/listener.mtp\"; import \"sub/a.mtp\"; import \"./std/mine.mtp\"; struct s { uint8 x }",
+        ),
+        (
+            "dir/sub/a.mtp",
+            "import \"std/requests.mtp\"; import \"std/ends.mtp\";",
+        ),
+        ("dir/./std/mine.mtp", ""),
+    ]);
+    let library = ["std/listener.mtp", "std/requests.mtp", "std/ends.mtp"];
+    let all = paths(&found);
+    assert!(library.iter().all(|path| all.contains(path)), "{all:?}");
+    assert_eq!(all.len(), 3 + library.len(), "{all:?}");
+    assert_eq!(codes(&found), ["E0102"]);
+}
+
+#[test]
+fn every_file_of_the_library_stands_in_its_folder_is_formatted_and_compiles_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../std");
+    let entries = fs::read_dir(&folder).expect("the folder is there");
+    let mut files: Vec<String> = entries
+        .map(|entry| {
+            entry
+                .expect("it can be read")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    files.sort();
+    let listed: Vec<String> = library().map(|(path, _)| path.replace("std/", "")).collect();
+    assert_eq!(listed, files);
+    for (path, text) in library() {
+        let found = compiled(&[("dir/main.mtp", &format!("import \"{path}\";"))]);
+        assert_eq!(codes(&found), [""; 0], "{path}");
+        assert_eq!(hawser_syntax::format(text).as_deref(), Ok(text), "{path}");
+    }
+}
+
+#[test]
+fn what_the_library_lacks_is_reported_with_what_it_has() {
+    let found = compiled(&[("dir/main.mtp", "import \"std/round_trip.mtp\";")]);
+    assert_eq!(codes(&found), ["E0020"]);
+    let hint = found.diagnostics[0].hint.as_ref().map_or("", |hint| &hint.text);
+    assert!(hint.contains("std/rtt.mtp"), "{hint}");
 }
 
 #[test]

@@ -33,7 +33,9 @@ const FIXED: &[&str] = &[
 
 /// Names of a file that lead nowhere.
 fn lost(workspace: &Workspace, path: &Path, text: &str) -> Vec<String> {
-    let constants: Vec<&str> = hawser_check::vocabulary::constants().collect();
+    let constants: Vec<&str> = hawser_check::vocabulary::constants()
+        .map(|(name, _)| name)
+        .collect();
     let mut lost = Vec::new();
     for token in lex(text, 0).tokens {
         let name = &text[token.start as usize..token.end as usize];

@@ -3,6 +3,7 @@
 mod batch;
 mod common;
 mod hostile;
+mod later;
 mod options;
 mod semantics;
 mod stream;
