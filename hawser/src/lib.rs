@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
 //! | `sim` | [`sim`], [`script`], [`step`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
 //! | `taps` | [`taps`] | the same in the words of RFC 9622: Preconnections, Connections, Messages |
@@ -109,6 +110,7 @@ pub mod lang {
     pub use hawser_driver::{
         Compilation, Disk, attach, attached_places, compile, explain, explain_offload, render, render_json,
     };
+    #[cfg(feature = "ide")]
     pub use hawser_ide as ide;
     pub use hawser_syntax::{Diagnostic, OneLine, Printable, SourceMap, format};
 }

@@ -1,219 +1,16 @@
 //! `hawser lsp` in conversation with an editor. What an answer must be is found in the source file itself.
 
+mod editor;
+
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// An editor, with the server that it started.
-struct Editor {
-    server: Child,
-    to: Option<ChildStdin>,
-    from: Receiver<Value>,
-    requests: i64,
-    /// What was published last, by URI.
-    published: HashMap<String, Value>,
-}
-
-impl Editor {
-    /// Starts a server and shakes hands, with one folder.
-    fn start(folder: &Path) -> Editor {
-        let mut editor = Editor::silent();
-        let answer = editor.ask(
-            "initialize",
-            json!({
-                "processId": null,
-                "rootUri": uri(folder),
-                "capabilities": { "workspace": { "didChangeWatchedFiles": { "dynamicRegistration": true } } },
-            }),
-        );
-        assert_eq!(answer["capabilities"]["positionEncoding"], "utf-16");
-        editor.say("initialized", json!({}));
-        editor
-    }
-
-    /// Starts a server.
-    fn silent() -> Editor {
-        let mut server = Command::new(env!("CARGO_BIN_EXE_hawser"))
-            .args(["lsp", "--stdio"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("hawser starts");
-        let to = server.stdin.take();
-        let mut out = BufReader::new(server.stdout.take().expect("it has an output"));
-        let (sender, from) = channel();
-        std::thread::spawn(move || {
-            while let Some(message) = frame(&mut out) {
-                if sender.send(message).is_err() {
-                    return;
-                }
-            }
-        });
-        Editor {
-            server,
-            to,
-            from,
-            requests: 0,
-            published: HashMap::new(),
-        }
-    }
-
-    fn raw(&mut self, bytes: &[u8]) {
-        let to = self.to.as_mut().expect("it is open");
-        // A server that has ended takes nothing more.
-        _ = to.write_all(bytes).and_then(|()| to.flush());
-    }
-
-    fn send(&mut self, message: &Value) {
-        let body = message.to_string();
-        self.raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
-    }
-
-    fn say(&mut self, method: &str, params: Value) {
-        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
-    }
-
-    /// The next message.
-    fn next(&mut self) -> Value {
-        let message = self
-            .from
-            .recv_timeout(Duration::from_secs(60))
-            .expect("a message");
-        if message["method"] == "textDocument/publishDiagnostics" {
-            let params = message["params"].clone();
-            let uri = params["uri"].as_str().expect("a URI").to_owned();
-            self.published.insert(uri, params);
-        }
-        message
-    }
-
-    /// The answer to a request, or the error.
-    fn try_ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        self.requests += 1;
-        let id = self.requests;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        loop {
-            let message = self.next();
-            if message["id"] == id && message.get("method").is_none() {
-                return match message.get("error") {
-                    Some(error) => Err(error.clone()),
-                    None => Ok(message["result"].clone()),
-                };
-            }
-        }
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.try_ask(method, params)
-            .unwrap_or_else(|error| panic!("{method}: {error}"))
-    }
-
-    fn open(&mut self, path: &Path, text: &str) {
-        let document = json!({ "uri": uri(path), "languageId": "mtp", "version": 1, "text": text });
-        self.say("textDocument/didOpen", json!({ "textDocument": document }));
-    }
-
-    /// Puts a text in place of another in an open file; the text after it.
-    fn edit(&mut self, path: &Path, version: i64, text: &str, old: &str, new: &str) -> String {
-        let start = find(text, old);
-        let change = json!({ "range": range(text, start, start + old.len()), "text": new });
-        let document = json!({ "uri": uri(path), "version": version });
-        self.say(
-            "textDocument/didChange",
-            json!({ "textDocument": document, "contentChanges": [change] }),
-        );
-        text.replacen(old, new, 1)
-    }
-
-    /// What is wrong in a file, at a version.
-    fn diagnostics(&mut self, path: &Path, version: i64) -> Vec<Value> {
-        let uri = uri(path);
-        loop {
-            if let Some(params) = self.published.get(&uri)
-                && params["version"] == version
-            {
-                return params["diagnostics"].as_array().expect("a list").clone();
-            }
-            self.next();
-        }
-    }
-
-    /// Ends the conversation in the right order.
-    fn end(mut self) {
-        assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
-        self.say("exit", Value::Null);
-        let status = self.server.wait().expect("it ends");
-        assert_eq!(status.code(), Some(0));
-    }
-
-    /// Closes the connection; the exit code, and what was printed.
-    fn hang_up(mut self) -> (Option<i32>, String) {
-        drop(self.to.take());
-        let mut printed = String::new();
-        let mut errors = self.server.stderr.take().expect("it has errors");
-        errors.read_to_string(&mut printed).expect("a text");
-        (self.server.wait().expect("it ends").code(), printed)
-    }
-}
-
-impl Drop for Editor {
-    fn drop(&mut self) {
-        _ = self.server.kill();
-        _ = self.server.wait();
-    }
-}
-
-/// The next message of a server; nothing when it has ended.
-fn frame(from: &mut impl BufRead) -> Option<Value> {
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if from.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        match line.trim_end().strip_prefix("Content-Length: ") {
-            Some(value) => length = value.parse().expect("a length"),
-            None => break,
-        }
-    }
-    let mut body = vec![0; length];
-    from.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
-}
-
-fn uri(path: &Path) -> String {
-    format!("file://{}", path.display())
-}
-
-/// The place of a text within another, which has it once or more: the first.
-fn find(text: &str, what: &str) -> usize {
-    text.find(what)
-        .unwrap_or_else(|| panic!("`{what}` is not in\n{text}"))
-}
-
-/// The position of a byte; the programs of the repository are ASCII but for their comments.
-fn position(text: &str, byte: usize) -> Value {
-    let before = &text[..byte];
-    let line = before.matches('\n').count();
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    json!({ "line": line, "character": before[start..].encode_utf16().count() })
-}
-
-fn range(text: &str, start: usize, end: usize) -> Value {
-    json!({ "start": position(text, start), "end": position(text, end) })
-}
-
-/// Parameters about a byte of a file.
-fn about(path: &Path, text: &str, byte: usize) -> Value {
-    json!({ "textDocument": { "uri": uri(path) }, "position": position(text, byte) })
-}
+use editor::{Editor, about, find, position, range, uri};
 
 fn tcp() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transports/tcp");
@@ -508,5 +305,391 @@ fn an_edit_of_tcp_is_diagnosed_soon() {
     );
     // A machine that is busy with other tests takes longer; this finds what is slower by an order.
     assert!(took[50] < Duration::from_millis(500), "{:?}", took[50]);
+    editor.end();
+}
+
+/// The places of a word in the files of TCP, by URI.
+fn places_of(word: &str) -> Vec<(String, Value)> {
+    let mut places = Vec::new();
+    let mut files: Vec<PathBuf> = fs::read_dir(tcp())
+        .expect("TCP")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    files.sort();
+    for path in files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "mtp"))
+    {
+        let text = fs::read_to_string(path).expect("a program");
+        let is_part =
+            |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        for (start, _) in text.match_indices(word) {
+            let end = start + word.len();
+            let before = start.checked_sub(1).and_then(|at| text.as_bytes().get(at));
+            if !is_part(before) && !is_part(text.as_bytes().get(end)) {
+                places.push((uri(path), range(&text, start, end)));
+            }
+        }
+    }
+    places
+}
+
+#[test]
+fn a_field_of_tcp_is_renamed_in_all_files_and_not_where_it_clashes() {
+    let mut editor = Editor::start(&tcp());
+    let (path, text) = tcp_file("input.mtp");
+    editor.open(&path, &text);
+    let byte = find(&text, "snd_wl1");
+    let word = editor.ask("textDocument/prepareRename", about(&path, &text, byte));
+    assert_eq!(word, range(&text, byte, byte + 7));
+    let rename = |new: &str| {
+        let mut params = about(&path, &text, byte);
+        params["newName"] = json!(new);
+        params
+    };
+    let edits = editor.ask("textDocument/rename", rename("window_from"));
+    let mut found = Vec::new();
+    for (uri, edits) in edits["changes"].as_object().expect("a map") {
+        for edit in edits.as_array().expect("a list") {
+            assert_eq!(edit["newText"], "window_from");
+            found.push((uri.clone(), edit["range"].clone()));
+        }
+    }
+    found.sort_by_key(|(uri, range)| (uri.clone(), range.to_string()));
+    let mut expected = places_of("snd_wl1");
+    expected.sort_by_key(|(uri, range)| (uri.clone(), range.to_string()));
+    assert_eq!(found, expected);
+    for (new, why) in [
+        ("snd_wl2", "clashes"),
+        ("if", "cannot be a name"),
+        ("uint32", "word of the language"),
+        ("two words", "cannot be a name"),
+        ("self", "word of the language"),
+        ("", "cannot be a name"),
+    ] {
+        let error = editor.try_ask("textDocument/rename", rename(new)).expect_err(new);
+        assert!(
+            error["message"].as_str().expect("a text").contains(why),
+            "{new}: {error}"
+        );
+    }
+    editor.end();
+}
+
+/// The names of a completion.
+fn proposed(answer: &Value) -> Vec<String> {
+    let items = answer.as_array().expect("a list").iter();
+    items
+        .map(|item| item["label"].as_str().expect("a text").to_owned())
+        .collect()
+}
+
+#[test]
+fn a_statement_of_tcp_is_completed_while_it_is_written() {
+    let mut editor = Editor::start(&tcp());
+    let (path, text) = tcp_file("input.mtp");
+    editor.open(&path, &text);
+    let anchor = "if (!fin_acknowledged(c)) return;\n";
+    let cases = [
+        (
+            "    c.",
+            &["snd_una", "self", "state", "cc"][..],
+            &["timer_start", "if"][..],
+        ),
+        ("    c.persist.", &["armed"], &["snd_una"]),
+        ("    emit ", &["pkt_gen", "timer_start", "notify"], &["if", "min"]),
+        ("    emit ti", &["timer_start", "timer_stop"], &["if"]),
+        (
+            "    s.window = m",
+            &["min", "c", "s", "ev", "fin_acknowledged"],
+            &["pkt_gen"],
+        ),
+        ("    emit raise(", &["c", "ev"], &["pkt_gen"]),
+    ];
+    for (version, (written, expected, absent)) in (2..).zip(cases) {
+        let before = find(&text, anchor) + anchor.len();
+        let now = format!("{}{written}\n{}", &text[..before], &text[before..]);
+        let document = json!({ "uri": uri(&path), "version": version });
+        let params = json!({ "textDocument": document, "contentChanges": [{ "text": now }] });
+        editor.say("textDocument/didChange", params);
+        let answer = editor.ask(
+            "textDocument/completion",
+            about(&path, &now, before + written.len()),
+        );
+        let names = proposed(&answer);
+        for name in expected {
+            assert!(
+                names.contains(&(*name).to_owned()),
+                "`{written}`: no {name} in {names:?}"
+            );
+        }
+        for name in absent {
+            assert!(
+                !names.contains(&(*name).to_owned()),
+                "`{written}`: {name} in {names:?}"
+            );
+        }
+    }
+    editor.end();
+}
+
+#[test]
+fn a_call_shows_its_parameters() {
+    let text = "\
+event late : TIMER_EVENT { }
+context conn { uint64 sent; timer_t again -> late; }
+// The room that is left.
+uint64 room(conn c, uint64 window) { return sat_sub(c.sent + window, 1); }
+void wait(late ev, conn c) {
+    c.sent = room(c, min(1, 2));
+    emit timer_start(c.again, 5ms);
+}
+";
+    let folder = folder("signature", &[("calls.mtp", text)]);
+    let path = folder.join("calls.mtp");
+    let mut editor = Editor::start(&folder);
+    editor.open(&path, text);
+    for (place, form, active) in [
+        ("room(c, m", "uint64 room(conn c, uint64 window)", 1),
+        ("room(", "uint64 room(conn c, uint64 window)", 0),
+        ("min(1, ", "min(a, b)", 1),
+        ("timer_start(c.again, ", "timer_start(timer, duration)", 1),
+    ] {
+        let call = find(text, "c.sent = ");
+        let byte = call + find(&text[call..], place) + place.len();
+        let help = editor.ask("textDocument/signatureHelp", about(&path, text, byte));
+        let signature = &help["signatures"][0];
+        assert_eq!(
+            (&signature["label"], &help["activeParameter"]),
+            (&json!(form), &json!(active)),
+            "{place}"
+        );
+        let label = &signature["parameters"][active]["label"];
+        let bytes = |at: usize| label[at].as_u64().expect("a number") as usize;
+        let shown = &form[bytes(0)..bytes(1)];
+        assert!(
+            ["uint64 window", "conn c", "b", "duration"].contains(&shown),
+            "{shown}"
+        );
+    }
+    let help = editor.ask(
+        "textDocument/signatureHelp",
+        about(&path, text, find(text, "emit")),
+    );
+    assert_eq!(help, Value::Null);
+    editor.end();
+}
+
+/// The first words of declarations, as they stand in the text of a file at the beginning of a line.
+fn declared_names(text: &str) -> Vec<String> {
+    let words = [
+        "struct",
+        "event",
+        "context",
+        "pkt_bp",
+        "opt_t",
+        "enum",
+        "signal",
+        "dispatch",
+        "seg_rule",
+        "opt_union",
+    ];
+    let mut names = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        if words.contains(&parts.next().unwrap_or_default()) {
+            names.push(parts.next().expect("a name").to_owned());
+        }
+    }
+    names
+}
+
+#[test]
+fn symbols_of_tcp_are_its_declarations() {
+    let mut editor = Editor::start(&tcp());
+    for file in ["header.mtp", "state.mtp", "tcp.mtp"] {
+        let (path, text) = tcp_file(file);
+        editor.open(&path, &text);
+        let symbols = editor.ask(
+            "textDocument/documentSymbol",
+            json!({ "textDocument": { "uri": uri(&path) } }),
+        );
+        let symbols = symbols.as_array().expect("a list");
+        let expected = declared_names(&text);
+        assert!(!expected.is_empty());
+        for name in expected {
+            let symbol = symbols.iter().find(|symbol| symbol["name"] == *name);
+            let symbol = symbol.unwrap_or_else(|| panic!("{file}: no {name}"));
+            let found = editor.ask("workspace/symbol", json!({ "query": name }));
+            let found = found.as_array().expect("a list");
+            let is_it = |found: &&Value| {
+                found["name"] == *name && found["location"]["range"] == symbol["selectionRange"]
+            };
+            assert!(found.iter().any(|found| is_it(&found)), "{name}: {found:?}");
+        }
+    }
+    editor.end();
+}
+
+#[test]
+fn colours_of_tcp_follow_what_its_names_stand_for() {
+    let mut editor = Editor::start(&tcp());
+    let (path, text) = tcp_file("cookies.mtp");
+    editor.open(&path, &text);
+    let answer = editor.ask(
+        "textDocument/semanticTokens/full",
+        json!({ "textDocument": { "uri": uri(&path) } }),
+    );
+    let data: Vec<usize> = answer["data"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|n| n.as_u64().expect("a number") as usize)
+        .collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut line, mut start) = (0, 0);
+    let mut coloured: HashMap<&str, usize> = HashMap::new();
+    for token in data.chunks(5) {
+        start = if token[0] == 0 { start + token[1] } else { token[1] };
+        line += token[0];
+        // Comments may hold other letters; code is ASCII.
+        if let Some(word) = lines[line].get(start..start + token[2]) {
+            coloured.insert(word, token[3]);
+        }
+    }
+    let legend = [
+        "keyword",
+        "comment",
+        "number",
+        "string",
+        "type",
+        "function",
+        "enumMember",
+        "variable",
+        "enum",
+        "struct",
+    ];
+    for (word, colour) in [
+        ("TCPBP", "struct"),
+        ("return", "keyword"),
+        ("uint64", "type"),
+        ("keyed_hash", "function"),
+    ] {
+        assert_eq!(coloured.get(word).map(|at| legend[*at]), Some(colour), "{word}");
+    }
+    editor.end();
+}
+
+/// The largest figure is the one that `hawser check` prints.
+#[test]
+fn hints_show_the_worst_case_of_each_chain() {
+    let mut editor = Editor::start(&tcp());
+    let (path, text) = tcp_file("tcp.mtp");
+    editor.open(&path, &text);
+    let params = json!({ "textDocument": { "uri": uri(&path) }, "range": range(&text, 0, text.len()) });
+    let hints = editor.ask("textDocument/inlayHint", params);
+    let hints = hints.as_array().expect("a list");
+    let steps =
+        |label: &str| -> Option<u64> { label.strip_prefix("at most ")?.split(' ').next()?.parse().ok() };
+    let labels = hints.iter().map(|hint| hint["label"].as_str().expect("a text"));
+    let largest = labels.filter_map(steps).max().expect("a chain");
+    let checked = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .arg("check")
+        .arg(&path)
+        .output()
+        .expect("hawser starts");
+    let printed = String::from_utf8(checked.stdout).expect("a text");
+    assert!(
+        printed.contains(&format!("at most {largest} steps")),
+        "{largest}: {printed}"
+    );
+    // Behind the event of its chain.
+    let entry = find(&text, "tcp_seg -> {") + "tcp_seg".len();
+    assert!(
+        hints
+            .iter()
+            .any(|hint| hint["position"] == position(&text, entry)),
+        "{hints:?}"
+    );
+    editor.end();
+}
+
+#[test]
+fn a_program_is_run_from_above_its_deployment() {
+    let mut editor = Editor::start(&tcp());
+    let examples = tcp().join("../../examples").canonicalize().expect("examples");
+    let lens = |editor: &mut Editor, path: &Path| {
+        let text = fs::read_to_string(path).expect("a program");
+        editor.open(path, &text);
+        let lenses = editor.ask(
+            "textDocument/codeLens",
+            json!({ "textDocument": { "uri": uri(path) } }),
+        );
+        let deploy = find(&text, "\ndeploy {") + 1;
+        assert_eq!(lenses[0]["range"]["start"], position(&text, deploy));
+        lenses
+    };
+    let lenses = lens(&mut editor, &examples.join("stop-and-wait.mtp"));
+    let scenario = examples.join("scenarios/stop-and-wait.toml");
+    assert_eq!(lenses[0]["command"]["command"], "hawser.simulate");
+    assert_eq!(lenses[0]["command"]["arguments"], json!([scenario]));
+    assert_eq!(lenses[1]["command"]["command"], "hawser.debug");
+    let program = tcp().join("tcp.mtp");
+    let lenses = lens(&mut editor, &program);
+    assert_eq!(lenses[0]["command"]["command"], "hawser.swarm");
+    assert_eq!(lenses[0]["command"]["arguments"], json!([program]));
+    editor.end();
+}
+
+#[test]
+fn every_feature_answers_on_a_broken_file() {
+    let text =
+        format!("{BROKEN}void more(seg ev, conn c) {{\n    c.bytes += count(ev, \n}}\nenum {{ A, B \n");
+    let folder = folder("every", &[("broken.mtp", &text)]);
+    let path = folder.join("broken.mtp");
+    let mut editor = Editor::start(&folder);
+    editor.open(&path, &text);
+    assert!(!editor.diagnostics(&path, 1).is_empty());
+    let bytes = find(&text, "c.bytes") + 2;
+    let hover = editor.ask("textDocument/hover", about(&path, &text, bytes));
+    assert!(
+        hover["contents"]["value"]
+            .as_str()
+            .expect("a text")
+            .contains("uint64 bytes"),
+        "{hover}"
+    );
+    let place = editor.ask("textDocument/definition", about(&path, &text, bytes));
+    assert_eq!(place["range"]["start"], position(&text, find(&text, "bytes;")));
+    let mut params = about(&path, &text, bytes);
+    params["newName"] = json!("octets");
+    let refused = editor
+        .try_ask("textDocument/rename", params)
+        .expect_err("it has errors");
+    assert!(
+        refused["message"]
+            .as_str()
+            .expect("a text")
+            .contains("mend them first"),
+        "{refused}"
+    );
+    let open = find(&text, "count(ev, ") + "count(ev, ".len();
+    let help = editor.ask("textDocument/signatureHelp", about(&path, &text, open));
+    assert_eq!(help["signatures"][0]["label"], "void count(seg ev, conn c)");
+    let names = proposed(&editor.ask("textDocument/completion", about(&path, &text, bytes)));
+    assert!(names.contains(&"bytes".to_owned()), "{names:?}");
+    let document = json!({ "textDocument": { "uri": uri(&path) } });
+    let symbols = editor.ask("textDocument/documentSymbol", document.clone());
+    assert_eq!(symbols[0]["name"], "seg");
+    let tokens = editor.ask("textDocument/semanticTokens/full", document.clone());
+    assert!(!tokens["data"].as_array().expect("a list").is_empty());
+    let lenses = editor.ask("textDocument/codeLens", document.clone());
+    assert_eq!(lenses, json!([]));
+    let mut within = document.clone();
+    within["range"] = range(&text, 0, text.len());
+    assert_eq!(editor.ask("textDocument/inlayHint", within), json!([]));
+    let mut options = document;
+    options["options"] = json!({ "tabSize": 4, "insertSpaces": true });
+    assert_eq!(editor.ask("textDocument/formatting", options), Value::Null);
     editor.end();
 }

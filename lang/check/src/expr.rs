@@ -10,6 +10,7 @@ use crate::codes;
 use crate::consts::{BUILTIN_CONSTANTS, builtin_constant};
 use crate::convert::{Choice, How, Value};
 use crate::fold;
+use crate::index::{Kind, member};
 use crate::names::{Def, did_you_mean};
 
 /// The parser's code: it limits nesting, so that only trees made by other hands come here.
@@ -217,6 +218,10 @@ impl<'a> Body<'_, 'a> {
     fn path(&mut self, scope: &'a Ident, name: &'a Ident, at: Span) -> Value {
         if let Some(Def::Enum(index)) = self.ck.lookup(scope) {
             let variants = self.ck.enums[index].variants;
+            self.ck.answer(name.span, || {
+                let variant = |(variant, _): &(Ident, _)| member(&variant.name, Kind::Variant, &scope.name);
+                variants.iter().map(variant).collect()
+            });
             if variants.iter().any(|(variant, _)| variant.name == name.name) {
                 return self.name(name);
             }

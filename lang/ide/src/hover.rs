@@ -63,23 +63,13 @@ fn code(text: &str) -> String {
 /// A word of the language; registrations and sources where they stand in `deploy`.
 fn about_word(text: &str, at: Span, in_deploy: bool) -> Option<Vec<String>> {
     let name = text.get(at.start as usize..at.end as usize)?;
-    if let Some((bits, signed)) = integer(name) {
+    if let Some((bits, signed)) = words::integer(name) {
         let signed = if signed { "A signed" } else { "An unsigned" };
         return Some(vec![code(name), format!("{signed} integer of {bits} bits.")]);
     }
     let deploys = |sort| matches!(sort, Sort::Registration | Sort::Source) == in_deploy;
     let word = words::word(name, deploys).or_else(|| words::word(name, |_| true))?;
     Some(vec![code(word.form), word.meaning.to_owned()])
-}
-
-/// Width and sign of `uintN`, `intN`.
-fn integer(name: &str) -> Option<(u8, bool)> {
-    let (digits, signed) = match name.strip_prefix("uint") {
-        Some(digits) => (digits, false),
-        None => (name.strip_prefix("int")?, true),
-    };
-    let bits: u8 = digits.parse().ok()?;
-    (1..=64).contains(&bits).then_some((bits, signed))
 }
 
 fn about(program: &Program, at: Span, declaration: &Declaration) -> Vec<String> {

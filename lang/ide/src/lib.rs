@@ -14,20 +14,31 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod complete;
 mod diagnostics;
+mod hints;
 mod hover;
 mod lines;
 mod navigate;
+mod outline;
 mod program;
+mod rename;
 mod scan;
+mod signature;
+mod tokens;
 mod words;
 mod workspace;
 
+pub use complete::{Completion, Proposal};
 pub use diagnostics::{FileDiagnostics, Fix, Problem};
 pub use hawser_check::index::Kind;
 pub use hawser_syntax::Severity;
+pub use hints::{Hint, Runnable};
 pub use hover::Hover;
 pub use lines::Lines;
+pub use outline::Symbol;
+pub use signature::Signature;
+pub use tokens::{Colour, Coloured};
 pub use workspace::Workspace;
 
 use std::ops::Range;

@@ -72,6 +72,18 @@ impl Program {
         touched.map(|(at, meaning)| (*at, meaning)).next()
     }
 
+    /// The names of a file, in order.
+    pub(crate) fn names_of(&self, file: u32) -> &[(Span, Meaning)] {
+        let first = self.names.partition_point(|(at, _)| at.file < file);
+        let behind = self.names.partition_point(|(at, _)| at.file <= file);
+        &self.names[first..behind]
+    }
+
+    /// All names that were resolved, in order of place.
+    pub(crate) fn names(&self) -> &[(Span, Meaning)] {
+        &self.names
+    }
+
     /// What is declared under the name at a byte.
     pub(crate) fn declaration_at(&self, file: u32, byte: usize) -> Option<&Declaration> {
         match self.name_at(file, byte)?.1 {

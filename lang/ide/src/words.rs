@@ -25,6 +25,16 @@ pub(crate) fn word(name: &str, wanted: impl Fn(Sort) -> bool) -> Option<&'static
     WORDS.iter().find(|word| word.name == name && wanted(word.sort))
 }
 
+/// Width and sign of `uintN`, `intN`.
+pub(crate) fn integer(name: &str) -> Option<(u8, bool)> {
+    let (digits, signed) = match name.strip_prefix("uint") {
+        Some(digits) => (digits, false),
+        None => (name.strip_prefix("int")?, true),
+    };
+    let bits: u8 = digits.parse().ok()?;
+    (1..=64).contains(&bits).then_some((bits, signed))
+}
+
 macro_rules! words {
     ($($sort:ident: $($name:literal, $form:literal, $meaning:literal;)*)*) => {
         &[$($(Word { name: $name, sort: Sort::$sort, form: $form, meaning: $meaning },)*)*]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use hawser_driver::{LoadError, Loader, analyse};
-use hawser_syntax::MAX_TEXT_BYTES;
+use hawser_syntax::{MAX_TEXT_BYTES, Span};
 
 use crate::program::Program;
 use crate::scan;
@@ -95,6 +95,11 @@ impl Workspace {
         self.open.keys().map(PathBuf::as_path)
     }
 
+    /// The known files.
+    pub(crate) fn known_paths(&self) -> impl Iterator<Item = &Path> {
+        self.known.keys().map(PathBuf::as_path)
+    }
+
     /// The program that a file is checked in, and its number there.
     pub(crate) fn program_of(&self, path: &Path) -> Option<(Rc<Program>, u32)> {
         let path = self.loader.identity(path);
@@ -120,6 +125,21 @@ impl Workspace {
             .borrow_mut()
             .insert(root.to_path_buf(), program.clone());
         program
+    }
+
+    /// A program with some of its texts replaced, and what could stand at a place of it.
+    pub(crate) fn supposing(
+        &self,
+        root: &Path,
+        texts: &BTreeMap<PathBuf, String>,
+        asked: Option<Span>,
+    ) -> Program {
+        let here = self.texts();
+        let supposed = Texts {
+            open: texts,
+            under: &here,
+        };
+        Program::new(analyse(&supposed, root, asked), &supposed)
     }
 
     fn analyse(&self, root: &Path) -> Program {

@@ -34,3 +34,45 @@ fn search(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// The maximum number of bytes of a scenario.
+const MAX_SCENARIO: u64 = 1 << 20;
+
+/// The scenarios that name a program: in its folder and in `scenarios/` there, and of a folder beside it.
+pub(super) fn scenarios(program: &Path) -> Vec<PathBuf> {
+    let folder = program.parent().unwrap_or(Path::new(""));
+    let folders = [
+        folder.to_path_buf(),
+        folder.join("scenarios"),
+        folder.join("../scenarios"),
+    ];
+    let mut found: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| names_program(path, program))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Whether a scenario's `program` is this file.
+fn names_program(scenario: &Path, program: &Path) -> bool {
+    let is_small = std::fs::metadata(scenario).is_ok_and(|data| data.is_file() && data.len() <= MAX_SCENARIO);
+    let text = is_small.then(|| std::fs::read_to_string(scenario).ok()).flatten();
+    let text = text.unwrap_or_default();
+    let named = text.lines().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.trim().strip_prefix('"')?.split('"').next()?;
+        (key.trim() == "program").then_some(value)
+    });
+    let named = named.map(|named| scenario.parent().unwrap_or(Path::new("")).join(named));
+    match (
+        named.and_then(|named| named.canonicalize().ok()),
+        program.canonicalize(),
+    ) {
+        (Some(named), Ok(program)) => named == program,
+        _ => false,
+    }
+}

@@ -3,6 +3,8 @@
 mod convert;
 mod files;
 mod frames;
+mod names;
+mod outlines;
 mod requests;
 mod server;
 

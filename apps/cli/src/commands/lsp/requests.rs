@@ -8,8 +8,8 @@ use lsp_types::request::{self as ask, Request as _};
 use lsp_types::{self as lsp, Position, TextDocumentPositionParams};
 use serde_json::{Value, json};
 
-use super::convert;
 use super::server::{Server, error};
+use super::{convert, names, outlines};
 
 /// What the server can do.
 pub(super) fn abilities() -> Value {
@@ -23,6 +23,17 @@ pub(super) fn abilities() -> Value {
             "documentHighlightProvider": true,
             "documentFormattingProvider": true,
             "codeActionProvider": { "codeActionKinds": ["quickfix"] },
+            "renameProvider": { "prepareProvider": true },
+            "completionProvider": { "triggerCharacters": [".", ":", ">", "{", "["] },
+            "signatureHelpProvider": { "triggerCharacters": ["(", ","] },
+            "documentSymbolProvider": true,
+            "workspaceSymbolProvider": true,
+            "semanticTokensProvider": {
+                "legend": { "tokenTypes": names::TOKEN_TYPES, "tokenModifiers": names::TOKEN_MODIFIERS },
+                "full": true,
+            },
+            "inlayHintProvider": true,
+            "codeLensProvider": {},
         },
         "serverInfo": { "name": "hawser", "version": env!("CARGO_PKG_VERSION") },
     })
@@ -49,6 +60,37 @@ pub(super) fn answer(server: &Server<'_>, request: Request) -> Response {
         }
         ask::Formatting::METHOD => {
             with::<ask::Formatting>(request, |params| Ok(formatted(server, &params.text_document)))
+        }
+        _ => answer_about_more(server, request),
+    }
+}
+
+fn answer_about_more(server: &Server<'_>, request: Request) -> Response {
+    match request.method.as_str() {
+        ask::PrepareRenameRequest::METHOD => {
+            with::<ask::PrepareRenameRequest>(request, |params| Ok(renameable(server, &params)))
+        }
+        ask::Rename::METHOD => with::<ask::Rename>(request, |params| rename(server, &params)),
+        ask::Completion::METHOD => with::<ask::Completion>(request, |params| {
+            Ok(completion(server, &params.text_document_position))
+        }),
+        ask::SignatureHelpRequest::METHOD => with::<ask::SignatureHelpRequest>(request, |params| {
+            Ok(signature(server, &params.text_document_position_params))
+        }),
+        ask::DocumentSymbolRequest::METHOD => with::<ask::DocumentSymbolRequest>(request, |params| {
+            outlines::symbols(server, &params.text_document)
+        }),
+        ask::WorkspaceSymbolRequest::METHOD => with::<ask::WorkspaceSymbolRequest>(request, |params| {
+            outlines::all_symbols(server, &params.query)
+        }),
+        ask::SemanticTokensFullRequest::METHOD => with::<ask::SemanticTokensFullRequest>(request, |params| {
+            outlines::colours(server, &params.text_document)
+        }),
+        ask::InlayHintRequest::METHOD => {
+            with::<ask::InlayHintRequest>(request, |params| outlines::hints(server, &params))
+        }
+        ask::CodeLensRequest::METHOD => {
+            with::<ask::CodeLensRequest>(request, |params| outlines::lenses(server, &params.text_document))
         }
         other => error(
             request.id.clone(),
@@ -174,4 +216,81 @@ fn formatted(server: &Server<'_>, document: &lsp::TextDocumentIdentifier) -> Opt
     };
     let edits = (formatted != text).then(|| convert::edit(&Lines::new(text), whole));
     Some(edits.into_iter().collect())
+}
+
+fn renameable(
+    server: &Server<'_>,
+    params: &TextDocumentPositionParams,
+) -> Option<lsp::PrepareRenameResponse> {
+    let (path, byte) = at(server, &params.text_document, params.position)?;
+    let place = server.workspace.renameable(&path, byte)?;
+    let lines = Lines::new(server.workspace.text(&path)?);
+    Some(lsp::PrepareRenameResponse::Range(convert::range(&lines, place)))
+}
+
+fn rename(server: &Server<'_>, params: &lsp::RenameParams) -> Answer<Option<lsp::WorkspaceEdit>> {
+    let position = &params.text_document_position;
+    let (path, byte) =
+        at(server, &position.text_document, position.position).ok_or("the file is not open")?;
+    let edits = server.workspace.rename(&path, byte, &params.new_name)?;
+    let mut changes = serde_json::Map::new();
+    for (path, edits) in edits {
+        let text = server.workspace.any_text(&path).unwrap_or_default();
+        let lines = Lines::new(&text);
+        let edits: Vec<_> = edits
+            .into_iter()
+            .map(|edit| convert::edit(&lines, edit))
+            .collect();
+        if let Some(uri) = server.uri(&path) {
+            changes.insert(uri.as_str().to_owned(), json!(edits));
+        }
+    }
+    Ok(serde_json::from_value(json!({ "changes": changes })).ok())
+}
+
+fn completion(server: &Server<'_>, params: &TextDocumentPositionParams) -> Option<lsp::CompletionResponse> {
+    let (path, byte) = at(server, &params.text_document, params.position)?;
+    let completion = server.workspace.completion(&path, byte)?;
+    let range = convert::range(&Lines::new(server.workspace.text(&path)?), completion.range);
+    let proposals = completion.proposals.into_iter().enumerate();
+    let items = proposals.map(|(order, proposal)| lsp::CompletionItem {
+        kind: Some(names::proposal(proposal.kind)),
+        detail: Some(proposal.detail).filter(|detail| !detail.is_empty()),
+        documentation: Some(lsp::Documentation::String(proposal.meaning)),
+        sort_text: Some(format!("{order:04}")),
+        text_edit: Some(lsp::CompletionTextEdit::Edit(lsp::TextEdit {
+            range,
+            new_text: proposal.name.clone(),
+        })),
+        label: proposal.name,
+        ..lsp::CompletionItem::default()
+    });
+    Some(lsp::CompletionResponse::Array(items.collect()))
+}
+
+fn signature(server: &Server<'_>, params: &TextDocumentPositionParams) -> Option<lsp::SignatureHelp> {
+    let (path, byte) = at(server, &params.text_document, params.position)?;
+    let signature = server.workspace.signature(&path, byte)?;
+    let form = Lines::new(&signature.form);
+    // Offsets within the label count as positions do; a form is one line.
+    let offset = |byte| form.position(byte).1;
+    let parameters = signature
+        .parameters
+        .iter()
+        .map(|(start, end)| lsp::ParameterInformation {
+            label: lsp::ParameterLabel::LabelOffsets([offset(*start), offset(*end)]),
+            documentation: None,
+        });
+    let active = Some(signature.active as u32);
+    let information = lsp::SignatureInformation {
+        parameters: Some(parameters.collect()),
+        documentation: Some(lsp::Documentation::String(signature.meaning.clone())),
+        active_parameter: active,
+        label: signature.form.clone(),
+    };
+    Some(lsp::SignatureHelp {
+        signatures: vec![information],
+        active_signature: Some(0),
+        active_parameter: active,
+    })
 }

@@ -317,6 +317,11 @@ impl<'a> Server<'a> {
         }
     }
 
+    /// The one path of the file that the editor calls so.
+    pub(super) fn path(&self, uri: &Uri) -> PathBuf {
+        self.workspace.identity(&convert::path(uri))
+    }
+
     /// The editor's name of a file.
     pub(super) fn uri(&self, path: &Path) -> Option<Uri> {
         let open = self.documents.get(path).map(|(uri, _)| uri.clone());

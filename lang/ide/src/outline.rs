@@ -1,0 +1,200 @@
+//! What a file declares, and what all known files do.
+
+use std::path::Path;
+
+use hawser_check::index::Kind;
+use hawser_syntax::ast::{Extended, Field, Ident, Item, ItemKind, Member};
+use hawser_syntax::{Span, parse};
+
+use crate::{Place, Workspace};
+
+/// The maximum number of symbols that a search gives.
+const MAX_SYMBOLS: usize = 256;
+
+/// Something that a file declares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Symbol {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Its type, as it is written; empty for what has none.
+    pub detail: String,
+    /// The whole declaration.
+    pub range: (usize, usize),
+    /// The name in it.
+    pub name_range: (usize, usize),
+    /// What belongs to it: fields, variants, chains, queues.
+    pub children: Vec<Symbol>,
+}
+
+impl Workspace {
+    /// The declarations of an open file, in order.
+    #[must_use]
+    pub fn outline(&self, path: &Path) -> Vec<Symbol> {
+        self.text(path).map_or_else(Vec::new, symbols)
+    }
+
+    /// The declarations of all known files whose names contain the letters of a query in their order.
+    #[must_use]
+    pub fn symbols(&self, query: &str) -> Vec<(Symbol, Place)> {
+        let mut found = Vec::new();
+        for path in self.known_paths() {
+            let text = self.any_text(path).unwrap_or_default();
+            for symbol in symbols(&text) {
+                if found.len() < MAX_SYMBOLS && is_like(&symbol.name, query) {
+                    let place = Place {
+                        path: path.to_path_buf(),
+                        range: symbol.name_range,
+                    };
+                    found.push((symbol, place));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Whether a name has the letters of a query in their order, small or capital.
+fn is_like(name: &str, query: &str) -> bool {
+    let mut letters = name.chars().map(|letter| letter.to_ascii_lowercase());
+    let mut wanted = query.chars().map(|letter| letter.to_ascii_lowercase());
+    wanted.all(|wanted| letters.any(|letter| letter == wanted))
+}
+
+fn symbols(text: &str) -> Vec<Symbol> {
+    let (file, _) = parse(text, 0);
+    let symbol = |item| symbol(text, item);
+    file.items.iter().filter_map(symbol).collect()
+}
+
+fn written(text: &str, at: Span) -> &str {
+    text.get(at.start as usize..at.end as usize).unwrap_or("")
+}
+
+fn range(at: Span) -> (usize, usize) {
+    (at.start as usize, at.end as usize)
+}
+
+fn named(name: &Ident, kind: Kind, detail: &str, whole: Span) -> Symbol {
+    Symbol {
+        name: name.name.clone(),
+        kind,
+        detail: detail.split_whitespace().collect::<Vec<_>>().join(" "),
+        range: range(whole),
+        name_range: range(name.span),
+        children: Vec::new(),
+    }
+}
+
+fn symbol(text: &str, item: &Item) -> Option<Symbol> {
+    let (name, kind, detail) = head(text, &item.kind, item.span)?;
+    let mut symbol = named(&name, kind, &detail, item.span);
+    symbol.children = children(text, &item.kind);
+    (!symbol.name.is_empty()).then_some(symbol)
+}
+
+/// Name, kind and type of a declaration; nothing for those that are no place to go to.
+fn head(text: &str, kind: &ItemKind, whole: Span) -> Option<(Ident, Kind, String)> {
+    let plain = |name: &Ident, kind| Some((name.clone(), kind, String::new()));
+    let typed = |name: &Ident, kind, ty: Span| Some((name.clone(), kind, written(text, ty).to_owned()));
+    let word = |word: &str| Ident {
+        name: word.to_owned(),
+        span: Span {
+            end: whole.start + word.len() as u32,
+            ..whole
+        },
+    };
+    match kind {
+        ItemKind::Const { ty, name, .. } => typed(name, Kind::Const, ty.span),
+        ItemKind::Table { ty, name, .. } => typed(name, Kind::Table, ty.span),
+        ItemKind::Param { ty, name, .. } => typed(name, Kind::Param, ty.span),
+        ItemKind::Enum { name, .. } => plain(name, Kind::Enum),
+        ItemKind::Struct { name, .. } => plain(name, Kind::Struct),
+        ItemKind::Event { name, kind, .. } => typed(name, Kind::Event, kind.span),
+        ItemKind::Context { name, .. } => plain(name, Kind::Context),
+        ItemKind::Scratchpad { name, .. } => match name {
+            Some(name) => plain(name, Kind::Scratchpad),
+            None => Some((word("scratchpad"), Kind::Scratchpad, String::new())),
+        },
+        ItemKind::Extend { of, name, .. } => {
+            let kind = match of {
+                Extended::Context => Kind::Context,
+                Extended::Event => Kind::Event,
+                Extended::Scratchpad => Kind::Scratchpad,
+                Extended::Struct => Kind::Struct,
+            };
+            Some((name.clone(), kind, "extended".to_owned()))
+        }
+        ItemKind::Signal { name, .. } => plain(name, Kind::Signal),
+        ItemKind::Opt { name, .. } => plain(name, Kind::Option),
+        ItemKind::OptUnion { name, .. } => plain(name, Kind::OptionUnion),
+        ItemKind::OptList { name, .. } => plain(name, Kind::OptionList),
+        ItemKind::Blueprint { name, .. } => plain(name, Kind::Blueprint),
+        ItemKind::SegRule { name, .. } => plain(name, Kind::Rule),
+        ItemKind::Sched { name, .. } => plain(name, Kind::Schedule),
+        ItemKind::Extern { ret, name, .. } => typed(name, Kind::Extern, ret.span),
+        ItemKind::Func { ret, name, .. } => typed(name, Kind::Function, ret.span),
+        ItemKind::Dispatch { name, .. } => plain(name, Kind::Dispatch),
+        ItemKind::Deploy { .. } => Some((word("deploy"), Kind::Dispatch, String::new())),
+        ItemKind::Import { .. }
+        | ItemKind::NetHeader { .. }
+        | ItemKind::Coalesce { .. }
+        | ItemKind::Attach { .. } => None,
+    }
+}
+
+fn children(text: &str, kind: &ItemKind) -> Vec<Symbol> {
+    let field = |field: &Field| {
+        named(
+            &field.name,
+            Kind::Field,
+            written(text, field.ty.span),
+            field.name.span,
+        )
+    };
+    let plain = |name: &Ident, kind| named(name, kind, "", name.span);
+    match kind {
+        ItemKind::Struct { fields, .. }
+        | ItemKind::Event { fields, .. }
+        | ItemKind::Signal { fields, .. }
+        | ItemKind::Opt { fields, .. }
+        | ItemKind::OptList { fields, .. }
+        | ItemKind::Blueprint { fields, .. } => fields.iter().map(field).collect(),
+        ItemKind::Context { members, .. }
+        | ItemKind::Scratchpad { members, .. }
+        | ItemKind::Extend { members, .. } => {
+            let member = |member: &Member| match member {
+                Member::Field(declared) => Some(field(declared)),
+                Member::Timer { name, .. } => Some(plain(name, Kind::Timer)),
+                Member::Part { ty, name } => Some(named(name, Kind::Part, &ty.name, name.span)),
+                Member::Invariant { .. } => None,
+            };
+            members.iter().filter_map(member).collect()
+        }
+        ItemKind::Enum { variants, .. } => {
+            let variants = variants.iter();
+            variants.map(|(name, _)| plain(name, Kind::Variant)).collect()
+        }
+        ItemKind::Dispatch { entries, .. } => {
+            let chains = entries.iter().filter(|entry| entry.is_chain);
+            chains.map(|entry| plain(&entry.name, Kind::Chain)).collect()
+        }
+        ItemKind::Sched { queues, .. } => {
+            let queues = queues.iter();
+            queues.map(|(name, ..)| plain(name, Kind::Queue)).collect()
+        }
+        ItemKind::Import { .. }
+        | ItemKind::Const { .. }
+        | ItemKind::Table { .. }
+        | ItemKind::Param { .. }
+        | ItemKind::OptUnion { .. }
+        | ItemKind::NetHeader { .. }
+        | ItemKind::SegRule { .. }
+        | ItemKind::Coalesce { .. }
+        | ItemKind::Extern { .. }
+        | ItemKind::Func { .. }
+        | ItemKind::Deploy { .. }
+        | ItemKind::Attach { .. } => Vec::new(),
+    }
+}

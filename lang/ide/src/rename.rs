@@ -1,0 +1,169 @@
+//! Another name for something, everywhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use hawser_check::index::{Kind, Meaning};
+use hawser_syntax::token::TokenKind;
+use hawser_syntax::{Diagnostic, Severity, Span};
+
+use crate::program::Program;
+use crate::{Edit, Place, Workspace, scan, words};
+
+/// Why a name cannot be changed: for the user.
+type Refused = String;
+
+impl Workspace {
+    /// The bytes of the name at a byte, if the program declares it.
+    #[must_use]
+    pub fn renameable(&self, path: &Path, byte: usize) -> Option<(usize, usize)> {
+        let (program, file) = self.program_of(path)?;
+        program.declaration_at(file, byte)?;
+        let (at, _) = program.name_at(file, byte)?;
+        Some((at.start as usize, at.end as usize))
+    }
+
+    /// The edits that give the name at a byte another one, by file, in every known program that has it.
+    ///
+    /// # Errors
+    /// When there is no name, the new one cannot be one, a program has errors, or some name would then stand for
+    /// something else.
+    pub fn rename(
+        &self,
+        path: &Path,
+        byte: usize,
+        new: &str,
+    ) -> Result<BTreeMap<PathBuf, Vec<Edit>>, Refused> {
+        is_a_name(new)?;
+        let declared = self.program_of(path).and_then(|(program, file)| {
+            let declared = program.declaration_at(file, byte)?.at;
+            Some(program.place(declared))
+        });
+        let declared = declared.ok_or("there is no name of the program here")?;
+        let mut places = BTreeSet::new();
+        let roots = self.roots(&declared.path);
+        for root in &roots {
+            let program = self.program(root);
+            if let Some(error) = first_error(&program) {
+                return Err(format!(
+                    "{} has errors, so that not every use is known; mend them first: {}",
+                    root.display(),
+                    error.message
+                ));
+            }
+            let file = program.file(&declared.path);
+            let declaration = file.and_then(|file| program.declaration_at(file, declared.range.0));
+            let uses = declaration.map(|declaration| program.uses_of(declaration.at));
+            places.extend(uses.into_iter().flatten().map(|at| program.place(at)));
+        }
+        let edits = edits(&places, new);
+        let texts = self.with_edits(&edits);
+        for root in &roots {
+            let (before, after) = (self.program(root), self.supposing(root, &texts, None));
+            keeps_its_meaning(&before, &after, &edits, new)?;
+        }
+        Ok(edits)
+    }
+
+    fn with_edits(&self, edits: &BTreeMap<PathBuf, Vec<Edit>>) -> BTreeMap<PathBuf, String> {
+        let mut texts = BTreeMap::new();
+        for (path, edits) in edits {
+            let mut text = self.any_text(path).unwrap_or_default();
+            for edit in edits.iter().rev() {
+                text.replace_range(edit.range.clone(), &edit.text);
+            }
+            texts.insert(path.clone(), text);
+        }
+        texts
+    }
+}
+
+fn is_a_name(new: &str) -> Result<(), Refused> {
+    let lexed = scan::tokens(new);
+    let is_one_word = matches!(&lexed.tokens[..], [word, _]
+        if word.kind == TokenKind::Ident && (word.start, word.end as usize) == (0, new.len()));
+    let is_taken = words::word(new, |_| true).is_some() || words::integer(new).is_some();
+    match (is_one_word, is_taken) {
+        (false, _) => Err(format!(
+            "`{new}` cannot be a name: a letter or `_` first, then letters, digits and `_`, and no keyword"
+        )),
+        (true, true) => Err(format!("`{new}` is a word of the language")),
+        (true, false) => Ok(()),
+    }
+}
+
+fn first_error(program: &Program) -> Option<&Diagnostic> {
+    let mut diagnostics = program.analysis.compilation.diagnostics.iter();
+    diagnostics.find(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+fn edits(places: &BTreeSet<Place>, new: &str) -> BTreeMap<PathBuf, Vec<Edit>> {
+    let mut edits: BTreeMap<PathBuf, Vec<Edit>> = BTreeMap::new();
+    for place in places {
+        edits.entry(place.path.clone()).or_default().push(Edit {
+            range: place.range.0..place.range.1,
+            text: new.to_owned(),
+        });
+    }
+    edits
+}
+
+/// Whether each name stands for the same thing before and after.
+fn keeps_its_meaning(
+    before: &Program,
+    after: &Program,
+    edits: &BTreeMap<PathBuf, Vec<Edit>>,
+    new: &str,
+) -> Result<(), Refused> {
+    if let Some(error) = first_error(after) {
+        return Err(format!("`{new}` clashes: {}", error.message));
+    }
+    let moved = |at: Span| moved(before, edits, at);
+    let expected = before.names().iter().map(|(at, meaning)| {
+        let meaning = match meaning {
+            Meaning::Declared(declared) => Meaning::Declared(moved(*declared)),
+            Meaning::Builtin(kind, form) => Meaning::Builtin(*kind, form.clone()),
+        };
+        (moved(*at), meaning)
+    });
+    let differs = |(expected, found): &((Span, Meaning), &(Span, Meaning))| match (&expected.1, &found.1) {
+        // A form may show a name that changed.
+        (Meaning::Builtin(Kind::Method | Kind::Field, _), Meaning::Builtin(..)) => expected.0 != found.0,
+        _ => expected != *found,
+    };
+    match expected.zip(after.names()).find(differs) {
+        None if before.names().len() == after.names().len() => Ok(()),
+        Some((_, (at, _))) => {
+            let line = after.text(at.file)[..at.start as usize].matches('\n').count() + 1;
+            let path = after.place(*at).path;
+            Err(format!(
+                "with `{new}` another name would mean something else: {}, line {line}",
+                path.display()
+            ))
+        }
+        None => Err(format!("with `{new}` another name would mean something else")),
+    }
+}
+
+/// Where a place is after edits.
+fn moved(program: &Program, edits: &BTreeMap<PathBuf, Vec<Edit>>, at: Span) -> Span {
+    let edits = program
+        .paths
+        .get(at.file as usize)
+        .and_then(|path| edits.get(path));
+    let (mut start, mut end) = (i64::from(at.start), i64::from(at.end));
+    for edit in edits.into_iter().flatten() {
+        let longer = edit.text.len() as i64 - edit.range.len() as i64;
+        if edit.range.end <= at.start as usize {
+            start += longer;
+        }
+        if edit.range.end <= at.end as usize {
+            end += longer;
+        }
+    }
+    Span {
+        file: at.file,
+        start: start as u32,
+        end: end as u32,
+    }
+}

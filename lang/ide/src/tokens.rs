@@ -1,0 +1,116 @@
+//! Colours: what each token of a file is.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use hawser_check::index::{Kind, Meaning};
+use hawser_syntax::lexer::Comment;
+use hawser_syntax::token::{PLACE_WORDS, Token, TokenKind};
+
+use crate::words::{self, Sort};
+use crate::{Workspace, scan};
+
+/// A coloured piece of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coloured {
+    /// Its bytes.
+    pub range: (usize, usize),
+    /// What it is.
+    pub colour: Colour,
+}
+
+/// What a piece of a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colour {
+    /// A word that begins a declaration or a statement, or means something where it stands.
+    Keyword,
+    /// A comment.
+    Comment,
+    /// `//= RFC9293 3.10.7.4`
+    Citation,
+    /// A number or a duration.
+    Number,
+    /// The name of an imported file.
+    Text,
+    /// A type of the language.
+    Type,
+    /// A function or an instruction of the language.
+    Function,
+    /// A constant of the language: `NONE`, `ECONNRESET`.
+    Constant,
+    /// A name that stands for something.
+    Name(Kind),
+}
+
+impl Workspace {
+    /// The pieces of an open file that have a colour, in order.
+    #[must_use]
+    pub fn colours(&self, path: &Path) -> Vec<Coloured> {
+        let Some((program, file)) = self.program_of(path) else {
+            return Vec::new();
+        };
+        let text = program.text(file);
+        let declared = &program.analysis.index.declarations;
+        let names: HashMap<u32, Kind> = program
+            .names_of(file)
+            .iter()
+            .filter_map(|(at, meaning)| match meaning {
+                Meaning::Declared(declaration) => Some((at.start, declared.get(declaration)?.kind)),
+                Meaning::Builtin(kind, _) => Some((at.start, *kind)),
+            })
+            .collect();
+        let lexed = scan::tokens(text);
+        let comments = lexed.comments.iter().map(|comment| commented(text, *comment));
+        let tokens = lexed.tokens.iter().filter_map(|token| {
+            let colour = match names.get(&token.start) {
+                Some(kind) => Colour::Name(*kind),
+                None => colour(text, *token)?,
+            };
+            Some(Coloured {
+                range: (token.start as usize, token.end as usize),
+                colour,
+            })
+        });
+        let mut pieces: Vec<Coloured> = comments.chain(tokens).collect();
+        pieces.sort_by_key(|piece| piece.range);
+        pieces
+    }
+}
+
+fn commented(text: &str, comment: Comment) -> Coloured {
+    let range = (comment.start as usize, comment.end as usize);
+    let is_citation = text
+        .get(range.0..)
+        .is_some_and(|comment| comment.starts_with("//="));
+    Coloured {
+        range,
+        colour: match is_citation {
+            true => Colour::Citation,
+            false => Colour::Comment,
+        },
+    }
+}
+
+/// What a token is by itself.
+fn colour(text: &str, token: Token) -> Option<Colour> {
+    match token.kind {
+        TokenKind::Keyword(_) => Some(Colour::Keyword),
+        TokenKind::Int | TokenKind::Duration => Some(Colour::Number),
+        TokenKind::Str => Some(Colour::Text),
+        TokenKind::Ident => {
+            let name = text.get(token.start as usize..token.end as usize)?;
+            let word = words::word(name, |_| true).map(|word| word.sort);
+            match word {
+                Some(Sort::Type) => Some(Colour::Type),
+                Some(Sort::Function | Sort::Instruction | Sort::Registration | Sort::Source) => {
+                    Some(Colour::Function)
+                }
+                Some(Sort::Value) => Some(Colour::Constant),
+                None if words::integer(name).is_some() => Some(Colour::Type),
+                None if PLACE_WORDS.contains(&name) => Some(Colour::Keyword),
+                None => Some(Colour::Constant),
+            }
+        }
+        _ => None,
+    }
+}
