@@ -10,7 +10,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Write a transport",
         &[
             "check", "fmt", "explain", "lsp", "emit", "build", "sim", "replay", "trace", "step", "script",
-            "swarm",
+            "swarm", "mutants",
         ],
     ),
     (

@@ -24,8 +24,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
     attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
-    gateway, get, kernel, lab, lsp, modify, policy, probe, proxy, recv, replay, script, send, serve, sim,
-    steer, step, swarm, trace, watch,
+    gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, script, send, serve,
+    sim, steer, step, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -71,6 +71,7 @@ enum Command {
     Script(script::Args),
     Step(step::Args),
     Swarm(swarm::Args),
+    Mutants(mutants::Args),
     Serve(serve::Args),
     Get(get::Args),
     Send(send::Args),
@@ -116,6 +117,7 @@ fn main() -> std::process::ExitCode {
         Command::Script(args) => script::run(&args),
         Command::Step(args) => step::run(&args),
         Command::Swarm(args) => swarm::run(&args),
+        Command::Mutants(args) => mutants::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Get(args) => get::run(&args),
         Command::Send(args) => send::run(&args),

@@ -14,6 +14,7 @@ mod lab;
 mod logs;
 mod lsp;
 mod mtp;
+mod mutants;
 mod page;
 mod place;
 mod plain;

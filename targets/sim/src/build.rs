@@ -134,23 +134,31 @@ fn add_hosts(
                 program
             }
         };
-        let wire = SimWire::new(host.mtu);
         let addresses = host.parsed_addresses(number)?;
         let interface = InterfaceConfig {
             addresses,
             gateways: Vec::new(),
             mtu: host.mtu,
         };
-        let rng = Rng::new(seed, &format!("host/{}", host.name)).bits();
-        let mut config = StackConfig::new(interface, rng);
-        if let Some(buffer) = host.buffer {
-            (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
-        }
-        let stack = Stack::new(program, config, wire.caps()).map_err(|error| RunError::Stack {
+        let (label, mtu, buffer) = (format!("host/{}", host.name), host.mtu, host.buffer);
+        let boot = move |life: u32| {
+            let label = if life == 1 {
+                label.clone()
+            } else {
+                format!("{label}/{life}")
+            };
+            let mut config = StackConfig::new(interface.clone(), Rng::new(seed, &label).bits());
+            if let Some(buffer) = buffer {
+                (config.limits.tx_bytes, config.limits.rx_bytes) = (buffer.0, buffer.0);
+            }
+            let wire = SimWire::new(mtu);
+            Ok((Stack::new(program.clone(), config, wire.caps())?, wire))
+        };
+        let host = Host::new(&host.name, Box::new(boot)).map_err(|error| RunError::Stack {
             host: host.name.clone(),
             error,
         })?;
-        world.add(Host::new(&host.name, stack, wire));
+        world.add(host);
     }
     let engines: BTreeSet<&str> = programs.values().map(|program| program.engine()).collect();
     Ok(engines.into_iter().collect::<Vec<_>>().join(", "))
@@ -186,6 +194,12 @@ fn add_links(
 
 /// Works out what each change leaves a direction with, and schedules it.
 fn add_changes(world: &mut World<Host>, scenario: &Scenario) {
+    for at in &scenario.at {
+        if let (Some(host), Some(state)) = (&at.host, at.state) {
+            let number = scenario.host_number(host).unwrap_or(0);
+            world.schedule_fall(START + at.time.into(), number, state == State::Up);
+        }
+    }
     for (i, link) in scenario.link.iter().enumerate() {
         let label = link.label();
         let mut changes: Vec<_> = scenario.at.iter().filter(|at| at.link == label).collect();
@@ -224,54 +238,65 @@ fn add_flows(
         for (k, port) in ports.into_iter().flatten().enumerate() {
             let later = Duration::from(flow.spacing).saturating_mul(k as u32);
             let start = START + flow.at.into() + later;
-            let label = format!("flow/{number}.{k}");
-            let to = SocketAddr::new(server, port);
-            // Simultaneous opens need a port that the other end knows.
-            let from = (flow.open == Opening::Both).then(|| SocketAddr::new(client, port));
-            let opens = [
-                Open::Connect {
-                    remote: to,
-                    local: from,
-                },
-                from.map_or(Open::Listen(to), |remote| Open::Connect {
-                    remote,
-                    local: Some(to),
-                }),
-            ];
-            let (app, scripts) = scripts(flow, start, seed, &label);
-            let mut ends = [(0, 0); 2];
-            for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
-                let i = side as usize;
-                let script = own(number, side, start).unwrap_or(script);
-                let plan = Plan {
-                    flow: built.len(),
-                    open: opens[i],
-                    at: start,
-                    close: close(flow.close, side),
-                    read_rate: flow.read_rate.map(|rate| rate.0 / 8),
-                    seed,
-                    outgoing: format!("{label}/{side:?}"),
-                    incoming: format!("{label}/{:?}", side.other()),
-                    script,
+            let opens = opens(flow, SocketAddr::new(client, port), SocketAddr::new(server, port));
+            let mut before = None;
+            for round in 0..=flow.again {
+                let label = match round {
+                    0 => format!("flow/{number}.{k}"),
+                    _ => format!("flow/{number}.{k}/{round}"),
                 };
-                let name = if side == Side::Client {
-                    &flow.from
-                } else {
-                    &flow.to
-                };
-                let host = scenario.host_number(name).unwrap_or(0);
-                ends[i] = (host, world.node_mut(host).add_endpoint(Endpoint::new(plan)));
+                let (app, scripts) = scripts(flow, start, seed, &label);
+                let mut ends = [(0, 0); 2];
+                for (side, script) in [Side::Client, Side::Server].into_iter().zip(scripts) {
+                    let i = side as usize;
+                    let plan = Plan {
+                        flow: built.len(),
+                        open: opens[i],
+                        at: start,
+                        after: before.map(|ends: [(usize, usize); 2]| ends[i].1),
+                        close: close(flow.close, side),
+                        ends: scenario.linger.0 > 0,
+                        read_rate: flow.read_rate.map(|rate| rate.0 / 8),
+                        read_stop: flow.read_stop.into(),
+                        buffers: [flow.send_buffer, flow.receive_buffer].map(|size| size.map(|size| size.0)),
+                        seed,
+                        outgoing: format!("{label}/{side:?}"),
+                        incoming: format!("{label}/{:?}", side.other()),
+                        script: own(number, side, start).unwrap_or(script),
+                    };
+                    let name = if side == Side::Client {
+                        &flow.from
+                    } else {
+                        &flow.to
+                    };
+                    let host = scenario.host_number(name).unwrap_or(0);
+                    ends[i] = (host, world.node_mut(host).add_endpoint(Endpoint::new(plan)));
+                }
+                before = Some(ends);
+                built.push(BuiltFlow {
+                    flow: number,
+                    app,
+                    port,
+                    start,
+                    ends,
+                });
             }
-            built.push(BuiltFlow {
-                flow: number,
-                app,
-                port,
-                start,
-                ends,
-            });
         }
     }
     Ok(built)
+}
+
+/// How the client opens a flow, and the server. Simultaneous opens need a port that the other end knows, and
+/// to open a flow again is to take the same port again.
+fn opens(flow: &Flow, client: SocketAddr, server: SocketAddr) -> [Open; 2] {
+    let connect = |remote, local| Open::Connect { remote, local };
+    match flow.open {
+        Opening::Both => [connect(server, Some(client)), connect(client, Some(server))],
+        Opening::Client => [
+            connect(server, (flow.again > 0).then_some(client)),
+            Open::Listen(server),
+        ],
+    }
 }
 
 /// What the two ends do. [`Scenario::check`] made sure that there is exactly one application.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hawser_engine::{Handle, Stack};
+use hawser_engine::{ConfigError, Handle, Notice, Stack};
 use hawser_time::Instant;
 
 use crate::app::Endpoint;
@@ -18,15 +18,23 @@ const ROUNDS_MAX: usize = 10_000;
 /// How many bytes an application reads at a time.
 const READ: usize = 64 * 1024;
 
+/// Makes the stack and the wire of a host's n-th life; the one that it begins with is the first.
+pub type Boot = Box<dyn Fn(u32) -> Result<(Stack, SimWire), ConfigError>>;
+
 /// A host.
 pub struct Host {
     name: String,
+    boot: Boot,
+    lives: u32,
+    up: bool,
     stack: Stack,
     wire: SimWire,
     /// Which port leads to an address.
     routes: BTreeMap<IpAddr, usize>,
     ports: usize,
     endpoints: Vec<Endpoint>,
+    /// The end that follows an end, for a flow that is opened again.
+    heirs: BTreeMap<usize, usize>,
     /// Whose notices a handle's are.
     owners: BTreeMap<Handle, usize>,
     /// When each end wants to be driven, in order; and the same by end.
@@ -49,19 +57,29 @@ pub enum HostFailure {
     /// The stack has something to do again and again at one moment.
     #[error("the stack does not come to rest")]
     Restless,
+    /// The stack cannot be set up again.
+    #[error(transparent)]
+    Boot(ConfigError),
 }
 
 impl Host {
-    /// A host with this stack and wire, without links and applications.
-    #[must_use]
-    pub fn new(name: &str, stack: Stack, wire: SimWire) -> Host {
-        Host {
+    /// A host in its first life, without links and applications.
+    ///
+    /// # Errors
+    /// When its stack does not accept its configuration, or its program.
+    pub fn new(name: &str, boot: Boot) -> Result<Host, ConfigError> {
+        let (stack, wire) = boot(1)?;
+        Ok(Host {
             name: name.to_owned(),
+            boot,
+            lives: 1,
+            up: true,
             stack,
             wire,
             routes: BTreeMap::new(),
             ports: 0,
             endpoints: Vec::new(),
+            heirs: BTreeMap::new(),
             owners: BTreeMap::new(),
             wakes: BTreeSet::new(),
             wake_of: Vec::new(),
@@ -70,7 +88,7 @@ impl Host {
             no_route: 0,
             failure: None,
             progress: 0,
-        }
+        })
     }
 
     /// Adds the port of the next link, which leads to these addresses.
@@ -85,6 +103,9 @@ impl Host {
     /// Adds an end of a flow and returns its number.
     pub fn add_endpoint(&mut self, endpoint: Endpoint) -> usize {
         let number = self.endpoints.len();
+        if let Some(before) = endpoint.follows() {
+            self.heirs.insert(before, number);
+        }
         self.endpoints.push(endpoint);
         self.wake_of.push(None);
         self.plan_wake(number);
@@ -139,12 +160,32 @@ impl Host {
         self.failure.is_some() || self.endpoints.iter().all(Endpoint::is_closed)
     }
 
+    /// True when its stack holds nothing of any connection: no context but those of listeners, and no byte. What a
+    /// host held that went down is gone.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let gone = self.failure.is_some() || !self.up;
+        gone || (self.leaked_contexts() == 0 && self.stack.held_bytes() == (0, 0))
+    }
+
+    /// Contexts beyond those of its applications' listeners.
+    #[must_use]
+    pub fn leaked_contexts(&self) -> usize {
+        let listeners = self
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.is_listening())
+            .count();
+        self.stack.contexts().saturating_sub(listeners)
+    }
+
     /// Does one round of work; false when there was none.
     fn round(&mut self, now: Instant, trace: &mut Trace) -> io::Result<bool> {
         let mut busy = self.stack.poll(now, &mut self.wire)?;
         while let Some((handle, notice)) = self.stack.next_notice() {
             busy = true;
             if let Some(&number) = self.owners.get(&handle) {
+                let number = self.heir_for(number, notice);
                 self.endpoints[number].on_notice(now, handle, notice, &mut self.stack, trace);
                 self.drive(number, now);
             }
@@ -158,7 +199,31 @@ impl Host {
         Ok(busy)
     }
 
+    /// Who takes a notice of an end's handle: a connection that its listener has accepted after its own is its
+    /// heir's.
+    fn heir_for(&self, number: usize, notice: Notice) -> usize {
+        let mut taker = number;
+        while matches!(notice, Notice::Accepted(_))
+            && self.endpoints[taker].has_connection()
+            && let Some(heir) = self.heirs.get(&taker)
+        {
+            taker = *heir;
+        }
+        taker
+    }
+
+    /// Drives an end, and its heir when it is over.
     fn drive(&mut self, number: usize, now: Instant) {
+        self.drive_alone(number, now);
+        if self.endpoints[number].is_over()
+            && let Some(&heir) = self.heirs.get(&number)
+            && self.endpoints[heir].begin(now)
+        {
+            self.plan_wake(heir);
+        }
+    }
+
+    fn drive_alone(&mut self, number: usize, now: Instant) {
         let endpoint = &mut self.endpoints[number];
         let before = endpoint.received();
         endpoint.drive(now, &mut self.stack, &mut self.buffer);
@@ -209,11 +274,38 @@ fn destination(frame: &Frame) -> Option<IpAddr> {
 
 impl Node for Host {
     fn arrive(&mut self, now: Instant, frame: Frame) {
-        self.wire.arrive(now, frame);
+        if self.up {
+            self.wire.arrive(now, frame);
+        }
+    }
+
+    fn set_up(&mut self, now: Instant, up: bool) {
+        if up == self.up || self.failure.is_some() {
+            return;
+        }
+        self.up = up;
+        if !up {
+            self.owners.clear();
+            // An end's number is above that of the one that it follows.
+            for number in 0..self.endpoints.len() {
+                if self.endpoints[number].fall()
+                    && let Some(&heir) = self.heirs.get(&number)
+                {
+                    self.endpoints[heir].inherit(now);
+                }
+            }
+            return;
+        }
+        self.lives += 1;
+        match (self.boot)(self.lives) {
+            Ok((stack, wire)) => (self.stack, self.wire) = (stack, wire),
+            Err(error) => self.failure = Some(HostFailure::Boot(error)),
+        }
+        (0..self.endpoints.len()).for_each(|number| self.plan_wake(number));
     }
 
     fn run(&mut self, now: Instant, out: &mut Vec<(usize, Frame)>, trace: &mut Trace) {
-        if self.failure.is_some() {
+        if self.failure.is_some() || !self.up {
             return;
         }
         for rounds in 0.. {
@@ -241,7 +333,7 @@ impl Node for Host {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        if self.failure.is_some() {
+        if self.failure.is_some() || !self.up {
             return None;
         }
         let wake = self.wakes.first().map(|(at, _)| *at);

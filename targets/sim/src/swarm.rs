@@ -4,14 +4,26 @@
 //! open and close in all orders. After a minute the network heals: from then on a transport has
 //! no excuse, and everything must be complete at the end. A minute is less than any transport may
 //! give up after (RFC 9293, 3.8.3: 100 seconds).
+//!
+//! Some seeds are about something that seldom comes by chance ([`themes`]): networks without faults, where bytes and
+//! time have bounds, readers that stop, ports used again, hosts that go down, idle hours. `docs/swarm.md` says what is
+//! drawn and what is checked. No program is named here: what one can do is claimed ([`Abilities`]).
+
+mod abilities;
+mod themes;
 
 use std::fmt::Write;
+
+use hawser_ir::{Module, Ty};
+
+pub use abilities::{Abilities, Ability, UnknownAbility};
 
 use crate::report::Report;
 use crate::rng::Rng;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span};
 use crate::scenario::{
-    At, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules, Scenario, State,
+    At, Bounds, Bulk, Closing, Flow, Host, IDLE_PACKETS, Link, Messages, Opening, Request, Rules, Scenario,
+    State,
 };
 
 /// When the network heals.
@@ -28,59 +40,67 @@ const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// What a program can do beyond the minimum: data in both directions after the client has sent some, and the
-/// client closing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abilities {
-    /// Opening makes a connection at the other end too, which may send first.
-    pub handshake: bool,
-    /// Its packets keep to an MTU below 1500 bytes.
-    pub any_mtu: bool,
-    /// Both ends may connect at once.
-    pub open_both: bool,
-    /// An end that has closed still receives.
-    pub half_close: bool,
-    /// After both ends have closed, all connections end within five minutes.
-    pub ends: bool,
+/// The program that a swarm is drawn for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its name, or its file.
+    pub program: &'a str,
+    /// What it can do.
+    pub abilities: Abilities,
+    /// The width of its param `START`, if it has one: where its numbers begin.
+    pub start_bits: Option<u8>,
 }
 
-impl Abilities {
-    /// All of them.
-    pub const ALL: Abilities = Abilities {
-        handshake: true,
-        any_mtu: true,
-        open_both: true,
-        half_close: true,
-        ends: true,
-    };
-    /// None of them.
-    pub const MINIMAL: Abilities = Abilities {
-        handshake: false,
-        any_mtu: false,
-        open_both: false,
-        half_close: false,
-        ends: false,
-    };
+impl<'a> Subject<'a> {
+    /// A program of which nothing is known but what it can do.
+    #[must_use]
+    pub fn new(program: &'a str, abilities: Abilities) -> Subject<'a> {
+        Subject {
+            program,
+            abilities,
+            start_bits: None,
+        }
+    }
+
+    /// The same, with what its compiled form shows.
+    #[must_use]
+    pub fn known(self, module: &Module) -> Subject<'a> {
+        let param = module.params.iter().find(|param| param.name == "START");
+        let start_bits = param.and_then(|param| match param.ty {
+            Ty::Int { bits, signed: false } => Some(bits),
+            _ => None,
+        });
+        Subject { start_bits, ..self }
+    }
 }
 
-/// The scenario of this seed, for a program that can do everything.
+/// The scenario of this seed for a program.
 #[must_use]
-pub fn scenario(seed: u64, program: &str) -> Scenario {
-    scenario_for(seed, program, Abilities::ALL)
+pub fn scenario(seed: u64, subject: &Subject<'_>) -> Scenario {
+    let mut scenario = usual(seed, subject);
+    themes::apply(&mut scenario, subject);
+    scenario
 }
 
-/// The scenario of this seed, for a program that can do this much.
-#[must_use]
-pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario {
+/// What chance draws.
+fn usual(seed: u64, subject: &Subject<'_>) -> Scenario {
     let mut rng = Rng::new(seed, "swarm");
+    let abilities = subject.abilities;
+    let ends = Span(if abilities.has(Ability::Ends) {
+        300 * SECOND
+    } else {
+        0
+    });
     let flows = 1 + rng.below(5);
     Scenario {
         name: format!("swarm {seed}"),
         seed,
         duration: DURATION,
-        linger: Span(if abilities.ends { 300 * SECOND } else { 0 }),
+        linger: ends,
+        forget: ends,
+        bounds: Bounds::default(),
         idle_packets: IDLE_PACKETS,
-        program: program.to_owned(),
+        program: subject.program.to_owned(),
         engine: None,
         params: std::collections::BTreeMap::new(),
         host: ["a", "b"].map(|name| host(name, &mut rng, abilities)).into(),
@@ -91,7 +111,7 @@ pub fn scenario_for(seed: u64, program: &str, abilities: Abilities) -> Scenario 
 }
 
 fn host(name: &str, rng: &mut Rng, abilities: Abilities) -> Host {
-    let mtus: &[u32] = if abilities.any_mtu {
+    let mtus: &[u32] = if abilities.has(Ability::AnyMtu) {
         &[1280, 1400, 1500, 1500, 9000]
     } else {
         &[1500, 9000]
@@ -169,9 +189,9 @@ fn changes(rng: &mut Rng) -> Vec<At> {
         time: Span(time),
         link: "wire".to_owned(),
         state,
-        both: Rules::default(),
         forward,
         backward,
+        ..At::default()
     };
     let quiet = Rules::default;
     let mut changes = Vec::new();
@@ -188,19 +208,31 @@ fn changes(rng: &mut Rng) -> Vec<At> {
         };
         changes.push(at(span(rng, 0, EARLY).0, None, rules.clone(), rules));
     }
-    changes.push(at(HEALED.0, Some(State::Up), Rules::healed(), Rules::healed()));
+    changes.push(healing());
     changes.sort_by_key(|change| change.time);
     changes
 }
 
+/// From then on the network has no faults.
+fn healing() -> At {
+    At {
+        time: HEALED,
+        link: "wire".to_owned(),
+        state: Some(State::Up),
+        forward: Rules::healed(),
+        backward: Rules::healed(),
+        ..At::default()
+    }
+}
+
 fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
     let (from, to) = if rng.chance(0.5) { ("a", "b") } else { ("b", "a") };
-    let close = match rng.below(if abilities.half_close { 3 } else { 1 }) {
+    let close = match rng.below(if abilities.has(Ability::HalfClose) { 3 } else { 1 }) {
         0 => Closing::Client,
         1 => Closing::Server,
         _ => Closing::Both,
     };
-    let open = if abilities.open_both && rng.chance(0.15) {
+    let open = if abilities.has(Ability::OpenBoth) && rng.chance(0.15) {
         Opening::Both
     } else {
         Opening::Client
@@ -215,6 +247,10 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
         family: Some([4, 6][rng.below(2) as usize]),
         open,
         close,
+        again: 0,
+        read_stop: Span(0),
+        send_buffer: None,
+        receive_buffer: None,
         read_rate: rng.chance(0.15).then(|| Rate(rng.between(200_000, 2_000_000))),
         bulk: None,
         request: None,
@@ -223,7 +259,7 @@ fn flow(rng: &mut Rng, abilities: Abilities) -> Flow {
     match rng.below(4) {
         0 => flow.request = Some(request(rng)),
         1 => flow.messages = Some(messages(rng)),
-        _ => flow.bulk = Some(bulk(rng, u64::from(!abilities.handshake))),
+        _ => flow.bulk = Some(bulk(rng, u64::from(!abilities.has(Ability::Handshake)))),
     }
     flow
 }
@@ -289,27 +325,44 @@ pub fn explain(scenario: &Scenario, report: &Report) -> String {
 mod tests {
     use super::*;
 
+    const EVERYTHING: Subject<'_> = Subject {
+        program: "x",
+        abilities: Abilities::ALL,
+        start_bits: Some(32),
+    };
+
     #[test]
     fn every_seed_gives_a_good_scenario_and_always_the_same() {
         for seed in 0..500 {
-            for abilities in [Abilities::ALL, Abilities::MINIMAL] {
-                let drawn = scenario_for(seed, "x", abilities);
+            for subject in [EVERYTHING, Subject::new("x", Abilities::MINIMAL)] {
+                let drawn = scenario(seed, &subject);
                 let text = drawn.to_toml().expect("it can be written");
                 assert_eq!(
                     Scenario::parse(&text).as_ref(),
                     Ok(&drawn),
                     "seed {seed}:\n{text}"
                 );
-                assert_eq!(drawn, scenario_for(seed, "x", abilities));
+                assert_eq!(drawn, scenario(seed, &subject));
             }
         }
-        assert_ne!(scenario(1, "x").link, scenario(2, "x").link);
+        assert_ne!(scenario(1, &EVERYTHING).link, scenario(2, &EVERYTHING).link);
     }
 
     #[test]
     fn after_a_minute_nothing_goes_wrong_any_more() {
-        for seed in 0..100 {
-            let drawn = scenario(seed, "x");
+        for seed in 0..300 {
+            let drawn = scenario(seed, &EVERYTHING);
+            let faults = |rules: &Rules| {
+                let shares = [rules.loss, rules.corrupt, rules.duplicate, rules.reorder];
+                shares.into_iter().flatten().any(|share| share.0 > 0.0)
+            };
+            let link = &drawn.link[0];
+            if ![&link.both, &link.forward, &link.backward]
+                .iter()
+                .any(|rules| faults(rules))
+            {
+                continue;
+            }
             let last = drawn.at.last().expect("the healing");
             assert_eq!((last.time, last.state), (HEALED, Some(State::Up)));
             assert_eq!(
@@ -317,5 +370,70 @@ mod tests {
                 (&Rules::healed(), &Rules::healed())
             );
         }
+    }
+
+    /// Each condition stands in some of 300 seeds where the program can do it, and in none where it cannot.
+    #[test]
+    fn every_condition_is_drawn_for_those_who_claim_it() {
+        let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
+            (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
+        };
+        let conditions: [(&dyn Fn(&Scenario) -> bool, Option<Ability>); 8] = [
+            (&|s| s.bounds.time.is_some(), None),
+            (
+                &|s| s.flow.iter().any(|f| f.bulk.is_some_and(|b| b.bytes.0 > 8 << 20)),
+                None,
+            ),
+            (&|s| s.duration.0 > 3600 * SECOND, None),
+            (
+                &|s| s.link[0].forward.rate.is_some() || s.link[0].backward.rate.is_some(),
+                None,
+            ),
+            (
+                &|s| s.flow.iter().any(|f| f.receive_buffer.is_some()),
+                Some(Ability::FlowControl),
+            ),
+            (&|s| s.flow[0].read_stop.0 > 0, Some(Ability::FlowControl)),
+            (&|s| s.flow[0].again > 0, Some(Ability::Reuse)),
+            (
+                &|s| s.at.iter().any(|at| at.host.is_some()),
+                Some(Ability::Restart),
+            ),
+        ];
+        for (number, (is, ability)) in conditions.into_iter().enumerate() {
+            assert!(count(&EVERYTHING, is) > 2, "condition {number}");
+            let without = ability.map_or(Abilities::ALL, |ability| Abilities::ALL.without(ability));
+            // A host that comes back is opened to again, too.
+            let without = if ability == Some(Ability::Reuse) {
+                without.without(Ability::Restart)
+            } else {
+                without
+            };
+            let rest = count(
+                &Subject {
+                    abilities: without,
+                    ..EVERYTHING
+                },
+                is,
+            );
+            assert_eq!(rest == 0, ability.is_some(), "condition {number}: {rest}");
+        }
+        let near = |s: &Scenario| match s.params.get("START") {
+            Some(crate::scenario::units::Value::Number(start)) => {
+                *start > (1 << 32) - (1 << 19) && *start < 1 << 32
+            }
+            _ => false,
+        };
+        assert!(count(&EVERYTHING, &near) > 20);
+        assert_eq!(
+            count(
+                &Subject {
+                    start_bits: None,
+                    ..EVERYTHING
+                },
+                &|s| !s.params.is_empty()
+            ),
+            0
+        );
     }
 }

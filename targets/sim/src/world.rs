@@ -30,6 +30,9 @@ pub trait Node {
     /// When it next has something to do though no frame arrives.
     fn next_deadline(&self) -> Option<Instant>;
 
+    /// It goes down without a word, or comes up again and has forgotten everything.
+    fn set_up(&mut self, _now: Instant, _up: bool) {}
+
     /// How far its applications have come: grows with each byte that one of them was given.
     fn progress(&self) -> u64;
 }
@@ -103,6 +106,8 @@ pub struct World<N> {
     pipes: Vec<Joint>,
     changes: Vec<(usize, Change)>,
     record: Record,
+    /// Nodes that go down or come up.
+    falls: Vec<(usize, bool)>,
     pcap: Option<pcap::Writer<Box<dyn Write>>>,
     pcap_error: Option<std::io::Error>,
     out: Vec<(usize, Frame)>,
@@ -175,6 +180,7 @@ impl Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Change(usize),
+    Fall(usize),
     Pipe(usize),
     Node(usize),
 }
@@ -209,6 +215,7 @@ impl<N: Node> World<N> {
             pipes: Vec::new(),
             changes: Vec::new(),
             record: Record::default(),
+            falls: Vec::new(),
             pcap: None,
             pcap_error: None,
             out: Vec::new(),
@@ -247,6 +254,12 @@ impl<N: Node> World<N> {
     pub fn schedule(&mut self, at: Instant, pipe: usize, change: Change) {
         self.changes.push((pipe, change));
         self.enter(at, Target::Change(self.changes.len() - 1));
+    }
+
+    /// Has a node go down or come up at a time.
+    pub fn schedule_fall(&mut self, at: Instant, node: usize, up: bool) {
+        self.falls.push((node, up));
+        self.enter(at, Target::Fall(self.falls.len() - 1));
     }
 
     /// Writes every frame that a node sends to a capture, before any rule touches it.
@@ -330,6 +343,13 @@ impl<N: Node> World<N> {
             }
             match target {
                 Target::Change(i) => self.change(i),
+                Target::Fall(i) => {
+                    let (number, up) = self.falls[i];
+                    let seat = &mut self.nodes[number];
+                    seat.node.set_up(self.now, up);
+                    seat.called = true;
+                    self.reschedule_node(number);
+                }
                 Target::Pipe(i) => self.pass(i),
                 Target::Node(i) => {
                     self.run_node(i);

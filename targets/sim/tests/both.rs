@@ -19,7 +19,7 @@ use hawser_ir::abi::{Built, Outcome, PacketRec, ParseError, Segment};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header};
 use hawser_load::Engine;
 use hawser_load::programs::resolve_with_on;
-use hawser_sim::swarm::{self, Abilities};
+use hawser_sim::swarm::{self, Abilities, Subject};
 use hawser_sim::{Options, Scenario, run};
 
 /// Calls that were compared.
@@ -222,6 +222,6 @@ fn transfers_are_the_same_call_by_call() {
 #[test]
 fn random_networks_are_the_same_call_by_call() {
     for seed in 9000..9010 {
-        compared(&swarm::scenario_for(seed, "tcp", Abilities::ALL));
+        compared(&swarm::scenario(seed, &Subject::new("tcp", Abilities::ALL)));
     }
 }

@@ -2,6 +2,7 @@
 
 mod both;
 mod documents;
+mod falls;
 mod programs;
 mod shares;
 mod super_segments;

@@ -7,14 +7,12 @@
 //! `--sample N` takes N mutants spread over the program, another N for each `--seed`; without it
 //! all are tried, or with `--file NAME` those of one file.
 
-mod conditions;
-
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hawser_syntax::Span;
+use hawser_mutants::Change;
 use parking_lot::Mutex;
 
 /// Of a hundred mutants so many have to be killed.
@@ -86,12 +84,8 @@ const KILLERS: &[(&str, &[&str])] = &[
 struct Mutant {
     /// The file's name in the program's folder.
     file: String,
-    /// The condition.
-    at: Span,
-    /// Its line, from 1.
-    line: usize,
-    /// Its text.
-    text: String,
+    /// What is changed in it.
+    change: hawser_mutants::Mutant,
 }
 
 /// What became of a mutant.
@@ -159,12 +153,10 @@ fn mutants(folder: &Path) -> Result<Vec<Mutant>, String> {
     let mut all = Vec::new();
     for name in sources(folder)? {
         let text = read(&folder.join(&name))?;
-        let (file, _) = hawser_syntax::parse(&text, 0);
-        all.extend(conditions::conditions(&file).into_iter().map(|at| Mutant {
-            line: text[..at.start as usize].lines().count().max(1),
-            text: text[at.start as usize..at.end as usize].to_owned(),
+        let of_file = hawser_mutants::mutants(&text, &[Change::Negate]).into_iter();
+        all.extend(of_file.map(|change| Mutant {
             file: name.clone(),
-            at,
+            change,
         }));
     }
     Ok(all)
@@ -275,7 +267,7 @@ fn try_all(root: &Path, killers: &[(&'static str, Vec<String>)], mutants: &[&Mut
             if let Fate::Survived = fate {
                 println!(
                     "survived: {PROGRAM}/{}:{}: !({})",
-                    mutant.file, mutant.line, mutant.text
+                    mutant.file, mutant.change.line, mutant.change.was
                 );
             }
             fates.lock().push((i, fate));
@@ -308,8 +300,7 @@ impl Copy {
         for source in sources(&from)? {
             let mut text = read(&from.join(&source))?;
             if let Some(mutant) = mutant.filter(|mutant| mutant.file == source) {
-                let range = mutant.at.start as usize..mutant.at.end as usize;
-                text.replace_range(range, &format!("(!({}))", mutant.text));
+                text = mutant.change.applied(&text);
             }
             let to = folder.join(&source);
             std::fs::write(&to, text).map_err(|e| format!("{}: {e}", to.display()))?;

@@ -20,6 +20,7 @@ pub(crate) mod kernel;
 pub(crate) mod lab;
 pub(crate) mod lsp;
 pub(crate) mod modify;
+pub(crate) mod mutants;
 pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod proxy;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
-use hawser::sim::swarm::{self, Abilities};
+use hawser::sim::swarm::{self, Abilities, Ability, Subject};
 use hawser::sim::{self, Report, Story};
 use serde_json::json;
 
@@ -18,9 +18,9 @@ use crate::progress;
 
 /// Run a program through many random networks
 ///
-/// Each seed draws links, faults, cuts and applications. A run must be safe (what was delivered
-/// is what was sent, in order, once) and live (after the network has healed, everything
-/// completes). Each is run twice: the same seed must give the same trace. With `--engine both`, the
+/// Each seed draws links, faults, cuts, buffers and applications (docs/swarm.md). A run must be safe (what was
+/// delivered is what was sent, in order, once), live (after the network has healed, everything completes), tidy (no
+/// connection is left behind), and, where nothing disturbs it, efficient. Each is run twice: the same seed must give the same trace. With `--engine both`, the
 /// second run is on the other engine: both must give the same trace. Seeds run side by side, which
 /// changes no result. The first failure ends it and prints the command that repeats it.
 #[derive(clap::Args)]
@@ -43,9 +43,8 @@ pub(crate) struct Args {
     /// Start no further seed after this time: 5min
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     limit: Option<Duration>,
-    /// Leave out simultaneous open, half-close and the end of connections, for programs without them
-    #[arg(long)]
-    plain: bool,
+    #[command(flatten)]
+    pub(crate) claims: Claims,
     /// Set a parameter of the program: RTO=3s (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
@@ -55,6 +54,36 @@ pub(crate) struct Args {
     /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// What the program claims to be able to do.
+#[derive(clap::Args)]
+pub(crate) struct Claims {
+    /// Ask for nothing that not every transport can do, as simultaneous open, half-close and the end of connections
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// With --plain, ask for these all the same: handshake, ends
+    #[arg(long, value_name = "ABILITY,…", value_delimiter = ',', requires = "plain")]
+    with: Vec<Ability>,
+    /// Do not ask for what the program cannot do: any of handshake, any_mtu, open_both, half_close, ends,
+    /// flow_control, pipelining, reuse, restart
+    #[arg(
+        long,
+        value_name = "ABILITY,…",
+        value_delimiter = ',',
+        conflicts_with = "plain"
+    )]
+    without: Vec<Ability>,
+}
+
+impl Claims {
+    pub(crate) fn abilities(&self) -> Abilities {
+        let (all, minimal) = (Abilities::ALL, Abilities::MINIMAL);
+        match self.plain {
+            true => self.with.iter().fold(minimal, |known, one| known.with(*one)),
+            false => self.without.iter().fold(all, |known, one| known.without(*one)),
+        }
+    }
 }
 
 /// On which engines the two runs of a seed are.
@@ -96,22 +125,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     // The command line names it.
     let programs = Programs::default().with_native_files(true);
+    let mut subject = Subject::new(&args.program, args.claims.abilities());
     for engine in [engines.first, engines.second] {
         let loaded = programs
             .open(Some(engine), &args.program)
             .map_err(|e| refused(&Error::Load(e)))?;
         programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
+        subject = subject.known(loaded.module());
     }
-    let abilities = if args.plain {
-        Abilities::MINIMAL
-    } else {
-        Abilities::ALL
-    };
     let swarm = Swarm {
         args,
         programs: &programs,
         engines,
-        abilities,
+        subject,
     };
     let Totals { runs, events, bytes } = swarm.run()?;
     match args.json {
@@ -140,7 +166,7 @@ struct Swarm<'a> {
     args: &'a Args,
     programs: &'a Programs,
     engines: Engines,
-    abilities: Abilities,
+    subject: Subject<'a>,
 }
 
 /// Of the seeds that went well.
@@ -212,8 +238,7 @@ impl Swarm<'_> {
 
     /// Runs a seed twice; gives its events and bytes.
     fn seed(&self, seed: u64) -> Result<(u64, u64), Failure> {
-        let mut scenario =
-            scenario(self.args, seed, &self.args.program, self.abilities).map_err(Failure::NotRun)?;
+        let mut scenario = scenario(self.args, seed, &self.subject).map_err(Failure::NotRun)?;
         let mut run = |engine| {
             sim::set_engine(&mut scenario, engine);
             let report = sim::run_with(self.programs, &scenario, None, None, None);
@@ -240,7 +265,11 @@ impl Swarm<'_> {
             Failure::NotRun(exit) => return exit,
             Failure::Broken(reports) => *reports,
         };
-        let saved = scenario(args, seed, &program, self.abilities).and_then(|mut failing| {
+        let seen = Subject {
+            program: &program,
+            ..self.subject
+        };
+        let saved = scenario(args, seed, &seen).and_then(|mut failing| {
             sim::set_engine(&mut failing, self.engines.first);
             save(&args.save, &failing)?;
             failing.program.clone_from(&args.program);
@@ -263,8 +292,8 @@ enum Failure {
 }
 
 /// The scenario of a seed, with the params that were given.
-fn scenario(args: &Args, seed: u64, program: &str, abilities: Abilities) -> Result<sim::Scenario, Exit> {
-    let mut scenario = swarm::scenario_for(seed, program, abilities);
+fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenario, Exit> {
+    let mut scenario = swarm::scenario(seed, subject);
     for text in &args.params {
         sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
     }
@@ -291,11 +320,11 @@ fn failure(args: &Args, seed: u64, report: &Report, again: &Report, why: Option<
             })
         );
     }
-    let hint = match args.plain || differ {
+    let hint = match args.claims.plain || differ {
         true => "",
         false => {
-            "\na program without simultaneous open, half-close or an end of connections is asked less \
-             with --plain"
+            "\na program that cannot do all of it is asked less: --without half_close,ends, or --plain \
+             (docs/swarm.md)"
         }
     };
     let (why, trace) = why.map_or_else(Default::default, |why| {

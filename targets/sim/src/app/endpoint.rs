@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hawser_engine::{Handle, Notice, RequestError, Stack};
+use hawser_engine::{Errno, Handle, Notice, RequestError, Stack};
+use hawser_ir::abi::{OPT_RECEIVE_BUFFER, OPT_SEND_BUFFER};
 use hawser_time::Instant;
 
 use super::stream::{Incoming, Outgoing};
@@ -12,6 +13,8 @@ use crate::trace::Trace;
 
 /// How much a slow reader reads at a time, unless less is left.
 const SIP: u64 = 16 * 1024;
+/// When an end tries again that opens a port again which its stack still holds.
+const IN_USE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How an end opens its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +52,19 @@ pub struct Plan {
     pub open: Open,
     /// When it connects; listeners listen from the start.
     pub at: Instant,
+    /// The end on the same host whose connection it opens again, from the same port, once that is over. A
+    /// listener serves all that follow one another.
+    pub after: Option<usize>,
     /// When it closes.
     pub close: Close,
+    /// The program ends connections: both ends see the end of the stream before it reports CLOSED.
+    pub ends: bool,
     /// Bytes per second that its reader takes; `None`: all at once.
     pub read_rate: Option<u64>,
+    /// For how long its reader takes nothing at first.
+    pub read_stop: Duration,
+    /// The send buffer that it asks for, and the receive buffer.
+    pub buffers: [Option<u64>; 2],
     /// The run's seed, which decides the bytes.
     pub seed: u64,
     /// The label of what it sends, alike at both ends.
@@ -67,8 +79,14 @@ pub struct Plan {
 pub struct Endpoint {
     plan: Plan,
     opened: bool,
+    /// Another end's connection comes first.
+    waits: bool,
     listener: Option<Handle>,
     handle: Option<Handle>,
+    /// It has or had its connection.
+    connected: bool,
+    /// The receive buffer that the program granted.
+    receive_buffer: Option<u64>,
     outgoing: Outgoing,
     incoming: Incoming,
     closing: bool,
@@ -81,6 +99,11 @@ pub struct Endpoint {
     sips: bool,
     /// How many bytes the script let it send when it was asked last.
     allowed: u64,
+    /// Its host went down in the middle of it.
+    cut: bool,
+    /// The program gave the connection up, or refused a request.
+    failed: Option<String>,
+    /// The program broke a promise.
     error: Option<String>,
     /// When the first thing went wrong that can be told from its beginning.
     failed_at: Option<Instant>,
@@ -104,6 +127,8 @@ pub struct EndpointReport {
     pub received_at: Option<Instant>,
     /// Connections that came to its listener beside the one expected.
     pub extra_connections: u64,
+    /// Its host went down in the middle of it: nothing more was to be expected.
+    pub cut: bool,
     /// The program's observable of that name, when last seen.
     pub retransmissions: Option<u64>,
     /// The program's smoothed round-trip time (`srtt`), in its own unit, when last seen.
@@ -122,10 +147,13 @@ impl Endpoint {
         let outgoing = Outgoing::new(plan.seed, &plan.outgoing);
         let incoming = Incoming::new(plan.seed, &plan.incoming);
         Endpoint {
+            waits: plan.after.is_some(),
             plan,
             opened: false,
             listener: None,
             handle: None,
+            connected: false,
+            receive_buffer: None,
             outgoing,
             incoming,
             closing: false,
@@ -135,6 +163,8 @@ impl Endpoint {
             released: false,
             sips: false,
             allowed: 0,
+            cut: false,
+            failed: None,
             error: None,
             failed_at: None,
             report: EndpointReport::default(),
@@ -155,7 +185,7 @@ impl Endpoint {
         stack: &mut Stack,
         trace: &mut Trace,
     ) {
-        if self.listener == Some(handle) {
+        if self.listener == Some(handle) || matches!(notice, Notice::Accepted(_)) {
             if matches!(notice, Notice::Accepted(_)) {
                 stack.accept(handle);
             }
@@ -175,14 +205,19 @@ impl Endpoint {
             Notice::Closed => {
                 trace.event(now, self.plan.flow, "closed", 0);
                 self.once(self.orderly, "CLOSED");
+                self.check_closed();
                 (self.closed, self.orderly) = (true, true);
             }
             Notice::Failed(errno) => {
                 trace.event(now, self.plan.flow, "failed", u64::from(errno.0));
+                self.once(false, "FAILED");
                 if !self.is_finished() {
-                    self.error.get_or_insert_with(|| format!("failed: {errno}"));
+                    self.failed.get_or_insert_with(|| format!("failed: {errno}"));
                 }
                 self.closed = true;
+            }
+            Notice::Readable if self.report.connected_at.is_none() => {
+                self.blame(|| "the program delivered bytes before it reported the connection".to_owned());
             }
             Notice::Readable | Notice::Writable | Notice::Accepted(_) | Notice::Message(_) => {}
         }
@@ -191,11 +226,24 @@ impl Endpoint {
     /// A notice comes once, and none after the connection is closed.
     fn once(&mut self, before: bool, notice: &str) {
         if before {
-            self.error
-                .get_or_insert_with(|| format!("the program reported {notice} twice"));
-        } else if self.orderly {
-            self.error
-                .get_or_insert_with(|| format!("the program reported {notice} after CLOSED"));
+            self.blame(|| format!("the program reported {notice} twice"));
+        } else if self.closed {
+            let last = if self.orderly { "CLOSED" } else { "FAILED" };
+            self.blame(|| format!("the program reported {notice} after {last}"));
+        }
+    }
+
+    /// Notes the first promise that was broken.
+    fn blame(&mut self, promise: impl FnOnce() -> String) {
+        self.error.get_or_insert_with(promise);
+    }
+
+    /// A connection is over when this end has closed it and, where connections end, the other end has too.
+    fn check_closed(&mut self) {
+        if !self.closing {
+            self.blame(|| "the program reported CLOSED, and the application has not closed".to_owned());
+        } else if self.plan.ends && !self.eof {
+            self.blame(|| "the program reported CLOSED before EOF".to_owned());
         }
     }
 
@@ -204,18 +252,23 @@ impl Endpoint {
     fn check_end(&mut self, readable: u64) {
         let (there, expected) = (self.incoming.received() + readable, self.plan.script.incoming());
         if self.report.connected_at.is_none() {
-            self.error
-                .get_or_insert_with(|| "the program reported EOF before the connection".to_owned());
+            self.blame(|| "the program reported EOF before the connection".to_owned());
         } else if there < expected {
-            let text = format!("the end of the stream was reported after {there} of {expected} bytes");
-            self.error.get_or_insert(text);
+            self.blame(|| format!("the end of the stream was reported after {there} of {expected} bytes"));
         }
     }
 
     fn on_listener(&mut self, now: Instant, notice: Notice, stack: &mut Stack, trace: &mut Trace) {
         match notice {
-            Notice::Accepted(child) if self.handle.is_none() => {
+            Notice::Accepted(child) if !self.connected => {
                 self.handle = Some(child);
+                (self.opened, self.waits) = (true, false);
+                // A listener's connections begin with its receive buffer.
+                self.receive_buffer = self.plan.buffers[1].filter(|_| self.receive_buffer.is_some());
+                if let Some(bytes) = self.plan.buffers[0] {
+                    let result = stack.set_option(now, child, OPT_SEND_BUFFER, bytes);
+                    self.note(result);
+                }
                 self.on_connected(now, trace);
             }
             Notice::Accepted(child) => {
@@ -223,7 +276,7 @@ impl Endpoint {
                 stack.abort(now, child);
                 stack.release(child);
             }
-            Notice::Failed(errno) => self.error = Some(format!("listening failed: {errno}")),
+            Notice::Failed(errno) => self.failed = Some(format!("listening failed: {errno}")),
             Notice::Closed
             | Notice::Connected
             | Notice::Readable
@@ -235,13 +288,14 @@ impl Endpoint {
 
     fn on_connected(&mut self, now: Instant, trace: &mut Trace) {
         trace.event(now, self.plan.flow, "connected", 0);
+        self.connected = true;
         self.report.connected_at.get_or_insert(now);
     }
 
     /// Does what can be done now: opens, reads through `buffer`, sends, closes.
     pub(crate) fn drive(&mut self, now: Instant, stack: &mut Stack, buffer: &mut [u8]) {
         self.act(now, stack, buffer);
-        let is_wrong = self.error.is_some() || self.incoming.wrong_at().is_some();
+        let is_wrong = self.error.is_some() || self.failed.is_some() || self.incoming.wrong_at().is_some();
         if self.failed_at.is_none() && (is_wrong || self.received() > self.plan.script.incoming()) {
             self.failed_at = Some(now);
         }
@@ -260,6 +314,7 @@ impl Endpoint {
         let Some(handle) = self.handle() else {
             return;
         };
+        self.check_buffer(stack.readable(handle) as u64);
         self.read(now, stack, handle, buffer);
         if self.report.connected_at.is_some() && !self.closed {
             let sent = self.send(now, stack, handle);
@@ -273,17 +328,53 @@ impl Endpoint {
     }
 
     fn due(&self, now: Instant) -> bool {
-        matches!(self.plan.open, Open::Listen(_)) || now >= self.plan.at
+        !self.waits && (matches!(self.plan.open, Open::Listen(_)) || now >= self.plan.at)
     }
 
     fn open(&mut self, now: Instant, stack: &mut Stack) {
-        let result = match self.plan.open {
-            Open::Listen(local) => stack.listen(now, local, 16).map(|h| self.listener = Some(h)),
-            Open::Connect { remote, local } => {
-                stack.connect(now, remote, local).map(|h| self.handle = Some(h))
-            }
-        };
-        self.note(result);
+        let [send, receive] = self.plan.buffers;
+        let receive = receive.map(|bytes| (OPT_RECEIVE_BUFFER, bytes));
+        let mut options: Vec<_> = receive.into_iter().collect();
+        if matches!(self.plan.open, Open::Connect { .. }) {
+            options.extend(send.map(|bytes| (OPT_SEND_BUFFER, bytes)));
+        }
+        let mut opened = self.open_with(now, stack, &options);
+        self.receive_buffer = self.plan.buffers[1];
+        if opened == Err(RequestError::Refused(Errno::UNKNOWN_OPTION)) {
+            // The program has a buffer of its own, or none.
+            options.retain(|(option, _)| *option != OPT_RECEIVE_BUFFER);
+            opened = self.open_with(now, stack, &options);
+            self.receive_buffer = None;
+        }
+        if opened == Err(RequestError::AddressInUse) && self.plan.after.is_some() {
+            self.opened = false;
+            self.plan.at = now + IN_USE_PAUSE;
+            return;
+        }
+        self.note(opened);
+    }
+
+    fn open_with(
+        &mut self,
+        now: Instant,
+        stack: &mut Stack,
+        options: &[(u32, u64)],
+    ) -> Result<(), RequestError> {
+        match self.plan.open {
+            Open::Listen(local) => stack
+                .listen_with(now, local, 16, options)
+                .map(|handle| self.listener = Some(handle)),
+            Open::Connect { remote, local } => stack
+                .connect_with(now, remote, local, options)
+                .map(|handle| self.handle = Some(handle)),
+        }
+    }
+
+    /// No more waits for the reader than the buffer that the program granted holds.
+    fn check_buffer(&mut self, readable: u64) {
+        if let Some(buffer) = self.receive_buffer.filter(|buffer| readable > *buffer) {
+            self.blame(|| format!("{readable} bytes wait for a reader whose buffer has {buffer}"));
+        }
     }
 
     /// Remembers the first error of a request, unless everything was done by then.
@@ -292,8 +383,50 @@ impl Endpoint {
             && error != RequestError::WouldBlock
             && !self.is_finished()
         {
-            self.error.get_or_insert_with(|| error.to_string());
+            self.failed.get_or_insert_with(|| error.to_string());
         }
+    }
+
+    /// The end that it follows.
+    pub(crate) fn follows(&self) -> Option<usize> {
+        self.plan.after
+    }
+
+    /// Whether it has or had its connection, so that the next one of its listener is its heir's.
+    pub(crate) fn has_connection(&self) -> bool {
+        self.connected
+    }
+
+    /// Whether it holds a listener.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Whether the end that follows may open: there is nothing left of this one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.cut || self.closed || self.failed.is_some() || self.error.is_some()
+    }
+
+    /// The end that it follows is over: a client opens now. True when that is news.
+    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+        matches!(self.plan.open, Open::Connect { .. }) && self.inherit(now)
+    }
+
+    /// The host of the end that it follows has forgotten everything: it opens, or listens, by itself.
+    pub(crate) fn inherit(&mut self, now: Instant) -> bool {
+        self.plan.at = self.plan.at.max(now);
+        std::mem::take(&mut self.waits)
+    }
+
+    /// Its host goes down: what it had opened is gone, and what has not come to a connection yet begins anew.
+    /// True when it had a connection.
+    pub(crate) fn fall(&mut self) -> bool {
+        self.cut = self.connected && !self.is_over() && !(self.is_finished() && self.is_closed());
+        self.listener = None;
+        if self.handle.take().is_none() || !self.connected {
+            self.opened &= self.connected;
+        }
+        self.connected
     }
 
     /// Reads what the program lets see; when the context has ended, the last values stay.
@@ -342,7 +475,11 @@ impl Endpoint {
 
     /// Bytes that the reader takes now.
     fn may_read(&self, now: Instant) -> u64 {
-        let (Some(rate), Some(since)) = (self.plan.read_rate, self.report.connected_at) else {
+        let since = self.report.connected_at.unwrap_or(now);
+        if now < since + self.plan.read_stop {
+            return 0;
+        }
+        let Some(rate) = self.plan.read_rate else {
             return u64::MAX;
         };
         let budget = u128::from(now.nanos_since(since)) * u128::from(rate) / 1_000_000_000;
@@ -362,11 +499,19 @@ impl Endpoint {
 
     /// When a slow reader takes its next sip.
     fn sip_at(&self) -> Option<Instant> {
-        let (rate, since) = (self.plan.read_rate?, self.report.connected_at?);
+        let since = self.report.connected_at?;
+        let begin = since + self.plan.read_stop;
+        let paced = self
+            .plan
+            .read_rate
+            .map_or(begin, |rate| self.paced_at(since, rate));
+        self.sips.then(|| paced.max(begin))
+    }
+
+    fn paced_at(&self, since: Instant, rate: u64) -> Instant {
         let bytes = u128::from(self.incoming.received() + self.next_sip());
         let wait = (bytes * 1_000_000_000).div_ceil(u128::from(rate.max(1)));
-        self.sips
-            .then(|| since.plus_nanos(wait.min(u128::from(u64::MAX)) as u64))
+        since.plus_nanos(wait.min(u128::from(u64::MAX)) as u64)
     }
 
     fn send(&mut self, now: Instant, stack: &mut Stack, handle: Handle) -> Result<(), RequestError> {
@@ -410,13 +555,13 @@ impl Endpoint {
     /// When it has something to do though no notice comes.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         if !self.opened {
-            return Some(if matches!(self.plan.open, Open::Listen(_)) {
+            return (!self.waits).then_some(if matches!(self.plan.open, Open::Listen(_)) {
                 Instant::ORIGIN
             } else {
                 self.plan.at
             });
         }
-        if self.released || self.report.connected_at.is_none() {
+        if self.released || self.cut || self.report.connected_at.is_none() {
             return None;
         }
         let script = self.plan.script.wake_at().filter(|_| !self.closed);
@@ -428,25 +573,32 @@ impl Endpoint {
     #[must_use]
     pub fn is_finished(&self) -> bool {
         let ended = self.eof || self.closed || self.plan.close == Close::Never;
-        self.error.is_some() || (self.has_all() && ended)
+        self.cut || self.failed.is_some() || self.error.is_some() || (self.has_all() && ended)
     }
 
     /// True when it is closed, or never will be.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.error.is_some() || self.closed || self.plan.close == Close::Never
+        self.is_over() || self.plan.close == Close::Never
     }
 
-    /// What became of it.
+    /// Its host went down in the middle of it.
     #[must_use]
-    pub fn report(&self) -> EndpointReport {
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// What became of it; whether the host of the other end went down in the middle of it.
+    #[must_use]
+    pub fn report(&self, peer_cut: bool) -> EndpointReport {
         EndpointReport {
+            cut: self.cut,
             sent: self.outgoing.sent(),
             received: self.incoming.received(),
             sent_sha256: self.outgoing.sha256(),
             received_sha256: self.incoming.sha256(),
             times: self.plan.script.times().to_vec(),
-            faults: self.faults(),
+            faults: self.faults(peer_cut),
             ..self.report.clone()
         }
     }
@@ -470,7 +622,7 @@ impl Endpoint {
 
     fn waits_for(&self) -> Vec<String> {
         let mut waits = Vec::new();
-        if self.closed || self.error.is_some() {
+        if self.is_over() {
             return waits;
         }
         if self.report.connected_at.is_none() {
@@ -500,10 +652,12 @@ impl Endpoint {
         waits
     }
 
-    fn faults(&self) -> Vec<String> {
+    /// Without its peer an end may fail, and has to if it waits to send: a connection whose peer is gone ends.
+    fn faults(&self, peer_cut: bool) -> Vec<String> {
         let expected = self.plan.script.incoming();
         let received = self.incoming.received();
-        let mut faults: Vec<String> = self.error.clone().into_iter().collect();
+        let failed = self.failed.clone().filter(|_| !peer_cut);
+        let mut faults: Vec<String> = self.error.clone().into_iter().chain(failed).collect();
         if let Some(offset) = self.incoming.wrong_at() {
             faults.push(format!("byte {offset} is not what was sent there"));
         }
@@ -513,8 +667,13 @@ impl Endpoint {
         if self.eof && received < expected && !self.sips {
             faults.push(format!("the stream ended after {received} of {expected} bytes"));
         }
-        if !self.is_finished() {
+        if !self.is_finished() && !peer_cut {
             faults.push(self.unfinished());
+        } else if !self.is_finished() && (self.closed || !self.has_sent()) {
+            faults.push(format!(
+                "its peer is gone, and it has not failed: {}",
+                self.unfinished()
+            ));
         }
         faults
     }

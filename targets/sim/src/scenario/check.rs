@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::error::there_are;
-use super::{Flow, Host, Link, Rules, Scenario, ScenarioError, Span};
+use super::{At, Flow, Host, Link, Opening, Rules, Scenario, ScenarioError, Span};
 
 /// The maximum number of hosts of one scenario: each is a stack with buffers of its own, some 150 KB before anything is sent.
 const HOSTS_MAX: usize = 1000;
@@ -27,7 +27,10 @@ pub(super) fn check(scenario: &Scenario) -> Checked {
     if scenario.duration.0 == 0 {
         return Err(ScenarioError::new("duration", "nothing can happen in no time"));
     }
-    if scenario.duration > DURATION_MAX || scenario.linger > DURATION_MAX {
+    if [scenario.duration, scenario.linger, scenario.forget]
+        .iter()
+        .any(|span| *span > DURATION_MAX)
+    {
         return Err(ScenarioError::new("duration", "longer than a year"));
     }
     if scenario.program.is_empty() {
@@ -117,13 +120,17 @@ fn check_rules(rules: &Rules, path: &str) -> Checked {
 fn check_changes(scenario: &Scenario) -> Checked {
     let labels: Vec<String> = scenario.link.iter().map(Link::label).collect();
     for (i, at) in scenario.at.iter().enumerate() {
-        if !labels.contains(&at.link) {
-            let error = ScenarioError::new(format!("at[{i}].link"), format!("no link `{}`", at.link));
-            return Err(error.with_hint(there_are("links", &at.link, labels.iter().map(String::as_str))));
-        }
         if at.time > scenario.duration {
             let message = format!("{} is after the end, {}", at.time, scenario.duration);
             return Err(ScenarioError::new(format!("at[{i}].time"), message));
+        }
+        if let Some(host) = &at.host {
+            check_fall(scenario, at, host, i)?;
+            continue;
+        }
+        if !labels.contains(&at.link) {
+            let error = ScenarioError::new(format!("at[{i}].link"), format!("no link `{}`", at.link));
+            return Err(error.with_hint(there_are("links", &at.link, labels.iter().map(String::as_str))));
         }
         check_rules(&at.both, &format!("at[{i}].both"))?;
         check_rules(&at.forward, &format!("at[{i}].forward"))?;
@@ -139,11 +146,26 @@ fn check_changes(scenario: &Scenario) -> Checked {
     Ok(())
 }
 
+/// A host goes down or comes up again, and has neither a name of a link nor rules.
+fn check_fall(scenario: &Scenario, at: &At, host: &str, i: usize) -> Checked {
+    known_host(scenario, host, format!("at[{i}].host"))?;
+    let rules = [&at.both, &at.forward, &at.backward];
+    if !at.link.is_empty() || rules.iter().any(|rules| **rules != Rules::default()) {
+        let message = "a change is of a link, with its rules, or of a host";
+        return Err(ScenarioError::new(format!("at[{i}]"), message));
+    }
+    if at.state.is_none() {
+        let error = ScenarioError::new(format!("at[{i}]"), "nothing changes here");
+        return Err(error.with_hint("give `state = \"down\"` or `state = \"up\"`"));
+    }
+    Ok(())
+}
+
 fn check_flows(scenario: &Scenario) -> Checked {
     let total = scenario
         .flow
         .iter()
-        .try_fold(0u64, |sum, flow| sum.checked_add(flow.count));
+        .try_fold(0u64, |sum, flow| sum.checked_add(flow.connections()?));
     if total.is_none_or(|total| total > FLOWS_MAX) {
         return Err(ScenarioError::new(
             "flow",
@@ -156,7 +178,7 @@ fn check_flows(scenario: &Scenario) -> Checked {
             flow.messages.map(|messages| messages.count),
         ];
         let largest = counts.into_iter().flatten().max().unwrap_or(0);
-        sum.checked_add(largest.checked_mul(flow.count)?)
+        sum.checked_add(largest.checked_mul(flow.connections()?)?)
     });
     if exchanges.is_none_or(|exchanges| exchanges > EXCHANGES_MAX) {
         let message = format!("more than {EXCHANGES_MAX} exchanges and messages");
@@ -190,6 +212,10 @@ fn check_flow(scenario: &Scenario, flow: &Flow, path: &str) -> Checked {
     }
     if flow.read_rate.is_some_and(|rate| rate.0 < 8) {
         return Err(ScenarioError::new(format!("{path}.read_rate"), "at least 8bit/s"));
+    }
+    if flow.again > 0 && flow.open == Opening::Both {
+        let error = ScenarioError::new(format!("{path}.again"), "both ends of this flow connect at once");
+        return Err(error.with_hint("only a flow that a client opens is opened again"));
     }
     if !matches!(flow.family, None | Some(4 | 6)) {
         return Err(ScenarioError::new(format!("{path}.family"), "a family is 4 or 6"));

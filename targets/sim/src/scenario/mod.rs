@@ -39,6 +39,12 @@ pub struct Scenario {
     /// How long connections have to close after all flows are done; 0: that is not waited for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub linger: Span,
+    /// How long hosts then have until they hold nothing of any connection; 0: that is not waited for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forget: Span,
+    /// What the run may cost.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bounds: Bounds,
     /// How many packets may be sent without a byte delivered until a run without progress ends; 0: no limit.
     #[serde(default = "defaults::idle_packets", skip_serializing_if = "is_usual_idle")]
     pub idle_packets: u64,
@@ -60,6 +66,18 @@ pub struct Scenario {
     /// What changes when.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<At>,
+}
+
+/// What a run may cost; what is not given has no bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bounds {
+    /// Bytes that all hosts may send, headers and repetitions included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Bytes>,
+    /// How long each flow may take from its start until its last byte was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
 }
 
 /// What runs a program.
@@ -171,15 +189,20 @@ pub struct Rules {
     pub hold: Option<Span>,
 }
 
-/// A change of a link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A change of a link, or of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct At {
     /// The time since the run began.
     pub time: Span,
     /// Which link.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
-    /// Whether it is cut or mended, both directions.
+    /// Which host instead. One that goes down says nothing any more, and has forgotten everything when it
+    /// is up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Whether it is cut or mended, both directions; of a host, whether it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
     /// New rules for both directions.
@@ -228,6 +251,9 @@ pub struct Flow {
     /// 4 or 6; by default 4 where both hosts have such an address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<u8>,
+    /// How many times it is opened again after its end, from the same port to the same port.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub again: u64,
     /// Who opens.
     #[serde(default, skip_serializing_if = "is_default")]
     pub open: Opening,
@@ -237,6 +263,15 @@ pub struct Flow {
     /// How fast both readers read, at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
+    /// For how long both readers read nothing at first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub read_stop: Span,
+    /// The send buffer that both ends ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
+    /// The receive buffer that both ends ask for, where the program can choose it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
     /// Bulk transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Bulk>,
@@ -360,6 +395,14 @@ impl Scenario {
     #[must_use]
     pub fn host_number(&self, name: &str) -> Option<usize> {
         self.host.iter().position(|host| host.name == name)
+    }
+}
+
+impl Flow {
+    /// How many connections it makes, one after the other included.
+    #[must_use]
+    pub fn connections(&self) -> Option<u64> {
+        self.count.checked_mul(self.again.checked_add(1)?)
     }
 }
 

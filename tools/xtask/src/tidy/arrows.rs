@@ -37,6 +37,7 @@ pub(super) const RULES: &[Rule] = &[
             "targets/sim",
             "lang/driver",
             "lang/ide",
+            "lang/mutants",
             "lang/syntax",
             "session/driver",
             "session/relay",

@@ -1,0 +1,230 @@
+//! `hawser mutants PROGRAM`: would the swarm notice if a line of the program were missing or wrong?
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use hawser::mutants::{self, Change, Mutant, Texts};
+use hawser::programs::{self, Engine, Error, Programs};
+use hawser::sim;
+use hawser::sim::swarm::{self, Subject};
+use serde_json::json;
+
+use crate::commands::swarm::Claims;
+use crate::engine::refused;
+use crate::exit::{Exit, Outcome};
+use crate::progress;
+
+/// What a run may have before it counts as one that does not end: several times what any honest program needs.
+const EVENTS_MAX: u64 = 500_000;
+/// Packets without a byte delivered, likewise.
+const IDLE_PACKETS: u64 = 20_000;
+
+/// Change a program in one place after the other, and see whether the swarm notices
+///
+/// Each statement is deleted, each condition negated, each operator exchanged for its neighbour. A mutant is killed
+/// when one of the swarm's seeds fails on it; the survivors are printed by line: what they do is not checked, or not
+/// needed. What the checker does not take is not counted. docs/swarm.md says more.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A built-in program's name or a file (.mtp)
+    program: String,
+    /// How many seeds each mutant has to survive
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// How many mutants run in parallel; by default as many as there are processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// What is changed: any of delete, negate, exchange
+    #[arg(long, value_name = "CHANGE,…", value_delimiter = ',', default_value = "delete,negate,exchange", value_parser = parse_change)]
+    changes: Vec<Change>,
+    /// Change this file of the program alone
+    #[arg(long, value_name = "NAME")]
+    file: Option<String>,
+    /// Fail when fewer of a hundred mutants are killed
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    goal: Option<u8>,
+    #[command(flatten)]
+    claims: Claims,
+    /// Set a parameter of the program: RTO=3s (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    params: Vec<String>,
+    /// Print the result as a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_change(name: &str) -> Result<Change, String> {
+    let known = Change::ALL.into_iter().find(|change| change.name() == name);
+    known.ok_or_else(|| format!("no change `{name}`; there are: delete, negate, exchange"))
+}
+
+/// What became of a mutant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// A seed failed.
+    Killed,
+    Survived,
+    /// The checker did not take it.
+    NotTaken,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let programs = Programs::default();
+    let loaded = programs
+        .open(Some(Engine::Interp), &args.program)
+        .map_err(|e| refused(&Error::Load(e)))?;
+    programs::set(&loaded, &args.params).map_err(|error| refused(&error))?;
+    let texts = Texts::of(loaded.module());
+    let trial = Trial {
+        args,
+        texts: &texts,
+        subject: Subject::new(&args.program, args.claims.abilities()).known(loaded.module()),
+    };
+    // What fails on the program as it is would kill everything.
+    if trial.first_failure(loaded.module())?.is_some() {
+        return Err(Exit::failed(format!(
+            "{0} as it is does not pass: mend it first, or ask less of it; see: hawser swarm {0}",
+            args.program
+        )));
+    }
+    let mut all = texts.mutants(&args.changes);
+    if let Some(wanted) = &args.file {
+        all.retain(|(path, _)| Path::new(path).ends_with(wanted));
+    }
+    if all.is_empty() {
+        return Err(Exit::usage(
+            "nothing to change: is the file one of the program's?",
+        ));
+    }
+    let fates = trial.all(&all)?;
+    report(args, &all, &fates)
+}
+
+/// What all mutants have in common.
+struct Trial<'a> {
+    args: &'a Args,
+    texts: &'a Texts,
+    subject: Subject<'a>,
+}
+
+impl Trial<'_> {
+    /// The fates of all mutants, in their order.
+    fn all(&self, mutants: &[(String, Mutant)]) -> Result<Vec<Fate>, Exit> {
+        let jobs = self.args.jobs.map_or_else(
+            || thread::available_parallelism().map_or(1, usize::from),
+            usize::from,
+        );
+        let bar = progress::count(self.args.json, "mutants", mutants.len() as u64);
+        let next = AtomicUsize::new(0);
+        let (results, done) = mpsc::channel();
+        let mut fates = vec![Fate::NotTaken; mutants.len()];
+        thread::scope(|scope| {
+            for _ in 0..jobs {
+                let (results, next) = (results.clone(), &next);
+                scope.spawn(move || {
+                    while let Some(mutant) = mutants.get(next.load(Ordering::Relaxed)) {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let mutant = mutants.get(number).unwrap_or(mutant);
+                        if number >= mutants.len() || results.send((number, self.fate(mutant))).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(results);
+            for (number, fate) in done {
+                fates[number] = fate?;
+                bar.inc(1);
+            }
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        Ok(fates)
+    }
+
+    fn fate(&self, (file, mutant): &(String, Mutant)) -> Result<Fate, Exit> {
+        match self.texts.compile(file, mutant) {
+            None => Ok(Fate::NotTaken),
+            Some(module) if self.first_failure(&module)?.is_some() => Ok(Fate::Killed),
+            Some(_) => Ok(Fate::Survived),
+        }
+    }
+
+    /// The first seed that fails.
+    fn first_failure(&self, module: &programs::Module) -> Result<Option<u64>, Exit> {
+        let end = self.args.first.saturating_add(self.args.runs);
+        for seed in self.args.first..end {
+            let mut scenario = swarm::scenario(seed, &self.subject);
+            scenario.idle_packets = scenario.idle_packets.min(IDLE_PACKETS);
+            for text in &self.args.params {
+                sim::set_param(&mut scenario, text).map_err(Exit::usage)?;
+            }
+            // One that cannot even begin is noticed, too.
+            if !mutants::run(module, &scenario, EVENTS_MAX).is_ok_and(|report| report.ok) {
+                return Ok(Some(seed));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn report(args: &Args, mutants: &[(String, Mutant)], fates: &[Fate]) -> Outcome {
+    let count = |wanted: Fate| fates.iter().filter(|fate| **fate == wanted).count();
+    let (killed, not_taken) = (count(Fate::Killed), count(Fate::NotTaken));
+    let counted = mutants.len() - not_taken;
+    let percent = (killed * 100).checked_div(counted).unwrap_or(100);
+    let survivors = mutants
+        .iter()
+        .zip(fates)
+        .filter(|(_, fate)| **fate == Fate::Survived);
+    if args.json {
+        let survivors: Vec<_> = survivors
+            .map(|((file, mutant), _)| {
+                json!({
+                    "file": file, "line": mutant.line, "change": mutant.change.name(), "was": mutant.was,
+                    "now": mutant.now,
+                })
+            })
+            .collect();
+        println!(
+            "{}",
+            json!({
+                "ok": args.goal.is_none_or(|goal| percent >= usize::from(goal)), "runs": args.runs,
+                "mutants": counted, "killed": killed, "percent": percent, "not_taken": not_taken,
+                "survivors": survivors,
+            })
+        );
+    } else {
+        for ((file, mutant), _) in survivors {
+            let name = mutant.change.name();
+            println!(
+                "survived: {file}:{}: {name} {}",
+                mutant.line,
+                shortened(&mutant.was)
+            );
+        }
+        println!(
+            "{killed} of {counted} mutants killed by {} seeds: {percent} % ({not_taken} more are not taken by the \
+             checker)",
+            args.runs
+        );
+    }
+    match args.goal {
+        Some(goal) if percent < usize::from(goal) => Err(Exit::failed(format!("the goal is {goal} %"))),
+        _ => Ok(()),
+    }
+}
+
+/// The beginning of what may be a long statement.
+fn shortened(statement: &str) -> String {
+    const SHOWN: usize = 90;
+    match statement.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &statement[..end]),
+        None => statement.to_owned(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Programs with one thing changed, run in the simulator: what checks a program should notice.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hawser_driver::Memory;
+use hawser_engine::program::Program;
+use hawser_load::Interpreted;
+pub use hawser_mutants::{Change, Mutant};
+
+use crate::programs::Module;
+use crate::sim::{Report, RunError, Scenario};
+
+/// The texts of a program, its main file first.
+pub struct Texts(Vec<(String, String)>);
+
+impl Texts {
+    /// Those that a program was made of.
+    #[must_use]
+    pub fn of(module: &Module) -> Texts {
+        Texts(module.files.clone())
+    }
+
+    /// All mutants with these changes, file by file, each with its file's path. What a program imports of the
+    /// library stays.
+    #[must_use]
+    pub fn mutants(&self, changes: &[Change]) -> Vec<(String, Mutant)> {
+        let of_file = |(path, text): &(String, String)| {
+            let mutants = hawser_mutants::mutants(text, changes).into_iter();
+            mutants.map(|mutant| (path.clone(), mutant)).collect::<Vec<_>>()
+        };
+        let own = self.0.iter().filter(|(path, _)| !hawser_driver::is_library(path));
+        own.flat_map(of_file).collect()
+    }
+
+    /// The program with one file changed; nothing where the checker does not take it.
+    #[must_use]
+    pub fn compile(&self, file: &str, mutant: &Mutant) -> Option<Module> {
+        let changed = |(path, text): &(String, String)| {
+            let text = if path == file {
+                mutant.applied(text)
+            } else {
+                text.clone()
+            };
+            (path.clone(), text)
+        };
+        let main = Path::new(&self.0.first()?.0);
+        hawser_driver::compile_with(&Memory::new(self.0.iter().map(changed)), main).module
+    }
+}
+
+/// Runs a scenario with this program on all hosts, interpreted; a run with more than `events_max` events has failed.
+///
+/// # Errors
+/// Why it cannot be run at all.
+pub fn run(module: &Module, scenario: &Scenario, events_max: u64) -> Result<Report, RunError> {
+    let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, hawser_sim::ResolveError> {
+        let params = hawser_load::parse_params(&module.params, &module.enums, settings)?;
+        Ok(Arc::new(Interpreted::new(module.clone(), &params)?))
+    };
+    let options = hawser_sim::Options {
+        events_max,
+        ..Default::default()
+    };
+    hawser_sim::run(scenario, &resolve, options)
+}

@@ -1,0 +1,171 @@
+//! Programs with one thing changed: what checks a program has to notice that something is missing or wrong.
+//!
+//! [`mutants`] lists the changes of a text, in its order: each statement deleted, each condition negated, each
+//! operator exchanged for its neighbour. [`Mutant::applied`] makes one. Which of them the checker takes, and what
+//! notices the others, is its callers' affair: `hawser mutants` runs the swarm on each, `cargo xtask mutants` what
+//! checks TCP.
+//!
+//! Assertions and invariants are left alone: they observe, so nobody would see them missing.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod conditions;
+mod operators;
+mod statements;
+
+use hawser_syntax::Span;
+
+/// What is done to a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// A statement is deleted.
+    Delete,
+    /// A condition is negated.
+    Negate,
+    /// An operator is another one: `<` is `<=`, `+` is `-`.
+    Exchange,
+}
+
+impl Change {
+    /// All of them.
+    pub const ALL: [Change; 3] = [Change::Delete, Change::Negate, Change::Exchange];
+
+    /// Its name: `delete`, `negate`, `exchange`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Delete => "delete",
+            Change::Negate => "negate",
+            Change::Exchange => "exchange",
+        }
+    }
+}
+
+/// A text with one thing changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// What is done.
+    pub change: Change,
+    /// To what.
+    pub at: Span,
+    /// Its line, from 1.
+    pub line: usize,
+    /// What stands there, on one line.
+    pub was: String,
+    /// What stands there instead.
+    pub now: String,
+}
+
+impl Mutant {
+    /// The changed text, of the one that it is a mutant of.
+    #[must_use]
+    pub fn applied(&self, text: &str) -> String {
+        let (before, after) = (
+            text.get(..self.at.start as usize),
+            text.get(self.at.end as usize..),
+        );
+        [before.unwrap_or_default(), &self.now, after.unwrap_or_default()].concat()
+    }
+}
+
+/// Every mutant of a text with these changes, in the order of the text; none of what cannot be parsed.
+#[must_use]
+pub fn mutants(text: &str, changes: &[Change]) -> Vec<Mutant> {
+    let (file, _) = hawser_syntax::parse(text, 0);
+    let mutant = |change, at: Span, now: String| Mutant {
+        change,
+        at,
+        line: text[..at.start as usize].matches('\n').count() + 1,
+        was: one_line(&text[at.start as usize..at.end as usize]),
+        now,
+    };
+    let mut all = Vec::new();
+    for change in changes {
+        match change {
+            Change::Delete => {
+                // A block without statements stands wherever a statement may.
+                let deleted = statements::statements(&file).into_iter();
+                all.extend(deleted.map(|at| mutant(*change, at, "{ }".to_owned())));
+            }
+            Change::Negate => {
+                let negated = |at: Span| format!("(!({}))", &text[at.start as usize..at.end as usize]);
+                let conditions = conditions::conditions(&file).into_iter();
+                all.extend(conditions.map(|at| mutant(*change, at, negated(at))));
+            }
+            Change::Exchange => {
+                let exchanged = operators::exchanges(&file, text).into_iter();
+                all.extend(exchanged.map(|(at, now)| mutant(*change, at, now)));
+            }
+        }
+    }
+    all.sort_by_key(|mutant| (mutant.at.start, mutant.at.end, mutant.change));
+    all
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+void f(c_t c) {
+    uint8 n = 1;
+    if (c.a < n) {
+        c.a += n + 2;
+        emit timer_start(c.t, 1s);
+    } else done;
+    assert(c.a > 0);
+    return;
+}
+";
+
+    fn changed(change: Change) -> Vec<(usize, String, String)> {
+        let mutants = mutants(SOURCE, &[change]).into_iter();
+        mutants
+            .map(|mutant| (mutant.line, mutant.was, mutant.now))
+            .collect()
+    }
+
+    #[test]
+    fn each_statement_is_deleted_but_declarations_and_assertions() {
+        let lines: Vec<(usize, String)> = changed(Change::Delete)
+            .into_iter()
+            .map(|(line, was, _)| (line, was))
+            .collect();
+        let expected = [
+            (
+                3,
+                "if (c.a < n) { c.a += n + 2; emit timer_start(c.t, 1s); } else done;",
+            ),
+            (4, "c.a += n + 2;"),
+            (5, "emit timer_start(c.t, 1s);"),
+            (6, "done;"),
+            (8, "return;"),
+        ];
+        assert_eq!(lines, expected.map(|(line, text)| (line, text.to_owned())));
+    }
+
+    #[test]
+    fn each_operator_gets_its_neighbour() {
+        let expected = [(3, "c.a < n", "c.a <= n"), (4, "n + 2", "n - 2")];
+        let expected = expected.map(|(line, was, now)| (line, was.to_owned(), now.to_owned()));
+        assert_eq!(changed(Change::Exchange), expected);
+    }
+
+    #[test]
+    fn a_mutant_differs_in_its_place_alone() {
+        for mutant in mutants(SOURCE, &Change::ALL) {
+            let text = mutant.applied(SOURCE);
+            let (start, end) = (mutant.at.start as usize, mutant.at.end as usize);
+            assert_eq!(text[..start], SOURCE[..start]);
+            assert!(text.ends_with(&SOURCE[end..]) && text != SOURCE, "{text}");
+            let (_, diagnostics) = hawser_syntax::parse(&text, 0);
+            assert!(diagnostics.is_empty(), "{diagnostics:?} in\n{text}");
+        }
+        assert_eq!(mutants(SOURCE, &Change::ALL).len(), 5 + 1 + 2);
+    }
+}

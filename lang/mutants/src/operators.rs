@@ -1,0 +1,153 @@
+//! Every operator of a program's functions that has a neighbour to be exchanged for.
+
+use hawser_syntax::ast::{
+    BinOp, Block, CallArg, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind,
+};
+
+/// The operations of a file with another operator each, in order.
+pub(super) fn exchanges(file: &File, text: &str) -> Vec<(Span, String)> {
+    let mut found = Found {
+        text,
+        exchanges: Vec::new(),
+    };
+    for item in &file.items {
+        if let ItemKind::Func { body, .. } | ItemKind::Coalesce { body, .. } = &item.kind {
+            found.block(body);
+        }
+    }
+    found.exchanges
+}
+
+/// An operator and its neighbour: bounds move by one, sums and products turn round. What `==`, `!=`, `&&` and `||`
+/// decide is negated as a condition.
+fn neighbour(op: BinOp) -> Option<(&'static str, &'static str)> {
+    match op {
+        BinOp::Lt => Some(("<", "<=")),
+        BinOp::Le => Some(("<=", "<")),
+        BinOp::Gt => Some((">", ">=")),
+        BinOp::Ge => Some((">=", ">")),
+        BinOp::Add => Some(("+", "-")),
+        BinOp::Sub => Some(("-", "+")),
+        BinOp::Mul => Some(("*", "/")),
+        BinOp::Div => Some(("/", "*")),
+        BinOp::Shl => Some(("<<", ">>")),
+        BinOp::Shr => Some((">>", "<<")),
+        BinOp::Rem
+        | BinOp::Eq
+        | BinOp::Ne
+        | BinOp::BitAnd
+        | BinOp::BitXor
+        | BinOp::BitOr
+        | BinOp::And
+        | BinOp::Or => None,
+    }
+}
+
+struct Found<'a> {
+    text: &'a str,
+    exchanges: Vec<(Span, String)>,
+}
+
+impl Found<'_> {
+    fn block(&mut self, block: &Block) {
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Declare { ty: _, vars } => {
+                vars.iter().for_each(|Declarator { init, .. }| match init {
+                    Init::Value(expr) => self.expr(expr),
+                    Init::Args(args) => args.iter().for_each(|arg| self.expr(arg)),
+                    Init::None => {}
+                });
+            }
+            StmtKind::Assign {
+                place: _,
+                op: _,
+                value,
+            } => self.expr(value),
+            StmtKind::Expr(expr) | StmtKind::Emit { instr: expr, .. } | StmtKind::Return(Some(expr)) => {
+                self.expr(expr);
+            }
+            StmtKind::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                self.expr(cond);
+                self.block(then);
+                if let Some(otherwise) = otherwise {
+                    self.stmt(otherwise);
+                }
+            }
+            StmtKind::ForEach { body, .. } => self.block(body),
+            StmtKind::ForRange { from, to, body, .. } => {
+                self.expr(from);
+                self.expr(to);
+                self.block(body);
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Assert(_)
+            | StmtKind::Refuse(_)
+            | StmtKind::Return(None)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Done
+            | StmtKind::Error => {}
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Binary(op, a, b) => {
+                if let Some((operator, other)) = neighbour(*op) {
+                    self.exchange(expr.span, a.span, b.span, operator, other);
+                }
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Conditional(c, a, b) => {
+                self.expr(c);
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Index(a, b) => {
+                self.expr(a);
+                self.expr(b);
+            }
+            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.expr(a),
+            ExprKind::Call {
+                callee,
+                types: _,
+                args,
+            } => {
+                self.expr(callee);
+                args.iter().for_each(|CallArg { value, .. }| self.expr(value));
+            }
+            ExprKind::Struct { fields, .. } => fields.iter().for_each(|(_, value)| self.expr(value)),
+            ExprKind::Int(_)
+            | ExprKind::Duration(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Path(..)
+            | ExprKind::Error => {}
+        }
+    }
+
+    /// Exchanges the operator between two operands, which may stand in parentheses.
+    fn exchange(&mut self, at: Span, left: Span, right: Span, operator: &str, other: &str) {
+        let (start, end) = (left.end as usize, right.start as usize);
+        let Some(between) = self.text.get(start..end) else {
+            return;
+        };
+        if let Some(place) = between.find(operator) {
+            let from = start + place;
+            let whole = |range: std::ops::Range<usize>| self.text.get(range).unwrap_or_default();
+            let before = whole(at.start as usize..from);
+            let after = whole(from + operator.len()..at.end as usize);
+            self.exchanges.push((at, format!("{before}{other}{after}")));
+        }
+    }
+}

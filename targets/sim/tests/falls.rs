@@ -1,0 +1,122 @@
+//! Hosts that go down, ports used again, readers that stop, costs with bounds: what scenarios can say, and what is
+//! reported when a program does not bear it.
+
+use std::sync::Arc;
+
+use hawser_engine::program::Program;
+use hawser_load::Engine;
+use hawser_load::programs::resolve_with_on;
+use hawser_sim::{Options, Report, ResolveError, Scenario, run};
+
+fn resolve(name: &str, settings: &[String]) -> Result<Arc<dyn Program>, ResolveError> {
+    Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)
+}
+
+/// Two hosts, 10 ms and 1 Mbit/s apart, and what else is given.
+fn go(program: &str, rest: &str) -> Report {
+    let text = format!(
+        "program = '{program}'\nduration = '10min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ rate = '1Mbit/s', delay = '10ms' }} }}]\n{rest}"
+    );
+    let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+    run(&scenario, &resolve, Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn example(name: &str) -> String {
+    format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+const FALL: &str = "[[at]]\ntime = '2s'\nhost = 'b'\nstate = 'down'\n";
+
+#[test]
+fn a_host_comes_back_with_nothing_and_is_connected_to_again() {
+    for program in ["selective-repeat", "tcp"] {
+        let flow = "linger = '5min'\nforget = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nagain = 1\n\
+                    send_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n";
+        let report = go(
+            program,
+            &format!("{flow}{FALL}[[at]]\ntime = '3s'\nhost = 'b'\nstate = 'up'\n"),
+        );
+        assert!(report.ok, "{program}: {report}");
+        let bytes: Vec<u64> = report.flows.iter().map(|flow| flow.forward.bytes).collect();
+        // In two seconds less the opening 1 Mbit/s carries at most 250,000 bytes.
+        assert!(bytes[0] > 0 && bytes[0] < 250_000, "{program}: {bytes:?}");
+        assert_eq!(bytes[1], 1 << 20, "{program}");
+    }
+}
+
+/// Stop-and-wait repeats its packet for ever.
+#[test]
+fn a_sender_whose_peer_is_gone_has_to_fail() {
+    let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nsend_buffer = '32KiB'\nbulk = { bytes = '1MiB' }\n";
+    let report = go(&example("stop-and-wait.mtp"), &format!("{flow}{FALL}"));
+    let message = report.failures.join("\n");
+    assert!(
+        message.contains("client: its peer is gone, and it has not failed"),
+        "{message}"
+    );
+    assert!(go("selective-repeat", &format!("{flow}{FALL}")).ok);
+}
+
+/// A listener of the other host takes every connection of a flow that is opened again.
+#[test]
+fn a_flow_is_opened_again_from_the_same_port() {
+    for close in ["client", "server", "both"] {
+        let flow = format!(
+            "linger = '5min'\nforget = '5min'\n[[flow]]\nfrom = 'a'\nto = 'b'\nagain = 2\nclose = '{close}'\n\
+             bulk = {{ bytes = 5000, back = 3000 }}\n"
+        );
+        let report = go("tcp", &flow);
+        assert!(report.ok, "{close}: {report}");
+        let bytes: Vec<_> = report
+            .flows
+            .iter()
+            .map(|f| (f.forward.bytes, f.backward.bytes))
+            .collect();
+        assert_eq!(bytes, [(5000, 3000); 3], "{close}");
+    }
+}
+
+#[test]
+fn costs_have_bounds() {
+    // 100,000 bytes take 0.8 s at 1 Mbit/s, and headers more than 3 %.
+    let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = 100000 }\n";
+    let bounds = |sent: u64, time: &str| format!("bounds = {{ sent = {sent}, time = '{time}' }}\n{flow}");
+    assert!(go("selective-repeat", &bounds(120_000, "1200ms")).ok);
+    let message = go("selective-repeat", &bounds(101_000, "800ms"))
+        .failures
+        .join("\n");
+    assert!(
+        message.contains("to deliver 100000, and 101000 were enough"),
+        "{message}"
+    );
+    assert!(message.contains("and 800ms was enough"), "{message}");
+}
+
+/// Go-back-N remembers a closed connection for `LINGER`.
+#[test]
+fn what_is_left_of_connections_is_reported() {
+    let flow = "linger = '1min'\nforget = '20s'\n[[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = 5000 }\n";
+    let program = example("go-back-n.mtp");
+    assert!(go(&program, flow).ok);
+    let report = go(&program, &format!("params = {{ LINGER = '1min' }}\n{flow}"));
+    let message = report.failures.join("\n");
+    assert!(
+        message.contains("host a: 1 contexts of connections are left 20s after all have closed"),
+        "{message}"
+    );
+}
+
+/// Of what the sender has, no more goes out than the receiver's buffer takes.
+#[test]
+fn a_reader_that_stops_stops_the_sender() {
+    let flow = "[[flow]]\nfrom = 'a'\nto = 'b'\nread_stop = '100s'\nreceive_buffer = '8KiB'\n\
+                bulk = { bytes = '200KiB' }\n";
+    for program in ["selective-repeat", "tcp"] {
+        let bounds = "bounds = { sent = '300KiB' }\n";
+        let report = go(program, &format!("{bounds}{flow}"));
+        assert!(report.ok, "{program}: {report}");
+        let seconds = report.flows[0].forward.seconds.expect("it arrives");
+        assert!((101.0..115.0).contains(&seconds), "{program}: {seconds}");
+    }
+}
