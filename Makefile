@@ -12,7 +12,7 @@ demo: ## name what is missing, build, then show Hawser beside Linux's own TCP, o
 
 test: ## every check and every test, with times and what was skipped
 	@scripts/phases setup format build tidy deny idle:machines idle:doctests idle:lint idle:facade idle:bench \
-		idle:swarm idle:mutants idle:docs tests ordinary
+		idle:swarm idle:mutants idle:docs tests ordinary editors
 
 setup: ## install what tests and demo call (as root), or name what is missing
 	@scripts/phases setup

@@ -211,6 +211,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "lang/ir",
         to: &[],
     },
+    // A grammar stands by itself.
+    Rule {
+        from: "editors",
+        to: &[],
+    },
     Rule {
         from: "temporary",
         to: &[],

@@ -1,0 +1,34 @@
+// What is run, apart from VS Code, so that it can be tested without it.
+
+"use strict";
+
+/** The language server. */
+function serverCommand(hawser) {
+  return { command: hawser, args: ["lsp", "--stdio"] };
+}
+
+/** The debug adapter. */
+function debugCommand(hawser) {
+  return { command: hawser, args: ["debug", "--dap"] };
+}
+
+/** A line for a terminal: `hawser sim FILE`, each word quoted for the shell where it has to be. */
+function commandLine(hawser, subcommand, path, platform) {
+  return [hawser, subcommand, path].map((word) => quoted(word, platform)).join(" ");
+}
+
+function quoted(word, platform) {
+  if (/^[A-Za-z0-9_./:\\-]+$/.test(word) && (platform === "win32" || !word.includes("\\"))) {
+    return word;
+  }
+  // PowerShell doubles a quote; POSIX shells close the text, escape the quote and open it again.
+  return platform === "win32" ? `'${word.replaceAll("'", "''")}'` : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A run of a scenario under the debugger. */
+function debugConfiguration(scenario) {
+  const name = scenario.split(/[\\/]/).pop();
+  return { type: "hawser", request: "launch", name: `Debug ${name}`, scenario, stopOnEntry: true };
+}
+
+module.exports = { commandLine, debugCommand, debugConfiguration, serverCommand };
