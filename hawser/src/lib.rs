@@ -6,7 +6,7 @@
 //! | feature | modules | for whom |
 //! |---|---|---|
 //! | `stack` (default) | [`Endpoint`], [`Network`], [`Stream`], [`Listener`], [`host`], [`programs`], [`lang`] | a transport written in MTP as a socket over a device of this machine |
-//! | `sim` | [`sim`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
+//! | `sim` | [`sim`], [`mod@debug`], [`script`], [`step`], [`mutants`], faults in front of devices | the same in virtual time and under behaviour scripts |
 //! | `ide` | [`lang::ide`] | what an editor asks about programs |
 //! | `session` | [`session`], [`gateway`], [`places`], [`resolve`], [`race`] | one session over several transports and interfaces at once |
 //! | `select` | [`select`], [`policy`], [`knowledge`] | a connection by whichever transport wins the race |
@@ -76,6 +76,8 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "sim")]
+pub mod debug;
 #[cfg(feature = "sim")]
 pub mod mutants;
 #[cfg(feature = "sim")]

@@ -278,7 +278,7 @@ fn observed(
 }
 
 /// Programs by name, with params.
-fn resolver(
+pub(crate) fn resolver(
     programs: &Programs,
     engine: Option<Engine>,
 ) -> impl Fn(&str, &[String]) -> Result<Arc<dyn Program>, hawser_sim::ResolveError> {

@@ -12,20 +12,22 @@ mod commands;
 mod device;
 mod engine;
 mod exit;
+mod frames;
 mod groups;
 mod hex;
 mod http;
 mod interact;
 mod log;
 mod progress;
+mod screen;
 mod session;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
-    attach, audit, bench, build, cat, check, cib, demo, detach, emit, events, experiment, explain, fmt,
-    gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, script, send, serve,
-    sim, steer, step, swarm, trace, watch,
+    attach, audit, bench, build, cat, check, cib, debug, demo, detach, emit, events, experiment, explain,
+    fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, script, send,
+    serve, sim, steer, step, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -68,6 +70,7 @@ enum Command {
     Sim(sim::Args),
     Replay(replay::Args),
     Trace(trace::Args),
+    Debug(debug::Args),
     Script(script::Args),
     Step(step::Args),
     Swarm(swarm::Args),
@@ -114,6 +117,7 @@ fn main() -> std::process::ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Debug(args) => debug::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Step(args) => step::run(&args),
         Command::Swarm(args) => swarm::run(&args),

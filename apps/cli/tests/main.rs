@@ -2,6 +2,7 @@
 //! measured in a program of their own, and so is what takes a user namespace.
 
 mod capture;
+mod debug;
 mod demo;
 mod engines;
 mod everybody;

@@ -60,6 +60,14 @@ impl Variable {
     }
 }
 
+impl Variable {
+    /// Whether it is one of a function's own, this one's or a caller's.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.loc.region == Region::Stack
+    }
+}
+
 impl Halted {
     /// The variables of one of the functions that run: its parameters, and those that it declares anywhere.
     #[must_use]
@@ -163,16 +171,35 @@ impl Halted {
 }
 
 impl Interpreter {
-    /// Runs the chain of an event on its memory as it was before, up to the statement with this place among those
-    /// that run, or to its end. `wanted`: the signals that it records.
+    /// Runs the chain of an event on a copy of its memory as it was before, and notes the statements. `wanted`: the
+    /// signals that it records.
+    #[must_use]
+    pub fn walk(&self, before: &Halted, wanted: u64) -> Steps {
+        let mut steps = Steps::of_statements();
+        self.watch(&mut before.clone(), wanted, &mut steps, None);
+        steps
+    }
+
+    /// Runs it up to the statement with this place among those that run, or to its end.
+    #[must_use]
     pub fn halt(&self, before: &Halted, statement: usize, wanted: u64) -> Halted {
-        let mut memory = before.clone();
+        let (mut memory, mut at) = (before.clone(), Halted::default());
         let mut steps = Steps::of_statements();
         steps.halt_before = Some(statement);
+        self.watch(&mut memory, wanted, &mut steps, Some(&mut at));
+        Halted {
+            calls: at.calls,
+            stack: at.stack,
+            refs: at.refs,
+            setting: at.setting,
+            ..memory
+        }
+    }
+
+    fn watch(&self, memory: &mut Halted, wanted: u64, steps: &mut Steps, at: Option<&mut Halted>) {
         let mut records = RecordBuf::default();
         records.want(wanted);
         steps.begin(&records);
-        let mut halted = Halted::default();
         let Halted {
             event,
             keyed,
@@ -180,28 +207,14 @@ impl Interpreter {
             globals,
             scratch,
             ..
-        } = &mut memory;
+        } = memory;
         let mut regions = Regions {
             keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: fresh.as_deref_mut(),
             globals,
             scratch,
         };
-        chain::react(
-            self,
-            event,
-            &mut regions,
-            &mut records,
-            Some(&mut steps),
-            Some(&mut halted),
-        );
-        Halted {
-            calls: halted.calls,
-            stack: halted.stack,
-            refs: halted.refs,
-            setting: halted.setting,
-            ..memory
-        }
+        chain::react(self, event, &mut regions, &mut records, Some(steps), at);
     }
 }
 

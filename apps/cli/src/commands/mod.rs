@@ -7,6 +7,7 @@ pub(crate) mod build;
 pub(crate) mod cat;
 pub(crate) mod check;
 pub(crate) mod cib;
+pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod detach;
 pub(crate) mod emit;

@@ -179,6 +179,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/trace",
         to: &["stack/engine", "lang"],
     },
+    // A debugger repeats events of a simulated run, and checks expressions over them.
+    Rule {
+        from: "stack/debug",
+        to: &["stack/engine", "stack/trace", "targets/sim", "lang"],
+    },
     Rule {
         from: "targets",
         to: &["stack/engine", "lang/ir"],
@@ -240,6 +245,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     // The engine and the simulator are tested with real programs.
     ("stack/engine", &["stack/load", "lang"]),
     ("targets", &["stack/load", "lang", "targets"]),
+    ("stack/debug", &["stack/load"]),
     // A controller that is written twice, in Rust and in MTP, is compared with itself.
     ("stack/load", &["interact"]),
     // Names are looked up in a lab, where a server of its own answers.

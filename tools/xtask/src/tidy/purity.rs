@@ -12,6 +12,7 @@ use super::tree::Tree;
 const PURE: &[&str] = &[
     "lang",
     "stack/engine",
+    "stack/debug",
     "targets/sim",
     "select/policy",
     "select/race",

@@ -1,19 +1,16 @@
-//! The terminal: raw while it is used, and restored however the command ends.
+//! The terminal: keys in, a drawing out.
 
-use std::io::{self, Stdout, stdout};
+use std::io::{self, Stdout};
 use std::time::{Duration, Instant};
 
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ratatui_crossterm::crossterm::execute;
-use ratatui_crossterm::crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
 
 use super::model::{Key, Model};
 use super::view::{self, Palette};
 use crate::exit::Exit;
+use crate::screen;
 
 /// How often it is drawn at most.
 const FRAME: Duration = Duration::from_millis(100);
@@ -29,24 +26,7 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn open() -> Result<Screen, Exit> {
-        let open = || -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
-            enable_raw_mode()?;
-            execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
-            let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-            terminal.hide_cursor()?;
-            Ok(terminal)
-        };
-        let terminal = open().map_err(|error| {
-            restore();
-            Exit::environment(format!(
-                "the terminal cannot be used: {error}; --json does without"
-            ))
-        })?;
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |information| {
-            restore();
-            before(information);
-        }));
+        let terminal = screen::open()?;
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Ok(Screen {
             terminal,
@@ -114,16 +94,6 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        restore();
+        screen::restore();
     }
-}
-
-/// Best effort: nobody is left to receive an error.
-fn restore() {
-    let _ = disable_raw_mode();
-    let _ = execute!(
-        stdout(),
-        LeaveAlternateScreen,
-        ratatui_crossterm::crossterm::cursor::Show
-    );
 }

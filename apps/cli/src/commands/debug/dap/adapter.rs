@@ -1,0 +1,474 @@
+//! What the client's requests get. Pure but for the files that a launch reads.
+
+use std::path::{Path, PathBuf};
+
+use hawser::debug::{Answer, Command, Debugger, Move, Reason, Stop, Value as Inner, What};
+use serde_json::{Value, json};
+
+use super::super::{Args, begin};
+use super::variables::Shown;
+
+/// Frames of hosts that no event is for now have numbers from here on.
+const FIRST_IDLE_FRAME: u64 = 1000;
+
+/// What the debugger is to do after a request was answered.
+pub(super) enum Goes {
+    /// It stays.
+    No,
+    /// It goes elsewhere.
+    To(Move),
+    /// The client leaves.
+    Away,
+}
+
+/// A debugger, and what its client knows of it.
+pub(super) struct Adapter<'a> {
+    args: &'a Args,
+    debugger: Option<Debugger>,
+    /// Messages to the client.
+    out: Vec<Value>,
+    /// The number of the next message.
+    sequence: u64,
+    /// What is added to lines and columns that count from 1.
+    first_line: i64,
+    stops_on_entry: bool,
+    shown: Shown,
+    /// Breakpoints by the list that they came with: a file, `functions`, `data`, `exceptions`.
+    set: Vec<(String, u32)>,
+}
+
+/// What a request gets: a body, or an error for the user.
+type Reply = Result<Value, String>;
+
+impl<'a> Adapter<'a> {
+    pub(super) fn new(args: &'a Args) -> Adapter<'a> {
+        Adapter {
+            args,
+            debugger: None,
+            out: Vec::new(),
+            sequence: 0,
+            first_line: 1,
+            stops_on_entry: true,
+            shown: Shown::default(),
+            set: Vec::new(),
+        }
+    }
+
+    /// The messages to send, in order.
+    pub(super) fn take(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Answers a request.
+    pub(super) fn handle(&mut self, request: &Value) -> Goes {
+        let command = request["command"].as_str().unwrap_or_default();
+        let arguments = &request["arguments"];
+        let (reply, goes) = match command {
+            "continue" => (
+                Ok(json!({ "allThreadsContinued": true })),
+                Goes::To(Move::Continue),
+            ),
+            "reverseContinue" => (Ok(Value::Null), Goes::To(Move::Reverse)),
+            "next" => (Ok(Value::Null), Goes::To(Move::Next)),
+            "stepIn" => (Ok(Value::Null), Goes::To(Move::Step)),
+            "stepOut" => (Ok(Value::Null), Goes::To(Move::Out)),
+            "stepBack" => (Ok(Value::Null), Goes::To(Move::Back)),
+            "disconnect" | "terminate" => (Ok(Value::Null), Goes::Away),
+            "configurationDone" if !self.stops_on_entry => (Ok(Value::Null), Goes::To(Move::Continue)),
+            _ => (self.reply(command, arguments), Goes::No),
+        };
+        let ready = self.debugger.is_some() || matches!(goes, Goes::Away);
+        let (reply, goes) = match goes {
+            Goes::To(_) if !ready => (Err("nothing was launched".to_owned()), Goes::No),
+            goes => (reply, goes),
+        };
+        let is_ok = reply.is_ok();
+        self.respond(request, reply);
+        match command {
+            "launch" if is_ok => self.event("initialized", Value::Null),
+            "configurationDone" if self.stops_on_entry => {
+                if let Some(stop) = self.debugger.as_mut().map(Debugger::entry) {
+                    self.stopped(&stop);
+                }
+            }
+            _ => {}
+        }
+        goes
+    }
+
+    /// Goes elsewhere, and says where it stopped.
+    pub(super) fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) {
+        let Some(debugger) = &mut self.debugger else {
+            return;
+        };
+        let was_over = debugger.place().is_none();
+        let is_forwards = !matches!(to, Move::Reverse | Move::Back | Move::BackEvent);
+        if was_over && is_forwards {
+            self.event("terminated", json!({}));
+            return;
+        }
+        match debugger.go(to, pause) {
+            Ok(stop) => self.stopped(&stop),
+            Err(error) => {
+                self.say("stderr", &error.to_string());
+                self.event("terminated", json!({}));
+            }
+        }
+    }
+
+    fn stopped(&mut self, stop: &Stop) {
+        self.shown.clear();
+        let reason = match stop.reason {
+            Reason::Entry | Reason::Beginning => "entry",
+            Reason::Step | Reason::End => "step",
+            Reason::Breakpoint => "breakpoint",
+            Reason::Assert => "exception",
+            Reason::Pause => "pause",
+        };
+        let hosts: Vec<&str> = self
+            .debugger
+            .as_ref()
+            .map_or_else(Vec::new, |d| d.hosts().collect());
+        let host = stop.place.as_ref().map(|place| place.host.as_str());
+        let thread = hosts.iter().position(|known| Some(*known) == host).unwrap_or(0) + 1;
+        let text = stop.to_string();
+        let description = text.lines().next().unwrap_or_default().to_owned();
+        self.say("console", &text);
+        self.event(
+            "stopped",
+            json!({
+                "reason": reason,
+                "description": description,
+                "threadId": thread,
+                "allThreadsStopped": true,
+                "hitBreakpointIds": stop.breakpoints,
+            }),
+        );
+    }
+
+    fn reply(&mut self, command: &str, arguments: &Value) -> Reply {
+        match command {
+            "initialize" => {
+                self.first_line = i64::from(arguments["linesStartAt1"].as_bool().unwrap_or(true));
+                return Ok(capabilities());
+            }
+            "launch" => return self.launch(arguments),
+            _ => {}
+        }
+        let Some(debugger) = &mut self.debugger else {
+            return Err(format!("`{command}` before anything was launched"));
+        };
+        match command {
+            "configurationDone" | "pause" => Ok(Value::Null),
+            "setBreakpoints" => self.set_breakpoints(arguments),
+            "setFunctionBreakpoints" => {
+                let event = |item: &Value| Some(What::Event(item["name"].as_str()?.to_owned()));
+                Ok(self.set_list("functions", &arguments["breakpoints"], event))
+            }
+            "setDataBreakpoints" => {
+                let field = |item: &Value| Some(What::Field(item["dataId"].as_str()?.to_owned()));
+                Ok(self.set_list("data", &arguments["breakpoints"], field))
+            }
+            "setExceptionBreakpoints" => {
+                let assert = |item: &Value| (item == "assert").then_some(What::Assert);
+                Ok(self.set_list("exceptions", &arguments["filters"], assert))
+            }
+            "dataBreakpointInfo" => Ok(self.data_breakpoint(arguments)),
+            "threads" => {
+                let hosts = debugger.hosts().zip(1..);
+                let threads =
+                    hosts.map(|(host, number)| json!({ "id": number, "name": format!("host {host}") }));
+                Ok(json!({ "threads": threads.collect::<Vec<_>>() }))
+            }
+            "stackTrace" => Ok(self.stack(arguments["threadId"].as_u64().unwrap_or(0))),
+            "scopes" => Ok(self.scopes(arguments["frameId"].as_u64().unwrap_or(0))),
+            "variables" => {
+                let number = arguments["variablesReference"].as_u64().unwrap_or(0);
+                Ok(json!({ "variables": self.shown.variables(number as usize) }))
+            }
+            "evaluate" => self.evaluate(arguments),
+            "source" => {
+                let name = arguments["source"]["path"]
+                    .as_str()
+                    .or(arguments["source"]["name"].as_str());
+                let files = debugger.files();
+                let file = files.iter().find(|(known, _)| Some(*known) == name);
+                let (_, text) = file.ok_or_else(|| "no program of this run has this file".to_owned())?;
+                Ok(json!({ "content": text, "mimeType": "text/x-mtp" }))
+            }
+            other => Err(format!("`{other}` is not supported")),
+        }
+    }
+
+    /// Begins to debug a scenario.
+    fn launch(&mut self, arguments: &Value) -> Reply {
+        let file = arguments["scenario"].as_str().map(PathBuf::from);
+        let file = file
+            .or_else(|| self.args.file.clone())
+            .ok_or_else(|| "expected `scenario`: the path of a scenario".to_owned())?;
+        let seed = arguments["seed"].as_u64().or(self.args.seed);
+        self.stops_on_entry = arguments["stopOnEntry"].as_bool().unwrap_or(true);
+        self.debugger = Some(begin(self.args, &file, seed).map_err(|error| error.to_string())?);
+        Ok(Value::Null)
+    }
+
+    fn set_breakpoints(&mut self, arguments: &Value) -> Reply {
+        let source = &arguments["source"];
+        let path = source["path"].as_str().or(source["name"].as_str());
+        let path = path
+            .ok_or_else(|| "expected `source.path`".to_owned())?
+            .to_owned();
+        let known = self.file(&path).unwrap_or_else(|| path.clone());
+        let first_line = self.first_line;
+        let line = move |item: &Value| {
+            Some(What::Line {
+                file: Some(known.clone()),
+                line: u32::try_from(item["line"].as_i64()? + 1 - first_line).ok()?,
+            })
+        };
+        Ok(self.set_list(&path, &arguments["breakpoints"], line))
+    }
+
+    /// The name that a file has in the programs.
+    fn file(&self, path: &str) -> Option<String> {
+        let files = self.debugger.as_ref()?.files();
+        let wanted = Path::new(path).canonicalize().ok();
+        let is_meant =
+            |known: &str| known == path || wanted.is_some() && Path::new(known).canonicalize().ok() == wanted;
+        let found = files.iter().find(|(known, _)| is_meant(known));
+        // Built-in programs have no path: the end of the client's is a name of theirs.
+        let found = found.or_else(|| {
+            files
+                .iter()
+                .find(|(known, _)| path.ends_with(&format!("/{known}")))
+        });
+        found.map(|(known, _)| (*known).to_owned())
+    }
+
+    /// Sets the breakpoints of a list in place of those that it had.
+    fn set_list(&mut self, list: &str, items: &Value, what: impl Fn(&Value) -> Option<What>) -> Value {
+        let Some(debugger) = &mut self.debugger else {
+            return Value::Null;
+        };
+        for (_, number) in self.set.extract_if(.., |(of, _)| of == list) {
+            debugger.clear(number);
+        }
+        let mut shown = Vec::new();
+        for item in items.as_array().into_iter().flatten() {
+            let condition = item["condition"].as_str().filter(|text| !text.trim().is_empty());
+            let added = match what(item) {
+                Some(what) => debugger
+                    .add(what, None, condition.map(str::to_owned))
+                    .map_err(|error| error.to_string()),
+                None => Err("not understood".to_owned()),
+            };
+            shown.push(match added {
+                Ok(breakpoint) => {
+                    self.set.push((list.to_owned(), breakpoint.number));
+                    let mut shown = json!({ "id": breakpoint.number, "verified": true });
+                    if let What::Line { line, .. } = breakpoint.what {
+                        shown["line"] = json!(i64::from(line) - 1 + self.first_line);
+                    }
+                    shown
+                }
+                Err(message) => json!({ "verified": false, "message": message }),
+            });
+        }
+        json!({ "breakpoints": shown })
+    }
+
+    /// Whether a variable can be waited for, and under which name.
+    fn data_breakpoint(&self, arguments: &Value) -> Value {
+        let name = arguments["name"].as_str().unwrap_or_default();
+        let number = arguments["variablesReference"].as_u64().unwrap_or(0);
+        let field = if number == 0 {
+            Some(name.to_owned())
+        } else {
+            self.shown.field(number as usize, name)
+        };
+        match field {
+            Some(field) => json!({ "dataId": field, "description": field, "accessTypes": ["write"] }),
+            None => json!({ "dataId": null, "description": "only fields of contexts can be waited for" }),
+        }
+    }
+
+    fn stack(&self, thread: u64) -> Value {
+        let Some(debugger) = &self.debugger else {
+            return Value::Null;
+        };
+        let host = (thread as usize)
+            .checked_sub(1)
+            .and_then(|index| debugger.hosts().nth(index));
+        let place = debugger.place();
+        let Some(place) = place.filter(|place| Some(place.host.as_str()) == host) else {
+            let id = FIRST_IDLE_FRAME + thread;
+            let frame = json!({ "id": id, "name": "no event here now", "line": 0, "column": 0, "presentationHint": "label" });
+            return json!({ "stackFrames": [frame], "totalFrames": 1 });
+        };
+        let mut frames = Vec::new();
+        for (number, frame) in debugger.frames().into_iter().enumerate() {
+            frames.push(self.frame(number + 1, &frame.function, &frame.line.file, frame.line.line));
+        }
+        let chain = debugger.processors().join(" ");
+        let name = format!("#{} {} {}: {chain}", place.event, place.source, place.name);
+        frames.push(match (&place.line, frames.is_empty()) {
+            // After the last statement there is nothing else to show.
+            (Some(line), true) => self.frame(1, &name, &line.file, line.line),
+            _ => json!({
+                "id": frames.len() + 1, "name": name, "line": 0, "column": 0, "presentationHint": "label",
+            }),
+        });
+        json!({ "totalFrames": frames.len(), "stackFrames": frames })
+    }
+
+    fn frame(&self, id: usize, name: &str, file: &str, line: u32) -> Value {
+        let path = Path::new(file).canonicalize();
+        let short = Path::new(file)
+            .file_name()
+            .map_or(file.into(), |name| name.to_string_lossy());
+        let source = match path {
+            Ok(path) => json!({ "name": short, "path": path }),
+            // A built-in program: its text is asked for.
+            Err(_) => json!({ "name": file, "path": file, "sourceReference": 1 }),
+        };
+        json!({
+            "id": id,
+            "name": name,
+            "source": source,
+            "line": i64::from(line) - 1 + self.first_line,
+            "column": self.first_line,
+        })
+    }
+
+    fn scopes(&mut self, frame: u64) -> Value {
+        let Some(debugger) = &self.debugger else {
+            return Value::Null;
+        };
+        let mut scopes: Vec<(String, Option<String>, Vec<_>)> = Vec::new();
+        if frame >= FIRST_IDLE_FRAME {
+            let host = (frame - FIRST_IDLE_FRAME).saturating_sub(1) as usize;
+            for view in debugger
+                .contexts()
+                .into_iter()
+                .nth(host)
+                .into_iter()
+                .flat_map(|host| host.contexts)
+            {
+                scopes.push((view.context.to_string(), Some(view.context.context), view.fields));
+            }
+        } else {
+            for scope in debugger.scopes(frame.saturating_sub(1) as usize) {
+                scopes.push((scope.name, scope.context, scope.variables));
+            }
+        }
+        let flying = debugger.flight().into_iter().map(|packet| {
+            let text = format!("from {}, {} bytes: {}", packet.from, packet.bytes, packet.summary);
+            (format!("packet {}", packet.number), Inner::Text(text))
+        });
+        scopes.push(("packets in flight".to_owned(), None, flying.collect()));
+        let shown = scopes.into_iter().map(|(name, context, variables)| {
+            let count = variables.len();
+            json!({
+                "name": name,
+                "expensive": false,
+                "namedVariables": count,
+                "variablesReference": self.shown.keep(context, variables),
+            })
+        });
+        json!({ "scopes": shown.collect::<Vec<_>>() })
+    }
+
+    /// The value of an expression; in the client's console also what a command shows.
+    fn evaluate(&mut self, arguments: &Value) -> Reply {
+        let text = arguments["expression"].as_str().unwrap_or_default();
+        let Some(debugger) = &mut self.debugger else {
+            return Ok(Value::Null);
+        };
+        let is_console = arguments["context"] == "repl";
+        if let (true, Ok(Some(command))) = (is_console, Command::parse(text))
+            && !matches!(command, Command::Go(_) | Command::Packet(_) | Command::Quit)
+        {
+            let answer = debugger
+                .obey(&command, &mut || false)
+                .map_err(|error| error.to_string())?;
+            return Ok(match answer {
+                Answer::Value(value) => self.value(value),
+                other => json!({ "result": other.to_string(), "variablesReference": 0 }),
+            });
+        }
+        match arguments["frameId"].as_u64() {
+            Some(frame) if frame >= FIRST_IDLE_FRAME => {
+                let host = (frame - FIRST_IDLE_FRAME).saturating_sub(1) as usize;
+                let host = debugger.hosts().nth(host).map(str::to_owned).unwrap_or_default();
+                debugger.select_host(&host).map_err(|error| error.to_string())?;
+            }
+            Some(frame) => {
+                let is_function = debugger.select_frame(frame.saturating_sub(1) as usize);
+                let _ = is_function || debugger.select_frame(0);
+            }
+            None => {}
+        }
+        let value = debugger.print(text).map_err(|error| error.to_string())?;
+        Ok(self.value(value))
+    }
+
+    fn value(&mut self, value: Inner) -> Value {
+        json!({ "result": value.to_string(), "variablesReference": self.shown.keep_inside(value) })
+    }
+
+    fn say(&mut self, category: &str, text: &str) {
+        self.event(
+            "output",
+            json!({ "category": category, "output": format!("{text}\n") }),
+        );
+    }
+
+    fn respond(&mut self, request: &Value, reply: Reply) {
+        let mut response = json!({
+            "type": "response",
+            "request_seq": request["seq"],
+            "command": request["command"],
+            "success": reply.is_ok(),
+        });
+        match reply {
+            Ok(Value::Null) => {}
+            Ok(body) => response["body"] = body,
+            Err(message) => {
+                // `format` is a pattern in which braces name variables.
+                let error = json!({ "id": 1, "format": "{message}", "variables": { "message": &message }, "showUser": true });
+                response["body"] = json!({ "error": error });
+                response["message"] = json!(message);
+            }
+        }
+        self.push(response);
+    }
+
+    fn event(&mut self, event: &str, body: Value) {
+        let mut message = json!({ "type": "event", "event": event });
+        if !body.is_null() {
+            message["body"] = body;
+        }
+        self.push(message);
+    }
+
+    fn push(&mut self, mut message: Value) {
+        self.sequence += 1;
+        message["seq"] = json!(self.sequence);
+        self.out.push(message);
+    }
+}
+
+fn capabilities() -> Value {
+    json!({
+        "supportsConfigurationDoneRequest": true,
+        "supportsConditionalBreakpoints": true,
+        "supportsFunctionBreakpoints": true,
+        "supportsDataBreakpoints": true,
+        "supportsStepBack": true,
+        "supportsEvaluateForHovers": true,
+        "supportsTerminateRequest": true,
+        "exceptionBreakpointFilters": [
+            { "filter": "assert", "label": "False assertions and invariants", "default": true },
+        ],
+    })
+}

@@ -1,0 +1,19 @@
+//! A debugger for transport programs: a run in the simulator, forwards and backwards, statement by statement.
+
+pub use hawser_debug::*;
+
+use crate::programs::Programs;
+use crate::sim::{self, Scenario};
+
+/// Stands before the first event of a scenario's run. `seed` stands in for the scenario's own.
+///
+/// # Errors
+/// Why it cannot be debugged.
+pub fn begin(programs: Programs, scenario: Scenario, seed: Option<u64>) -> Result<Debugger, DebugError> {
+    let engine = sim::engine(&scenario);
+    Debugger::begin(Begin {
+        scenario,
+        seed,
+        resolve: Box::new(move |name, settings| sim::resolver(&programs, engine)(name, settings)),
+    })
+}

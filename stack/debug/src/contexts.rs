@@ -1,0 +1,72 @@
+//! What a host knows: its contexts, as its events left them.
+
+use std::collections::BTreeMap;
+
+use hawser_ir::abi::{ContextHeader, Id, ON_FRESH, Outcome, RecordKind};
+use hawser_ir::{ContextId, Module};
+
+use crate::player::Seen;
+
+/// The contexts of a host, by type and id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Contexts(pub(crate) BTreeMap<(ContextId, Id), Vec<u8>>);
+
+impl Contexts {
+    /// An event took effect.
+    pub(crate) fn apply(&mut self, seen: &Seen) {
+        if seen.outcome.is_none() {
+            return;
+        }
+        let carried_out = matches!(seen.outcome, Some(Outcome::Done | Outcome::Stop));
+        let deleted = |on: u8| {
+            let mut records = seen.records.iter();
+            carried_out && records.any(|record| record.kind == RecordKind::DelContext && record.on == on)
+        };
+        if let Some((id, before)) = &seen.before.keyed {
+            // Not always as it was left: the engine clears the timer that fires.
+            let known = self.0.remove(&key(*id, before));
+            debug_assert!(known.is_some(), "every context was made by an event");
+        }
+        let (keyed, fresh) = (deleted(hawser_ir::abi::ON_KEYED), deleted(ON_FRESH));
+        for (context, is_deleted) in [(&seen.context, keyed), (&seen.fresh, fresh)] {
+            if let Some((id, bytes)) = context.as_ref().filter(|_| !is_deleted) {
+                self.0.insert(key(*id, bytes), bytes.clone());
+            }
+        }
+        self.set_globals(&seen.globals);
+    }
+
+    /// With a chain's memory in place of what it began with.
+    pub(crate) fn with(&self, halted: &hawser_interp::Halted, creates: Option<ContextId>) -> Contexts {
+        let mut contexts = self.clone();
+        if let Some((id, bytes)) = &halted.keyed {
+            contexts.0.insert(key(*id, bytes), bytes.clone());
+        }
+        if let Some((id, bytes)) = creates
+            .zip(halted.fresh.as_ref())
+            .filter(|_| halted.has_created())
+        {
+            contexts.0.insert(key(id, bytes), bytes.clone());
+        }
+        contexts.set_globals(&halted.globals);
+        contexts
+    }
+
+    fn set_globals(&mut self, globals: &[Vec<u8>]) {
+        let set = globals.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty());
+        self.0
+            .extend(set.map(|(index, bytes)| ((ContextId(index as u32), Id::NONE), bytes.clone())));
+    }
+}
+
+fn key(id: ContextId, bytes: &[u8]) -> (ContextId, Id) {
+    let mut header = [0; size_of::<ContextHeader>()];
+    let len = bytes.len().min(header.len());
+    header[..len].copy_from_slice(&bytes[..len]);
+    (id, Id(header))
+}
+
+/// The context type that an event's chain may make.
+pub(crate) fn creates(module: &Module, event: usize) -> Option<ContextId> {
+    module.chains.get(event)?.creates
+}

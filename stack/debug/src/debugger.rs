@@ -1,0 +1,531 @@
+//! Where the debugger stands, and how it gets elsewhere.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_engine::Stack;
+use hawser_engine::program::Program;
+use hawser_interp::{Halted, Steps, Unsupported};
+use hawser_ir::buf::event_header;
+use hawser_sim::world::Fate;
+use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
+use hawser_trace::Event;
+
+use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Set, What};
+use crate::command::{Move, To};
+use crate::contexts::{Contexts, creates};
+use crate::player::{Player, Queue, Seen};
+use crate::program::HostProgram;
+use crate::ready::Cache;
+use crate::stop::{End, Reason, Stop};
+
+/// Finds a program by name and sets its params: see [`hawser_sim::Resolve`].
+pub type Resolver = Box<dyn Fn(&str, &[String]) -> Result<Arc<dyn Program>, ResolveError>>;
+
+/// What is debugged.
+pub struct Begin {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// A seed instead of the scenario's.
+    pub seed: Option<u64>,
+    /// Where its programs come from.
+    pub resolve: Resolver,
+}
+
+/// Why a scenario cannot be debugged.
+#[derive(Debug, thiserror::Error)]
+pub enum DebugError {
+    /// It cannot be run at all.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The interpreter does not run all of a host's program.
+    #[error("host `{host}`: {error}")]
+    Unsupported {
+        /// The host.
+        host: String,
+        /// The construct.
+        error: Unsupported,
+    },
+}
+
+/// How many events pass between two questions whether to pause.
+const EVENTS_PER_QUESTION: u64 = 256;
+
+/// A debugger: it stands before a statement of an event, or at the end of the run.
+pub struct Debugger {
+    begin: Begin,
+    pub(crate) programs: Vec<HostProgram>,
+    pub(crate) player: Option<Player>,
+    /// By host: its contexts before the event, and how many events it had before.
+    pub(crate) contexts: Vec<Contexts>,
+    counts: Vec<u64>,
+    /// The number of the event in the run; after the last: one more than there were.
+    pub(crate) number: u64,
+    /// The event; nothing when the run is over.
+    pub(crate) current: Option<Current>,
+    /// The statement that is about to run.
+    pub(crate) statement: usize,
+    pub(crate) end: Option<End>,
+    pub(crate) breakpoints: Vec<Set>,
+    last_breakpoint: u32,
+    /// What the hosts knew at the last stop.
+    pub(crate) before: Vec<Contexts>,
+    /// The host that is asked about, if not the event's.
+    pub(crate) selected: Option<usize>,
+    /// The function that is asked about: 0 is the one that runs, 1 its caller.
+    pub(crate) frame: usize,
+    pub(crate) expressions: Cache,
+}
+
+/// The event that the debugger stands in.
+pub(crate) struct Current {
+    pub(crate) seen: Seen,
+    /// What is said of it.
+    pub(crate) event: Event,
+    steps: OnceCell<Steps>,
+}
+
+impl Current {
+    /// The statements that it runs.
+    pub(crate) fn steps(&self, program: &HostProgram) -> &Steps {
+        self.steps.get_or_init(|| match self.seen.outcome {
+            Some(_) => program
+                .interpreter
+                .walk(&self.seen.before(), self.seen.records.wanted()),
+            None => Steps::default(),
+        })
+    }
+
+    /// Its memory when so many of its statements have run, and who calls whom.
+    pub(crate) fn halted(&self, program: &HostProgram, statement: usize) -> Halted {
+        match self.seen.outcome {
+            Some(_) => program
+                .interpreter
+                .halt(&self.seen.before(), statement, self.seen.records.wanted()),
+            None => self.seen.before(),
+        }
+    }
+}
+
+impl Debugger {
+    /// Stands before the first event of a scenario's run.
+    ///
+    /// # Errors
+    /// Why it cannot be debugged.
+    pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
+        let mut programs = Vec::new();
+        let player = start(&begin, &mut |host, stack| {
+            programs.push(HostProgram::new(stack.program(), host).map_err(|error| (host.to_owned(), error)));
+        })?;
+        let programs: Result<Vec<_>, _> = programs.into_iter().collect();
+        let programs = programs.map_err(|(host, error)| DebugError::Unsupported { host, error })?;
+        let hosts = programs.len();
+        let mut debugger = Debugger {
+            begin,
+            programs,
+            player: Some(player),
+            contexts: vec![Contexts::default(); hosts],
+            counts: vec![0; hosts],
+            number: 0,
+            current: None,
+            statement: 0,
+            end: None,
+            breakpoints: Vec::new(),
+            last_breakpoint: 0,
+            before: Vec::new(),
+            selected: None,
+            frame: 0,
+            expressions: Cache::default(),
+        };
+        debugger.advance();
+        debugger.before = debugger.known();
+        Ok(debugger)
+    }
+
+    /// The stop before the first event.
+    pub fn entry(&mut self) -> Stop {
+        self.stopped(Reason::Entry)
+    }
+
+    /// Goes elsewhere. `pause` is asked from time to time whether to stop on the way.
+    ///
+    /// # Errors
+    /// When the run could not be done again; where the debugger stands is then not known.
+    pub fn go(&mut self, to: &Move, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
+        (self.selected, self.frame) = (None, 0);
+        match to {
+            Move::Continue => self.forwards(pause),
+            Move::Reverse => self.backwards(pause),
+            Move::Step => self.step(),
+            Move::Next => self.until_depth(|depth, own| depth <= own),
+            Move::Out => self.until_depth(|depth, own| depth < own),
+            Move::Back => self.back(),
+            Move::Event => {
+                self.advance();
+                Ok(self.stopped(Reason::Step))
+            }
+            Move::BackEvent if self.statement > 0 => {
+                self.statement = 0;
+                Ok(self.stopped(Reason::Step))
+            }
+            Move::BackEvent => self.goto(self.number.saturating_sub(1), 0, Reason::Step),
+            Move::To(To::Event(number)) => self.goto(*number, 0, Reason::Step),
+            Move::To(To::Time(time)) => self.goto_time(*time),
+        }
+    }
+
+    /// Adds a breakpoint, on one host or on all, with a condition or without.
+    ///
+    /// # Errors
+    /// What does not exist.
+    pub fn add(
+        &mut self,
+        what: What,
+        host: Option<&str>,
+        condition: Option<String>,
+    ) -> Result<Breakpoint, BreakError> {
+        let host = host.map(|name| self.host(name)).transpose()?;
+        let (what, meant) = match what {
+            What::Line { file, line } => breakpoint::line(&self.programs, file.as_deref(), line)?,
+            What::Event(ref name) => {
+                let meant = breakpoint::event(&self.programs, name)?;
+                (what, meant)
+            }
+            What::Field(ref name) => {
+                let meant = breakpoint::field(&self.programs, name)?;
+                (what, meant)
+            }
+            What::Packet(None) => (what, Meant::Packet(None)),
+            What::Packet(Some(number)) => (what, Meant::Packet(Some(self.find_packet(number)?))),
+            What::Assert => (what, Meant::Assert),
+        };
+        self.last_breakpoint += 1;
+        let shown = Breakpoint {
+            number: self.last_breakpoint,
+            what,
+            host: host.map(|host| self.programs[host].host.clone()),
+            condition,
+        };
+        self.breakpoints.push(Set {
+            shown: shown.clone(),
+            host,
+            meant,
+        });
+        Ok(shown)
+    }
+
+    /// Removes a breakpoint; whether there was one with this number.
+    pub fn clear(&mut self, number: u32) -> bool {
+        let before = self.breakpoints.len();
+        self.breakpoints.retain(|set| set.shown.number != number);
+        self.breakpoints.len() < before
+    }
+
+    /// Removes all breakpoints; how many there were.
+    pub fn clear_all(&mut self) -> usize {
+        std::mem::take(&mut self.breakpoints).len()
+    }
+
+    /// The breakpoints.
+    pub fn breakpoints(&self) -> impl Iterator<Item = &Breakpoint> {
+        self.breakpoints.iter().map(|set| &set.shown)
+    }
+
+    /// Asks about this host from now on, until it goes elsewhere.
+    ///
+    /// # Errors
+    /// When the scenario has no such host.
+    pub fn select_host(&mut self, name: &str) -> Result<(), BreakError> {
+        self.selected = Some(self.host(name)?);
+        self.frame = 0;
+        Ok(())
+    }
+
+    /// Asks about one of the functions that run, 0 is the innermost; whether there is one with this number.
+    pub fn select_frame(&mut self, frame: usize) -> bool {
+        let exists = frame < self.frames().len();
+        if exists {
+            (self.selected, self.frame) = (None, frame);
+        }
+        exists
+    }
+
+    /// The hosts, in the scenario's order.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.programs.iter().map(|program| program.host.as_str())
+    }
+
+    /// The files of the hosts' programs with their texts, each once.
+    #[must_use]
+    pub fn files(&self) -> Vec<(&str, &str)> {
+        let files = self.programs.iter().flat_map(|program| &program.module.files);
+        let mut found: Vec<(&str, &str)> = Vec::new();
+        for (name, text) in files {
+            if !found.iter().any(|(known, _)| known == name) {
+                found.push((name, text));
+            }
+        }
+        found
+    }
+
+    /// The scenario.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.begin.scenario
+    }
+
+    pub(crate) fn host(&self, name: &str) -> Result<usize, BreakError> {
+        let found = self.hosts().position(|host| host == name);
+        found.ok_or_else(|| BreakError::Host(name.to_owned(), self.hosts().collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The program of the event's host.
+    pub(crate) fn program(&self) -> Option<&HostProgram> {
+        Some(&self.programs[self.current.as_ref()?.seen.host])
+    }
+
+    /// How many statements the event runs.
+    pub(crate) fn statements(&self) -> usize {
+        let steps = self.current.as_ref().zip(self.program());
+        steps.map_or(0, |(current, program)| current.steps(program).statements.len())
+    }
+
+    /// The memory of the event where the debugger stands.
+    pub(crate) fn halted(&self) -> Halted {
+        let current = self.current.as_ref().zip(self.program());
+        current.map_or_else(Halted::default, |(current, program)| {
+            current.halted(program, self.statement)
+        })
+    }
+
+    /// What the hosts know where the debugger stands.
+    pub(crate) fn known(&self) -> Vec<Contexts> {
+        let mut known = self.contexts.clone();
+        if let Some(current) = self
+            .current
+            .as_ref()
+            .filter(|current| current.seen.outcome.is_some())
+        {
+            let host = current.seen.host;
+            let event = usize::from(event_header(&current.seen.before.event).event);
+            let creates = creates(&self.programs[host].module, event);
+            known[host] = known[host].with(&self.halted(), creates);
+        }
+        known
+    }
+
+    /// Takes the next event; false when the run is over.
+    fn advance(&mut self) -> bool {
+        let Some(player) = &mut self.player else {
+            return false;
+        };
+        if let Some(current) = self.current.take() {
+            self.contexts[current.seen.host].apply(&current.seen);
+        }
+        (self.number, self.statement) = (self.number + 1, 0);
+        let Some(seen) = player.next() else {
+            self.finish();
+            return false;
+        };
+        self.counts[seen.host] += 1;
+        let number = self.counts[seen.host];
+        let event = self.programs[seen.host]
+            .tracer
+            .event(&seen.shown(), |_, _, _| true);
+        self.current = event.map(|event| Current {
+            event: Event { number, ..event },
+            seen,
+            steps: OnceCell::new(),
+        });
+        true
+    }
+
+    fn finish(&mut self) {
+        let Some(player) = self.player.take() else {
+            return;
+        };
+        let report = player.report();
+        self.end = Some(End {
+            ok: report.ok,
+            failures: report.failures,
+            events: self.number - 1,
+            at_ns: (report.seconds * 1e9) as u64,
+        });
+    }
+
+    /// Stands before the first event again, without a stop.
+    pub(crate) fn rewind(&mut self) -> Result<(), DebugError> {
+        (self.selected, self.frame) = (None, 0);
+        self.restart()
+    }
+
+    /// Runs again from the start.
+    fn restart(&mut self) -> Result<(), DebugError> {
+        self.player = Some(start(&self.begin, &mut |_, _| {})?);
+        self.contexts.fill(Contexts::default());
+        self.counts.fill(0);
+        (self.number, self.statement) = (0, 0);
+        (self.current, self.end) = (None, None);
+        self.advance();
+        Ok(())
+    }
+
+    /// Goes to an event, or to the end of the run where there are fewer; and there to a statement, or behind the last.
+    fn seek(&mut self, number: u64, statement: usize) -> Result<(), DebugError> {
+        if number < self.number {
+            self.restart()?;
+        }
+        while self.number < number && self.advance() {}
+        self.statement = statement.min(self.statements());
+        Ok(())
+    }
+
+    fn goto(&mut self, number: u64, statement: usize, reason: Reason) -> Result<Stop, DebugError> {
+        if number == 0 {
+            self.seek(1, 0)?;
+            return Ok(self.stopped(Reason::Beginning));
+        }
+        self.seek(number, statement)?;
+        Ok(self.stopped(reason))
+    }
+
+    fn goto_time(&mut self, time: Duration) -> Result<Stop, DebugError> {
+        let is_later = |current: &Current| current.seen.now - START >= time;
+        if self.current.as_ref().is_none_or(is_later) {
+            self.restart()?;
+        }
+        while self.current.as_ref().is_some_and(|current| !is_later(current)) && self.advance() {}
+        self.statement = 0;
+        Ok(self.stopped(Reason::Step))
+    }
+
+    fn step(&mut self) -> Result<Stop, DebugError> {
+        if self.statement < self.statements() {
+            self.statement += 1;
+        } else {
+            self.advance();
+        }
+        Ok(self.stopped(Reason::Step))
+    }
+
+    fn back(&mut self) -> Result<Stop, DebugError> {
+        match self.statement {
+            0 => self.goto(self.number.saturating_sub(1), usize::MAX, Reason::Step),
+            statement => {
+                self.statement = statement - 1;
+                Ok(self.stopped(Reason::Step))
+            }
+        }
+    }
+
+    /// Goes to the next statement of the event whose depth is right beside that of this one, or behind the last; from
+    /// there to the next event. Breakpoints before it count.
+    fn until_depth(&mut self, is_right: impl Fn(usize, usize) -> bool) -> Result<Stop, DebugError> {
+        let Some((current, program)) = self.current.as_ref().zip(self.program()) else {
+            return Ok(self.stopped(Reason::End));
+        };
+        let statements = &current.steps(program).statements;
+        let Some(here) = statements.get(self.statement) else {
+            self.advance();
+            return Ok(self.stopped(Reason::Step));
+        };
+        let after = &statements[self.statement + 1..];
+        let found = after.iter().position(|other| is_right(other.depth, here.depth));
+        let found = found.map_or(statements.len(), |found| self.statement + 1 + found);
+        let hit = self.hits().into_iter().find(|hit| hit.statement > self.statement);
+        if let Some(hit) = hit.filter(|hit| hit.statement < found) {
+            return Ok(self.stopped_at(hit));
+        }
+        self.statement = found;
+        Ok(self.stopped(Reason::Step))
+    }
+
+    fn forwards(&mut self, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
+        let mut from = Some(self.statement);
+        loop {
+            let mut hits = self.hits().into_iter();
+            if let Some(hit) = hits.find(|hit| from.is_none_or(|from| hit.statement > from)) {
+                return Ok(self.stopped_at(hit));
+            }
+            from = None;
+            if !self.advance() {
+                return Ok(self.stopped(Reason::End));
+            }
+            if self.number.is_multiple_of(EVENTS_PER_QUESTION) && pause() {
+                return Ok(self.stopped(Reason::Pause));
+            }
+        }
+    }
+
+    /// The last hit before here: in this event, or else in a run up to it.
+    fn backwards(&mut self, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
+        let (number, statement) = (self.number, self.statement);
+        let earlier = self.hits().into_iter().filter(|hit| hit.statement < statement);
+        if let Some(hit) = earlier.last() {
+            return Ok(self.stopped_at(hit));
+        }
+        let mut last = None;
+        self.restart()?;
+        while self.number < number {
+            if let Some(hit) = self.hits().pop() {
+                last = Some((self.number, hit));
+            }
+            if !self.advance() || self.number.is_multiple_of(EVENTS_PER_QUESTION) && pause() {
+                break;
+            }
+        }
+        if self.number < number {
+            return Ok(self.stopped(Reason::Pause));
+        }
+        let Some((number, hit)) = last else {
+            return self.goto(0, 0, Reason::Beginning);
+        };
+        self.seek(number, 0)?;
+        Ok(self.stopped_at(hit))
+    }
+
+    /// The host and the instruction that a packet of the run comes from.
+    fn find_packet(&self, number: u64) -> Result<(usize, u32), BreakError> {
+        let found = Arc::new(parking_lot::Mutex::new(None));
+        let into = Arc::clone(&found);
+        let options = Options {
+            seed: self.begin.seed,
+            packets: Some(Box::new(move |sight| {
+                if sight.fate == Fate::Sent && sight.frame.number == number {
+                    *into.lock() = Some((sight.from, sight.frame.cause));
+                }
+            })),
+            // A frame has the number of its instruction only where somebody observes.
+            stacks: Some(&mut |_, stack| stack.set_event_tap(Some(Box::new(|_| {})))),
+            ..Options::default()
+        };
+        let failed = |error: RunError| BreakError::Run(error.to_string());
+        let mut run = Run::begin(&self.begin.scenario, &*self.begin.resolve, options).map_err(failed)?;
+        while found.lock().is_none() && run.step() {}
+        match found.lock().take() {
+            None => Err(BreakError::Packet(number)),
+            Some((_, 0)) => Err(BreakError::NetworkPacket(number)),
+            Some(sender) => Ok(sender),
+        }
+    }
+}
+
+/// Begins the run, observed; `show` is shown each host's stack.
+fn start(begin: &Begin, show: &mut dyn FnMut(&str, &mut Stack)) -> Result<Player, RunError> {
+    let queue = Queue::default();
+    let mut host = 0;
+    let mut observe = |name: &str, stack: &mut Stack| {
+        show(name, stack);
+        stack.set_event_tap(Some(queue.tap(host)));
+        host += 1;
+    };
+    let options = Options {
+        seed: begin.seed,
+        stacks: Some(&mut observe),
+        packets: Some(queue.watcher()),
+        ..Options::default()
+    };
+    let run = Run::begin(&begin.scenario, &*begin.resolve, options)?;
+    Ok(Player::new(run, queue))
+}
