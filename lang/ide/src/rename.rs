@@ -18,7 +18,10 @@ impl Workspace {
     #[must_use]
     pub fn renameable(&self, path: &Path, byte: usize) -> Option<(usize, usize)> {
         let (program, file) = self.program_of(path)?;
-        program.declaration_at(file, byte)?;
+        let declared = program.declaration_at(file, byte)?.at;
+        if is_library(&program.place(declared)) {
+            return None;
+        }
         let (at, _) = program.name_at(file, byte)?;
         Some((at.start as usize, at.end as usize))
     }
@@ -40,6 +43,9 @@ impl Workspace {
             Some(program.place(declared))
         });
         let declared = declared.ok_or("there is no name of the program here")?;
+        if is_library(&declared) {
+            return Err("the name is the library's: it is the same in all programs".to_owned());
+        }
         let mut places = BTreeSet::new();
         let roots = self.roots(&declared.path);
         for root in &roots {
@@ -76,6 +82,11 @@ impl Workspace {
         }
         texts
     }
+}
+
+/// Whether something is declared in the library, which nobody edits.
+fn is_library(declared: &Place) -> bool {
+    declared.path.to_str().is_some_and(hawser_driver::is_library)
 }
 
 fn is_a_name(new: &str) -> Result<(), Refused> {

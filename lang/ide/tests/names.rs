@@ -130,3 +130,16 @@ fn references_are_those_of_all_programs_that_import_the_file() {
         .collect();
     assert_eq!(files, ["cc.mtp", "one.mtp", "two.mtp"]);
 }
+
+#[test]
+fn a_name_of_the_library_has_a_hover_and_is_not_renamed() {
+    let text = "import \"std/rtt.mtp\";\nvoid f(rtt_t r) { back_off(r, 1s); }\n";
+    let workspace = crate::workspace::in_memory(&[("a.mtp", text)]);
+    let byte = crate::workspace::find(text, "back_off", 0);
+    assert!(workspace.hover(Path::new("a.mtp"), byte).is_some());
+    assert_eq!(workspace.renameable(Path::new("a.mtp"), byte), None);
+    let refused = workspace.rename(Path::new("a.mtp"), byte, "double");
+    assert!(refused.is_err_and(|why| why.contains("library")));
+    let own = crate::workspace::find(text, "f(", 0);
+    assert!(workspace.rename(Path::new("a.mtp"), own, "g").is_ok());
+}
