@@ -325,6 +325,9 @@ pub fn explain(scenario: &Scenario, report: &Report) -> String {
 mod tests {
     use super::*;
 
+    /// What a scenario shows, and the ability that it is drawn for.
+    type Condition<'a> = (&'a dyn Fn(&Scenario) -> bool, Option<Ability>);
+
     const EVERYTHING: Subject<'_> = Subject {
         program: "x",
         abilities: Abilities::ALL,
@@ -378,7 +381,7 @@ mod tests {
         let count = |subject: &Subject<'_>, is: &dyn Fn(&Scenario) -> bool| {
             (1..=300).filter(|seed| is(&scenario(*seed, subject))).count()
         };
-        let conditions: [(&dyn Fn(&Scenario) -> bool, Option<Ability>); 8] = [
+        let conditions: [Condition<'_>; 8] = [
             (&|s| s.bounds.time.is_some(), None),
             (
                 &|s| s.flow.iter().any(|f| f.bulk.is_some_and(|b| b.bytes.0 > 8 << 20)),
