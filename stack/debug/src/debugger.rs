@@ -461,8 +461,8 @@ impl Debugger {
     /// The last hit before here: in this event, or else in a run up to it.
     fn backwards(&mut self, pause: &mut dyn FnMut() -> bool) -> Result<Stop, DebugError> {
         let (number, statement) = (self.number, self.statement);
-        let earlier = self.hits().into_iter().filter(|hit| hit.statement < statement);
-        if let Some(hit) = earlier.last() {
+        let mut earlier = self.hits().into_iter().filter(|hit| hit.statement < statement);
+        if let Some(hit) = earlier.next_back() {
             return Ok(self.stopped_at(hit));
         }
         let mut last = None;
