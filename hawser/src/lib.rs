@@ -82,6 +82,8 @@ pub mod debug;
 pub mod mutants;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(feature = "sim")]
+pub mod trace;
 
 #[cfg(feature = "lab")]
 pub use hawser_lab as lab;
@@ -111,6 +113,8 @@ pub use {
 /// The MTP language: check, format, explain.
 #[cfg(feature = "stack")]
 pub mod lang {
+    #[cfg(feature = "sim")]
+    pub use hawser_dissector::{Unsupported, dissector};
     pub use hawser_driver::{
         Compilation, Disk, attach, attached_places, compile, explain, explain_offload, render, render_json,
     };

@@ -15,9 +15,11 @@ use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_load::ParamError;
 pub use hawser_sim::app::{Script, Side};
+pub use hawser_sim::pcapng;
 use hawser_sim::scenario::units::{Span, Value};
+use hawser_sim::segment;
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
-use hawser_sim::world::{Fate, Sight, Watcher};
+use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
 pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
@@ -206,13 +208,63 @@ pub fn run_traced(
     filter: Filter,
     show: Show,
 ) -> Result<Report, RunError> {
-    observed(
-        programs,
-        scenario,
+    let recorder = Recorder::new(hawser_sim::START, filter, show).with_flows(flows(scenario));
+    let options = hawser_sim::Options {
         seed,
-        Recorder::new(hawser_sim::START, filter, show),
-        None,
-    )
+        ..Default::default()
+    };
+    observed(programs, scenario, recorder, options)
+}
+
+/// Is given each packet of a run: when it was sent, its bytes, and which event sent it, if that was wanted.
+pub type ShowPacket = Box<dyn FnMut(Duration, &[u8], Option<&hawser_trace::Sent>)>;
+
+/// The same with packets: events say what was in those that they come from, and `packet` is given those that were
+/// sent.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_traced_packets(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    filter: Filter,
+    show: Show,
+    mut packet: ShowPacket,
+) -> Result<Report, RunError> {
+    let recorder = Recorder::new(hawser_sim::START, filter, show)
+        .with_flows(flows(scenario))
+        .with_packets();
+    let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
+    let of = recorder.clone();
+    let watch = move |sight: &Sight<'_>| {
+        if sight.fate != Fate::Sent {
+            return;
+        }
+        let (at, frame) = (sight.at - hawser_sim::START, sight.frame);
+        for mut part in segment::cut(frame.clone()) {
+            part.complete();
+            part.flatten();
+            let sent = of.sent(at, &names[sight.from], frame.number, frame.cause, &part.head);
+            packet(at, &part.head, sent.as_ref());
+        }
+    };
+    let options = hawser_sim::Options {
+        seed,
+        packets: Some(Box::new(watch)),
+        ..Default::default()
+    };
+    observed(programs, scenario, recorder, options)
+}
+
+/// The flows of a scenario, as a trace tells them apart.
+fn flows(scenario: &Scenario) -> Vec<Flow> {
+    let flows = scenario.flow.iter().zip(scenario.ports());
+    let flows = flows.map(|(flow, ports)| Flow {
+        hosts: [flow.from.clone(), flow.to.clone()],
+        ports: ports.unwrap_or(0..=0),
+    });
+    flows.collect()
 }
 
 /// Finds where a packet of a run comes from, by its number in a capture of the run; the first is 1. Nothing when
@@ -243,7 +295,12 @@ pub fn find_packet(
         ..Filter::default()
     };
     let recorder = Recorder::new(hawser_sim::START, none, Box::new(|_| ()));
-    observed(programs, scenario, seed, recorder, Some(Box::new(watch)))?;
+    let options = hawser_sim::Options {
+        seed,
+        packets: Some(Box::new(watch)),
+        ..Default::default()
+    };
+    observed(programs, scenario, recorder, options)?;
     Ok(found.take())
 }
 
@@ -251,9 +308,8 @@ pub fn find_packet(
 fn observed(
     programs: &Programs,
     scenario: &Scenario,
-    seed: Option<u64>,
     recorder: Recorder,
-    packets: Option<Watcher>,
+    options: hawser_sim::Options<'_>,
 ) -> Result<Report, RunError> {
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
@@ -261,10 +317,18 @@ fn observed(
     let mut observe = |host: &str, stack: &mut Stack| {
         unsupported = unsupported.take().or(recorder.observe(host, stack).err());
     };
+    let mut receiver = options.progress;
+    let mut progress = |done: f64| {
+        if let Some(progress) = &mut receiver {
+            progress(done);
+        }
+    };
     let options = hawser_sim::Options {
-        seed,
+        seed: options.seed,
+        pcap: options.pcap,
+        progress: Some(&mut progress),
+        packets: options.packets,
         stacks: Some(&mut observe),
-        packets,
         ..Default::default()
     };
     let report = hawser_sim::run(scenario, &resolve, options);
@@ -299,17 +363,31 @@ pub fn run_with(
     capture: Option<File>,
     progress: Option<&mut dyn FnMut(f64)>,
 ) -> Result<Report, RunError> {
+    run_shown(programs, scenario, seed, capture, progress, None)
+}
+
+/// The same; `show` is shown what each event did, if anybody is.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_shown(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    capture: Option<File>,
+    progress: Option<&mut dyn FnMut(f64)>,
+    show: Option<Show>,
+) -> Result<Report, RunError> {
     let pcap = capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>);
-    let engine = engine(scenario);
-    let resolve = resolver(programs, engine);
-    hawser_sim::run(
-        scenario,
-        &resolve,
-        hawser_sim::Options {
-            seed,
-            pcap,
-            progress,
-            ..Default::default()
-        },
-    )
+    let options = hawser_sim::Options {
+        seed,
+        pcap,
+        progress,
+        ..Default::default()
+    };
+    if let Some(show) = show {
+        let recorder = Recorder::new(hawser_sim::START, Filter::default(), show);
+        return observed(programs, scenario, recorder.with_flows(flows(scenario)), options);
+    }
+    hawser_sim::run(scenario, &resolver(programs, engine(scenario)), options)
 }

@@ -14,6 +14,7 @@ use hawser::session::document::{Stack, StackError, StartError};
 use crate::engine::{EngineArgs, refused};
 use crate::exit::Exit;
 use crate::interact::InteractArgs;
+use crate::trace_file::TraceArgs;
 
 /// The device that a command needs.
 #[derive(clap::Args, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct DeviceArgs {
     routers: RouterArgs,
     #[command(flatten)]
     interact: InteractArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// Where a transport program runs, if it does.
@@ -98,6 +101,13 @@ impl DeviceArgs {
             .ok_or_else(|| Exit::usage("--dev is missing"))?;
         let endpoint = stack.open().map_err(unusable)?;
         let network = Network::start(endpoint).map_err(Exit::environment)?;
+        if let Some(show) = self.trace.open()? {
+            let host = self
+                .addresses()
+                .next()
+                .map_or_else(String::new, |own| own.to_string());
+            hawser::trace::observe(&network, &host, show).map_err(Exit::input)?;
+        }
         if let Some(bus) = self.interact.start()? {
             network.interact(&bus).map_err(Exit::input)?;
         }

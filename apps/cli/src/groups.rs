@@ -9,8 +9,21 @@ const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Write a transport",
         &[
-            "check", "fmt", "explain", "lsp", "emit", "build", "sim", "replay", "trace", "debug", "step",
-            "script", "swarm", "mutants",
+            "check",
+            "fmt",
+            "explain",
+            "lsp",
+            "dissector",
+            "emit",
+            "build",
+            "sim",
+            "replay",
+            "trace",
+            "debug",
+            "step",
+            "script",
+            "swarm",
+            "mutants",
         ],
     ),
     (

@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod terminal;
+mod trace_file;
 
 mod beside;
 mod commands;
@@ -25,9 +26,9 @@ mod session;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::{
-    attach, audit, bench, build, cat, check, cib, debug, demo, detach, emit, events, experiment, explain,
-    fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay, script, send,
-    serve, sim, steer, step, swarm, trace, watch,
+    attach, audit, bench, build, cat, check, cib, debug, demo, detach, dissector, emit, events, experiment,
+    explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay,
+    script, send, serve, sim, steer, step, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -65,6 +66,7 @@ enum Command {
     Fmt(fmt::Args),
     Lsp(lsp::Args),
     Explain(explain::Args),
+    Dissector(dissector::Args),
     Emit(emit::Args),
     Build(build::Args),
     Sim(sim::Args),
@@ -112,6 +114,7 @@ fn main() -> std::process::ExitCode {
         Command::Fmt(args) => fmt::run(&args),
         Command::Lsp(args) => lsp::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Dissector(args) => dissector::run(&args),
         Command::Emit(args) => emit::run(&args),
         Command::Build(args) => build::run(&args),
         Command::Sim(args) => sim::run(&args),

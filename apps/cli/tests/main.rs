@@ -4,6 +4,7 @@
 mod capture;
 mod debug;
 mod demo;
+mod dissector;
 mod engines;
 mod everybody;
 mod exit_codes;

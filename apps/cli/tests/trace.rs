@@ -161,6 +161,9 @@ fn what_the_scenario_lacks_is_a_usage_error() {
     let (_, error, code) = trace(&[LOSSY, "--flow", "99"]);
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("the first is 0"), "{error}");
+    let (_, error, code) = trace(&[LOSSY, "--packet", "0"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("the first packet of a run is 1"), "{error}");
     let (out, error, code) = trace(&[LOSSY, "--field", "no.such.field"]);
     assert_eq!((out.as_str(), code), ("", Some(0)));
     assert!(error.contains("no event"), "{error}");
@@ -180,15 +183,22 @@ fn what_the_engine_counted_is_shown_and_explained() {
     assert_eq!(meaning.count(), 1);
 }
 
-/// A packet of TCP over IPv4 in a capture of a run: sequence number, flags, bytes of payload.
+/// A packet of TCP over IPv4 in a capture of a run.
 struct Segment {
+    /// Nanoseconds.
+    at: u64,
+    /// The ports that it comes from and goes to.
+    ports: [u16; 2],
     seq: u32,
     flags: u8,
+    window: u16,
+    /// Bytes.
     payload: usize,
 }
 
 const FIN: u8 = 1;
 const SYN: u8 = 2;
+const RST: u8 = 4;
 const ACK: u8 = 16;
 
 /// The packets of a capture, in order (draft-ietf-opsawg-pcap; LINKTYPE_RAW).
@@ -199,9 +209,13 @@ fn segments(capture: &[u8]) -> Vec<Segment> {
         let len = number(at + 8) as usize;
         let packet = &capture[at + 16..at + 16 + len];
         let tcp = &packet[usize::from(packet[0] & 15) * 4..];
+        let short = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
         found.push(Segment {
+            at: u64::from(number(at)) * 1_000_000_000 + u64::from(number(at + 4)),
+            ports: [short(0), short(2)],
             seq: u32::from_be_bytes(tcp[4..8].try_into().expect("4 bytes")),
             flags: tcp[13],
+            window: short(14),
             payload: tcp.len() - usize::from(tcp[12] >> 4) * 4,
         });
         at += 16 + len;
@@ -209,51 +223,43 @@ fn segments(capture: &[u8]) -> Vec<Segment> {
     found
 }
 
-/// Each kind of packet of TCP, and the function whose line sent it. Sequence numbers show that
-/// the event is that of the packet.
-#[test]
-fn a_packet_leads_to_the_line_that_sent_it() {
+/// A kind of packet of TCP: its name, the index of one, the function whose line sends it, the event that it is for.
+type Kind = (&'static str, usize, &'static str, &'static str);
+
+/// The packets of a scenario's run.
+fn captured(scenario: &str) -> Vec<Segment> {
     let folder = hawser_temporary::Folder::new().expect("a folder");
     let capture = folder.join("run.pcap");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
     command
-        .args(["sim", LOSSY, "--pcap"])
+        .args(["sim", scenario, "--pcap"])
         .arg(&capture)
         .current_dir(root());
-    assert!(command.output().expect("it runs").status.success());
-    let segments = segments(&std::fs::read(&capture).expect("a capture"));
-    let first = |wanted: &dyn Fn(usize, &Segment) -> bool| {
-        let found = segments
-            .iter()
-            .enumerate()
-            .find(|(index, segment)| wanted(*index, segment));
-        found.expect("each kind is in the run").0
-    };
-    let is_repeated = |index: usize, segment: &Segment| {
-        let same = |other: &Segment| other.seq == segment.seq && other.payload > 0;
-        segment.payload > 0 && segments[..index].iter().any(same)
-    };
-    let kinds = [
-        ("SYN", first(&|_, s| s.flags & (SYN | ACK) == SYN), "send_syn"),
-        (
-            "SYN and ACK",
-            first(&|_, s| s.flags & (SYN | ACK) == SYN | ACK),
-            "answer_syn",
-        ),
-        ("data", first(&|_, s| s.payload > 0), "transmit"),
-        ("retransmission", first(&is_repeated), "transmit"),
-        (
-            "acknowledgement",
-            first(&|i, s| i > 10 && s.payload == 0 && s.flags == ACK),
-            "send_ack",
-        ),
-        ("FIN", first(&|_, s| s.flags & FIN > 0), "transmit"),
-    ];
+    command.output().expect("it runs");
+    segments(&std::fs::read(&capture).expect("a capture"))
+}
+
+/// The first packet that is as wanted; shown are its index, what was before it, and itself.
+fn first(segments: &[Segment], kind: &str, wanted: impl Fn(usize, &[Segment], &Segment) -> bool) -> usize {
+    let found = segments
+        .iter()
+        .enumerate()
+        .find(|(index, segment)| wanted(*index, &segments[..*index], segment));
+    found.unwrap_or_else(|| panic!("no {kind} in the run")).0
+}
+
+/// Each of these packets leads to the line that sent it. Sequence numbers show that the event is that of the packet.
+fn each_leads_to_its_line(scenario: &str, segments: &[Segment], kinds: &[Kind]) {
     let mut source = Source::default();
-    for (kind, index, function) in kinds {
+    for (kind, index, function, event) in kinds {
         let number = (index + 1).to_string();
-        let events = events(&[LOSSY, "--packet", &number]);
+        let events = events(&[scenario, "--packet", &number]);
         assert_eq!(events.len(), 1, "{kind}");
+        assert!(
+            events[0]["event"].as_str().expect("a name").contains(event),
+            "{kind}: {}",
+            events[0]
+        );
         let instructions = events[0]["instructions"].as_array().expect("a list");
         let sender = instructions
             .iter()
@@ -270,8 +276,355 @@ fn a_packet_leads_to_the_line_that_sent_it() {
         let seq = rule.map_or(&image["seq"], |rule| &rule[1][0]);
         let seq = seq.as_u64().expect("a sequence number") as u32;
         // One instruction may make several packets.
-        let distance = segments[index].seq.wrapping_sub(seq);
+        let distance = segments[*index].seq.wrapping_sub(seq);
         let len = image["data"]["len"].as_u64().unwrap_or(0) as u32;
-        assert!(distance <= len, "{kind}: {seq} and {}", segments[index].seq);
+        assert!(distance <= len, "{kind}: {seq} and {}", segments[*index].seq);
     }
+}
+
+/// Whether the same bytes were sent before.
+fn is_repeated(before: &[Segment], segment: &Segment) -> bool {
+    let same =
+        |other: &Segment| other.ports == segment.ports && other.seq == segment.seq && other.payload > 0;
+    segment.payload > 0 && before.iter().any(same)
+}
+
+/// Each kind of packet of TCP that a lossy transfer has.
+#[test]
+fn a_packet_leads_to_the_line_that_sent_it() {
+    let segments = captured(LOSSY);
+    let of = |kind, wanted: &dyn Fn(usize, &[Segment], &Segment) -> bool| first(&segments, kind, wanted);
+    let is_syn = |flags: u8| flags & (SYN | ACK) == SYN;
+    let kinds = [
+        (
+            "SYN",
+            of("SYN", &|_, _, s| is_syn(s.flags)),
+            "send_syn",
+            "open_now",
+        ),
+        (
+            "SYN and ACK",
+            of("SYN and ACK", &|_, _, s| s.flags & (SYN | ACK) == SYN | ACK),
+            "answer_syn",
+            "tcp_seg",
+        ),
+        ("data", of("data", &|_, _, s| s.payload > 0), "transmit", "tcp_"),
+        (
+            "retransmission",
+            of("retransmission", &|_, before, s| is_repeated(before, s)),
+            "transmit",
+            "",
+        ),
+        (
+            "acknowledgement",
+            of("acknowledgement", &|i, _, s| {
+                i > 10 && s.payload == 0 && s.flags == ACK
+            }),
+            "send_ack",
+            "tcp_seg",
+        ),
+        ("FIN", of("FIN", &|_, _, s| s.flags & FIN > 0), "transmit", ""),
+    ];
+    each_leads_to_its_line(LOSSY, &segments, &kinds);
+}
+
+/// A message is lost at the tail; then both ends are idle, and the link is cut for good. Beside it, an application
+/// that reads slowly.
+const IDLE: &str = r#"
+name = "idle"
+duration = "9s"
+program = "tcp"
+params = { KEEPALIVE = "1s", KEEPALIVE_INTERVAL = "300ms", KEEPALIVE_COUNT = 2, RCV_BUF = 16384 }
+
+[[host]]
+name = "a"
+
+[[host]]
+name = "b"
+
+[[link]]
+name = "wire"
+between = ["a", "b"]
+both = { rate = "50Mbit/s", delay = "10ms" }
+
+[[flow]]
+from = "a"
+to = "b"
+close = "never"
+messages = { count = 2, size = 1000, interval = "3s" }
+
+[[flow]]
+from = "a"
+to = "b"
+read_rate = "4kbit/s"
+bulk = { bytes = "256KiB" }
+
+[[at]]
+time = "2990ms"
+link = "wire"
+state = "down"
+
+[[at]]
+time = "3060ms"
+link = "wire"
+state = "up"
+
+[[at]]
+time = "5s"
+link = "wire"
+state = "down"
+"#;
+
+/// The other kinds: probes of a closed window, of the tail of a flight, of an idle peer, and a reset.
+#[test]
+fn a_probe_and_a_reset_lead_to_the_line_that_sent_them() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("idle.toml");
+    std::fs::write(&scenario, IDLE).expect("a file");
+    let scenario = scenario.to_str().expect("a path");
+    let segments = captured(scenario);
+    let of = |kind, wanted: &dyn Fn(usize, &[Segment], &Segment) -> bool| first(&segments, kind, wanted);
+    let is_of_messages = |s: &Segment| s.ports.contains(&7001);
+    let end = |s: &Segment| s.seq.wrapping_add(s.payload as u32);
+    let closed = |before: &[Segment], s: &Segment| {
+        let peer = before
+            .iter()
+            .rfind(|other| other.ports == [s.ports[1], s.ports[0]]);
+        peer.is_some_and(|peer| peer.window == 0)
+    };
+    // RFC 9293, 3.8.4: the number before the next one, and no data.
+    let asks = |before: &[Segment], s: &Segment| {
+        let same = before
+            .iter()
+            .rfind(|other| other.ports == s.ports && other.payload > 0);
+        s.flags == ACK && s.payload == 0 && same.is_some_and(|last| end(last) == s.seq.wrapping_add(1))
+    };
+    // RFC 8985, 7: sooner than a retransmission timeout, which is 1 s or more.
+    let is_soon = |before: &[Segment], s: &Segment| {
+        let same = before
+            .iter()
+            .find(|other| other.ports == s.ports && other.seq == s.seq && other.payload > 0);
+        same.is_some_and(|earlier| s.at - earlier.at < 1_000_000_000)
+    };
+    let kinds = [
+        (
+            "window probe",
+            of("window probe", &|_, before, s| {
+                s.payload == 1 && closed(before, s)
+            }),
+            "transmit",
+            "persist_timeout",
+        ),
+        (
+            "tail loss probe",
+            of("tail loss probe", &|_, before, s| {
+                is_of_messages(s) && is_repeated(before, s) && is_soon(before, s)
+            }),
+            "transmit",
+            "retransmit_timeout",
+        ),
+        (
+            "keepalive",
+            of("keepalive", &|_, before, s| is_of_messages(s) && asks(before, s)),
+            "send_probe",
+            "keepalive_timeout",
+        ),
+        (
+            "reset",
+            of("reset", &|_, _, s| s.flags & RST > 0),
+            "send_reset",
+            "keepalive_timeout",
+        ),
+    ];
+    each_leads_to_its_line(scenario, &segments, &kinds);
+}
+
+/// What is counted of packets that no parser took is in the report of the same run.
+#[test]
+fn what_a_parser_refused_is_shown_with_the_parser() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("corrupt.toml");
+    let text = std::fs::read_to_string(root().join(LOSSY)).expect("a scenario");
+    std::fs::write(&scenario, text.replace("loss = 0.01", "corrupt = 0.02")).expect("a file");
+    let scenario = scenario.to_str().expect("a path");
+    let report = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["sim", scenario, "--json"])
+        .output();
+    let report: Value = serde_json::from_slice(&report.expect("it runs").stdout).expect("a report");
+    let hosts = report["hosts"].as_array().expect("a list");
+    let counted = |name: &str| {
+        hosts
+            .iter()
+            .filter_map(|host| host["counters"][name].as_u64())
+            .sum::<u64>()
+    };
+    let mut source = Source::default();
+    let mut refused = 0;
+    for event in events(&[scenario])
+        .iter()
+        .filter(|event| event["outcome"] == "not parsed")
+    {
+        let (parser, count) = (&event["processors"][0], &event["counted"][0]);
+        assert_eq!(
+            (&event["source"], &count["by"]),
+            (&Value::from("packet"), &Value::from(1))
+        );
+        assert!(
+            source
+                .line(parser)
+                .contains(parser["processor"].as_str().expect("a name")),
+            "{parser}"
+        );
+        refused += u64::from(count["counter"] == "parse_checksum");
+    }
+    assert!(refused > 20, "{refused}");
+    assert_eq!(refused, counted("parse_checksum"));
+}
+
+#[test]
+fn an_event_has_the_number_of_its_flow() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("two.toml");
+    let text = std::fs::read_to_string(root().join("examples/scenarios/tcp-clean.toml")).expect("a scenario");
+    let more = "[[flow]]\nfrom = \"b\"\nto = \"a\"\nbulk = { bytes = \"10KiB\" }\n";
+    let text = text.replace("16MiB", "200KiB");
+    std::fs::write(&scenario, format!("{text}\n{more}")).expect("a file");
+    let scenario = scenario.to_str().expect("a path");
+    let all = events(&[scenario]);
+    let ports = |event: &Value| {
+        let ends = ["context", "created"].map(|of| ["local", "remote"].map(|end| event[of][end].clone()));
+        let port = |end: &Value| {
+            end.as_str()
+                .and_then(|end| end.rsplit(':').next()?.parse::<u64>().ok())
+        };
+        ends.as_flattened().iter().map(port).collect::<Vec<_>>()
+    };
+    let mut seen = [0; 2];
+    for event in &all {
+        let flow = [7001, 7002]
+            .iter()
+            .position(|port| ports(event).contains(&Some(*port)));
+        assert_eq!(event["flow"].as_u64(), flow.map(|flow| flow as u64), "{event}");
+        flow.into_iter().for_each(|flow| seen[flow] += 1);
+    }
+    assert!(seen.iter().all(|count| *count > 10), "{seen:?}");
+    assert_eq!(events(&[scenario, "--flow", "1"]).len(), seen[1]);
+}
+
+/// The same events, whichever command ran the scenario.
+#[test]
+fn a_replay_writes_what_a_trace_prints() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let file = folder.join("events.jsonl");
+    let replay = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["replay", LOSSY, "--seed", "3", "--trace"])
+        .arg(&file)
+        .current_dir(root())
+        .output();
+    assert!(replay.expect("it runs").status.success());
+    let written = std::fs::read_to_string(&file).expect("a trace");
+    assert!(written.len() > 100_000);
+    assert!(written == trace(&[LOSSY, "--seed", "3", "--json"]).0);
+}
+
+/// What a script expects to be sent is what instructions of the trace sent.
+#[test]
+fn a_script_writes_what_its_events_did() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let file = folder.join("events.jsonl");
+    let script = "transports/tcp/scripts";
+    let run = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["script", script, "--trace"])
+        .arg(&file)
+        .current_dir(root())
+        .output();
+    assert!(run.expect("it runs").status.success());
+    let written = std::fs::read_to_string(&file).expect("a trace");
+    let mut source = Source::default();
+    let mut resets = 0;
+    for line in written.lines() {
+        let event: Value = serde_json::from_str(line).expect("an object a line");
+        let host = event["host"].as_str().expect("a name");
+        assert!(host.starts_with(script), "{host}");
+        for instruction in event["instructions"].as_array().expect("a list") {
+            let name = instruction["instruction"].as_str().expect("a name");
+            assert!(source.line(instruction).contains(name), "{instruction}");
+            resets += usize::from(source.function(instruction).contains("reset_sender"));
+        }
+    }
+    assert!(
+        resets > 0,
+        "a segment for a closed port is answered in some script"
+    );
+}
+
+/// A capture's bytes, read without the program's own headers, equal the packets that a trace takes apart.
+#[test]
+fn packets_are_taken_apart_by_the_programs_own_headers() {
+    let segments = captured(LOSSY);
+    let mut sent = 0;
+    let mut received = 0;
+    for row in events(&[LOSSY, "--packets", "--to", "500ms"]) {
+        if let Some(number) = row["sent"].as_u64() {
+            let segment = &segments[number as usize - 1];
+            let (name, fields) = (&row["headers"][0][0], &row["headers"][0][1]);
+            assert_eq!(name, "TCPBP");
+            assert_eq!(fields["seq"], segment.seq);
+            assert_eq!(fields["source_port"], segment.ports[0]);
+            assert_eq!(fields["window"], segment.window);
+            assert_eq!(fields["syn"], segment.flags & SYN > 0);
+            assert_eq!(fields["data"]["len"], segment.payload);
+            assert_eq!(segment.at - 1_000_000_000, row["at_ns"].as_u64().expect("a time"));
+            sent += 1;
+        } else if row["event"] == "tcp_seg" && row["source"] == "packet" {
+            let packet = &row["packet"]["headers"][0][1];
+            let field = |name: &str| {
+                let fields = row["fields"].as_array().expect("a list");
+                fields.iter().find(|field| field[0] == name).expect("a field")[1].clone()
+            };
+            assert_eq!((&packet["seq"], &packet["ack"]), (&field("seq"), &field("ack")));
+            received += 1;
+        }
+    }
+    assert!(sent > 100 && received > 100, "{sent} {received}");
+}
+
+/// tshark shows the line that sent a packet as the packet's comment.
+#[test]
+fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let capture = folder.join("run.pcapng");
+    let path = capture.to_str().expect("a path");
+    let (out, error, code) = trace(&[LOSSY, "--pcapng", path, "--to", "1s"]);
+    assert_eq!((out.as_str(), code), ("", Some(0)), "{error}");
+    let shown = Command::new("tshark")
+        .args([
+            "-r",
+            path,
+            "-T",
+            "fields",
+            "-e",
+            "frame.comment",
+            "-e",
+            "tcp.flags.syn",
+        ])
+        .output();
+    let Ok(shown) = shown else {
+        println!("skipped: a_capture_has_the_line_that_sent_a_packet_as_its_comment: there is no tshark");
+        return;
+    };
+    let shown = String::from_utf8(shown.stdout).expect("text");
+    assert_eq!(shown.lines().count(), captured(LOSSY).len());
+    let (comment, syn) = shown
+        .lines()
+        .next()
+        .and_then(|line| line.split_once('\t'))
+        .expect("a packet");
+    assert_eq!(syn, "1");
+    let (place, rest) = comment.split_once(' ').expect("a place");
+    assert_eq!(rest, "in event 2 of a, raise open_now");
+    let (file, line) = place.split_once(':').expect("a line");
+    let place = serde_json::json!({ "file": file, "line": line.parse::<u64>().expect("a number") });
+    assert!(Source::default().line(&place).contains("pkt_gen"), "{place}");
+    assert!(shown.lines().filter(|line| line.contains(".mtp:")).count() > 100);
 }

@@ -128,12 +128,13 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
     let blamed = report.flows.iter().filter(standing).find(|flow| !flow.ok);
     let flow = blamed.or_else(|| report.flows.iter().find(standing));
     let filter = Filter {
-        flow: flow.map(|flow| Flow {
-            hosts: [flow.from.clone(), flow.to.clone()],
-            ports: flow.port..=flow.port,
-        }),
+        flow: flow.map(|_| 0),
         ..Filter::default()
     };
+    let connection = flow.map(|flow| Flow {
+        hosts: [flow.from.clone(), flow.to.clone()],
+        ports: flow.port..=flow.port,
+    });
     let ends = || flow.and_then(|flow| flow.ends.as_deref()).into_iter().flatten();
     let failed = ends().filter_map(|end| end.failed).min_by(f64::total_cmp);
     let names: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
@@ -146,13 +147,23 @@ pub fn why(programs: &Programs, scenario: &Scenario, report: &Report) -> Result<
         hawser_sim::START,
         filter,
         Box::new(move |event| into.lock().see(event)),
-    );
+    )
+    .with_flows(connection.into_iter().collect());
     let packets = Rc::new(RefCell::new(Packets::default()));
     let seen = Rc::clone(&packets);
     let watch = Box::new(move |sight: &Sight<'_>| seen.borrow_mut().see(sight));
-    let again = observed(programs, scenario, Some(report.seed), recorder, Some(watch));
+    let options = hawser_sim::Options {
+        seed: Some(report.seed),
+        packets: Some(watch),
+        ..Default::default()
+    };
+    let again = observed(programs, scenario, recorder, options);
     let (tail, packets) = (tail.lock(), packets.borrow());
-    let happened = |event: &Event| packets.of(event, &names);
+    let happened = |event: &Event| {
+        let mut happening = packets.of(event, &names);
+        happening.event.flow = flow.map(|flow| flow.flow);
+        happening
+    };
     Ok(Some(Story {
         failure: failure.clone(),
         seconds: report.seconds,
@@ -188,7 +199,11 @@ struct Tail {
 impl Tail {
     fn see(&mut self, event: &Event) {
         for change in &event.changes {
-            let key = (event.host.clone(), change.context.clone(), change.field.clone());
+            let key = (
+                event.host.to_string(),
+                change.context.to_string(),
+                change.field.to_string(),
+            );
             let write = (event.at_ns, change.new.clone(), change.line.clone());
             self.writes.insert(key, write);
         }
@@ -266,7 +281,7 @@ impl Packets {
 
     /// The packets of an event.
     fn of(&self, event: &Event, names: &[String]) -> Happening {
-        let host = names.iter().position(|name| *name == event.host);
+        let host = names.iter().position(|name| **name == *event.host);
         let causes = event.first_cause..event.first_cause + event.instructions.len() as u32;
         let mine = self
             .last

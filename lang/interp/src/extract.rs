@@ -26,7 +26,15 @@ impl<'a> Machine<'a> {
         self.memory.zero(dst, size);
         let taken = self.take_apart(blueprint, dst);
         match taken {
-            Ok(cursor) => self.cursor = Some(cursor),
+            Ok(cursor) => {
+                self.cursor = Some(cursor);
+                if self.memory.steps.is_some() {
+                    let image = self.memory.bytes(dst, size).to_vec();
+                    if let Some(steps) = &mut self.memory.steps {
+                        steps.headers.push((id, image));
+                    }
+                }
+            }
             Err(_) => self.memory.zero(dst, size),
         }
         taken.map(|_| ())

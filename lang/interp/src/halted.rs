@@ -199,7 +199,7 @@ impl Interpreter {
     fn watch(&self, memory: &mut Halted, wanted: u64, steps: &mut Steps, at: Option<&mut Halted>) {
         let mut records = RecordBuf::default();
         records.want(wanted);
-        steps.begin(&records);
+        steps.begin(records.bytes().len());
         let Halted {
             event,
             keyed,

@@ -102,7 +102,22 @@ impl Interpreter {
     /// # Errors
     /// Why the input is dropped; `out` is then as before.
     pub fn parse(&self, parser: usize, input: Input<'_>, out: &mut EventBuf) -> Result<(), ParseError> {
-        parse::parse(self, parser, input, out)
+        parse::parse(self, parser, input, out, None)
+    }
+
+    /// [`Interpreter::parse`], and notes in `steps` which headers were taken apart. What was in `steps` is forgotten.
+    ///
+    /// # Errors
+    /// Why the input is dropped; the headers before that are noted.
+    pub fn parse_watched(
+        &self,
+        parser: usize,
+        input: Input<'_>,
+        out: &mut EventBuf,
+        steps: &mut Steps,
+    ) -> Result<(), ParseError> {
+        steps.begin(0);
+        parse::parse(self, parser, input, out, Some(steps))
     }
 
     /// Runs the chain of one event (header first) and appends its records to `out`. Contexts and
@@ -120,7 +135,7 @@ impl Interpreter {
         out: &mut RecordBuf,
         steps: &mut Steps,
     ) -> Outcome {
-        steps.begin(out);
+        steps.begin(out.bytes().len());
         chain::react(self, event, memory, out, Some(steps), None)
     }
 

@@ -8,6 +8,7 @@ use hawser_ir::{EventId, Place};
 use crate::Interpreter;
 use crate::machine::{Cursor, Halt, Machine};
 use crate::memory::{Loc, Region};
+use crate::steps::Steps;
 
 /// What [`Interpreter::parse`] does.
 pub(crate) fn parse(
@@ -15,11 +16,13 @@ pub(crate) fn parse(
     parser: usize,
     input: Input<'_>,
     out: &mut EventBuf,
+    steps: Option<&mut Steps>,
 ) -> Result<(), ParseError> {
     let before = out.len();
     let parser = &program.module.parsers[parser];
     let mut machine = Machine::new(program);
     machine.events = Some((out, before + parser.max_events as usize));
+    machine.memory.steps = steps;
     match input {
         Input::Packet(packet) => machine.receive(packet),
         Input::Icmp(packet, error) => {

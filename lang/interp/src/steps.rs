@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use hawser_ir::buf::RecordBuf;
-use hawser_ir::{ContextId, FuncId, Span, Stmt};
+use hawser_ir::{BlueprintId, ContextId, FuncId, Span, Stmt};
 
 use crate::memory::{Loc, Region};
 
@@ -20,6 +20,8 @@ pub struct Steps {
     pub statements: Vec<Statement>,
     /// For each record, if statements are asked for: the statement that wrote it, by its place among them.
     pub emitted: Vec<usize>,
+    /// The headers that a parser took apart: whose format each has, and its image.
+    pub headers: Vec<(BlueprintId, Vec<u8>)>,
     /// The running statement.
     pub(crate) at: Span,
     /// Who calls whom, while statements are noted.
@@ -139,14 +141,15 @@ impl Steps {
         false
     }
 
-    pub(crate) fn begin(&mut self, out: &RecordBuf) {
+    pub(crate) fn begin(&mut self, recorded: usize) {
         self.processors.clear();
         self.records.clear();
         self.writes.clear();
         self.statements.clear();
         self.emitted.clear();
         self.calls.clear();
-        (self.at, self.recorded) = (Span::default(), out.bytes().len());
+        self.headers.clear();
+        (self.at, self.recorded) = (Span::default(), recorded);
     }
 
     /// A statement may have written a record.

@@ -173,7 +173,7 @@ pub(crate) fn field(programs: &[HostProgram], name: &str) -> Result<Meant, Break
             let own = own.and_then(|rest| rest.strip_prefix('.'));
             let meant = leaves
                 .iter()
-                .filter(move |leaf| leaf.name == name || Some(leaf.name.as_str()) == own);
+                .filter(move |leaf| leaf.name.as_str() == name || Some(leaf.name.as_str()) == own);
             meant.map(move |leaf| (ContextId(index as u32), leaf.clone()))
         });
         found.collect::<Vec<_>>()

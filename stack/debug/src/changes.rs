@@ -50,7 +50,7 @@ fn changes(program: &HostProgram, old: &Contexts, new: &Contexts) -> Vec<Changed
         let leaves = program.contexts[id.0 as usize].iter();
         for leaf in leaves.filter(|leaf| !leaf.is_same(before, after)) {
             found.push(Changed {
-                field: Some(leaf.name.clone()),
+                field: Some(leaf.name.to_string()),
                 old: Some(leaf.value(&reader, before)),
                 new: Some(leaf.value(&reader, after)),
                 ..changed(*id, after, "field")

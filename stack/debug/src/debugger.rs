@@ -10,7 +10,7 @@ use hawser_interp::{Halted, Steps, Unsupported};
 use hawser_ir::buf::event_header;
 use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
-use hawser_trace::Event;
+use hawser_trace::{Event, Filter};
 
 use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Set, What};
 use crate::command::{Move, To};
@@ -332,7 +332,7 @@ impl Debugger {
         let number = self.counts[seen.host];
         let event = self.programs[seen.host]
             .tracer
-            .event(&seen.shown(), |_, _, _| true);
+            .event(&seen.shown(), &Filter::default(), &[]);
         self.current = event.map(|event| Current {
             event: Event { number, ..event },
             seen,

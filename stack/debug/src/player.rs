@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use hawser_engine::program::Program;
 use hawser_engine::{Before, Counted, TapEvent};
 use hawser_interp::Halted;
 use hawser_ir::ContextId;
@@ -16,6 +17,8 @@ use parking_lot::Mutex;
 
 /// What the engine showed of an event, kept.
 pub(crate) struct Seen {
+    program: Arc<dyn Program>,
+    refused_by: Option<usize>,
     /// The number of the host.
     pub(crate) host: usize,
     pub(crate) now: Instant,
@@ -35,6 +38,8 @@ impl Seen {
     fn of(host: usize, shown: &TapEvent<'_>) -> Seen {
         let kept = |(id, bytes): (ContextId, &[u8])| (id, bytes.to_vec());
         Seen {
+            program: Arc::clone(shown.program),
+            refused_by: shown.refused_by,
             host,
             now: shown.now,
             before: shown.before.clone(),
@@ -55,8 +60,11 @@ impl Seen {
             kept.as_ref().map(|(id, bytes)| (*id, bytes.as_slice()))
         }
         TapEvent {
+            program: &self.program,
             now: self.now,
             event: &self.event,
+            refused_by: self.refused_by,
+            packet: None,
             context: lent(&self.context),
             fresh: lent(&self.fresh),
             globals: &self.globals,

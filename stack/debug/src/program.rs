@@ -23,7 +23,7 @@ pub(crate) struct HostProgram {
 }
 
 impl HostProgram {
-    pub(crate) fn new(program: &dyn Program, host: &str) -> Result<HostProgram, Unsupported> {
+    pub(crate) fn new(program: &Arc<dyn Program>, host: &str) -> Result<HostProgram, Unsupported> {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();
         let reader = Reader::new(&module, &member_size, START);

@@ -3,7 +3,7 @@
 use hawser_interp::{Memory, Variable};
 use hawser_ir::{ContextId, Ty};
 use hawser_sim::START;
-use hawser_trace::{Context, Event, Leaf, Line, Value, context};
+use hawser_trace::{Context, Event, Leaf, Line, Name, Value, context};
 use serde::Serialize;
 
 use crate::debugger::Debugger;
@@ -21,6 +21,14 @@ pub struct Frame {
 
 /// Variables by name.
 pub type Variables = Vec<(String, Value)>;
+
+/// An event's fields.
+fn variables(fields: &[(Name, Value)]) -> Variables {
+    let fields = fields.iter();
+    fields
+        .map(|(name, value)| (name.to_string(), value.clone()))
+        .collect()
+}
 
 /// Variables that belong together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -94,10 +102,10 @@ impl Debugger {
             statement: self.statement,
             statements: statements.len(),
             at_ns: event.at_ns,
-            host: event.host.clone(),
-            name: event.event.clone(),
+            host: event.host.to_string(),
+            name: event.event.to_string(),
             source: event.source,
-            fields: event.fields.clone(),
+            fields: variables(&event.fields),
             context: event.context.clone(),
             function: here.map(|statement| program.function(statement.func).to_owned()),
             line: here
@@ -165,12 +173,12 @@ impl Debugger {
         scopes.push(Scope {
             name: format!("event {}", current.event.event),
             context: None,
-            variables: current.event.fields.clone(),
+            variables: variables(&current.event.fields),
         });
         let fields = |leaves: &[Leaf], bytes: &[u8]| -> Variables {
             let values = leaves
                 .iter()
-                .map(|leaf| (leaf.name.clone(), leaf.value(&reader, bytes)));
+                .map(|leaf| (leaf.name.to_string(), leaf.value(&reader, bytes)));
             values.collect()
         };
         let host = current.seen.host;
@@ -179,7 +187,7 @@ impl Debugger {
             let context = context(&program.module, id, bytes);
             Scope {
                 name: format!("{sign}{context}"),
-                context: Some(context.context),
+                context: Some(context.context.to_string()),
                 variables: fields(&program.contexts[id.0 as usize], bytes),
             }
         };
@@ -219,7 +227,7 @@ impl Debugger {
                     is_current: is_there && keyed == Some(&context),
                     context,
                     fields: leaves
-                        .map(|leaf| (leaf.name.clone(), leaf.value(&reader, bytes)))
+                        .map(|leaf| (leaf.name.to_string(), leaf.value(&reader, bytes)))
                         .collect(),
                 }
             });
@@ -256,7 +264,7 @@ impl Debugger {
             return (String::new(), Vec::new());
         };
         let Some((_, file, text)) = program.file(&at.file) else {
-            return (at.file, Vec::new());
+            return (at.file.to_string(), Vec::new());
         };
         let first = at.line.saturating_sub(around).max(1);
         let lines = text.lines().zip(1..).skip(first as usize - 1);

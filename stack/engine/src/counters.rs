@@ -128,14 +128,16 @@ impl Counters {
         self.clipped_receiving = self.clipped_receiving.saturating_add(bytes);
     }
 
-    /// Counts an input that a parser rejected.
-    pub(crate) fn parse_error(&mut self, error: ParseError) {
-        *match error {
-            ParseError::Truncated => &mut self.parse_truncated,
-            ParseError::Checksum => &mut self.parse_checksum,
-            ParseError::Length => &mut self.parse_length,
-            ParseError::Frame => &mut self.parse_frame,
-            ParseError::Events => &mut self.parse_events,
-        } += 1;
+    /// Counts an input that a parser rejected, and names the counter.
+    pub(crate) fn parse_error(&mut self, error: ParseError) -> &'static str {
+        let (count, name) = match error {
+            ParseError::Truncated => (&mut self.parse_truncated, "parse_truncated"),
+            ParseError::Checksum => (&mut self.parse_checksum, "parse_checksum"),
+            ParseError::Length => (&mut self.parse_length, "parse_length"),
+            ParseError::Frame => (&mut self.parse_frame, "parse_frame"),
+            ParseError::Events => (&mut self.parse_events, "parse_events"),
+        };
+        *count += 1;
+        name
     }
 }

@@ -45,7 +45,7 @@ mod state;
 mod tables;
 pub mod wire;
 
-pub use chain::{Before, Counted, EventTap, TapEvent};
+pub use chain::{Before, Counted, EventTap, Received, TapEvent};
 pub use config::{ConfigError, Limits, StackConfig};
 pub use counters::Counters;
 pub use interact::schema;

@@ -109,6 +109,12 @@ impl Endpoint {
         self.device.wait(limit)
     }
 
+    /// Gives the stack and the time to who wants to observe it.
+    pub fn with_stack<T>(&mut self, act: impl FnOnce(Instant, &mut Stack) -> T) -> T {
+        let now = self.device.now();
+        act(now, &mut self.stack)
+    }
+
     /// Puts the program on a bus from now on: its signals can be received, its variables read and set, and
     /// it can be attached to. A signal that an attachment declares is an event, too: `tcp.cap.reached` is `reached`
     /// of `cap`.

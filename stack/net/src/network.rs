@@ -14,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hawser_bus::{Bus, Change, SchemaError, SourceId};
-use hawser_engine::{Handle, Observable};
-use hawser_time::nanos;
+use hawser_engine::{Handle, Observable, Stack};
+use hawser_time::{Instant, nanos};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -138,6 +138,11 @@ impl Network {
             shared: self.shared.clone(),
             handle,
         })
+    }
+
+    /// Gives the stack and the time to who wants to observe it.
+    pub fn with_stack<T>(&self, act: impl FnOnce(Instant, &mut Stack) -> T) -> T {
+        self.shared.lock().endpoint.with_stack(act)
     }
 
     /// Puts the program on a bus: see [`Endpoint::interact`].

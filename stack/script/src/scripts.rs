@@ -7,7 +7,7 @@ use hawser_engine::program::Program;
 use hawser_load::{Engine, LoadError, Loaded, RunError};
 
 use super::{
-    Bench, Departures, DeparturesError, IpVersion, Leniency, Report, Table, TableError, Target, run,
+    Bench, Departures, DeparturesError, IpVersion, Leniency, Observe, Report, Table, TableError, Target, run,
 };
 
 /// A program set up to run scripts.
@@ -115,6 +115,18 @@ impl Scripts {
     /// Runs the script in `text`, which came from `path`, in virtual time.
     #[must_use]
     pub fn run(&self, path: &Path, text: &str, options: &Options) -> Report {
+        self.run_observed(path, text, options, None)
+    }
+
+    /// The same; `observe` is given the stack and the time before anything happens.
+    #[must_use]
+    pub fn run_observed(
+        &self,
+        path: &Path,
+        text: &str,
+        options: &Options,
+        observe: Option<Observe<'_>>,
+    ) -> Report {
         let program = |params: &[(String, u64)]| -> Result<Arc<dyn Program>, RunError> {
             let mut all = options.params.clone();
             all.extend(
@@ -139,6 +151,7 @@ impl Scripts {
             target: options.target,
             linux: options.linux,
             leniency,
+            observe,
         };
         run(text, path.parent().unwrap_or(Path::new("")), &bench)
     }

@@ -26,6 +26,7 @@ fn report_as(text: &str, leniency: Leniency, defines: Defines) -> Report {
         target: Target::Sim,
         linux: false,
         leniency,
+        observe: None,
     };
     run(text, Path::new(""), &bench)
 }

@@ -104,6 +104,7 @@ fn run_here(text: &str) -> Result<Report, String> {
         target: Target::Host,
         linux: false,
         leniency: Leniency::default(),
+        observe: None,
     };
     Ok(run(text, Path::new(""), &bench))
 }

@@ -101,6 +101,7 @@ fn broken_scripts_end_in_reports() {
             push: true,
             extra_acks: true,
         },
+        observe: None,
     };
     let mut rng = Rng::with_seed(1);
     let mut words = std::collections::BTreeMap::new();

@@ -34,6 +34,7 @@ fn run_all(engine: Engine) {
         target: Target::Sim,
         linux: false,
         leniency: Leniency::default(),
+        observe: None,
     };
     let mut found = Vec::new();
     scripts(&folder(), &mut found);

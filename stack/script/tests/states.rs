@@ -230,6 +230,7 @@ fn run_all(engine: Engine) {
         target: Target::Sim,
         linux: false,
         leniency: Leniency::default(),
+        observe: None,
     };
     let scripts = scripts();
     assert!(scripts.len() >= 400, "only {} scripts", scripts.len());

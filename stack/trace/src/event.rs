@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
+use crate::line::json;
+use crate::name::Name;
+use crate::packet::Decoded;
 use crate::source::Line;
 use crate::value::Value;
 
@@ -13,15 +16,22 @@ pub struct Event {
     /// When, in nanoseconds since the start of the run.
     pub at_ns: u64,
     /// The host that it happened on.
-    pub host: String,
+    pub host: Name,
     /// Its number on that host: the first is 1.
     pub number: u64,
-    /// Its name in the program.
-    pub event: String,
+    /// The flow of the scenario that it is for, by its number; the first is 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<usize>,
+    /// Its name in the program. Where an input gave no event, the parser that refused it; empty where there is none
+    /// for it.
+    pub event: Name,
     /// What caused it: `packet`, `request`, `timer`, `start` or `raise`.
     pub source: &'static str,
     /// Its fields, by name, in the program's order.
-    pub fields: Vec<(String, Value)>,
+    pub fields: Vec<(Name, Value)>,
+    /// The packet that it comes from, where packets are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet: Option<Decoded>,
     /// The context that it was for; absent when there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
@@ -38,7 +48,7 @@ pub struct Event {
     #[serde(skip)]
     pub first_cause: u32,
     /// How its chain ended: `done` after the last processor, `stopped` by `done;`, `refused`, `assert`; `not run`
-    /// when no chain ran.
+    /// when no chain ran, `not parsed` when an input gave no event.
     pub outcome: &'static str,
     /// The error number that a request was refused with, or the text of the assert that was false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +62,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Context {
     /// Its type.
-    pub context: String,
+    pub context: Name,
     /// Its connection's local end, where the program states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local: Option<SocketAddr>,
@@ -65,7 +75,7 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Processor {
     /// Its name.
-    pub processor: String,
+    pub processor: Name,
     /// Where it stands.
     #[serde(flatten)]
     pub line: Line,
@@ -75,9 +85,9 @@ pub struct Processor {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// The type of the context that has it.
-    pub context: String,
+    pub context: Name,
     /// Its name: `cc.cwnd`.
-    pub field: String,
+    pub field: Name,
     /// Its value before.
     pub old: Value,
     /// Its value after.
@@ -93,7 +103,7 @@ pub struct Instruction {
     /// Its name in the language.
     pub instruction: &'static str,
     /// Its arguments.
-    pub arguments: Vec<(String, Value)>,
+    pub arguments: Vec<(Name, Value)>,
     /// The statement that gave it.
     #[serde(flatten)]
     pub line: Line,
@@ -112,4 +122,11 @@ pub struct Count {
     pub counter: &'static str,
     /// By how much it grew.
     pub by: u64,
+}
+
+impl Event {
+    /// Appends it as a JSON object on a line.
+    pub fn json(&self, to: &mut Vec<u8>) {
+        json(self, to);
+    }
 }

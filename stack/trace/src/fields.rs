@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use hawser_ir::{StructId, Ty};
 
+use crate::name::Name;
 use crate::value::{Reader, Value};
 
 /// A field: `cc.cwnd`.
 #[derive(Clone, Debug)]
 pub struct Leaf {
     /// Its name, those of the parts that it is in before.
-    pub name: String,
+    pub name: Name,
     /// Its type.
     pub ty: Ty,
     /// Its bytes in the structure.
@@ -47,7 +48,7 @@ fn collect(reader: &Reader<'_>, structure: StructId, prefix: &str, at: usize, in
             collect(reader, part, &format!("{name}."), at, into);
         } else {
             into.push(Leaf {
-                name,
+                name: Name::of(&name),
                 ty: field.ty.clone(),
                 bytes: at..at + reader.layout.size(&field.ty) as usize,
             });

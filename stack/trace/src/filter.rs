@@ -3,15 +3,13 @@
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use crate::event::Event;
-
 /// Conditions that an event has to meet, all of them. The default wants all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// It happened on this host.
     pub host: Option<String>,
-    /// Its context is of one of these connections, or of their listener.
-    pub flow: Option<Flow>,
+    /// Its context is of a connection of this flow, or of its listener.
+    pub flow: Option<usize>,
     /// It happened at this time after the start of the run, or later.
     pub from: Option<Duration>,
     /// It happened at this time after the start of the run, or earlier.
@@ -38,20 +36,22 @@ pub struct Packet {
 pub struct Flow {
     /// The hosts at its ends.
     pub hosts: [String; 2],
-    /// The ports that its servers listen on.
+    /// The ports that its servers listen on; 0 is none.
     pub ports: RangeInclusive<u16>,
+}
+
+impl Flow {
+    /// Whether a context of this host with such ports is of the flow.
+    pub(crate) fn has(&self, host: &str, mut ports: impl Iterator<Item = u16>) -> bool {
+        self.hosts.iter().any(|end| end == host) && ports.any(|port| port > 0 && self.ports.contains(&port))
+    }
 }
 
 impl Filter {
     /// Whether an event of a host with instructions of these numbers can be wanted: asked before anything is found out
     /// about it.
-    #[must_use]
-    pub fn admits(&self, host: &str, at: Duration, causes: &Range<u32>) -> bool {
+    pub(crate) fn admits(&self, host: &str, at: Duration, causes: &Range<u32>) -> bool {
         self.host.as_deref().is_none_or(|wanted| wanted == host)
-            && self
-                .flow
-                .as_ref()
-                .is_none_or(|flow| flow.hosts.iter().any(|wanted| wanted == host))
             && self
                 .packet
                 .as_ref()
@@ -59,26 +59,10 @@ impl Filter {
             && self.from.is_none_or(|from| at >= from)
             && self.to.is_none_or(|to| at <= to)
     }
+}
 
-    /// Whether an event is wanted, among those that are admitted.
-    #[must_use]
-    pub fn wants(&self, event: &Event) -> bool {
-        let of_flow = |flow: &Flow| {
-            let contexts = event.context.iter().chain(&event.created);
-            let mut ends = contexts
-                .flat_map(|context| [context.local, context.remote])
-                .flatten();
-            ends.any(|end| flow.ports.contains(&end.port()))
-        };
-        let changed = |field: &String| {
-            event.changes.iter().any(|change| {
-                change.field == *field
-                    || field
-                        .strip_prefix(change.context.as_str())
-                        .and_then(|rest| rest.strip_prefix('.'))
-                        == Some(&change.field)
-            })
-        };
-        self.flow.as_ref().is_none_or(of_flow) && self.field.as_ref().is_none_or(changed)
-    }
+/// Whether this names a field of a context of this type: `cc.cwnd`, or `tcp_conn.cc.cwnd`.
+pub(crate) fn is_field(wanted: &str, context: &str, field: &str) -> bool {
+    let of_context = |rest: &str| rest.strip_prefix('.') == Some(field);
+    wanted == field || wanted.strip_prefix(context).is_some_and(of_context)
 }

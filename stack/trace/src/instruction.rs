@@ -8,15 +8,16 @@ use hawser_ir::abi::{
 use hawser_ir::buf::Record;
 use hawser_ir::{ContextId, Ty};
 
+use crate::name::Name;
 use crate::value::{Reader, Value, address, identity};
 
-type Arguments = Vec<(String, Value)>;
+type Arguments = Vec<(Name, Value)>;
 
-fn argument(name: &str, value: Value) -> (String, Value) {
-    (name.to_owned(), value)
+fn argument(name: impl Into<Name>, value: Value) -> (Name, Value) {
+    (name.into(), value)
 }
 
-fn number(name: &str, value: u64) -> (String, Value) {
+fn number(name: &'static str, value: u64) -> (Name, Value) {
     let value = if value == INF {
         Value::Text("INF".to_owned())
     } else {
@@ -72,7 +73,7 @@ fn unit(
     instruction: &'static str,
     record: &Record<'_>,
     on: Option<Subject>,
-    names: &[&str],
+    names: &[&'static str],
 ) -> (&'static str, Arguments) {
     let rec: UnitRec = record.fixed();
     let uid = id_of_another("uid", &rec.uid, on);
@@ -82,7 +83,7 @@ fn unit(
 }
 
 /// An id, unless it is the context's own.
-fn id_of_another(name: &str, id: &Id, on: Option<Subject>) -> Option<(String, Value)> {
+fn id_of_another(name: &'static str, id: &Id, on: Option<Subject>) -> Option<(Name, Value)> {
     let is_own = on.is_some_and(|on| on.id == *id);
     (!is_own && !id.is_none()).then(|| argument(name, Value::Text(identity(id))))
 }
@@ -94,7 +95,10 @@ fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
         return Vec::new();
     };
     let image = reader.value(&Ty::Struct(blueprint.body), record.tail::<PacketRec>());
-    let mut arguments = vec![argument(&blueprint.name, image)];
+    let mut arguments = vec![argument(
+        reader.names.blueprints[usize::from(rec.blueprint)].clone(),
+        image,
+    )];
     arguments.push(argument("to", Value::Text(address(&rec.net.dst_ip))));
     let mut values = rec.args.iter();
     let rules = rec.rule.iter().take(usize::from(rec.rules));
@@ -104,7 +108,7 @@ fn packet(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
             .by_ref()
             .take(usize::from(rule.args))
             .map(|value| Value::Number(*value));
-        argument(&rule.name, Value::List(of_rule.collect(), 0))
+        argument(Name::of(&rule.name), Value::List(of_rule.collect(), 0))
     }));
     if rec.queue > 0 {
         arguments.push(named_queue(reader, rec.queue));
@@ -163,14 +167,14 @@ fn signal(reader: &Reader<'_>, record: &Record<'_>) -> Arguments {
     let rec: SignalRec = record.fixed();
     match reader.module.signals.get(rec.signal as usize) {
         Some((name, body)) => vec![argument(
-            name,
+            Name::of(name),
             reader.value(&Ty::Struct(*body), record.tail::<SignalRec>()),
         )],
         None => Vec::new(),
     }
 }
 
-fn queue(reader: &Reader<'_>, record: &Record<'_>, value: Option<&str>) -> Arguments {
+fn queue(reader: &Reader<'_>, record: &Record<'_>, value: Option<&'static str>) -> Arguments {
     let rec: QueueRec = record.fixed();
     let value = value.map(|name| argument(name, Value::Number(rec.value)));
     std::iter::once(named_queue(reader, rec.queue))
@@ -178,7 +182,7 @@ fn queue(reader: &Reader<'_>, record: &Record<'_>, value: Option<&str>) -> Argum
         .collect()
 }
 
-fn named_queue(reader: &Reader<'_>, queue: u32) -> (String, Value) {
+fn named_queue(reader: &Reader<'_>, queue: u32) -> (Name, Value) {
     let known = reader.module.queues.get(queue as usize);
     argument(
         "queue",

@@ -12,6 +12,9 @@
 //! * [`fields`]: a structure's fields by name, each at its place
 //! * [`value`]: bytes as values
 //! * [`instruction`]: records by the names of the language
+//! * [`line`]: lines of JSON
+//! * [`name`]: names, each kept once
+//! * [`packet`]: packets by the program's own headers
 //! * [`source`]: places in the source
 //! * [`show`]: an event as text
 
@@ -22,15 +25,22 @@ mod event;
 mod fields;
 mod filter;
 mod instruction;
+mod line;
+mod name;
+mod packet;
 mod recorder;
 mod show;
 mod source;
 mod tracer;
 mod value;
 
+pub use hawser_interp::Unsupported;
+
 pub use event::{Change, Context, Count, Event, Instruction, Processor};
 pub use fields::{Leaf, leaves};
 pub use filter::{Filter, Flow, Packet};
+pub use name::Name;
+pub use packet::{Decoded, Sent};
 pub use recorder::{Recorder, Show};
 pub use source::{Line, Lines};
 pub use tracer::{Tracer, context};

@@ -1,6 +1,8 @@
 //! Observes the stacks of a run.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hawser_engine::{Stack, TapEvent};
 use hawser_interp::Unsupported;
@@ -8,11 +10,17 @@ use hawser_time::Instant;
 use parking_lot::Mutex;
 
 use crate::event::Event;
-use crate::filter::Filter;
+use crate::filter::{Filter, Flow};
+use crate::name::Name;
+use crate::packet::Sent;
+use crate::source::Line;
 use crate::tracer::Tracer;
 
 /// Is shown each event that is wanted, in order.
 pub type Show = Box<dyn FnMut(&Event) + Send>;
+
+/// Instructions that sent packets and are remembered, of each host: packets leave soon after, unless they are paced.
+const MAX_SENDERS: usize = 1 << 16;
 
 /// Observes stacks, and shows what their events did. All stacks of a run share one, so that their events come in
 /// the order in which they happened.
@@ -20,7 +28,26 @@ pub type Show = Box<dyn FnMut(&Event) + Send>;
 pub struct Recorder {
     start: Instant,
     filter: Arc<Filter>,
+    flows: Arc<[Flow]>,
     show: Arc<Mutex<Show>>,
+    with_packets: bool,
+    hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<Host>>>>>,
+}
+
+/// A host, and which instructions of the events that were shown sent packets.
+struct Host {
+    tracer: Tracer,
+    senders: VecDeque<Sender>,
+}
+
+/// An instruction that sent packets.
+struct Sender {
+    cause: u32,
+    number: u64,
+    flow: Option<usize>,
+    event: Name,
+    source: &'static str,
+    line: Line,
 }
 
 impl Recorder {
@@ -30,7 +57,29 @@ impl Recorder {
         Recorder {
             start,
             filter: Arc::new(filter),
+            flows: Arc::default(),
             show: Arc::new(Mutex::new(show)),
+            with_packets: false,
+            hosts: Arc::default(),
+        }
+    }
+
+    /// With these flows: each event says which of them it is for, by its place.
+    #[must_use]
+    pub fn with_flows(self, flows: Vec<Flow>) -> Recorder {
+        Recorder {
+            flows: flows.into(),
+            ..self
+        }
+    }
+
+    /// With packets: an event says what was in the packet that it comes from, and [`Recorder::sent`] what is in those
+    /// that it sent.
+    #[must_use]
+    pub fn with_packets(self) -> Recorder {
+        Recorder {
+            with_packets: true,
+            ..self
         }
     }
 
@@ -39,21 +88,78 @@ impl Recorder {
     /// # Errors
     /// A construct of its program that the interpreter does not run yet.
     pub fn observe(&self, host: &str, stack: &mut Stack) -> Result<(), Unsupported> {
-        let mut tracer = Tracer::new(stack.program(), host, self.start)?;
-        let Recorder { filter, show, .. } = self.clone();
+        let tracer = Tracer::new(stack.program(), host, self.start)?;
+        let observed = Arc::new(Mutex::new(Host {
+            tracer,
+            senders: VecDeque::new(),
+        }));
+        self.hosts.lock().insert(host.to_owned(), Arc::clone(&observed));
+        let recorder = self.clone();
         stack.set_event_tap(Some(Box::new(move |shown: &TapEvent<'_>| {
-            let event = tracer.event(shown, |host, at, causes| filter.admits(host, at, causes));
-            if let Some(mut event) = event.filter(|event| filter.wants(event)) {
-                if let Some(packet) = &filter.packet
-                    && let Some(sender) = event
-                        .instructions
-                        .get_mut((packet.cause - shown.first_cause) as usize)
-                {
-                    sender.packet = Some(packet.number);
-                }
-                show.lock()(&event);
-            }
+            recorder.event(&mut observed.lock(), shown);
         })));
         Ok(())
+    }
+
+    fn event(&self, host: &mut Host, shown: &TapEvent<'_>) {
+        let Recorder { filter, flows, .. } = self;
+        let Some(mut event) = host.tracer.event(shown, filter, flows) else {
+            return;
+        };
+        if let Some(packet) = &filter.packet
+            && let Some(sender) = event
+                .instructions
+                .get_mut((packet.cause - shown.first_cause) as usize)
+        {
+            sender.packet = Some(packet.number);
+        }
+        if self.with_packets {
+            event.packet = shown.packet.map(|packet| host.tracer.received(packet));
+            host.remember(&event, shown.first_cause);
+        }
+        self.show.lock()(&event);
+    }
+
+    /// What is in an IP packet that a host sent, and which event sent it: `packet` is its number in the run, `cause`
+    /// the instruction that it comes from. Nothing when that event was not wanted.
+    #[must_use]
+    pub fn sent(&self, at: Duration, host: &str, packet: u64, cause: u32, bytes: &[u8]) -> Option<Sent> {
+        let host = self.hosts.lock().get(host).cloned()?;
+        let host = host.lock();
+        let index = host
+            .senders
+            .binary_search_by_key(&cause, |sender| sender.cause)
+            .ok()?;
+        let sender = &host.senders[index];
+        Some(Sent {
+            at_ns: hawser_time::nanos(at),
+            host: host.tracer.host().clone(),
+            packet,
+            number: sender.number,
+            flow: sender.flow,
+            event: sender.event.clone(),
+            source: sender.source,
+            line: sender.line.clone(),
+            decoded: host.tracer.decode(bytes),
+        })
+    }
+}
+
+impl Host {
+    fn remember(&mut self, event: &Event, first_cause: u32) {
+        let instructions = event.instructions.iter().enumerate();
+        for (index, sends) in instructions.filter(|(_, sends)| sends.instruction == "pkt_gen") {
+            if self.senders.len() >= MAX_SENDERS {
+                self.senders.pop_front();
+            }
+            self.senders.push_back(Sender {
+                cause: first_cause + index as u32,
+                number: event.number,
+                flow: event.flow,
+                event: event.event.clone(),
+                source: event.source,
+                line: sends.line.clone(),
+            });
+        }
     }
 }

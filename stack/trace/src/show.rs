@@ -4,6 +4,8 @@
 use std::fmt;
 
 use crate::event::{Context, Count, Event, Processor};
+use crate::name::Name;
+use crate::packet::{Decoded, Sent};
 use crate::source::Line;
 use crate::value::Value;
 
@@ -15,8 +17,14 @@ impl fmt::Display for Event {
         let seconds = self.at_ns as f64 / 1e9;
         write!(f, "{seconds:>14.9} {} {} {}", self.host, self.source, self.event)?;
         fields(f, &self.fields)?;
+        if let Some(flow) = self.flow {
+            write!(f, "  flow {flow}")?;
+        }
         if let Some(context) = &self.context {
             write!(f, "  on {context}")?;
+        }
+        if let Some(packet) = &self.packet {
+            line(f, &format!("received {packet}"), &Line::default())?;
         }
         if !self.processors.is_empty() {
             processors(f, &self.processors)?;
@@ -57,6 +65,26 @@ impl fmt::Display for Event {
     }
 }
 
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.at_ns as f64 / 1e9;
+        write!(f, "{seconds:>14.9} {} sent packet {}", self.host, self.packet)?;
+        if let Some(flow) = self.flow {
+            write!(f, "  flow {flow}")?;
+        }
+        line(f, &format!("event {}: {}", self.number, self.decoded), &self.line)
+    }
+}
+
+impl fmt::Display for Decoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.bytes)?;
+        let mut headers = self.headers.iter();
+        headers.try_for_each(|(name, fields)| write!(f, " {name} {fields}"))?;
+        self.error.map_or(Ok(()), |error| write!(f, " [{error}]"))
+    }
+}
+
 /// Their names, as many to a line as find room.
 fn processors(f: &mut fmt::Formatter<'_>, processors: &[Processor]) -> fmt::Result {
     f.write_str("\n    ran")?;
@@ -73,7 +101,7 @@ fn processors(f: &mut fmt::Formatter<'_>, processors: &[Processor]) -> fmt::Resu
     Ok(())
 }
 
-fn fields(f: &mut fmt::Formatter<'_>, fields: &[(String, Value)]) -> fmt::Result {
+fn fields(f: &mut fmt::Formatter<'_>, fields: &[(Name, Value)]) -> fmt::Result {
     let mut set = fields.iter().filter(|(_, value)| !value.is_zero());
     set.try_for_each(|(name, value)| write!(f, " {name}={value}"))
 }

@@ -3,11 +3,13 @@
 use hawser_ir::{Module, Span};
 use serde::Serialize;
 
+use crate::name::Name;
+
 /// A line of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Line {
     /// The file, as the program names it; empty where the place is not known.
-    pub file: String,
+    pub file: Name,
     /// The line's number: the first is 1.
     pub line: u32,
 }
@@ -16,7 +18,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Lines {
     /// For each file: its name, and where its lines begin.
-    files: Vec<(String, Vec<u32>)>,
+    files: Vec<(Name, Vec<u32>)>,
 }
 
 impl Lines {
@@ -31,7 +33,7 @@ impl Lines {
         };
         let files = module.files.iter();
         Lines {
-            files: files.map(|(name, text)| (name.clone(), begins(text))).collect(),
+            files: files.map(|(name, text)| (Name::of(name), begins(text))).collect(),
         }
     }
 

@@ -1,33 +1,36 @@
 //! From what the engine shows of an event to what is said of it.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hawser_engine::program::Program;
-use hawser_engine::{Counters, TapEvent};
+use hawser_engine::{Before, Counters, Received, TapEvent};
 use hawser_interp::{Interpreter, Memory, Steps, Unsupported, Write};
 use hawser_ir::abi::{ContextHeader, EventHeader, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
-use hawser_ir::{ContextId, Ends, EventKind, Layout, Module, StructId};
+use hawser_ir::{ContextId, Ends, EventKind, Layout, Module, Source, StructId};
 use hawser_time::Instant;
 
 use crate::event::{Change, Context, Count, Event, Instruction, Processor};
 use crate::fields::{Leaf, leaves};
+use crate::filter::{Filter, Flow, is_field};
 use crate::instruction::{Subject, describe};
+use crate::name::{Name, Names};
+use crate::packet::{Decoded, decode, network, parser_of};
 use crate::source::{Line, Lines};
 use crate::value::{Reader, Value, number, pod};
 
 /// Says what each event of one host's program did.
-#[derive(Debug)]
 pub struct Tracer {
-    host: String,
+    program: Arc<dyn Program>,
+    host: Name,
     /// When the run began on the host's clock.
     start: Instant,
     interpreter: Interpreter,
     member_size: Vec<u32>,
     lines: Lines,
+    names: Names,
     /// By event, and by context: its fields.
     events: Vec<Vec<Leaf>>,
     contexts: Vec<Vec<Leaf>>,
@@ -35,6 +38,8 @@ pub struct Tracer {
     number: u64,
     steps: Steps,
     records: RecordBuf,
+    /// Memory that an event is repeated on.
+    memory: Before,
 }
 
 /// A context that a chain could change.
@@ -50,86 +55,184 @@ impl Tracer {
     ///
     /// # Errors
     /// A construct of the program that the interpreter does not run yet.
-    pub fn new(program: &dyn Program, host: &str, start: Instant) -> Result<Tracer, Unsupported> {
+    pub fn new(program: &Arc<dyn Program>, host: &str, start: Instant) -> Result<Tracer, Unsupported> {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();
         let layout = Layout {
             structs: &module.structs,
             member_size: &member_size,
         };
+        let names = Names::of(&module);
         let reader = Reader {
             module: &module,
             layout,
+            names: Cow::Borrowed(&names),
             start,
         };
         let of = |structure: StructId| leaves(&reader, structure);
+        let events = module.events.iter().map(|event| of(event.body)).collect();
+        let contexts = module.contexts.iter().map(|context| of(context.body)).collect();
         Ok(Tracer {
-            host: host.to_owned(),
+            program: Arc::clone(program),
+            host: Name::of(host),
             start,
-            events: module.events.iter().map(|event| of(event.body)).collect(),
-            contexts: module.contexts.iter().map(|context| of(context.body)).collect(),
+            events,
+            contexts,
             lines: Lines::of(&module),
+            names,
             interpreter: Interpreter::new(Arc::clone(&module), program.params().to_vec())?,
             member_size,
             number: 0,
             steps: Steps::default(),
             records: RecordBuf::default(),
+            memory: Before::default(),
         })
     }
 
-    /// Says what an event did. Each event of the host has to be shown, in order, so that numbers are right; `wanted`
-    /// is asked whether anything is to be found out about this one.
-    pub fn event(
-        &mut self,
-        shown: &TapEvent<'_>,
-        wanted: impl FnOnce(&str, Duration, &Range<u32>) -> bool,
-    ) -> Option<Event> {
+    /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
+    /// right. Whether it is wanted is found out from what is shown alone, and only what is wanted is repeated.
+    pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Event> {
         self.number += 1;
+        self.follow(shown.program);
         let causes = shown.first_cause..shown.first_cause + shown.records.iter().count() as u32;
-        if !wanted(&self.host, shown.now - self.start, &causes) {
+        if !filter.admits(&self.host, shown.now - self.start, &causes) {
+            return None;
+        }
+        let flow = flows.iter().position(|flow| {
+            let contexts = [shown.context, shown.fresh].into_iter().flatten();
+            flow.has(&self.host, contexts.flat_map(|(id, bytes)| self.ports(id, bytes)))
+        });
+        let is_of_flow = filter.flow.is_none() || filter.flow == flow;
+        if !is_of_flow
+            || !filter
+                .field
+                .as_ref()
+                .is_none_or(|field| self.changes_field(shown, field))
+        {
             return None;
         }
         if shown.outcome.is_some() {
             self.repeat(shown);
         }
-        Some(self.describe(shown))
+        Some(Event {
+            flow,
+            ..self.describe(shown)
+        })
     }
 
-    /// Lets the interpreter run the event again, on the memory as it was, watched.
-    fn repeat(&mut self, shown: &TapEvent<'_>) {
-        let before = shown.before;
-        let mut event = before.event.clone();
-        let mut keyed = before.keyed.clone();
-        let mut fresh = before.fresh.clone();
-        let mut globals = before.globals.clone();
-        let mut scratch = before.scratch.clone();
-        let mut regions = Regions {
-            keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
-            fresh: fresh.as_deref_mut(),
-            globals: &mut globals,
-            scratch: &mut scratch,
-        };
-        self.records.clear();
-        self.records.want(shown.records.wanted());
-        self.interpreter
-            .react_watched(&mut event, &mut regions, &mut self.records, &mut self.steps);
-        debug_assert_eq!(
-            self.records.bytes(),
-            shown.records.bytes(),
-            "a program does the same again"
-        );
+    /// Another program, or the same under other params, may have taken this one's place.
+    fn follow(&mut self, program: &Arc<dyn Program>) {
+        if Arc::ptr_eq(&self.program, program) {
+            return;
+        }
+        // One that the interpreter does not run is named as far as the old one goes, and has no lines.
+        if let Ok(tracer) = Tracer::new(program, &self.host, self.start) {
+            *self = Tracer {
+                number: self.number,
+                ..tracer
+            };
+        }
     }
 
-    fn describe(&self, shown: &TapEvent<'_>) -> Event {
-        let module: &Module = self.interpreter.module();
-        let reader = Reader {
+    /// The host that it is for.
+    pub(crate) fn host(&self) -> &Name {
+        &self.host
+    }
+
+    /// What is in a packet that the host received.
+    pub(crate) fn received(&self, packet: &Received) -> Decoded {
+        decode(
+            &self.interpreter,
+            &self.reader(),
+            packet.parser,
+            &packet.net,
+            &packet.bytes,
+        )
+    }
+
+    /// What is in an IP packet that the host sent.
+    pub(crate) fn decode(&self, packet: &[u8]) -> Decoded {
+        network(packet).map_or_else(Decoded::default, |(net, bytes)| {
+            let parser = parser_of(&self.interpreter, &net);
+            decode(&self.interpreter, &self.reader(), parser, &net, bytes)
+        })
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        let module = self.interpreter.module();
+        Reader {
             module,
             layout: Layout {
                 structs: &module.structs,
                 member_size: &self.member_size,
             },
+            names: Cow::Borrowed(&self.names),
             start: self.start,
+        }
+    }
+
+    /// The ports of a context's connection, 0 where it states none.
+    fn ports(&self, context: ContextId, bytes: &[u8]) -> [u16; 2] {
+        let contexts = &self.interpreter.module().contexts;
+        let ends = contexts.get(context.0 as usize).and_then(|context| context.ends);
+        let port = |at: u32| number(bytes.get(at as usize..).unwrap_or(&[]), 2) as u16;
+        ends.map_or([0; 2], |ends| [ends.local_port, ends.remote_port].map(port))
+    }
+
+    /// Whether this field has another value than before.
+    fn changes_field(&self, shown: &TapEvent<'_>, field: &str) -> bool {
+        looked(shown).any(|looked| {
+            let index = looked.id.0 as usize;
+            let leaves = self.contexts.get(index).map_or(&[][..], Vec::as_slice);
+            let mut changed = leaves
+                .iter()
+                .filter(|leaf| !leaf.is_same(looked.before, looked.after));
+            changed.any(|leaf| is_field(field, &self.names.contexts[index], &leaf.name))
+        })
+    }
+
+    /// Lets the interpreter run the event again, on the memory as it was, watched.
+    fn repeat(&mut self, shown: &TapEvent<'_>) {
+        let Before {
+            event,
+            keyed,
+            fresh,
+            globals,
+            scratch,
+        } = &mut self.memory;
+        event.clone_from(&shown.before.event);
+        match (&mut *keyed, &shown.before.keyed) {
+            (Some((id, bytes)), Some((is, are))) => {
+                *id = *is;
+                bytes.clone_from(are);
+            }
+            (keyed, before) => keyed.clone_from(before),
+        }
+        fresh.clone_from(&shown.before.fresh);
+        globals.clone_from(&shown.before.globals);
+        scratch.clone_from(&shown.before.scratch);
+        let mut regions = Regions {
+            keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
+            fresh: fresh.as_deref_mut(),
+            globals,
+            scratch,
         };
+        self.records.clear();
+        self.records.want(shown.records.wanted());
+        self.interpreter
+            .react_watched(event, &mut regions, &mut self.records, &mut self.steps);
+        if self.records.bytes() != shown.records.bytes() {
+            // Another program has taken this one's place meanwhile: what has no line is not guessed.
+            self.steps = Steps::default();
+        }
+    }
+
+    fn describe(&self, shown: &TapEvent<'_>) -> Event {
+        let module: &Module = self.interpreter.module();
+        let reader = self.reader();
+        if shown.event.is_empty() {
+            return self.not_parsed(shown);
+        }
         let number: EventHeader = event_header(shown.event);
         let index = usize::from(number.event);
         let event = module.events.get(index);
@@ -152,12 +255,14 @@ impl Tracer {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
             number: self.number,
-            event: event.map_or_else(|| index.to_string(), |event| event.name.clone()),
+            flow: None,
+            event: self.names.events.get(index).cloned().unwrap_or_default(),
             source: event.map_or("unknown", |event| source(event.kind)),
+            packet: None,
             fields: values.filter(|(name, value)| !is_handle(name, value)).collect(),
             context: shown.context.map(|(id, bytes)| context(module, id, bytes)),
             created: shown.fresh.map(|(id, bytes)| context(module, id, bytes)),
-            processors: if ran { self.processors(module) } else { Vec::new() },
+            processors: if ran { self.processors() } else { Vec::new() },
             changes: if ran {
                 self.changes(&reader, shown)
             } else {
@@ -175,40 +280,51 @@ impl Tracer {
         }
     }
 
-    fn processors(&self, module: &Module) -> Vec<Processor> {
-        let functions = self
-            .steps
-            .processors
-            .iter()
-            .map(|id| &module.funcs[id.0 as usize]);
-        functions
-            .map(|function| Processor {
-                processor: function.name.clone(),
-                line: self.lines.line(function.span),
-            })
-            .collect()
+    /// An input that gave no event.
+    fn not_parsed(&self, shown: &TapEvent<'_>) -> Event {
+        let module = self.interpreter.module();
+        let parser = shown.refused_by.and_then(|parser| module.parsers.get(parser));
+        let function = parser.map(|parser| parser.func.0 as usize);
+        let is_request = parser.is_some_and(|parser| matches!(parser.source, Source::App(_)));
+        Event {
+            at_ns: hawser_time::nanos(shown.now - self.start),
+            host: self.host.clone(),
+            number: self.number,
+            flow: None,
+            event: function.map_or_else(Name::default, |function| self.names.functions[function].clone()),
+            source: if is_request { "request" } else { "packet" },
+            fields: Vec::new(),
+            packet: None,
+            context: None,
+            created: None,
+            processors: function
+                .map(|function| self.processor(function))
+                .into_iter()
+                .collect(),
+            changes: Vec::new(),
+            instructions: Vec::new(),
+            first_cause: shown.first_cause,
+            outcome: "not parsed",
+            why: None,
+            counted: counts(shown, None),
+        }
+    }
+
+    fn processor(&self, function: usize) -> Processor {
+        Processor {
+            processor: self.names.functions[function].clone(),
+            line: self.lines.line(self.interpreter.module().funcs[function].span),
+        }
+    }
+
+    fn processors(&self) -> Vec<Processor> {
+        let functions = self.steps.processors.iter();
+        functions.map(|id| self.processor(id.0 as usize)).collect()
     }
 
     fn changes(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<Change> {
-        let keyed = shown.before.keyed.as_ref().zip(shown.context);
-        let keyed = keyed.map(|((id, before), (_, after))| Looked {
-            id: *id,
-            memory: Memory::Keyed,
-            before,
-            after,
-        });
-        let globals = shown.before.globals.iter().zip(shown.globals).enumerate();
-        let globals =
-            globals
-                .filter(|(_, (before, _))| !before.is_empty())
-                .map(|(index, (before, after))| Looked {
-                    id: ContextId(index as u32),
-                    memory: Memory::Global(ContextId(index as u32)),
-                    before,
-                    after,
-                });
         let mut changes = Vec::new();
-        for looked in keyed.into_iter().chain(globals) {
+        for looked in looked(shown) {
             let Some(leaves) = self.contexts.get(looked.id.0 as usize) else {
                 continue;
             };
@@ -216,7 +332,7 @@ impl Tracer {
                 .iter()
                 .filter(|leaf| !leaf.is_same(looked.before, looked.after));
             changes.extend(changed.map(|leaf| Change {
-                context: reader.module.contexts[looked.id.0 as usize].name.clone(),
+                context: self.names.contexts[looked.id.0 as usize].clone(),
                 field: leaf.name.clone(),
                 old: leaf.value(reader, looked.before),
                 new: leaf.value(reader, looked.after),
@@ -285,7 +401,7 @@ fn is_handle(name: &str, value: &Value) -> bool {
 pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
     let Some(context) = module.contexts.get(id.0 as usize) else {
         return Context {
-            context: id.0.to_string(),
+            context: Name::default(),
             local: None,
             remote: None,
         };
@@ -304,10 +420,30 @@ pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
         shown(end(ip, port))
     };
     Context {
-        context: context.name.clone(),
+        context: Name::of(&context.name),
         local: at(|ends| (ends.local_ip, ends.local_port)),
         remote: at(|ends| (ends.remote_ip, ends.remote_port)),
     }
+}
+
+/// The contexts that a chain could change.
+fn looked<'a>(shown: &TapEvent<'a>) -> impl Iterator<Item = Looked<'a>> {
+    let keyed = shown.before.keyed.as_ref().zip(shown.context);
+    let keyed = keyed.map(|((id, before), (_, after))| Looked {
+        id: *id,
+        memory: Memory::Keyed,
+        before,
+        after,
+    });
+    let globals = shown.before.globals.iter().zip(shown.globals).enumerate();
+    let globals = globals.filter(|(_, (before, _))| !before.is_empty());
+    let globals = globals.map(|(index, (before, after))| Looked {
+        id: ContextId(index as u32),
+        memory: Memory::Global(ContextId(index as u32)),
+        before,
+        after,
+    });
+    keyed.into_iter().chain(globals)
 }
 
 /// What the engine counted of a record, or of the event itself.

@@ -1,12 +1,16 @@
 //! Bytes as values, by their type in the language.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv6Addr;
 
 use hawser_ir::abi::{Data, Id};
 use hawser_ir::{Items, LIST_HEADER, Layout, Module, OPTION_TAG, Ty, WINDOW_HEADER};
 use hawser_time::Instant;
+
 use serde::{Serialize, Serializer};
+
+use crate::name::{Name, Names};
 
 /// The most elements of a list that are shown.
 const MAX_ELEMENTS: usize = 16;
@@ -29,7 +33,7 @@ pub enum Value {
     /// An address, an identity, the name of an enum's number, raw bytes in hexadecimal digits.
     Text(String),
     /// Fields by name.
-    Fields(Vec<(String, Value)>),
+    Fields(Vec<(Name, Value)>),
     /// Elements, and how many more there are.
     List(Vec<Value>, usize),
 }
@@ -113,6 +117,7 @@ fn span(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
 pub struct Reader<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
+    pub(crate) names: Cow<'a, Names>,
     /// When the run began on the program's clock.
     pub(crate) start: Instant,
 }
@@ -128,6 +133,7 @@ impl<'a> Reader<'a> {
         Reader {
             module,
             layout,
+            names: Cow::Owned(Names::of(module)),
             start,
         }
     }
@@ -150,9 +156,10 @@ impl Reader<'_> {
                     .structure(*id)
                     .fields
                     .iter()
-                    .map(|field| {
+                    .zip(&self.names.fields[id.0 as usize])
+                    .map(|(field, name)| {
                         let at = bytes.get(field.offset as usize..).unwrap_or(&[]);
-                        (field.name.clone(), self.value(&field.ty, at))
+                        (name.clone(), self.value(&field.ty, at))
                     })
                     .collect(),
             ),
@@ -210,7 +217,7 @@ impl Reader<'_> {
         };
         let body = self.module.blueprints[member.blueprint.0 as usize].body;
         let at = bytes.get(OPTION_TAG as usize..).unwrap_or(&[]);
-        Value::Fields(vec![(member.name.clone(), self.value(&Ty::Struct(body), at))])
+        Value::Fields(vec![(Name::of(&member.name), self.value(&Ty::Struct(body), at))])
     }
 
     /// The set ranges of a sliding window, each `from..to`.
@@ -221,8 +228,8 @@ impl Reader<'_> {
             let (from, to) = (number(at, 8), number(at.get(8..).unwrap_or(&[]), 8));
             Value::Text(format!("{from}..{to}"))
         };
-        let head = ("head".to_owned(), Value::Number(number(bytes, 8)));
-        Value::Fields(vec![head, ("ranges".to_owned(), shortened(len, range))])
+        let head = (Name::from("head"), Value::Number(number(bytes, 8)));
+        Value::Fields(vec![head, (Name::from("ranges"), shortened(len, range))])
     }
 }
 
@@ -266,11 +273,11 @@ pub(crate) fn identity(id: &Id) -> String {
 /// Which bytes of its unit a packet carries.
 pub(crate) fn data(data: &Data) -> Value {
     let mut fields = vec![
-        ("off".to_owned(), Value::Number(data.off)),
-        ("len".to_owned(), Value::Number(data.len.into())),
+        (Name::from("off"), Value::Number(data.off)),
+        (Name::from("len"), Value::Number(data.len.into())),
     ];
     if data.seg_size > 0 {
-        fields.push(("seg_size".to_owned(), Value::Number(data.seg_size.into())));
+        fields.push((Name::from("seg_size"), Value::Number(data.seg_size.into())));
     }
     Value::Fields(fields)
 }
@@ -302,12 +309,14 @@ mod tests {
     /// As text, on a clock that showed 1 s when the run began.
     fn shown(ty: &Ty, bytes: &[u8]) -> String {
         let module = module();
+        let names = Names::of(&module);
         let reader = Reader {
             module: &module,
             layout: Layout {
                 structs: &module.structs,
                 member_size: &[],
             },
+            names: Cow::Borrowed(&names),
             start: Instant::from_nanos(1_000_000_000),
         };
         reader.value(ty, bytes).to_string()

@@ -33,6 +33,7 @@ pub mod host;
 mod inbox;
 pub mod link;
 pub mod pcap;
+pub mod pcapng;
 pub mod report;
 pub mod rng;
 mod run;

@@ -10,6 +10,7 @@ pub(crate) mod cib;
 pub(crate) mod debug;
 pub(crate) mod demo;
 pub(crate) mod detach;
+pub(crate) mod dissector;
 pub(crate) mod emit;
 pub(crate) mod events;
 pub(crate) mod experiment;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::sim;
 use crate::engine::{EngineArgs, NativeArgs};
 use crate::exit::Outcome;
+use crate::trace_file::TraceArgs;
 
 /// Repeat a simulated run exactly, from its seed
 #[derive(clap::Args)]
@@ -24,6 +25,8 @@ pub(crate) struct Args {
     /// Write every packet to a capture file, for Wireshark
     #[arg(long, value_name = "OUT")]
     pcap: Option<PathBuf>,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -34,5 +37,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         native: args.native,
         json: args.json,
         pcap: args.pcap.clone(),
+        trace: args.trace.clone(),
     })
 }

@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hawser::host::netns;
 use hawser::script::{IpVersion, Options, Report, Scripts, ScriptsError, Target, Verdict, find};
 use hawser::time::nanos;
+use hawser::trace::{Filter, Recorder};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::engine::{EngineArgs, refused};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
+use crate::trace_file::TraceArgs;
 
 /// Run behaviour scripts in packetdrill's syntax
 ///
@@ -43,7 +47,9 @@ pub(crate) struct Args {
     defines: Vec<(String, String)>,
     /// Print the packets of each script
     #[arg(long, conflicts_with = "json")]
-    trace: bool,
+    packets: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
     /// Print the result as a JSON object
     #[arg(long)]
     json: bool,
@@ -114,13 +120,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
         defines,
         ..Options::default()
     };
+    let traced = args.trace.open()?.map(|show| Arc::new(Mutex::new(show)));
     let mut tally = Tally::default();
     let bar = progress::count(args.json || files.len() < 2, "scripts", files.len() as u64);
     for file in &files {
         let text = std::fs::read(file)
             .map_err(|error| Exit::input(format!("cannot read {}: {error}", file.display())))?;
         let text = String::from_utf8_lossy(&text);
-        let report = scripts.run(file, &text, &options);
+        let host = slashes(file);
+        let report = match &traced {
+            None => scripts.run(file, &text, &options),
+            Some(show) => scripts.run_observed(
+                file,
+                &text,
+                &options,
+                Some(&|now, stack| {
+                    let show = Arc::clone(show);
+                    let recorder =
+                        Recorder::new(now, Filter::default(), Box::new(move |event| show.lock()(event)));
+                    if let Err(error) = recorder.observe(&host, stack) {
+                        eprintln!("{host} is not traced: {error}");
+                    }
+                }),
+            ),
+        };
         let reason = match args.linux {
             true => scripts
                 .departures()
@@ -129,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             false => None,
         };
         if !args.json {
-            bar.suspend(|| show(file, &report, reason.as_deref(), args.trace));
+            bar.suspend(|| show(file, &report, reason.as_deref(), args.packets));
         }
         tally.count(file, &report, reason);
         bar.inc(1);
@@ -145,7 +168,7 @@ fn slashes(path: &Path) -> String {
         .join("/")
 }
 
-fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
+fn show(file: &Path, report: &Report, reason: Option<&str>, packets: bool) {
     let name = file.display();
     let word = if reason.is_some() {
         "departs"
@@ -153,7 +176,7 @@ fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
         report.word()
     };
     println!("{name}: {word}");
-    if trace {
+    if packets {
         report.trace.iter().for_each(|line| println!("    {line}"));
     }
     report.printed.iter().for_each(|line| println!("    {line}"));
@@ -165,7 +188,7 @@ fn show(file: &Path, report: &Report, reason: Option<&str>, trace: bool) {
         None if !report.passed() => print!("{}\n", report.explain(&name.to_string())),
         None => {}
     }
-    if !report.passed() || trace {
+    if !report.passed() || packets {
         report.notes.iter().for_each(|note| println!("  note: {note}"));
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::engine::{EngineArgs, NativeArgs, of_file};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
+use crate::trace_file::TraceArgs;
 
 /// Run a scenario in the simulator
 ///
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     /// Write every packet to a capture file, for Wireshark
     #[arg(long, value_name = "OUT")]
     pub(crate) pcap: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -51,8 +54,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let bar = progress::share(args.json, &args.file.display().to_string());
     let mut progress = |done: f64| bar.set_position((done * 1000.0) as u64);
-    let report =
-        sim::run_with(&programs, &scenario, args.seed, capture, Some(&mut progress)).map_err(Exit::input)?;
+    let show = args.trace.open()?;
+    let report = sim::run_shown(
+        &programs,
+        &scenario,
+        args.seed,
+        capture,
+        Some(&mut progress),
+        show,
+    )
+    .map_err(Exit::input)?;
     bar.finish_and_clear();
     let why = sim::why(&programs, &scenario, &report).map_err(Exit::input)?;
     finish(args, &report, why.as_ref())

@@ -1,14 +1,16 @@
 //! `hawser trace FILE.toml`: what each event of a simulated run did.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser::interact::parse_span;
 use hawser::programs::Programs;
-use hawser::sim::{self, Event, Filter, Flow, Scenario};
+use hawser::sim::{self, Report, Scenario, pcapng};
+use hawser::trace::{Event, Filter, Sent};
 use parking_lot::Mutex;
 
 use crate::engine::{EngineArgs, NativeArgs};
@@ -44,6 +46,14 @@ pub(crate) struct Args {
     /// The event that sent this packet, by its number in the capture of `hawser sim --pcap`; the first is 1
     #[arg(long, value_name = "N")]
     packet: Option<u64>,
+    /// Also show packets, taken apart by the program's own headers: those that events come from, and those that
+    /// they sent, when they leave
+    #[arg(long)]
+    packets: bool,
+    /// Print nothing, and write every packet to a capture for Wireshark (pcapng): its comment is the line of the program
+    /// that sent it, where its event is one of those chosen
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["packets", "json"])]
+    pcapng: Option<PathBuf>,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
@@ -57,6 +67,8 @@ pub(crate) struct Args {
 struct Output {
     out: BufWriter<std::io::Stdout>,
     is_json: bool,
+    /// Room for a line.
+    line: Vec<u8>,
     events: u64,
     /// The counters that were shown: what they mean is said at the end.
     counters: BTreeSet<&'static str>,
@@ -72,6 +84,18 @@ impl Output {
         }
     }
 
+    fn packet(&mut self, sent: &Sent) {
+        if self.error.is_none() {
+            self.error = if self.is_json {
+                self.line.clear();
+                sent.json(&mut self.line);
+                self.out.write_all(&self.line).err()
+            } else {
+                writeln!(self.out, "{sent}\n").err()
+            };
+        }
+    }
+
     fn print(&mut self, event: &Event) -> std::io::Result<()> {
         let of_instructions = event
             .instructions
@@ -80,8 +104,9 @@ impl Output {
         let counted = event.counted.iter().chain(of_instructions);
         self.counters.extend(counted.map(|count| count.counter));
         if self.is_json {
-            serde_json::to_writer(&mut self.out, event)?;
-            self.out.write_all(b"\n")
+            self.line.clear();
+            event.json(&mut self.line);
+            self.out.write_all(&self.line)
         } else {
             writeln!(self.out, "{event}\n")
         }
@@ -118,12 +143,16 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let output = Arc::new(Mutex::new(Output {
         out: BufWriter::new(std::io::stdout()),
         is_json: args.json,
+        line: Vec::new(),
         events: 0,
         counters: BTreeSet::new(),
         error: None,
     }));
     let programs = Programs::default().with_native_files(args.native.allow_native);
     if let Some(number) = args.packet {
+        if number == 0 {
+            return Err(Exit::usage("the first packet of a run is 1, as in its capture"));
+        }
         let packet = sim::find_packet(&programs, &scenario, args.seed, number).map_err(Exit::input)?;
         let packet =
             packet.ok_or_else(|| Exit::usage(format!("this run sends fewer than {number} packets")))?;
@@ -136,16 +165,68 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let into = Arc::clone(&output);
     let show = Box::new(move |event: &Event| into.lock().event(event));
-    let report = sim::run_traced(&programs, &scenario, args.seed, filter, show).map_err(Exit::input)?;
+    let report = if let Some(path) = &args.pcapng {
+        capture(&programs, &scenario, args.seed, filter, path)?
+    } else if args.packets {
+        let into = Arc::clone(&output);
+        let packet = Box::new(move |_, _: &[u8], sent: Option<&Sent>| {
+            if let Some(sent) = sent {
+                into.lock().packet(sent);
+            }
+        });
+        sim::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet).map_err(Exit::input)?
+    } else {
+        sim::run_traced(&programs, &scenario, args.seed, filter, show).map_err(Exit::input)?
+    };
     let mut output = output.lock();
     output.finish()?;
-    if output.events == 0 {
+    if output.events == 0 && args.pcapng.is_none() {
         eprintln!("no event of this run is as the options ask");
     }
     if let Some(failure) = report.failures.first() {
         eprintln!("the run broke its promise: {failure}");
     }
     Ok(())
+}
+
+/// Writes the packets of a run with the lines that sent them.
+fn capture(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    filter: Filter,
+    path: &Path,
+) -> Result<Report, Exit> {
+    let cannot = |error| Exit::environment(format!("cannot write {}: {error}", path.display()));
+    let file = BufWriter::new(File::create(path).map_err(cannot)?);
+    let writer = Arc::new(Mutex::new((pcapng::Writer::new(file).map_err(cannot)?, None)));
+    let into = Arc::clone(&writer);
+    let packet = Box::new(move |at, bytes: &[u8], sent: Option<&Sent>| {
+        let (writer, error) = &mut *into.lock();
+        let comment = sent.map(|sent| {
+            let Sent {
+                line,
+                number,
+                source,
+                event,
+                host,
+                ..
+            } = sent;
+            format!(
+                "{}:{} in event {number} of {host}, {source} {event}",
+                line.file, line.line
+            )
+        });
+        if error.is_none() {
+            *error = writer.packet(at, bytes, comment.as_deref()).err();
+        }
+    });
+    let report = sim::run_traced_packets(programs, scenario, seed, filter, Box::new(|_| ()), packet);
+    let (writer, error) = &mut *writer.lock();
+    match error.take().or_else(|| writer.flush().err()) {
+        Some(error) => Err(cannot(error)),
+        None => report.map_err(Exit::input),
+    }
 }
 
 fn filter(args: &Args, scenario: &Scenario) -> Result<Filter, Exit> {
@@ -167,24 +248,15 @@ fn filter(args: &Args, scenario: &Scenario) -> Result<Filter, Exit> {
             hosts()
         )));
     }
-    let flow = args.flow.map(|number| {
-        let ports = scenario.ports().get(number).cloned().flatten();
-        let known = scenario.flow.get(number).zip(ports);
-        known
-            .map(|(flow, ports)| Flow {
-                hosts: [flow.from.clone(), flow.to.clone()],
-                ports,
-            })
-            .ok_or_else(|| {
-                Exit::usage(format!(
-                    "the scenario has {} flows, the first is 0",
-                    scenario.flow.len()
-                ))
-            })
-    });
+    if args.flow.is_some_and(|number| number >= scenario.flow.len()) {
+        return Err(Exit::usage(format!(
+            "the scenario has {} flows, the first is 0",
+            scenario.flow.len()
+        )));
+    }
     Ok(Filter {
         host: args.host.clone(),
-        flow: flow.transpose()?,
+        flow: args.flow,
         from: args.from,
         to: args.to,
         field: args.field.clone(),

@@ -18,14 +18,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use hawser_ir::abi::{EventHeader, Id, Outcome};
+use hawser_ir::abi::{EventHeader, Id, Outcome, Packet};
 use hawser_ir::buf::{EventBuf, Input, RecordBuf, Regions, event_header, set_event_header};
 use hawser_ir::{Bounds, ContextId};
 use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
-pub(crate) use tap::Observer;
-pub use tap::{Before, Counted, EventTap, TapEvent};
+pub use tap::{Before, Counted, EventTap, Received, TapEvent};
+pub(crate) use tap::{Nothing, Observer};
 
 use crate::interact::Interactive;
 use crate::program::Program;
@@ -100,7 +100,8 @@ impl Chains {
                 self.run_events(now, events, 0..count, &[], cause)
             }
             Err(error) => {
-                self.state.counters.parse_error(error);
+                let counter = self.state.counters.parse_error(error);
+                self.not_run(now, Nothing::Refused(parser), counter);
                 Err(Denied::Refused(Errno::INVALID))
             }
         }
@@ -130,7 +131,7 @@ impl Chains {
                     counters.no_room_packet += 1;
                     "no_room_packet"
                 };
-                self.not_run(now, events.get(i), counter);
+                self.not_run(now, Nothing::Event(events.get(i)), counter);
             }
             let of_one = outcome?;
             self.run_raised(now, cause);
@@ -166,7 +167,7 @@ impl Chains {
             };
             if self.event(now, raised.bytes_mut(), aim, &cause) == Err(Denied::NoRoom) {
                 self.state.counters.no_room_raised += 1;
-                self.not_run(now, raised.bytes_mut(), "no_room_raised");
+                self.not_run(now, Nothing::Event(raised.bytes_mut()), "no_room_raised");
                 self.state.raised.put_back(raised);
                 break;
             }
@@ -177,10 +178,17 @@ impl Chains {
     }
 
     /// Whether a timer's chain can run now.
-    pub(crate) fn room_for_timer(&mut self, event: u16) -> bool {
+    pub(crate) fn room_for_timer(&mut self, now: Instant, event: u16) -> bool {
         let bounds = &self.tables.events[event as usize].bounds;
         let room = room(&self.state, bounds, None, &Cause::default()).is_ok();
-        self.state.counters.no_room_timer += u64::from(!room);
+        if !room {
+            self.state.counters.no_room_timer += 1;
+            let header = EventHeader {
+                event,
+                ..bytemuck::Zeroable::zeroed()
+            };
+            self.not_run(now, Nothing::Event(bytemuck::bytes_of(&header)), "no_room_timer");
+        }
         room
     }
 
@@ -212,7 +220,7 @@ impl Chains {
         let state = &mut self.state;
         let Some(plan) = self.tables.events.get(header.event as usize) else {
             state.counters.dangling += 1;
-            self.not_run(now, event, "dangling");
+            self.not_run(now, Nothing::Event(event), "dangling");
             return Ok(Verdict::Nobody);
         };
         let replicated = |(kind, _): (ContextId, usize)| self.tables.contexts[kind.0 as usize].replicated;
@@ -228,7 +236,7 @@ impl Chains {
         };
         if found.keyed.is_none() && !plan.runs_without {
             state.counters.no_context += 1;
-            self.not_run(now, event, "no_context");
+            self.not_run(now, Nothing::Event(event), "no_context");
             return Ok(Verdict::Nobody);
         }
         let creates = plan.creates.filter(|_| found.vacant.is_some());
@@ -236,7 +244,7 @@ impl Chains {
         room_to_create(state, creates, cause)?;
         if cause.is_answered() && !room_for_units(state, &plan.bounds, found.keyed) {
             state.counters.unit_limit += 1;
-            self.not_run(now, event, "unit_limit");
+            self.not_run(now, Nothing::Event(event), "unit_limit");
             return Err(Denied::Limit("units_per_context"));
         }
         header.now = now.as_nanos();
@@ -341,8 +349,11 @@ impl Chains {
         if let Some(observer) = &mut self.observer {
             let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
             (observer.tap)(&TapEvent {
+                program: &self.program,
                 now,
                 event,
+                refused_by: None,
+                packet: observer.is_of_packet.then_some(&observer.packet),
                 context: keyed.map(view),
                 fresh: fresh.map(view),
                 globals: &self.globals,
@@ -362,13 +373,19 @@ impl Chains {
         }
     }
 
-    /// Shows an event that no chain ran for to who observes.
-    #[cold]
-    #[inline(never)]
-    fn not_run(&mut self, now: Instant, event: &[u8], counter: &'static str) {
+    /// What happens next comes from this packet; from none. For who observes.
+    #[inline]
+    pub(crate) fn begin_packet(&mut self, packet: Option<(Option<usize>, Packet<'_>)>) {
         if let Some(observer) = &mut self.observer {
-            self.memory.records.clear();
-            observer.not_run(now, event, &self.memory.records, counter);
+            observer.packet(packet);
+        }
+    }
+
+    /// Shows what came to nothing to who observes.
+    #[inline]
+    pub(crate) fn not_run(&mut self, now: Instant, what: Nothing<'_>, counter: &'static str) {
+        if let Some(observer) = &mut self.observer {
+            observer.not_run(&self.program, now, what, counter);
         }
     }
 

@@ -2,20 +2,30 @@
 //!
 //! Without an observer nothing here is done: a chain costs one comparison more.
 
+use std::sync::Arc;
+
 use hawser_ir::ContextId;
-use hawser_ir::abi::Outcome;
+use hawser_ir::abi::{Net, Outcome, Packet};
 use hawser_ir::buf::{RecordBuf, Regions};
 use hawser_time::Instant;
 
 use crate::counters::Counters;
+use crate::program::Program;
 
 /// What happened: an event, the context that it changed, and the instructions that came of it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TapEvent<'a> {
+    /// The program that runs.
+    pub program: &'a Arc<dyn Program>,
     /// The time of the batch that the event belongs to.
     pub now: Instant,
-    /// The event's bytes, header first.
+    /// The event's bytes, header first. Empty when a parser refused an input, or there was none for it: no event came
+    /// of it.
     pub event: &'a [u8],
+    /// The parser that refused its input, by its place in the module's list.
+    pub refused_by: Option<usize>,
+    /// The packet that the event comes from; absent for requests, timers and what is about a packet of this host.
+    pub packet: Option<&'a Received>,
     /// The keyed context after the chain.
     pub context: Option<(ContextId, &'a [u8])>,
     /// The context that the chain made.
@@ -35,6 +45,22 @@ pub struct TapEvent<'a> {
     pub first_cause: u32,
 }
 
+impl std::fmt::Debug for TapEvent<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TapEvent")
+            .field("now", &self.now)
+            .field("event", &self.event)
+            .field("refused_by", &self.refused_by)
+            .field("context", &self.context)
+            .field("fresh", &self.fresh)
+            .field("globals", &self.globals)
+            .field("records", &self.records)
+            .field("outcome", &self.outcome)
+            .field("counted", &self.counted)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The memory of a chain before it ran: a program does the same on it again.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
@@ -48,6 +74,26 @@ pub struct Before {
     pub globals: Vec<Vec<u8>>,
     /// The scratchpad.
     pub scratch: Vec<u8>,
+}
+
+impl Before {
+    /// Nothing is known of memory.
+    fn clear(&mut self) {
+        (self.keyed, self.fresh) = (None, None);
+        self.globals.clear();
+        self.scratch.clear();
+    }
+}
+
+/// A packet that was received, from its transport header on.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The parser that it was given to, by its place in the module's list; absent when the program has none for it.
+    pub parser: Option<usize>,
+    /// Its network header.
+    pub net: Net,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// A counter grew.
@@ -69,6 +115,11 @@ pub(crate) struct Observer {
     pub(crate) tap: EventTap,
     pub(crate) before: Before,
     pub(crate) counted: Vec<Counted>,
+    /// The packet that is worked on. Its room is kept for the next one.
+    pub(crate) packet: Received,
+    pub(crate) is_of_packet: bool,
+    /// The records of what came to nothing.
+    none: RecordBuf,
     /// Instructions that were carried out.
     causes: u32,
     /// The number of the first one of the running chain.
@@ -81,6 +132,13 @@ impl Observer {
             tap,
             before: Before::default(),
             counted: Vec::new(),
+            packet: Received {
+                parser: None,
+                net: bytemuck::Zeroable::zeroed(),
+                bytes: Vec::new(),
+            },
+            is_of_packet: false,
+            none: RecordBuf::default(),
             causes: 0,
             first_cause: 1,
         }
@@ -92,25 +150,51 @@ impl Observer {
         self.causes
     }
 
+    /// What happens next comes from this packet; from none.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn packet(&mut self, packet: Option<(Option<usize>, Packet<'_>)>) {
+        self.is_of_packet = packet.is_some();
+        if let Some((parser, packet)) = packet {
+            (self.packet.parser, self.packet.net) = (parser, *packet.net);
+            self.packet.bytes.clear();
+            self.packet.bytes.extend_from_slice(packet.head);
+            self.packet.bytes.extend_from_slice(packet.tail);
+        }
+    }
+
     /// A chain is about to run on this.
     #[cold]
     #[inline(never)]
     pub(crate) fn begin(&mut self, event: &[u8], regions: &Regions<'_>) {
-        self.before = Before {
-            event: event.to_vec(),
-            keyed: regions.keyed.as_ref().map(|(id, bytes)| (*id, bytes.to_vec())),
-            fresh: regions.fresh.as_ref().map(|bytes| bytes.to_vec()),
-            globals: regions.globals.to_vec(),
-            scratch: regions.scratch.to_vec(),
-        };
+        let before = &mut self.before;
+        keep(&mut before.event, event);
+        match (&mut before.keyed, &regions.keyed) {
+            (Some((kept, room)), Some((id, bytes))) => {
+                *kept = *id;
+                keep(room, bytes);
+            }
+            (kept, keyed) => *kept = keyed.as_ref().map(|(id, bytes)| (*id, bytes.to_vec())),
+        }
+        match (&mut before.fresh, &regions.fresh) {
+            (Some(room), Some(bytes)) => keep(room, bytes),
+            (kept, fresh) => *kept = fresh.as_ref().map(|bytes| bytes.to_vec()),
+        }
+        before.globals.resize_with(regions.globals.len(), Vec::new);
+        for (room, bytes) in before.globals.iter_mut().zip(regions.globals.iter()) {
+            keep(room, bytes);
+        }
+        keep(&mut before.scratch, regions.scratch);
         self.counted.clear();
         self.first_cause = self.causes.wrapping_add(1);
     }
 
     /// Notes what was counted between two states of the counters.
-    #[cold]
-    #[inline(never)]
+    #[inline]
     pub(crate) fn count(&mut self, record: Option<usize>, before: &Counters, after: &Counters) {
+        if before == after {
+            return;
+        }
         let grown = before.rows().zip(after.rows());
         let grown = grown.filter(|((_, before), (_, after))| before != after);
         self.counted
@@ -121,12 +205,23 @@ impl Observer {
             }));
     }
 
-    /// An event came to nothing, for the reason that a counter names.
-    pub(crate) fn not_run(&mut self, now: Instant, event: &[u8], records: &RecordBuf, counter: &'static str) {
-        self.before = Before {
-            event: event.to_vec(),
-            ..Before::default()
+    /// An event came to nothing, or an input to no event, for the reason that a counter names.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn not_run(
+        &mut self,
+        program: &Arc<dyn Program>,
+        now: Instant,
+        what: Nothing<'_>,
+        counter: &'static str,
+    ) {
+        let (event, refused_by) = match what {
+            Nothing::Event(event) => (event, None),
+            Nothing::Refused(parser) => (&[][..], Some(parser)),
+            Nothing::NoParser => (&[][..], None),
         };
+        self.before.clear();
+        keep(&mut self.before.event, event);
         self.first_cause = self.causes.wrapping_add(1);
         let counted = [Counted {
             record: None,
@@ -134,16 +229,35 @@ impl Observer {
             by: 1,
         }];
         (self.tap)(&TapEvent {
+            program,
             now,
             event,
+            refused_by,
+            packet: self.is_of_packet.then_some(&self.packet),
             context: None,
             fresh: None,
             globals: &[],
-            records,
+            records: &self.none,
             outcome: None,
             before: &self.before,
             counted: &counted,
             first_cause: self.first_cause,
         });
     }
+}
+
+/// What came to nothing.
+pub(crate) enum Nothing<'a> {
+    /// An event without a chain that could run.
+    Event(&'a [u8]),
+    /// An input that this parser refused.
+    Refused(usize),
+    /// A packet that there is no parser for.
+    NoParser,
+}
+
+/// Copies into room that is kept.
+fn keep(room: &mut Vec<u8>, bytes: &[u8]) {
+    room.clear();
+    room.extend_from_slice(bytes);
 }

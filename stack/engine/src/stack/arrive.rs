@@ -14,12 +14,12 @@ use std::io;
 use std::ops::Range;
 
 use bytemuck::from_bytes;
-use hawser_ir::abi::{Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
+use hawser_ir::abi::{Addr, Csum, EventHeader, ICMP_TOO_BIG, Icmp, Net, Packet};
 use hawser_ir::buf::Input;
 use hawser_time::Instant;
 
 use super::{Stack, Work};
-use crate::chain::{Buffer, Cause, Verdict};
+use crate::chain::{Buffer, Cause, Nothing, Verdict};
 use crate::ids::same;
 use crate::net::Ingress;
 use crate::state::{Contexts, Guess};
@@ -34,6 +34,9 @@ const NEAR: usize = 256;
 /// A packet that was parsed.
 #[derive(Debug)]
 struct Arrival<'a> {
+    parser: Option<usize>,
+    /// It came to no event, for the reason that a counter names. It is kept for who observes, in its order.
+    refused: Option<&'static str>,
     net: Net,
     buffer: Buffer<'a>,
     /// Its events.
@@ -78,14 +81,27 @@ impl Stack {
                     Some(parser) => {
                         let buffer = Buffer::after(&mut self.last_buffer, head, tail);
                         let arrival = arrivals[packets].insert(Arrival {
+                            parser: Some(parser),
+                            refused: None,
                             net,
                             buffer,
                             events: 0..0,
                         });
-                        packets += usize::from(self.parse(parser, arrival, csum));
+                        self.parse(parser, arrival, csum);
+                        packets += usize::from(arrival.refused.is_none() || self.chains.observer.is_some());
                     }
                     None => {
                         self.chains.state.counters.no_parser += 1;
+                        if self.chains.observer.is_some() {
+                            arrivals[packets] = Some(Arrival {
+                                parser: None,
+                                refused: Some("no_parser"),
+                                net,
+                                buffer: Buffer::after(&mut self.last_buffer, head, tail),
+                                events: 0..0,
+                            });
+                            packets += 1;
+                        }
                         self.interface.unreachable_reply(now, &frame);
                     }
                 },
@@ -101,20 +117,33 @@ impl Stack {
                 buffer: arrival.buffer,
                 ..Cause::default()
             };
+            let packet = packet(
+                &arrival.net,
+                (arrival.buffer.head, arrival.buffer.tail),
+                0,
+                Csum::Complete,
+            );
+            self.chains.begin_packet(Some((arrival.parser, packet)));
+            if let Some(counter) = arrival.refused {
+                let what = arrival.parser.map_or(Nothing::NoParser, Nothing::Refused);
+                self.chains.not_run(now, what, counter);
+                continue;
+            }
             let Work { ahead, guesses, .. } = &mut self.work;
             // Whatever goes wrong is counted; the packet is gone.
             let _ = self
                 .chains
                 .run_events(now, ahead, arrival.events.clone(), guesses, &cause);
         }
+        self.chains.begin_packet(None);
         if let Some((net, quoted, icmp)) = report {
             self.icmp_input(now, &net, quoted, &icmp);
         }
         next
     }
 
-    /// Parses a packet; false when the parser refuses it, which is counted.
-    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum) -> bool {
+    /// Parses a packet. That the parser refuses it is counted.
+    fn parse(&mut self, parser: usize, arrival: &mut Arrival<'_>, csum: Csum) {
         let (chains, events) = (&mut self.chains, &mut self.work.ahead);
         chains.state.counters.inputs += 1;
         let Arrival {
@@ -123,20 +152,11 @@ impl Stack {
             ..
         } = arrival;
         net.path_mtu = self.interface.path_mtu(net.src_ip);
-        let packet = Packet {
-            net,
-            head,
-            tail,
-            addr: arrival.buffer.addr(),
-            csum,
-        };
+        let packet = packet(net, (head, tail), arrival.buffer.addr(), csum);
         let first = events.len();
         let parsed = chains.program.parse(parser, Input::Packet(packet), events);
         arrival.events = first..events.len();
-        if let Err(error) = parsed {
-            chains.state.counters.parse_error(error);
-        }
-        parsed.is_ok()
+        arrival.refused = parsed.err().map(|error| chains.state.counters.parse_error(error));
     }
 
     /// An ICMP error. That a path is narrow is believed if the program knows the packet that is
@@ -162,6 +182,16 @@ impl Stack {
         if believed && icmp.kind == ICMP_TOO_BIG {
             self.interface.lower_path(now, net.dst_ip, icmp.mtu);
         }
+    }
+}
+
+fn packet<'a>(net: &'a Net, (head, tail): (&'a [u8], &'a [u8]), addr: Addr, csum: Csum) -> Packet<'a> {
+    Packet {
+        net,
+        head,
+        tail,
+        addr,
+        csum,
     }
 }
 

@@ -1,5 +1,7 @@
 //! A stack at the interactive layer: it takes the bus's orders, and changes of what is attached.
 
+use std::sync::Arc;
+
 use hawser_bus::{Change, Refusal, Source};
 use hawser_ir::Module;
 use hawser_time::Instant;
@@ -18,8 +20,8 @@ impl Stack {
 
     /// The program that it runs.
     #[must_use]
-    pub fn program(&self) -> &dyn Program {
-        &*self.chains.program
+    pub fn program(&self) -> &Arc<dyn Program> {
+        &self.chains.program
     }
 
     /// Publishes to the interactive layer from now on: `source` is this stack's end of a bus, made for

@@ -341,7 +341,7 @@ impl Stack {
             let slot = contexts.at(index);
             let kind = contexts.entry(slot).kind;
             let (offset, event) = self.chains.tables.contexts[kind.0 as usize].timers[timer as usize];
-            if !self.chains.room_for_timer(event) {
+            if !self.chains.room_for_timer(now, event) {
                 self.timers_wait = now + TIMER_RETRY;
                 break;
             }

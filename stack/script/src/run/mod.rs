@@ -30,6 +30,7 @@ use hawser_engine::net::InterfaceConfig;
 use hawser_engine::program::Program;
 use hawser_engine::{Stack, StackConfig};
 use hawser_load::RunError;
+use hawser_time::Instant;
 
 pub use config::IpVersion;
 pub use expect::Leniency;
@@ -63,6 +64,9 @@ pub const MAX_TIME_ON_HOST: Duration = Duration::from_secs(3);
 /// The minimum tolerance in real time: a busy machine wakes nobody to the millisecond.
 const HOST_TOLERANCE: Duration = Duration::from_millis(30);
 
+/// Is given a stack and the time, to observe it.
+pub type Observe<'a> = &'a dyn Fn(Instant, &mut Stack);
+
 /// What scripts run against, and how.
 #[derive(Clone)]
 pub struct Bench<'a> {
@@ -82,6 +86,8 @@ pub struct Bench<'a> {
     pub linux: bool,
     /// What is not compared.
     pub leniency: Leniency,
+    /// Comes before anything else happens.
+    pub observe: Option<Observe<'a>>,
 }
 
 /// Runs a script. `folder` is where its set-up scripts are looked for.
@@ -154,7 +160,10 @@ fn prepare<'a>(text: &str, folder: &Path, bench: &'a Bench<'a>) -> Result<Runner
     setup.limits.first_bytes = setup.limits.tx_bytes;
     let now = world.now();
     let caps = world.wire().caps().clone();
-    let stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
+    let mut stack = Stack::new(program, setup, &caps).map_err(|error| wrong(start, error.to_string()))?;
+    if let Some(observe) = bench.observe {
+        observe(now, &mut stack);
+    }
     let kernel = Kernel::new(stack, &config, bench.table, (now, bench.linux));
     let folder = folder.to_owned();
     Ok(Runner::new(script, (config, folder), bench, world, kernel))

@@ -35,6 +35,7 @@ pub(super) const RULES: &[Rule] = &[
             "stack/engine",
             "stack/load",
             "targets/sim",
+            "lang/dissector",
             "lang/driver",
             "lang/ide",
             "lang/mutants",

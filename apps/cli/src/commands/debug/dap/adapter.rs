@@ -354,7 +354,8 @@ impl<'a> Adapter<'a> {
                 .into_iter()
                 .flat_map(|host| host.contexts)
             {
-                scopes.push((view.context.to_string(), Some(view.context.context), view.fields));
+                let context = view.context.context.to_string();
+                scopes.push((view.context.to_string(), Some(context), view.fields));
             }
         } else {
             for scope in debugger.scopes(frame.saturating_sub(1) as usize) {

@@ -48,7 +48,10 @@ impl Shown {
     /// Keeps what is inside a value; its number, or 0 where nothing is.
     pub(super) fn keep_inside(&mut self, value: Value) -> usize {
         match value {
-            Value::Fields(fields) => self.keep(None, fields),
+            Value::Fields(fields) => {
+                let named = fields.into_iter().map(|(name, value)| (name.to_string(), value));
+                self.keep(None, named.collect())
+            }
             Value::List(elements, _) => {
                 let numbered = elements.into_iter().enumerate();
                 let numbered = numbered.map(|(number, element)| (format!("[{number}]"), element));

@@ -1,0 +1,39 @@
+//! The option of commands that run a program: a file that takes what each event did.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use hawser::trace::{Event, Show};
+
+use crate::exit::Exit;
+
+/// Where the trace of a run goes, if anywhere.
+#[derive(clap::Args, Clone, Default)]
+pub(crate) struct TraceArgs {
+    /// Write what each event of the program did to a file: a JSON object on each line, as `hawser trace
+    /// --json` prints it (docs/trace.md)
+    #[arg(long, value_name = "OUT")]
+    trace: Option<PathBuf>,
+}
+
+impl TraceArgs {
+    /// Opens the file, if one is wanted, and gives what writes to it. Each event is written at once, so that what was
+    /// traced is there when the process is ended.
+    pub(crate) fn open(&self) -> Result<Option<Show>, Exit> {
+        let Some(path) = self.trace.clone() else {
+            return Ok(None);
+        };
+        let cannot = |error| format!("cannot write {}: {error}", path.display());
+        let mut file = Some(File::create(&path).map_err(|error| Exit::environment(cannot(error)))?);
+        let mut line = Vec::new();
+        Ok(Some(Box::new(move |event: &Event| {
+            line.clear();
+            event.json(&mut line);
+            if let Some(error) = file.as_mut().and_then(|file| file.write_all(&line).err()) {
+                eprintln!("cannot write {}: {error}; the trace ends here", path.display());
+                file = None;
+            }
+        })))
+    }
+}

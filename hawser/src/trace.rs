@@ -1,0 +1,12 @@
+//! What each event of a program did, with lines of its source.
+
+use hawser_net::Network;
+pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Sent, Show, Unsupported, Value};
+
+/// Shows what each event on a network does from now on. Its times count from now.
+///
+/// # Errors
+/// A construct of the program that the interpreter does not run yet.
+pub fn observe(network: &Network, host: &str, show: Show) -> Result<(), Unsupported> {
+    network.with_stack(|now, stack| Recorder::new(now, Filter::default(), show).observe(host, stack))
+}

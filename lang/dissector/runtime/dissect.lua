@@ -1,0 +1,416 @@
+-- What is alike in the dissectors of all programs. A packet is read as the program's own parser reads it; whatever is
+-- wrong with one is shown, and every place is compared with the packet's end before it is read.
+
+local proto = Proto(program.name, program.title)
+local nodes = {}   -- by blueprint: its fields of Wireshark
+local fields = {}  -- all of them
+
+local function added(field)
+    fields[#fields + 1] = field
+    return field
+end
+
+local function identifier(name)
+    return (name:lower():gsub("[^a-z0-9_]", "_"))
+end
+
+-- A name for filters that nobody has yet: names of headers may differ in the case of their letters alone.
+local taken = {}
+local function own_name(path)
+    while taken[path] do path = path .. "_" end
+    taken[path] = true
+    return path
+end
+
+-- The field of Wireshark for a number of so many bits.
+local function number_field(path, field)
+    local bits, names = field.bits, nil
+    if field.t == "bool" then return ProtoField.bool(path, field.name) end
+    if field.t == "enum" then names = program.enums[field.enum] end
+    local form = (field.sum or field.crc) and base.HEX or base.DEC
+    local signed = field.t == "int" and bits <= 32
+    if bits <= 8 then return (signed and ProtoField.int8 or ProtoField.uint8)(path, field.name, form, names) end
+    if bits <= 16 then return (signed and ProtoField.int16 or ProtoField.uint16)(path, field.name, form, names) end
+    if bits <= 32 then return (signed and ProtoField.int32 or ProtoField.uint32)(path, field.name, form, names) end
+    return ProtoField.uint64(path, field.name, form)
+end
+
+local function wireshark_field(path, field)
+    if field.k == "bits" then return number_field(path, field) end
+    if field.k == "varint" then return ProtoField.uint64(path, field.name, base.DEC) end
+    if field.k == "bytes" and field.address then
+        return (field.len == 4 and ProtoField.ipv4 or ProtoField.ipv6)(path, field.name)
+    end
+    if field.k == "bytes" or field.k == "opaque" then return ProtoField.bytes(path, field.name) end
+    return ProtoField.none(path, field.name)
+end
+
+for index, blueprint in ipairs(program.blueprints) do
+    local path = own_name(program.name .. "." .. identifier(blueprint.name))
+    local node = { self = added(ProtoField.none(path, blueprint.name)) }
+    for _, part in ipairs({ blueprint.fields, blueprint.trailer }) do
+        for _, field in ipairs(part) do
+            local own = own_name(path .. "." .. identifier(field.name))
+            node[field] = added(wireshark_field(own, field))
+            if field.t == "seq" and field.bits <= 32 then
+                node["relative " .. field.name] = added(ProtoField.uint32(own .. ".relative", field.name .. " (relative)"))
+            end
+            if field.sum then
+                node["status " .. field.name] = added(ProtoField.string(own .. ".status", field.name .. " status"))
+            end
+        end
+    end
+    nodes[index] = node
+end
+local payload_field = added(ProtoField.bytes(own_name(program.name .. ".data"), "data"))
+local length_field = added(ProtoField.uint32(own_name(program.name .. ".data.len"), "data length"))
+local unknown_field = added(ProtoField.bytes(own_name(program.name .. ".unknown_option"), "unknown option"))
+proto.fields = fields
+
+local malformed = ProtoExpert.new(program.name .. ".malformed", "Malformed", expert.group.MALFORMED, expert.severity.ERROR)
+local wrong_sum = ProtoExpert.new(program.name .. ".checksum", "Bad checksum", expert.group.CHECKSUM, expert.severity.ERROR)
+proto.experts = { malformed, wrong_sum }
+
+local function complain(tree, what, text)
+    if tree then tree:add_proto_expert_info(what, text) end
+end
+
+-- A number of up to 64 bits at a bit of the packet, for Wireshark; and as a number of Lua.
+local function number(tvb, bit, bits)
+    local first = math.floor(bit / 8)
+    local value = tvb(first, math.ceil((bit + bits) / 8) - first):bitfield(bit % 8, bits)
+    if type(value) == "number" then return value, value end
+    return value, value:tonumber()
+end
+
+-- A header's own place in the tree; its length is set when it is known.
+local function branch(tree, node, tvb, pos, name)
+    return tree:add(node.self, tvb(pos, 0)):set_text(name)
+end
+
+local header -- below: headers stand in headers
+
+local function add_number(tvb, bit, field, tree, node)
+    local shown, value = number(tvb, bit, field.bits)
+    if field.t == "int" and field.bits <= 32 and value >= 2 ^ (field.bits - 1) then
+        value = value - 2 ^ field.bits
+        shown = value
+    end
+    if tree then
+        local first = math.floor(bit / 8)
+        local range = tvb(first, math.ceil((bit + field.bits) / 8) - first)
+        if field.t == "bool" then tree:add(node[field], range, shown ~= 0) else tree:add(node[field], range, shown) end
+    end
+    return value
+end
+
+-- RFC 9000, section 16. Nothing when the packet ends before it does.
+local function add_varint(tvb, pos, stop, field, tree, node)
+    if pos >= stop then return nil end
+    local len = 2 ^ math.floor(tvb(pos, 1):uint() / 64)
+    if pos + len > stop then return nil end
+    local shown, value = number(tvb, pos * 8 + 2, len * 8 - 2)
+    if type(shown) == "number" then shown = UInt64(shown) end
+    if tree then tree:add(node[field], tvb(pos, len), shown) end
+    return len, value
+end
+
+-- Whether each computed field is what it ought to be.
+local function verify(blueprint, m, at, facts, tree)
+    local all = true
+    for _, field in ipairs(blueprint.fields) do
+        if field.value and field.bits <= 52 then
+            local expected = field.value(m, at, facts) % 2 ^ field.bits
+            if (m[at + field.at] or 0) % 2 ^ field.bits ~= expected then
+                complain(tree, malformed, field.name .. " ought to be " .. string.format("%.0f", expected))
+                all = false
+            end
+        end
+    end
+    return all
+end
+
+-- A header inside a header, which may have conditions of its own. Its length, or nothing.
+local function nested(index, tvb, pos, stop, tree, m, at, name)
+    local item = tree and branch(tree, nodes[index], tvb, pos, name)
+    local len, why = header(index, tvb, pos, stop, item, m, at)
+    if not len then return nil, why end
+    if item and len > 0 then item:set_len(len) end
+    verify(program.blueprints[index], m, at, { total = len, header = len, data = 0 }, item)
+    return len
+end
+
+local function selects(member, tvb, pos, stop)
+    for _, constant in ipairs(member.constants) do
+        local bit = pos * 8 + constant.at
+        if bit + constant.bits > stop * 8 then return false end
+        local _, value = number(tvb, bit, constant.bits)
+        if value ~= constant.value then return false end
+    end
+    return true
+end
+
+local function selected(list, tvb, pos, stop)
+    for _, member in ipairs(list.members) do
+        if selects(member, tvb, pos, stop) then return member end
+    end
+end
+
+-- The options of an area. What is unknown or wrong is passed over by its length, where options have one.
+local function options(list, cap, tvb, pos, stop, tree)
+    local count = 0
+    while pos < stop do
+        local member = selected(list, tvb, pos, stop)
+        if member and member.ends then break end
+        local blueprint = member and program.blueprints[member.blueprint]
+        if list.length_at == nil then
+            if not member or count == cap then return nil, "an unknown frame" end
+            local len, why = nested(member.blueprint, tvb, pos, stop, tree, {}, 0, member.name)
+            if not len then return nil, why end
+            if blueprint.data then len = stop - pos end
+            if len == 0 then return nil, "an empty frame" end
+            pos, count = pos + len, count + 1
+        elseif blueprint and blueprint.static and blueprint.static >= 1 and blueprint.static <= list.length_at then
+            nested(member.blueprint, tvb, pos, stop, tree, {}, 0, member.name)
+            pos = pos + blueprint.static
+        else
+            if pos + list.length_at >= stop then break end
+            local len = tvb(pos + list.length_at, 1):uint()
+            if len <= list.length_at or pos + len > stop then break end
+            local used = member and nested(member.blueprint, tvb, pos, pos + len, tree, {}, 0, member.name)
+            if used ~= len and tree then tree:add(unknown_field, tvb(pos, len)) end
+            pos, count = pos + len, count + 1
+        end
+    end
+    return true
+end
+
+-- Reads one field at a bit; the number of its bits, or nothing and why.
+local function read(field, tvb, bit, stop, tree, node, m, at)
+    local pos = math.ceil(bit / 8)
+    if field.k == "bits" then
+        if bit + field.bits > stop * 8 then return nil, "too short" end
+        m[at + field.at] = add_number(tvb, bit, field, tree, node)
+        return field.bits
+    elseif field.k == "varint" then
+        local len, value = add_varint(tvb, pos, stop, field, tree, node)
+        if not len then return nil, "too short" end
+        m[at + field.at] = value
+        return len * 8
+    elseif field.k == "bytes" then
+        if pos + field.len > stop then return nil, "too short" end
+        if tree and field.len > 0 then tree:add(node[field], tvb(pos, field.len)) end
+        return field.len * 8
+    elseif field.k == "opaque" then
+        local len = m[at + field.count_at] or 0
+        if len > field.cap then return nil, "more bytes than a field holds" end
+        if pos + len > stop then return nil, "too short" end
+        if tree and len > 0 then tree:add(node[field], tvb(pos, len)) end
+        return len * 8
+    elseif field.k == "nested" then
+        if field.when and field.when(m, at, { total = 0, header = 0, data = 0 }) == 0 then return 0 end
+        local len, why = nested(field.blueprint, tvb, pos, stop, tree, m, at + field.at, field.name)
+        return len and len * 8, why
+    elseif field.k == "repeat" then
+        local count = m[at + field.count_at] or 0
+        if count > field.cap then return nil, "more elements than its list holds" end
+        local from = pos
+        for _ = 1, count do
+            local len, why = nested(field.blueprint, tvb, pos, stop, tree, {}, 0, field.name)
+            if not len then return nil, why end
+            pos = pos + len
+        end
+        return (pos - from) * 8
+    end
+    return 0 -- options wait for the header's end
+end
+
+-- Reads a header, shows it, and gives its length; or nothing and why.
+function header(index, tvb, pos, stop, tree, m, at)
+    local blueprint, node, bit = program.blueprints[index], nodes[index], pos * 8
+    local announced, area
+    for _, field in ipairs(blueprint.fields) do
+        local bits, why = read(field, tvb, bit, stop, tree, node, m, at)
+        if not bits then return nil, why end
+        bit = bit + bits
+        if field.words then announced = m[at + field.at] * 4 end
+        if field.k == "options" then area = field end
+    end
+    local fixed = math.ceil(bit / 8) - pos
+    local limit = announced or stop - pos
+    if limit < fixed or pos + limit > stop then return nil, "a length that cannot be" end
+    if not area then return announced or fixed end
+    local list, finish = program.lists[area.list], limit
+    if list.len then finish = fixed + list.len(m, at, { total = 0, header = 0, data = 0 }) end
+    if finish < fixed or finish > limit then return nil, "a length that cannot be" end
+    local read_all, why = options(list, area.cap, tvb, pos + fixed, pos + finish, tree)
+    if not read_all then return nil, why end
+    return announced or finish
+end
+
+local sources = { Field.new("ip.src"), Field.new("ipv6.src") }
+local destinations = { Field.new("ip.dst"), Field.new("ipv6.dst") }
+
+local function innermost(extractors)
+    for _, extractor in ipairs(extractors) do
+        local found = { extractor() }
+        if #found > 0 then return found[#found].range end
+    end
+end
+
+-- The Internet checksum (RFC 1071) of bytes, 0 when they are right; nothing when it cannot be told.
+local function internet_sum(tvb, pos, stop, pseudo, protocol)
+    local sum = 0
+    local function add(range)
+        local len = range:len()
+        for at = 0, len - 2, 2 do sum = sum + range(at, 2):uint() end
+        if len % 2 == 1 then sum = sum + range(len - 1, 1):uint() * 256 end
+    end
+    if pseudo then
+        local from, to = innermost(sources), innermost(destinations)
+        if not from or not to then return nil end
+        add(from)
+        add(to)
+        sum = sum + protocol + (stop - pos)
+    end
+    if stop > pos then add(tvb(pos, stop - pos)) end
+    while sum > 0xffff do sum = sum % 0x10000 + math.floor(sum / 0x10000) end
+    return 0xffff - sum
+end
+
+-- Verifies the sums of a header; false when one is wrong.
+local function verify_sums(blueprint, node, tvb, pos, stop, protocol, is_whole, tree)
+    local right = true
+    for _, field in ipairs(blueprint.fields) do
+        if field.sum then
+            local sum = is_whole and internet_sum(tvb, pos, stop, field.pseudo, protocol)
+            local status = not sum and "unverified" or sum == 0 and "good" or "bad"
+            if tree then tree:add(node["status " .. field.name], tvb(pos, 0), status):set_generated() end
+            if status == "bad" then
+                complain(tree, wrong_sum, field.name .. " does not match")
+                right = false
+            end
+        end
+    end
+    return right
+end
+
+local bases = {} -- by direction and field: the first number seen
+
+function proto.init() bases = {} end
+
+-- The names of both directions of a packet's connection.
+local function directions(parser, pinfo, m)
+    local own, other = {}, {}
+    for at, place in ipairs(parser.key) do
+        own[at] = tostring(m[place] or 0)
+        other[#parser.key + 1 - at] = own[at]
+    end
+    local from, to = tostring(pinfo.net_src), tostring(pinfo.net_dst)
+    return from .. ">" .. to .. ":" .. table.concat(own, ","), to .. ">" .. from .. ":" .. table.concat(other, ",")
+end
+
+-- Numbers that go round, relative to the first of their direction; those that answer, to the other direction's.
+local function relative(blueprint, node, parser, tvb, pos, pinfo, tree, m, at)
+    local own, other = directions(parser, pinfo, m)
+    for _, field in ipairs(blueprint.fields) do
+        if field.t == "seq" and field.bits <= 32 then
+            local counted = blueprint.sequence or field.at
+            local answers = field.at ~= counted
+            local key = (answers and other or own) .. "/" .. counted
+            local value = m[at + field.at]
+            if not answers and bases[key] == nil and not pinfo.visited then bases[key] = value end
+            if bases[key] and tree then
+                local shown = (value - bases[key]) % 2 ^ field.bits
+                tree:add(node["relative " .. field.name], tvb(pos, 0), shown):set_generated()
+            end
+        end
+    end
+end
+
+-- What the list of packets says of a header.
+local function summary(blueprint, m, at)
+    local words, flags = {}, {}
+    for _, field in ipairs(blueprint.fields) do
+        local value = field.k == "bits" and m[at + field.at]
+        if value and field.t == "enum" then
+            words[#words + 1] = (program.enums[field.enum] or {})[value] or tostring(value)
+        elseif value and field.t == "bool" then
+            if value ~= 0 then flags[#flags + 1] = field.name end
+        elseif value and field.t == "seq" then
+            words[#words + 1] = field.name .. "=" .. string.format("%.0f", value)
+        end
+    end
+    if #flags > 0 then table.insert(words, 1, "[" .. table.concat(flags, ", ") .. "]") end
+    return table.concat(words, " ")
+end
+
+-- Reads a packet as its parser does. True when all of it is right.
+local function dissect(parser, tvb, pinfo, tree)
+    local m, pos, stop, right, info = {}, 0, tvb:len(), true, {}
+    local is_whole = tvb:len() == tvb:reported_len()
+    local protocol = parser.table == "ip.proto" and parser.number or 17
+    for _, step in ipairs(parser.headers) do
+        if step.when(m) then
+            local blueprint, node = program.blueprints[step.blueprint], nodes[step.blueprint]
+            local trailer = 0
+            for _, field in ipairs(blueprint.trailer) do trailer = trailer + (field.bits or field.len * 8) end
+            trailer = math.ceil(trailer / 8)
+            local item = tree and branch(tree, node, tvb, pos, blueprint.name)
+            local len, why = header(step.blueprint, tvb, pos, stop - trailer, item, m, step.at)
+            if len then
+                if item and len > 0 then item:set_len(len) end
+                local facts = { total = stop - pos, header = len, data = stop - pos - len - trailer }
+                local bit = (stop - trailer) * 8
+                for _, field in ipairs(blueprint.trailer) do
+                    bit = bit + (read(field, tvb, bit, stop, item, node, m, step.at) or 0)
+                end
+                right = verify(blueprint, m, step.at, facts, item) and right
+                right = verify_sums(blueprint, node, tvb, pos, stop, protocol, is_whole, item) and right
+                relative(blueprint, node, parser, tvb, pos, pinfo, item, m, step.at)
+                info[#info + 1] = summary(blueprint, m, step.at)
+                pos, stop = pos + len, stop - trailer
+            elseif not step.optional then
+                complain(item or tree, malformed, blueprint.name .. ": " .. (why or "malformed"))
+                return false
+            end
+        end
+    end
+    if tree then
+        tree:add(length_field, tvb(pos, 0), stop - pos):set_generated()
+        if stop > pos then tree:add(payload_field, tvb(pos, stop - pos)) end
+        pinfo.cols.protocol = program.title
+        pinfo.cols.info = table.concat(info, " ") .. " len=" .. (stop - pos)
+    end
+    return right
+end
+
+local function parser_of(pinfo)
+    for _, parser in ipairs(program.parsers) do
+        if parser.number == pinfo.match_uint then return parser end
+    end
+    return program.parsers[1]
+end
+
+function proto.dissector(tvb, pinfo, tree)
+    if tvb:len() == 0 then return 0 end
+    dissect(parser_of(pinfo), tvb, pinfo, tree:add(proto, tvb()))
+    return tvb:len()
+end
+
+-- Where somebody else has a number already, "Decode As" gives it to this dissector: tshark -d ip.proto==6,mtp_tcp.
+for _, parser in ipairs(program.parsers) do
+    local numbers = DissectorTable.get(parser.table)
+    if numbers:get_dissector(parser.number) then numbers:add_for_decode_as(proto) else numbers:add(parser.number, proto) end
+end
+
+-- Over UDP the port may be another: there a packet of which everything is right is taken for one of the program's.
+for _, parser in ipairs(program.parsers) do
+    if parser.table == "udp.port" then
+        proto:register_heuristic("udp", function(tvb, pinfo, tree)
+            if tvb:len() == 0 or not dissect(parser, tvb, pinfo, nil) then return false end
+            dissect(parser, tvb, pinfo, tree:add(proto, tvb()))
+            return true
+        end)
+    end
+end

@@ -1,0 +1,107 @@
+//! Expressions over a header as Lua.
+//!
+//! Numbers of Lua 5.2 are doubles: whole up to 2^53. What decides the shape of a header stays far below.
+
+use hawser_ir::{Base, BinOp, Builtin, CmpOp, Expr, ExprKind, Module, Place, Ty, UnOp, WireFact};
+
+/// An expression of a header (`m`: what was read so far, by its place in memory; `at`: where the header is there; `f`:
+/// lengths) as a Lua expression; nothing when it asks for something else. Truth values are 0 and 1, as in the language.
+pub(crate) fn value(module: &Module, expr: &Expr) -> Option<String> {
+    let of = |expr: &Expr| value(module, expr);
+    let truth = |text: String| format!("truth({text})");
+    Some(match &expr.kind {
+        ExprKind::Const(value) => value.to_string(),
+        ExprKind::Param(index) => module.params.get(*index as usize)?.default.to_string(),
+        ExprKind::Load(place) => load(place)?,
+        ExprKind::Cast(inner) => cast(&of(inner)?, &expr.ty),
+        ExprKind::Binary(op, a, b) => binary(*op, &of(a)?, &of(b)?, &expr.ty)?,
+        ExprKind::Compare(op, a, b) => {
+            if matches!(a.ty, Ty::Seq { .. }) && !matches!(op, CmpOp::Eq | CmpOp::Ne) {
+                return None; // an order that goes round
+            }
+            let op = match op {
+                CmpOp::Eq => "==",
+                CmpOp::Ne => "~=",
+                CmpOp::Lt => "<",
+                CmpOp::Le => "<=",
+                CmpOp::Gt => ">",
+                CmpOp::Ge => ">=",
+            };
+            truth(format!("{} {op} {}", of(a)?, of(b)?))
+        }
+        ExprKind::Unary(UnOp::LogicalNot, a) => truth(format!("{} == 0", of(a)?)),
+        ExprKind::Unary(UnOp::Neg | UnOp::Not, _) => return None,
+        ExprKind::And(a, b) => truth(format!("{} ~= 0 and {} ~= 0", of(a)?, of(b)?)),
+        ExprKind::Or(a, b) => truth(format!("{} ~= 0 or {} ~= 0", of(a)?, of(b)?)),
+        ExprKind::Select(c, a, b) => format!("select_({}, {}, {})", of(c)?, of(a)?, of(b)?),
+        ExprKind::Builtin(Builtin::Min, args) => {
+            format!("math.min({}, {})", of(args.first()?)?, of(args.get(1)?)?)
+        }
+        ExprKind::Builtin(Builtin::Max, args) => {
+            format!("math.max({}, {})", of(args.first()?)?, of(args.get(1)?)?)
+        }
+        ExprKind::Builtin(
+            Builtin::AbsDiff
+            | Builtin::SatSub
+            | Builtin::MulDiv
+            | Builtin::Unwrap
+            | Builtin::Cbrt
+            | Builtin::Sqrt
+            | Builtin::Clz
+            | Builtin::VarintLen,
+            _,
+        ) => return None,
+        ExprKind::Wire(WireFact::TotalLen) => "f.total".to_owned(),
+        ExprKind::Wire(WireFact::HeaderLen) => "f.header".to_owned(),
+        ExprKind::Wire(WireFact::DataLen) => "f.data".to_owned(),
+        ExprKind::Table(..)
+        | ExprKind::SameBytes(..)
+        | ExprKind::IsZero(_)
+        | ExprKind::Query(_)
+        | ExprKind::KeyedHash(..)
+        | ExprKind::Call(..)
+        | ExprKind::RuleArg(_)
+        | ExprKind::Wanted(_) => return None,
+    })
+}
+
+/// A field of the header, or of a header that the parser read before.
+fn load(place: &Place) -> Option<String> {
+    if !place.steps.is_empty() {
+        return None;
+    }
+    match place.base {
+        Base::Blueprint => Some(format!("(m[at + {}] or 0)", place.offset)),
+        Base::Local => Some(format!("(m[{}] or 0)", place.offset)),
+        Base::Ref(_) | Base::Event | Base::Keyed | Base::Fresh | Base::Global(_) | Base::Scratch => None,
+    }
+}
+
+/// Unsigned types wrap; of signed ones only what fits is worked out right.
+fn cast(inner: &str, ty: &Ty) -> String {
+    match ty {
+        Ty::Bool => format!("truth({inner} ~= 0)"),
+        _ => match ty.width() {
+            Some((bits @ 0..=52, false)) => format!("({inner}) % {}", 1_u64 << bits),
+            _ => format!("({inner})"),
+        },
+    }
+}
+
+fn binary(op: BinOp, a: &str, b: &str, ty: &Ty) -> Option<String> {
+    let text = match op {
+        BinOp::Add => format!("({a} + {b})"),
+        BinOp::Sub => format!("({a} - {b})"),
+        BinOp::Mul => format!("({a} * {b})"),
+        BinOp::Div => format!("divided({a}, {b})"),
+        BinOp::Rem => format!("remainder({a}, {b})"),
+        BinOp::And => format!("bit32.band({a}, {b})"),
+        BinOp::Or => format!("bit32.bor({a}, {b})"),
+        BinOp::Xor => format!("bit32.bxor({a}, {b})"),
+        BinOp::Shl => format!("({a} * 2 ^ ({b}))"),
+        BinOp::Shr => format!("math.floor({a} / 2 ^ ({b}))"),
+    };
+    let narrow = ty.width().is_some_and(|(bits, _)| bits <= 32);
+    let is_bitwise = matches!(op, BinOp::And | BinOp::Or | BinOp::Xor);
+    (narrow || !is_bitwise).then(|| cast(&text, ty))
+}

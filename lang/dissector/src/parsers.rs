@@ -1,0 +1,112 @@
+//! Which headers a packet has, from the body of the parser that takes it.
+
+use hawser_ir::{Base, BlueprintId, Expr, ExprKind, Func, IdPart, Module, Parser, Source, Stmt, StmtKind};
+
+use crate::expr;
+
+/// What a parser does with a packet.
+pub(crate) struct Shape {
+    /// The headers that it takes apart, in order.
+    pub(crate) headers: Vec<Header>,
+    /// The fields that tell one connection from another, by their places in memory: those of the first identity that
+    /// it makes, own end first.
+    pub(crate) key: Vec<u32>,
+}
+
+/// A header that a parser takes apart.
+pub(crate) struct Header {
+    pub(crate) blueprint: BlueprintId,
+    /// Where it is in the parser's memory.
+    pub(crate) at: u32,
+    /// Conditions on which it is there, as Lua.
+    pub(crate) when: Vec<String>,
+    /// Whether the packet may go on without it: the parser asks whether it was there, or on conditions that only a run
+    /// tells.
+    pub(crate) is_optional: bool,
+}
+
+/// The parsers of packets, each with what feeds it.
+pub(crate) fn of_packets(module: &Module) -> impl Iterator<Item = &Parser> {
+    let is_of_packets = |parser: &&Parser| matches!(parser.source, Source::Ip(_) | Source::Udp(_));
+    module.parsers.iter().filter(is_of_packets)
+}
+
+/// What a parser does.
+pub(crate) fn shape(module: &Module, function: &Func) -> Shape {
+    let mut shape = Shape {
+        headers: Vec::new(),
+        key: Vec::new(),
+    };
+    walk(module, &function.body, &mut Vec::new(), false, &mut shape);
+    shape
+}
+
+fn walk(module: &Module, body: &[Stmt], when: &mut Vec<String>, is_unsure: bool, into: &mut Shape) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Extract { blueprint, dst, ok } if dst.base == Base::Local && dst.steps.is_empty() => {
+                into.headers.push(Header {
+                    blueprint: *blueprint,
+                    at: dst.offset,
+                    when: when.clone(),
+                    is_optional: is_unsure || ok.is_some(),
+                });
+            }
+            StmtKind::If(condition, then, otherwise) => {
+                let text = expr::value(module, condition);
+                for (branch, word) in [(then, "~="), (otherwise, "==")] {
+                    let condition = text.as_ref().map(|text| format!("{text} {word} 0"));
+                    let known = condition.is_some();
+                    when.extend(condition);
+                    walk(module, branch, when, is_unsure || !known, into);
+                    if known {
+                        when.pop();
+                    }
+                }
+            }
+            StmtKind::For { body, .. } => walk(module, body, when, true, into),
+            StmtKind::MakeId(_, parts) if into.key.is_empty() => {
+                into.key = parts.iter().filter_map(field).collect();
+            }
+            StmtKind::Extract { .. }
+            | StmtKind::MakeId(..)
+            | StmtKind::Store(..)
+            | StmtKind::Copy(..)
+            | StmtKind::Init(_)
+            | StmtKind::MakeData { .. }
+            | StmtKind::MakeIpv4(..)
+            | StmtKind::Container { .. }
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return(_)
+            | StmtKind::Call(..)
+            | StmtKind::Emit(_)
+            | StmtKind::Done
+            | StmtKind::Refuse(_)
+            | StmtKind::Assert(..)
+            | StmtKind::SetIds { .. }
+            | StmtKind::PushEvent { .. }
+            | StmtKind::Drop => {}
+        }
+    }
+}
+
+/// A field of a header that an identity is made of.
+fn field(part: &IdPart) -> Option<u32> {
+    let IdPart::Scalar(expr, _) = part else {
+        return None;
+    };
+    let inner: &Expr = if let ExprKind::Cast(inner) = &expr.kind {
+        inner
+    } else {
+        expr
+    };
+    if let ExprKind::Load(place) = &inner.kind
+        && place.base == Base::Local
+        && place.steps.is_empty()
+    {
+        Some(place.offset)
+    } else {
+        None
+    }
+}

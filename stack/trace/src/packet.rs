@@ -1,0 +1,154 @@
+//! Packets by the program's own headers.
+
+use hawser_interp::{Interpreter, Steps};
+use hawser_ir::abi::{Csum, Net, Packet, ParseError};
+use hawser_ir::buf::{EventBuf, Input};
+use hawser_ir::{Source, Ty};
+use serde::Serialize;
+
+use crate::line::json;
+use crate::name::Name;
+use crate::source::Line;
+use crate::value::{Reader, Value};
+
+/// A packet, as the program's parser takes it apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Decoded {
+    /// Bytes from its transport header on.
+    pub bytes: usize,
+    /// Its headers, first to last: the name of each, and its fields.
+    pub headers: Vec<(Name, Value)>,
+    /// Why the parser takes it no further: `truncated`, `length`, `frame`, `events`, `checksum`; `no parser`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
+}
+
+/// A packet that an event sent.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sent {
+    /// When it left, in nanoseconds since the start of the run.
+    pub at_ns: u64,
+    /// The host that sent it.
+    pub host: Name,
+    /// Its number in a capture of the run: the first is 1.
+    #[serde(rename = "sent")]
+    pub packet: u64,
+    /// The event that sent it, by its number on the host.
+    pub number: u64,
+    /// The event's flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow: Option<usize>,
+    /// The event's name.
+    #[serde(skip)]
+    pub event: Name,
+    /// What caused the event.
+    #[serde(skip)]
+    pub source: &'static str,
+    /// The statement that gave the instruction.
+    #[serde(flatten)]
+    pub line: Line,
+    /// What is in it.
+    #[serde(flatten)]
+    pub decoded: Decoded,
+}
+
+impl Sent {
+    /// Appends it as a JSON object on a line.
+    pub fn json(&self, to: &mut Vec<u8>) {
+        json(self, to);
+    }
+}
+
+/// Lets the program's parser take a packet apart. Checksums are not looked at.
+pub(crate) fn decode(
+    interpreter: &Interpreter,
+    reader: &Reader<'_>,
+    parser: Option<usize>,
+    net: &Net,
+    bytes: &[u8],
+) -> Decoded {
+    let none = Decoded {
+        bytes: bytes.len(),
+        ..Decoded::default()
+    };
+    let Some(parser) = parser else {
+        return Decoded {
+            error: Some("no parser"),
+            ..none
+        };
+    };
+    let packet = Packet {
+        net,
+        head: bytes,
+        tail: &[],
+        addr: 0,
+        csum: Csum::Complete,
+    };
+    let (mut events, mut steps) = (EventBuf::default(), Steps::default());
+    let parsed = interpreter.parse_watched(parser, Input::Packet(packet), &mut events, &mut steps);
+    let headers = steps.headers.iter().map(|(blueprint, image)| {
+        let index = blueprint.0 as usize;
+        let body = reader.module.blueprints[index].body;
+        (
+            reader.names.blueprints[index].clone(),
+            reader.value(&Ty::Struct(body), image),
+        )
+    });
+    Decoded {
+        headers: headers.collect(),
+        error: parsed.err().map(|error| match error {
+            ParseError::Truncated => "truncated",
+            ParseError::Checksum => "checksum",
+            ParseError::Length => "length",
+            ParseError::Frame => "frame",
+            ParseError::Events => "events",
+        }),
+        ..none
+    }
+}
+
+/// An IP packet's header as parsers see it, its transport header and what follows; nothing when it is none.
+pub(crate) fn network(packet: &[u8]) -> Option<(Net, &[u8])> {
+    let mut net: Net = bytemuck::Zeroable::zeroed();
+    let mapped = |bytes: &[u8]| -> Option<[u8; 16]> {
+        let v4: [u8; 4] = bytes.try_into().ok()?;
+        Some(std::net::Ipv4Addr::from(v4).to_ipv6_mapped().octets())
+    };
+    net.version = packet.first()? >> 4;
+    net.segs = 1;
+    let (header, total) = match net.version {
+        4 => {
+            let header = usize::from(packet[0] & 15) * 4;
+            net.src_ip = mapped(packet.get(12..16)?)?;
+            net.dst_ip = mapped(packet.get(16..20)?)?;
+            (net.dscp, net.ecn, net.ttl) = (packet[1] >> 2, packet[1] & 3, packet[8]);
+            net.protocol = packet[9];
+            (header, usize::from(u16::from_be_bytes([packet[2], packet[3]])))
+        }
+        6 => {
+            net.src_ip = packet.get(8..24)?.try_into().ok()?;
+            net.dst_ip = packet.get(24..40)?.try_into().ok()?;
+            let class = packet[0] << 4 | packet[1] >> 4;
+            (net.dscp, net.ecn, net.ttl) = (class >> 2, class & 3, packet[7]);
+            net.protocol = packet[6];
+            (40, 40 + usize::from(u16::from_be_bytes([packet[4], packet[5]])))
+        }
+        _ => return None,
+    };
+    (net.hdr_len, net.tot_len) = (header as u16, total as u32);
+    Some((net, packet.get(header..total.min(packet.len()))?))
+}
+
+/// The parser that takes packets with this header.
+pub(crate) fn parser_of(interpreter: &Interpreter, net: &Net) -> Option<usize> {
+    let takes = |source: Source| match source {
+        Source::Ip(number) => number == net.protocol,
+        Source::Udp(_) => net.protocol == 17,
+        Source::IcmpError | Source::App(_) | Source::Start => false,
+    };
+    interpreter
+        .module()
+        .parsers
+        .iter()
+        .position(|parser| takes(parser.source))
+}
