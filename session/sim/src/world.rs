@@ -96,7 +96,9 @@ impl World {
         let Shared { report, progress, .. } = &mut *self.shared.borrow_mut();
         match end {
             End::Met | End::Time | End::Idle => {}
-            End::Stalled | End::NoProgress => report.faults.push(format!("the run ended early: {end:?}")),
+            End::Stalled | End::NoProgress | End::Paused => {
+                report.faults.push(format!("the run ended early: {end:?}"))
+            }
         }
         report
             .faults
