@@ -3,6 +3,7 @@
 mod both;
 mod documents;
 mod falls;
+mod planted;
 mod programs;
 mod shares;
 mod super_segments;

@@ -57,6 +57,24 @@ const MODES: &[Mode] = &[
         command: &["cargo", "run", "-q", "-p", "xtask", "--", "mutants"],
     },
     Mode {
+        name: "planted",
+        about: "searches 300 seeds for each bug of targets/sim/tests/planted, and says how long that took",
+        command: &[
+            "env",
+            "HAWSER_PLANTED=1",
+            "cargo",
+            "test",
+            "-q",
+            "-p",
+            "hawser-sim",
+            "--test",
+            "tests",
+            "--",
+            "--nocapture",
+            "all_planted_bugs_are_found_in_time",
+        ],
+    },
+    Mode {
         name: "equality",
         about: "random programs as generated C: `-- --programs 5000 --first 1000`, `-- --level 2`",
         command: &[

@@ -173,7 +173,7 @@ fn enough_sent(bytes: u64) -> Bytes {
 }
 
 /// How long a stream of so many bytes takes at most over a network without faults: three times what the line takes
-/// for it; twice a round trip for each packet, or for each 16 of a program that is pipelining; 20 round trips to
+/// for it; five round trips for 4 packets, or for 4 times 16 of a program that is pipelining; 20 round trips to
 /// open, and to find out how much the path takes; and three seconds for a first timeout.
 fn enough_time(bytes: u64, rate: u64, delay: u64, subject: &Subject<'_>) -> Span {
     let line = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(rate);
@@ -183,7 +183,7 @@ fn enough_time(bytes: u64, rate: u64, delay: u64, subject: &Subject<'_>) -> Span
     } else {
         packets
     };
-    Span(3 * line as u64 + (2 * rounds + 20) * 2 * delay + 3 * SECOND)
+    Span(3 * line as u64 + (rounds * 5 / 4 + 20) * 2 * delay + 3 * SECOND)
 }
 
 fn stopped(scenario: &mut Scenario, rng: &mut Rng, subject: &Subject<'_>) {

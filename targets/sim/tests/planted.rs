@@ -1,0 +1,152 @@
+//! Bugs that are planted in programs, a file each in `planted/`: the swarm has to find them.
+//!
+//! A file names the program, one place of its text and what stands there instead; the first line says what is wrong.
+//! Those with a `seed` are about a condition that a swarm of chance alone does not draw, and the seed finds them; they
+//! are checked here. `cargo xtask long planted` searches for all of them, and says how long each took.
+
+#![allow(clippy::disallowed_methods)] // Tests read the repository; the crate itself does not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_engine::program::Program;
+use hawser_load::{Engine, Loaded};
+use hawser_sim::scenario::units::Value;
+use hawser_sim::swarm::{self, Abilities, Ability, Subject};
+use hawser_sim::{Options, Report, ResolveError, run};
+
+/// How long the search for one bug may take, on an idle machine.
+const SEARCH: Duration = Duration::from_secs(10);
+/// Of a hundred bugs so many have to be found.
+const GOAL: usize = 95;
+/// The seeds that are searched.
+const SEEDS: u64 = 300;
+/// What a run may have before it counts as one that does not end.
+const EVENTS_MAX: u64 = 500_000;
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Planted {
+    program: String,
+    /// The file of it that is changed, where it has several.
+    file: Option<String>,
+    was: String,
+    now: String,
+    /// What it takes to find it.
+    cause: Option<String>,
+    seed: Option<u64>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn planted() -> BTreeMap<String, Planted> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted");
+    let entries = fs::read_dir(&folder).expect("the folder is there");
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("a text");
+        let bug = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        (name, bug)
+    };
+    entries.map(read).collect()
+}
+
+/// The program with the bug, in a folder of its own; nothing but the program where `plant` is false.
+fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
+    let main = root().join(&bug.program);
+    let from = main.parent().expect("a folder");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("planted/{name}-{plant}"));
+    fs::create_dir_all(&folder).expect("the folder for tests can be written");
+    let main_name = main.file_name().expect("a name").to_string_lossy().into_owned();
+    let changed = bug.file.as_ref().unwrap_or(&main_name);
+    for entry in fs::read_dir(from).expect("the program's folder") {
+        let path = entry.expect("an entry").path();
+        let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if !file.ends_with(".mtp") {
+            continue;
+        }
+        let mut text = fs::read_to_string(&path).expect("a text");
+        if plant && file == *changed {
+            assert_eq!(text.matches(&bug.was).count(), 1, "{name}: `was` stands in {file} once");
+            text = text.replacen(&bug.was, &bug.now, 1);
+        }
+        fs::write(folder.join(&file), text).expect("a file");
+    }
+    let path = folder.join(&main_name).to_string_lossy().into_owned();
+    Loaded::open(&path, Some(Engine::Interp)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What the program claims, bug or not: docs/swarm.md.
+fn abilities(bug: &Planted) -> (Abilities, &'static [(&'static str, &'static str)]) {
+    if bug.program.starts_with("examples/go-back-n") {
+        let less = [Ability::FlowControl, Ability::Reuse, Ability::Restart];
+        let abilities = less.into_iter().fold(Abilities::ALL, Abilities::without);
+        return (abilities, &[("RTO", "3s"), ("LINGER", "1min")]);
+    }
+    (Abilities::ALL, &[])
+}
+
+fn go(loaded: &Loaded, bug: &Planted, seed: u64) -> Report {
+    let (abilities, params) = abilities(bug);
+    let subject = Subject::new(&bug.program, abilities).known(loaded.module());
+    let mut scenario = swarm::scenario(seed, &subject);
+    for (name, span) in params {
+        let span = span.parse().expect("a time span");
+        scenario.params.insert((*name).to_owned(), Value::Span(span));
+    }
+    let resolve = |_: &str, settings: &[String]| -> Result<Arc<dyn Program>, ResolveError> {
+        Ok(hawser_load::programs::set(loaded, settings)?)
+    };
+    let options = Options {
+        events_max: EVENTS_MAX,
+        ..Options::default()
+    };
+    run(&scenario, &resolve, options).unwrap_or_else(|error| panic!("seed {seed}: {error}"))
+}
+
+/// The seed finds the bug, and the bug alone.
+#[test]
+fn what_chance_does_not_draw_is_found() {
+    let mut checked = 0;
+    for (name, bug) in planted() {
+        let Some(seed) = bug.seed else { continue };
+        assert!(bug.cause.is_some(), "{name} says what it takes");
+        assert!(!go(&variant(&name, &bug, true), &bug, seed).ok, "{name} is not found by seed {seed}");
+        let sound = go(&variant(&name, &bug, false), &bug, seed);
+        assert!(sound.ok, "{name}: without the bug seed {seed} fails, too: {sound}");
+        checked += 1;
+    }
+    assert!(checked >= 9, "{checked}");
+}
+
+/// Searches for all of them, when asked to.
+#[test]
+fn all_planted_bugs_are_found_in_time() {
+    let all = planted();
+    assert!(all.len() >= 32, "{}", all.len());
+    if std::env::var_os("HAWSER_PLANTED").is_none() {
+        for (name, bug) in &all {
+            variant(name, bug, true);
+        }
+        return;
+    }
+    let mut found = 0;
+    for (name, bug) in &all {
+        let loaded = variant(name, bug, true);
+        let began = Instant::now();
+        let seed = (1..=SEEDS).find(|seed| !go(&loaded, bug, *seed).ok);
+        let took = began.elapsed();
+        let in_time = seed.is_some() && took <= SEARCH;
+        found += usize::from(in_time);
+        let seed = seed.map_or_else(|| "not found".to_owned(), |seed| format!("seed {seed}"));
+        println!("{name:<20} {seed:<10} {:>6.2} s", took.as_secs_f64());
+    }
+    println!("{found} of {} planted bugs found within {SEARCH:?} each", all.len());
+    assert!(found * 100 >= GOAL * all.len(), "the goal is {GOAL} %");
+}
