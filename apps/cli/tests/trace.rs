@@ -628,3 +628,81 @@ fn a_capture_has_the_line_that_sent_a_packet_as_its_comment() {
     assert!(Source::default().line(&place).contains("pkt_gen"), "{place}");
     assert!(shown.lines().filter(|line| line.contains(".mtp:")).count() > 100);
 }
+
+/// A download from a server over a TUN device, and a packet that no parser takes; then a download to a client.
+const REAL: &str = r#"
+set -eu
+head -c 300000 /dev/zero > data
+"$HAWSER" serve . --dev tun:h0 --kernel-addr 10.9.0.1/24 --addr 10.9.0.2/24 --trace served.jsonl > served &
+SERVER=$!
+python3 -m http.server 8000 2> log &
+OTHER=$!
+trap 'kill $SERVER $OTHER' EXIT
+until grep -q listening served; do sleep 0.05; done
+curl -s --max-time 5 http://10.9.0.2/data -o /dev/null -w '%{local_port}' > port
+python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.9.0.2", 9))'
+until grep -q no_parser served.jsonl; do sleep 0.05; done
+"$HAWSER" get http://10.9.1.1:8000/data -o got --trace got.jsonl --dev tun:h1 --kernel-addr 10.9.1.1/24 --addr 10.9.1.2/24
+cmp data got
+"#;
+
+/// The kernel's TCP knows the ports and the number of bytes.
+#[test]
+fn a_server_and_a_client_write_what_their_events_did() {
+    let test = "a_server_and_a_client_write_what_their_events_did";
+    if !crate::tun::is_permitted(test) {
+        return;
+    }
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let namespace = |script: &str| {
+        let mut command = Command::new("timeout");
+        command
+            .args(["30", "unshare", "-Urn", "sh", "-c", script])
+            .current_dir(&*folder)
+            .env("HAWSER", env!("CARGO_BIN_EXE_hawser"));
+        command.output()
+    };
+    if !namespace("command -v curl && command -v python3").is_ok_and(|output| output.status.success()) {
+        println!("skipped: {test}: there is no user namespace, no curl or no Python");
+        return;
+    }
+    let output = namespace(REAL).expect("a shell");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+    let port = read("port");
+    let rows = |name: &str| -> Vec<Value> {
+        let text = read(name);
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("an object a line"))
+            .collect()
+    };
+    // What an instruction's argument adds up to, over the events of a connection's remote end.
+    let sum = |rows: &[Value], remote: &str, name: &str, argument: &str| -> u64 {
+        let of_it = rows.iter().filter(|row| row["context"]["remote"] == remote);
+        let instructions = of_it.flat_map(|row| row["instructions"].as_array().expect("a list"));
+        let named = instructions.filter(|one| one["instruction"] == name);
+        let values = named.flat_map(|one| one["arguments"].as_array().expect("a list"));
+        let values = values.filter(|pair| pair[0] == argument);
+        values.filter_map(|pair| pair[1].as_u64()).sum()
+    };
+    let served = rows("served.jsonl");
+    let sent = sum(&served, &format!("10.9.0.1:{port}"), "add_tx_data", "len");
+    assert!((300_000..301_000).contains(&sent), "{sent}");
+    assert!(
+        served
+            .iter()
+            .any(|row| row["counted"][0]["counter"] == "no_parser")
+    );
+    let got = rows("got.jsonl");
+    let received = sum(&got, "10.9.1.1:8000", "rx_flush_and_notify", "len");
+    assert!((300_000..301_000).contains(&received), "{received}");
+    assert!(got.iter().all(|row| row["host"] == "10.9.1.2"));
+    let mut source = Source::default();
+    for row in &got {
+        for instruction in row["instructions"].as_array().expect("a list") {
+            let name = instruction["instruction"].as_str().expect("a name");
+            assert!(source.line(instruction).contains(name), "{instruction}");
+        }
+    }
+}

@@ -7,4 +7,5 @@ mod later;
 mod options;
 mod semantics;
 mod stream;
+mod tap;
 mod units;

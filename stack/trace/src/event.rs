@@ -17,7 +17,7 @@ pub struct Event {
     pub at_ns: u64,
     /// The host that it happened on.
     pub host: Name,
-    /// Its number on that host: the first is 1.
+    /// Its number on that host: the first is 1. 0: an input gave no event.
     pub number: u64,
     /// The flow of the scenario that it is for, by its number; the first is 0.
     #[serde(skip_serializing_if = "Option::is_none")]

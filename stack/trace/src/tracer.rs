@@ -92,7 +92,7 @@ impl Tracer {
     /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
     /// right. Whether it is wanted is found out from what is shown alone, and only what is wanted is repeated.
     pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Event> {
-        self.number += 1;
+        self.number += u64::from(!shown.event.is_empty());
         self.follow(shown.program);
         let causes = shown.first_cause..shown.first_cause + shown.records.iter().count() as u32;
         if !filter.admits(&self.host, shown.now - self.start, &causes) {
@@ -289,7 +289,7 @@ impl Tracer {
         Event {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
-            number: self.number,
+            number: 0,
             flow: None,
             event: function.map_or_else(Name::default, |function| self.names.functions[function].clone()),
             source: if is_request { "request" } else { "packet" },
