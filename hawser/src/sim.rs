@@ -18,6 +18,8 @@ pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::pcapng;
 use hawser_sim::scenario::units::{Span, Value};
 use hawser_sim::segment;
+pub use hawser_sim::shrink::Shrunk;
+use hawser_sim::shrink::Tried;
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
@@ -302,6 +304,52 @@ pub fn find_packet(
     };
     observed(programs, scenario, recorder, options)?;
     Ok(found.take())
+}
+
+/// The smallest scenario that fails in the same manner as this one did. `goes_on` is asked before each further run, with
+/// how many there were.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn shrink(
+    programs: &Programs,
+    scenario: &Scenario,
+    report: &Report,
+    goes_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<Shrunk, RunError> {
+    let engine = engine(scenario);
+    let resolve = resolver(programs, engine);
+    let manner = hawser_sim::shrink::manners(report).into_iter().next();
+    let manner = manner.unwrap_or_default();
+    let (mut runs, mut error) = (0, None);
+    let mut fails = |candidate: &Scenario| {
+        if runs > 0 && !goes_on(runs) {
+            return Tried::Enough;
+        }
+        runs += 1;
+        match hawser_sim::shrink::try_out(candidate, &resolve, &manner) {
+            Ok(Some(failing)) => Tried::Fails(failing),
+            Ok(None) => Tried::Passes,
+            Err(failed) => {
+                error.get_or_insert(failed);
+                Tried::Passes
+            }
+        }
+    };
+    let seeded = Scenario {
+        seed: report.seed,
+        ..scenario.clone()
+    };
+    let shrunk = hawser_sim::shrink::shrink(&seeded, &mut fails);
+    match (shrunk, error) {
+        (Some(shrunk), _) => Ok(shrunk),
+        (None, Some(error)) => Err(error),
+        (None, None) => Ok(Shrunk {
+            scenario: seeded,
+            runs: 1,
+            is_minimal: false,
+        }),
+    }
 }
 
 /// Runs a scenario whose stacks are observed.

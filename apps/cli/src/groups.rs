@@ -19,6 +19,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "sim",
             "replay",
             "trace",
+            "shrink",
             "debug",
             "step",
             "script",

@@ -28,7 +28,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use commands::{
     attach, audit, bench, build, cat, check, cib, debug, demo, detach, dissector, emit, events, experiment,
     explain, fmt, gateway, get, kernel, lab, lsp, modify, mutants, policy, probe, proxy, recv, replay,
-    script, send, serve, sim, steer, step, swarm, trace, watch,
+    script, send, serve, shrink, sim, steer, step, swarm, trace, watch,
 };
 
 /// Hawser: transports written once, as reactions to events, run on many targets.
@@ -73,6 +73,7 @@ enum Command {
     Replay(replay::Args),
     Trace(trace::Args),
     Debug(debug::Args),
+    Shrink(shrink::Args),
     Script(script::Args),
     Step(step::Args),
     Swarm(swarm::Args),
@@ -121,6 +122,7 @@ fn main() -> std::process::ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Debug(args) => debug::run(&args),
+        Command::Shrink(args) => shrink::run(&args),
         Command::Script(args) => script::run(&args),
         Command::Step(args) => step::run(&args),
         Command::Swarm(args) => swarm::run(&args),

@@ -227,7 +227,15 @@ fn a_failing_swarm_saves_what_can_be_repeated_anywhere() {
     let saved = folder.join("failure.toml");
     let swarm = Command::new(env!("CARGO_BIN_EXE_hawser"))
         .current_dir(program.parent().expect("it lies in a folder"))
-        .args(["swarm", "stop-and-wait.mtp", "--runs", "1", "--json", "--save"])
+        .args([
+            "swarm",
+            "stop-and-wait.mtp",
+            "--runs",
+            "1",
+            "--json",
+            "--no-shrink",
+            "--save",
+        ])
         .arg(&saved)
         .output()
         .expect("hawser starts");
@@ -253,7 +261,7 @@ fn a_swarm_gives_the_same_result_however_many_seeds_run_side_by_side() {
         .display()
         .to_string();
     let swarm = |more: &[&str]| {
-        let common = ["swarm", &program, "--json", "--save", &saved];
+        let common = ["swarm", &program, "--json", "--no-shrink", "--save", &saved];
         let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
             .args(common)
             .args(more)

@@ -204,3 +204,97 @@ fn a_false_assert_is_the_last_event_of_the_story() {
         "{out}"
     );
 }
+
+/// A scenario of many flows and faults in which the last packet of one is lost.
+const LARGE: &str = "program = 'planted.mtp'\nduration = '10min'\nseed = 2\n\
+    host = [{ name = 'a' }, { name = 'b', mtu = 9000 }]\n\
+    link = [{ between = ['a', 'b'], both = { rate = '7Mbit/s', delay = '17ms', queue_packets = 90 }, \
+              forward = { loss = 0.1, jitter = '3ms', duplicate = 0.05 }, backward = { loss = 0.04 } }]\n\
+    [[flow]]\nfrom = 'a'\nto = 'b'\nbulk = { bytes = '40KiB' }\n\
+    [[flow]]\nfrom = 'b'\nto = 'a'\nrequest = { count = 20, size = [1, 900], response = [1, 3000] }\n\
+    [[flow]]\nfrom = 'b'\nto = 'a'\nat = '1s'\nmessages = { count = 30, size = [1, 900], interval = '20ms' }\n\
+    [[at]]\ntime = '300ms'\nlink = 'a-b'\nstate = 'down'\n\
+    [[at]]\ntime = '400ms'\nlink = 'a-b'\nstate = 'up'\n";
+
+#[test]
+fn a_scenario_is_shrunk_to_one_flow_and_one_lost_packet() {
+    let folder = Folder::new().expect("a folder");
+    planted(
+        &folder,
+        TIMER_STARTS,
+        "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
+    );
+    std::fs::write(folder.join("large.toml"), LARGE).expect("write");
+    let (_, error, code) = hawser(&folder, &["sim", "large.toml"]);
+    assert_eq!(code, Some(1), "{error}");
+    let (out, error, code) = hawser(
+        &folder,
+        &["shrink", "large.toml", "--out", "small.toml", "--json"],
+    );
+    assert_eq!(code, Some(0), "{error}");
+    let result: Value = serde_json::from_str(&out).expect("an object");
+    assert_eq!(
+        (&result["minimal"], &result["seed"]),
+        (&Value::Bool(true), &Value::from(2))
+    );
+    let small = std::fs::read_to_string(folder.join("small.toml")).expect("the result");
+    assert_eq!(small.matches("[[flow]]").count(), 1, "{small}");
+    assert!(
+        !small.contains("[[at]]") && !small.contains("loss") && !small.contains("rate"),
+        "{small}"
+    );
+    let drops: Vec<&str> = small
+        .lines()
+        .filter(|line| line.starts_with("drop = ["))
+        .collect();
+    assert_eq!((drops.len(), drops[0].matches(',').count()), (1, 0), "{small}");
+    let (out, _, code) = hawser(&folder, &["sim", "small.toml"]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("the end of the stream did not come"), "{out}");
+    scenario(&folder, "", "bulk = { bytes = 1000 }");
+    let (_, error, code) = hawser(&folder, &["shrink", "run.toml"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("run.toml with seed 1 does not fail"), "{error}");
+}
+
+#[test]
+fn a_swarm_shrinks_its_first_failure_and_prints_why() {
+    let folder = Folder::new().expect("a folder");
+    planted(
+        &folder,
+        TIMER_STARTS,
+        "if (c.nxt > c.una + 1 && !c.rtx.armed) emit timer_start",
+    );
+    let swarm = |more: &[&str]| {
+        let (_, error, code) = hawser(
+            &folder,
+            &[&["swarm", "planted.mtp", "--plain", "--runs", "20"], more].concat(),
+        );
+        assert_eq!(code, Some(1), "{error}");
+        let saved = std::fs::read_to_string(folder.join("swarm-failure.toml")).expect("the scenario");
+        (error, saved)
+    };
+    let (error, whole) = swarm(&["--no-shrink"]);
+    assert!(error.contains("why: ") && !error.contains("shrunk by"), "{error}");
+    let (error, small) = swarm(&[]);
+    assert!(small.lines().count() < whole.lines().count() / 2, "{small}");
+    for part in [
+        "shrunk by ",
+        "nothing more can be left out",
+        "why: ",
+        "nothing but a packet can wake it",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let trace = error
+        .lines()
+        .find_map(|line| line.strip_prefix("see its last events with: hawser "));
+    let (events, error, _) = hawser(
+        &folder,
+        &trace.expect("how to go on").split(' ').collect::<Vec<_>>(),
+    );
+    assert!(
+        events.contains("pkt_gen") && error.contains("the run broke its promise"),
+        "{error}"
+    );
+}

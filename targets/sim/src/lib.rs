@@ -10,7 +10,8 @@
 //!                       └─ link: pipes of seeded rules
 //! ```
 //!
-//! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed
+//! * [`scenario`]: what there is and what happens, as TOML; [`swarm`]: scenarios drawn from a seed;
+//!   [`shrink`]: smaller ones that still fail
 //! * [`world`]: the event core; [`host`], [`app`]: what it runs; [`trace`]: its fingerprint
 //! * [`watch`]: how things are in the course of a run; [`standing`]: what the ends of a connection wait for at its end
 //! * [`link`]: what happens to frames, as rules; [`frame`], [`segment`]: what they happen to
@@ -39,6 +40,7 @@ pub mod rng;
 mod run;
 pub mod scenario;
 pub mod segment;
+pub mod shrink;
 pub mod standing;
 pub mod swarm;
 pub mod trace;

@@ -31,6 +31,7 @@ pub(crate) mod replay;
 pub(crate) mod script;
 pub(crate) mod send;
 pub(crate) mod serve;
+pub(crate) mod shrink;
 pub(crate) mod sim;
 pub(crate) mod steer;
 pub(crate) mod step;

@@ -1,6 +1,6 @@
 //! `hawser swarm PROGRAM`: runs a program through random networks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -9,12 +9,16 @@ use std::time::{Duration, Instant};
 use hawser::interact::parse_span;
 use hawser::programs::{self, Engine, Error, Programs};
 use hawser::sim::swarm::{self, Abilities, Ability, Subject};
-use hawser::sim::{self, Report, Story};
+use hawser::sim::{self, Report, Scenario, Shrunk, Story};
 use serde_json::json;
 
+use super::shrink;
 use crate::engine::refused;
 use crate::exit::{Exit, Outcome};
 use crate::progress;
+
+/// How long the scenario of a failed run is made smaller.
+const SHRINKING: Duration = Duration::from_secs(20);
 
 /// Run a program through many random networks
 ///
@@ -22,7 +26,8 @@ use crate::progress;
 /// delivered is what was sent, in order, once), live (after the network has healed, everything completes), tidy (no
 /// connection is left behind), and, where nothing disturbs it, efficient. Each is run twice: the same seed must give the same trace. With `--engine both`, the
 /// second run is on the other engine: both must give the same trace. Seeds run side by side, which
-/// changes no result. The first failure ends it and prints the command that repeats it.
+/// changes no result. The first failure ends it: its scenario is made as small as it can be, and why that fails is
+/// printed.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A built-in program's name, a file (.mtp), or one that was built (.so)
@@ -48,6 +53,9 @@ pub(crate) struct Args {
     /// Set a parameter of the program: RTO=3s (repeatable)
     #[arg(long = "param", value_name = "NAME=VALUE")]
     params: Vec<String>,
+    /// Leave the scenario of a failed run as it is
+    #[arg(long)]
+    no_shrink: bool,
     /// The file for the scenario of a failed run
     #[arg(long, default_value = "swarm-failure.toml")]
     save: PathBuf,
@@ -260,27 +268,77 @@ impl Swarm<'_> {
 
     /// Saves the scenario of a seed that failed; what to print.
     fn explain(&self, seed: u64, failure: Failure) -> Exit {
-        let (args, program) = (self.args, program_seen_from(&self.args.save, &self.args.program));
+        let args = self.args;
         let [report, again] = match failure {
             Failure::NotRun(exit) => return exit,
             Failure::Broken(reports) => *reports,
         };
-        let seen = Subject {
-            program: &program,
-            ..self.subject
+        let failed = match report.trace_hash == again.trace_hash {
+            true => self.small(seed, report),
+            false => self.whole(seed).map(|scenario| Failed {
+                scenario,
+                differ: Some(format!(
+                    "two runs differ: {} on {} and {} on {}",
+                    report.trace_hash, report.engine, again.trace_hash, again.engine
+                )),
+                report,
+                shrunk: None,
+                why: None,
+            }),
         };
-        let saved = scenario(args, seed, &seen).and_then(|mut failing| {
-            sim::set_engine(&mut failing, self.engines.first);
-            save(&args.save, &failing)?;
-            failing.program.clone_from(&args.program);
-            let why = sim::why(self.programs, &failing, &report).map_err(Exit::input)?;
-            Ok(why.filter(|_| report.trace_hash == again.trace_hash))
-        });
-        match saved {
-            Ok(why) => self::failure(args, seed, &report, &again, why.as_ref()),
-            Err(exit) => exit,
-        }
+        failed
+            .and_then(|failed| {
+                shrink::save(&args.save, &failed.scenario)?;
+                Ok(self::failure(args, &failed))
+            })
+            .unwrap_or_else(|exit| exit)
     }
+
+    /// The scenario of a seed, on the first engine.
+    fn whole(&self, seed: u64) -> Result<Scenario, Exit> {
+        let mut whole = scenario(self.args, seed, &self.subject)?;
+        sim::set_engine(&mut whole, self.engines.first);
+        Ok(whole)
+    }
+
+    /// The scenario of a seed that failed, made as small as time permits, and why it fails.
+    fn small(&self, seed: u64, report: Report) -> Result<Failed, Exit> {
+        let whole = self.whole(seed)?;
+        let shrunk = match self.args.no_shrink {
+            true => None,
+            false => Some(shrink::smaller(
+                self.programs,
+                &whole,
+                &report,
+                SHRINKING,
+                self.args.json,
+            )?),
+        };
+        let (scenario, report) = match &shrunk {
+            None => (whole, report),
+            Some(shrunk) => {
+                let again = sim::run_with(self.programs, &shrunk.scenario, None, None, None);
+                (shrunk.scenario.clone(), again.map_err(Exit::input)?)
+            }
+        };
+        Ok(Failed {
+            why: sim::why(self.programs, &scenario, &report).map_err(Exit::input)?,
+            differ: None,
+            scenario,
+            report,
+            shrunk,
+        })
+    }
+}
+
+/// A seed that failed, as it is reported.
+struct Failed {
+    scenario: Scenario,
+    report: Report,
+    /// How its two runs differ.
+    differ: Option<String>,
+    shrunk: Option<Shrunk>,
+    why: Option<Story>,
 }
 
 /// Why a seed did not go well.
@@ -301,60 +359,47 @@ fn scenario(args: &Args, seed: u64, subject: &Subject<'_>) -> Result<sim::Scenar
 }
 
 /// What a failing run shows; with `--json`, on standard output too.
-fn failure(args: &Args, seed: u64, report: &Report, again: &Report, why: Option<&Story>) -> Exit {
-    let differ = report.trace_hash != again.trace_hash;
-    let failures = match differ {
-        true => vec![format!(
-            "two runs differ: {} on {} and {} on {}",
-            report.trace_hash, report.engine, again.trace_hash, again.engine
-        )],
-        false => report.failures.clone(),
-    };
-    let file = args.save.display();
+fn failure(args: &Args, failed: &Failed) -> Exit {
+    let Failed {
+        report,
+        differ,
+        shrunk,
+        why,
+        ..
+    } = failed;
+    let failures = differ
+        .as_ref()
+        .map_or_else(|| report.failures.clone(), |text| vec![text.clone()]);
+    let (file, seed) = (args.save.display(), report.seed);
     if args.json {
+        let shrunk = shrunk.as_ref();
         println!(
             "{}",
             json!({
                 "ok": false, "seed": seed, "engine": report.engine, "failures": failures,
                 "scenario": file.to_string(), "why": why,
+                "shrunk": shrunk.map(|shrunk| json!({"runs": shrunk.runs, "minimal": shrunk.is_minimal})),
             })
         );
     }
-    let hint = match args.claims.plain || differ {
+    let hint = match args.claims.plain || differ.is_some() {
         true => "",
         false => {
             "\na program that cannot do all of it is asked less: --without half_close,ends, or --plain \
              (docs/swarm.md)"
         }
     };
-    let (why, trace) = why.map_or_else(Default::default, |why| {
+    let small = shrunk
+        .as_ref()
+        .map_or_else(String::new, |shrunk| shrink::summary(shrunk) + "\n");
+    let (why, trace) = why.as_ref().map_or_else(Default::default, |why| {
         let options = why.trace_options();
         let trace = format!("\nsee its last events with: hawser trace {file} --seed {seed}{options}");
         (format!("{why}\n"), trace)
     });
     Exit::failed(format!(
-        "seed {seed} failed:\n  {}\n{why}the scenario is in {file}; repeat it with: hawser replay {file} --seed \
+        "seed {seed} failed:\n  {}\n{small}{why}the scenario is in {file}; repeat it with: hawser replay {file} --seed \
          {seed}{trace}{hint}",
         failures.join("\n  ")
     ))
-}
-
-/// The program as a scenario in the file `save` names it: such a path is relative to that file.
-fn program_seen_from(save: &Path, program: &str) -> String {
-    let folder = save
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    let same = folder.canonicalize().ok() == Path::new(".").canonicalize().ok();
-    match Path::new(program).canonicalize() {
-        Ok(full) if !same && (program.ends_with(".mtp") || program.ends_with(".so")) => {
-            full.display().to_string()
-        }
-        _ => program.to_owned(),
-    }
-}
-
-fn save(path: &PathBuf, scenario: &sim::Scenario) -> Result<(), Exit> {
-    let text = scenario.to_toml().map_err(Exit::failed)?;
-    std::fs::write(path, text).map_err(|e| Exit::environment(format!("cannot write {}: {e}", path.display())))
 }

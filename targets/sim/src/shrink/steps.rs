@@ -1,0 +1,648 @@
+//! The steps by which a scenario gets smaller or plainer, each a whole scenario. Every step lowers what it touches, so
+//! that there is an end.
+
+use crate::link::Profile;
+use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
+use crate::scenario::{At, Bulk, Closing, Flow, Link, Opening, Rules, Scenario, State};
+
+use super::{Failing, LostFrame};
+
+/// Steps of one kind, the largest first.
+type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
+
+/// All kinds, those that save the most first.
+pub(super) const PASSES: &[Pass] = &[
+    fewer_flows,
+    no_linger,
+    less_time,
+    losses_by_number,
+    fewer_changes,
+    fewer_rules,
+    fewer_drops,
+    early_drop,
+    plainer_applications,
+    plainer_flows,
+    smaller_sizes,
+    plainer_rules,
+    plainer_changes,
+    plainer_hosts,
+    plainer_params,
+    fewer_links,
+    fewer_hosts,
+];
+
+const MILLISECOND: u64 = 1_000_000;
+const MAX_RATE: u64 = 10_000_000_000;
+const USUAL_MTU: u32 = 1500;
+/// The frames of a short connection.
+const EARLY: u64 = 12;
+
+/// Whether a step leads to a scenario that can be run, on links that are no worse at the beginning and at the end.
+pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
+    let is_no_worse = |link: &Link| {
+        let label = link.label();
+        let same = before.link.iter().find(|before| before.label() == label);
+        same.is_some_and(|same| is_no_worse(&ends(before, same), &ends(after, link)))
+    };
+    after != before && after.check().is_ok() && after.link.iter().all(is_no_worse)
+}
+
+/// A link at the beginning and at the end: whether it is up, and both directions.
+fn ends(scenario: &Scenario, link: &Link) -> [(bool, [Profile; 2]); 2] {
+    let label = link.label();
+    let mut profiles = [Profile::default(), Profile::default()];
+    let apply = |profiles: &mut [Profile; 2], [both, forward, backward]: [&Rules; 3]| {
+        profiles.iter_mut().for_each(|profile| both.apply(profile));
+        forward.apply(&mut profiles[0]);
+        backward.apply(&mut profiles[1]);
+    };
+    apply(&mut profiles, [&link.both, &link.forward, &link.backward]);
+    let beginning = (true, profiles.clone());
+    let mut changes: Vec<&At> = scenario.at.iter().filter(|at| at.link == label).collect();
+    changes.sort_by_key(|at| at.time);
+    let mut up = true;
+    for at in changes {
+        up = at.state.map_or(up, |state| state == State::Up);
+        apply(&mut profiles, [&at.both, &at.forward, &at.backward]);
+    }
+    [beginning, (up, profiles)]
+}
+
+fn is_no_worse(before: &[(bool, [Profile; 2]); 2], after: &[(bool, [Profile; 2]); 2]) -> bool {
+    let pairs = before.iter().zip(after);
+    let no_worse = |(before, after): (&Profile, &Profile)| {
+        let rate = |profile: &Profile| profile.rate.unwrap_or(u64::MAX);
+        after.loss <= before.loss
+            && after.corrupt <= before.corrupt
+            && after.duplicate <= before.duplicate
+            && after.reorder <= before.reorder
+            && after.delay <= before.delay
+            && after.jitter <= before.jitter
+            && rate(after) >= rate(before)
+            && after.queue_bytes >= before.queue_bytes
+            && after.queue_packets >= before.queue_packets.min(Profile::default().queue_packets)
+    };
+    pairs
+        .into_iter()
+        .all(|((up, before), (still_up, after))| (*still_up || !up) && before.iter().zip(after).all(no_worse))
+}
+
+/// A copy with a change.
+fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut changed = scenario.clone();
+    change(&mut changed);
+    changed
+}
+
+/// A list without halves, quarters and so on of it, down to single elements.
+fn without<T: Clone>(list: &[T]) -> Vec<Vec<T>> {
+    let mut lists = Vec::new();
+    let mut size = list.len().div_ceil(2);
+    while size > 0 {
+        for from in (0..list.len()).step_by(size) {
+            let to = (from + size).min(list.len());
+            lists.push([&list[..from], &list[to..]].concat());
+        }
+        size = if size == 1 { 0 } else { size.div_ceil(2) };
+    }
+    lists
+}
+
+/// Smaller numbers, down to `min`: that itself, a half, and fewer digits.
+fn lower(value: u64, min: u64) -> Vec<u64> {
+    let digits = |kept: u32| {
+        let unit = 10u64.pow(value.max(1).ilog10().saturating_sub(kept - 1));
+        value / unit * unit
+    };
+    let mut lower = vec![
+        min,
+        value / 10,
+        value / 2,
+        value - value / 4,
+        digits(1),
+        digits(2),
+    ];
+    lower.retain(|one| (min..value).contains(one));
+    lower.sort_unstable();
+    lower.dedup();
+    lower
+}
+
+fn fewer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let fewer = without(&scenario.flow)
+        .into_iter()
+        .filter(|flows| !flows.is_empty());
+    fewer.map(|flows| with(scenario, |s| s.flow = flows)).collect()
+}
+
+/// Scenarios with each of some other forms of each flow.
+fn each_flow(scenario: &Scenario, forms: impl Fn(&Flow) -> Vec<Flow>) -> Vec<Scenario> {
+    let numbered = scenario.flow.iter().enumerate();
+    numbered
+        .flat_map(|(i, flow)| {
+            let forms = forms(flow).into_iter();
+            forms.map(move |form| with(scenario, |s| s.flow[i] = form))
+        })
+        .collect()
+}
+
+fn flow_with(flow: &Flow, change: impl FnOnce(&mut Flow)) -> Flow {
+    let mut changed = flow.clone();
+    change(&mut changed);
+    changed
+}
+
+fn bulk(flow: &Flow, bytes: u64, back: u64) -> Flow {
+    flow_with(flow, |flow| {
+        (flow.request, flow.messages) = (None, None);
+        flow.bulk = Some(Bulk {
+            bytes: Bytes(bytes),
+            back: Bytes(back),
+        });
+    })
+}
+
+/// Bulk transfers in place of what sends in turns.
+fn plainer_applications(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    each_flow(scenario, |flow| {
+        let mut forms = Vec::new();
+        if let Some(request) = flow.request {
+            let total = |sizes: Sizes| sizes.max.saturating_mul(request.count);
+            forms.push(bulk(flow, total(request.size), total(request.response)));
+        }
+        if let Some(messages) = flow.messages {
+            let total = messages.size.max.saturating_mul(messages.count);
+            forms.push(bulk(flow, total, if messages.both_ways { total } else { 0 }));
+        }
+        forms
+    })
+}
+
+fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    each_flow(scenario, |flow| {
+        let mut forms = vec![
+            flow_with(flow, |flow| flow.at = Span(0)),
+            flow_with(flow, |flow| flow.spacing = Span(0)),
+            flow_with(flow, |flow| flow.read_rate = None),
+            flow_with(flow, |flow| flow.family = None),
+            flow_with(flow, |flow| flow.open = Opening::default()),
+            flow_with(flow, |flow| flow.close = Closing::default()),
+            flow_with(flow, |flow| flow.port = None),
+        ];
+        let counts = lower(flow.count, 1).into_iter();
+        forms.extend(counts.map(|count| flow_with(flow, |flow| flow.count = count)));
+        let times = lower(flow.at.0, 0).into_iter();
+        forms.extend(times.map(|at| flow_with(flow, |flow| flow.at = Span(at))));
+        forms
+    })
+}
+
+fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    each_flow(scenario, |flow| {
+        let mut forms = Vec::new();
+        // With each lower value of a number, put into the flow by a function.
+        let mut each = |value: u64, min: u64, put: &dyn Fn(&mut Flow, u64)| {
+            let values = lower(value, min).into_iter();
+            forms.extend(values.map(|value| flow_with(flow, |flow| put(flow, value))));
+        };
+        if let Some(bulk) = flow.bulk {
+            each(bulk.bytes.0, 0, &|flow, bytes| {
+                flow.bulk = flow.bulk.map(|bulk| Bulk {
+                    bytes: Bytes(bytes),
+                    ..bulk
+                });
+            });
+            each(bulk.back.0, 0, &|flow, back| {
+                flow.bulk = flow.bulk.map(|bulk| Bulk {
+                    back: Bytes(back),
+                    ..bulk
+                });
+            });
+        }
+        if let Some(request) = flow.request {
+            each(request.count, 1, &|flow, count| {
+                flow.request.iter_mut().for_each(|request| request.count = count);
+            });
+            each(request.think.0, 0, &|flow, think| {
+                flow.request
+                    .iter_mut()
+                    .for_each(|request| request.think = Span(think));
+            });
+            each(request.size.max, 1, &|flow, size| {
+                flow.request
+                    .iter_mut()
+                    .for_each(|request| request.size = Sizes::one(size));
+            });
+            each(request.response.max, 1, &|flow, size| {
+                flow.request
+                    .iter_mut()
+                    .for_each(|request| request.response = Sizes::one(size));
+            });
+        }
+        if let Some(messages) = flow.messages {
+            each(messages.count, 1, &|flow, count| {
+                flow.messages
+                    .iter_mut()
+                    .for_each(|messages| messages.count = count);
+            });
+            each(messages.interval.0, 0, &|flow, interval| {
+                flow.messages
+                    .iter_mut()
+                    .for_each(|messages| messages.interval = Span(interval));
+            });
+            each(messages.size.max, 1, &|flow, size| {
+                flow.messages
+                    .iter_mut()
+                    .for_each(|messages| messages.size = Sizes::one(size));
+            });
+            each(u64::from(messages.both_ways), 0, &|flow, _| {
+                flow.messages
+                    .iter_mut()
+                    .for_each(|messages| messages.both_ways = false);
+            });
+        }
+        forms
+    })
+}
+
+fn no_linger(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    vec![with(scenario, |s| s.linger = Span(0))]
+}
+
+/// What it took, rounded up. Where the time was up, less of it would show nothing.
+fn less_time(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
+    let last = scenario.at.iter().map(|at| at.time.0).max().unwrap_or(0);
+    let needed = failing.took.0.max(last).max(1);
+    let unit = 10u64.pow(needed.ilog10());
+    let enough = Span(needed.div_ceil(unit) * unit);
+    if failing.by_time || enough >= scenario.duration {
+        return Vec::new();
+    }
+    vec![with(scenario, |s| s.duration = enough)]
+}
+
+fn fewer_changes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let fewer = without(&scenario.at).into_iter();
+    fewer.map(|at| with(scenario, |s| s.at = at)).collect()
+}
+
+/// The frames that chance took, or a cut, are lost by number instead: the others cannot be to blame.
+fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
+    let chosen = |of: fn(&LostFrame) -> u64| {
+        let lost = failing
+            .lost
+            .iter()
+            .map(move |lost| lost.iter().map(of).filter(|n| *n > 0).collect());
+        lost.collect::<Vec<Vec<u64>>>()
+    };
+    let is_by_chance = |rules: &Rules| rules.loss.is_some_and(|loss| loss.0 > 0.0);
+    let tables = scenario
+        .link
+        .iter()
+        .flat_map(|link| [&link.both, &link.forward, &link.backward]);
+    let changes = scenario
+        .at
+        .iter()
+        .flat_map(|at| [&at.both, &at.forward, &at.backward]);
+    let is_cut = scenario.at.iter().any(|at| at.state == Some(State::Down));
+    let has_chance = tables.chain(changes).any(is_by_chance);
+    let by_number = |lost: &[Vec<u64>], without_cuts: bool| {
+        with(scenario, |s| {
+            for (i, link) in s.link.iter_mut().enumerate() {
+                link.both.drop = None;
+                for (rules, pipe) in [(&mut link.forward, 2 * i), (&mut link.backward, 2 * i + 1)] {
+                    rules.drop = lost.get(pipe).filter(|lost| !lost.is_empty()).cloned();
+                }
+                [&mut link.both, &mut link.forward, &mut link.backward]
+                    .into_iter()
+                    .for_each(certain);
+            }
+            for at in &mut s.at {
+                for rules in [&mut at.both, &mut at.forward, &mut at.backward] {
+                    certain(rules);
+                    rules.drop = None;
+                }
+                at.state = at.state.filter(|_| !without_cuts);
+            }
+            s.at.retain(changes_something);
+        })
+    };
+    let mut all = Vec::new();
+    if is_cut || has_chance {
+        all.push(by_number(&chosen(|frame| frame.sent), true));
+    }
+    if is_cut && has_chance {
+        all.push(by_number(&chosen(|frame| frame.entered), false));
+    }
+    all
+}
+
+fn certain(rules: &mut Rules) {
+    (rules.loss, rules.burst) = (None, None);
+}
+
+fn changes_something(at: &At) -> bool {
+    let rules = [&at.both, &at.forward, &at.backward];
+    at.state.is_some() || rules.iter().any(|rules| **rules != Rules::default())
+}
+
+/// Scenarios with each of some other forms of each table of rules of the links.
+fn each_rules(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    let tables: [fn(&mut Link) -> &mut Rules; 3] = [
+        |link| &mut link.both,
+        |link| &mut link.forward,
+        |link| &mut link.backward,
+    ];
+    for (i, link) in scenario.link.iter().enumerate() {
+        for table in tables {
+            let rules = forms(table(&mut link.clone())).into_iter();
+            all.extend(rules.map(|rules| with(scenario, |s| *table(&mut s.link[i]) = rules)));
+        }
+    }
+    all
+}
+
+/// The same of the changes; a change that changes nothing any more goes.
+fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    let tables: [fn(&mut At) -> &mut Rules; 3] =
+        [|at| &mut at.both, |at| &mut at.forward, |at| &mut at.backward];
+    for (i, at) in scenario.at.iter().enumerate() {
+        for table in tables {
+            let rules = forms(table(&mut at.clone())).into_iter();
+            all.extend(rules.map(|rules| {
+                with(scenario, |s| {
+                    *table(&mut s.at[i]) = rules;
+                    s.at.retain(changes_something);
+                })
+            }));
+        }
+    }
+    all
+}
+
+/// Whole tables of rules, then single ones of them.
+fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    // A link keeps its delay, so that what happens one after the other is told apart by its time.
+    let of_link = |rules: &Rules| {
+        let delay_alone = Rules {
+            delay: rules.delay,
+            ..Rules::default()
+        };
+        let mut forms = vec![delay_alone];
+        forms.extend(without_one(rules));
+        forms
+    };
+    let of_change = |rules: &Rules| {
+        let mut forms = vec![Rules::default()];
+        forms.extend(without_one(rules));
+        forms.push(Rules {
+            delay: None,
+            ..rules.clone()
+        });
+        forms
+    };
+    let mut all = each_rules(scenario, of_link);
+    all.extend(each_change(scenario, of_change));
+    all
+}
+
+/// Rules without each single one.
+fn without_one(rules: &Rules) -> Vec<Rules> {
+    let forms = [
+        Rules {
+            rate: None,
+            ..rules.clone()
+        },
+        Rules {
+            queue: None,
+            ..rules.clone()
+        },
+        Rules {
+            queue_packets: None,
+            ..rules.clone()
+        },
+        Rules {
+            ecn: None,
+            ..rules.clone()
+        },
+        Rules {
+            drop: None,
+            ..rules.clone()
+        },
+        Rules {
+            loss: None,
+            burst: None,
+            ..rules.clone()
+        },
+        Rules {
+            burst: None,
+            ..rules.clone()
+        },
+        Rules {
+            corrupt: None,
+            ..rules.clone()
+        },
+        Rules {
+            duplicate: None,
+            ..rules.clone()
+        },
+        Rules {
+            jitter: None,
+            ..rules.clone()
+        },
+        Rules {
+            reorder: None,
+            hold: None,
+            ..rules.clone()
+        },
+        Rules {
+            hold: None,
+            ..rules.clone()
+        },
+    ];
+    forms.into()
+}
+
+fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    each_rules(scenario, |rules| {
+        let Some(drop) = &rules.drop else {
+            return Vec::new();
+        };
+        let fewer = without(drop).into_iter();
+        fewer
+            .map(|drop| Rules {
+                drop: Some(drop).filter(|drop| !drop.is_empty()),
+                ..rules.clone()
+            })
+            .collect()
+    })
+}
+
+/// Where one frame is lost: a small transfer of which another one is. Its size and the number of the frame depend on each
+/// other, so that neither can get smaller alone.
+fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let tables = scenario
+        .link
+        .iter()
+        .map(|link| [&link.both, &link.forward, &link.backward]);
+    let mut drops = tables.enumerate().flat_map(|(i, rules)| {
+        let lists = rules.into_iter().enumerate();
+        lists.filter_map(move |(table, rules)| Some((i, table, rules.drop.as_deref()?)))
+    });
+    let (Some((link, table @ 1.., [dropped])), None) = (drops.next(), drops.next()) else {
+        return Vec::new();
+    };
+    let [flow] = &scenario.flow[..] else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for (bytes, back) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+        for number in 1..=EARLY.min(dropped - 1) {
+            all.push(with(scenario, |s| {
+                s.flow[0] = bulk(flow, bytes, back);
+                let Link {
+                    forward, backward, ..
+                } = &mut s.link[link];
+                let rules = if table == 1 { forward } else { backward };
+                rules.drop = Some(vec![number]);
+            }));
+        }
+    }
+    all
+}
+
+/// Smaller shares and delays, higher rates.
+fn plainer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let mut all = each_rules(scenario, plainer);
+    all.extend(each_change(scenario, plainer));
+    all
+}
+
+fn plainer(rules: &Rules) -> Vec<Rules> {
+    let mut forms = Vec::new();
+    let share = |share: Option<Share>| {
+        // In parts of ten thousand, as the swarm draws them.
+        let lower = share
+            .map(|share| lower((share.0 * 1e4).round() as u64, 0))
+            .unwrap_or_default();
+        lower.into_iter().map(|parts| Some(Share(parts as f64 / 1e4)))
+    };
+    let span = |span: Option<Span>, min| {
+        let lower = span.map(|span| lower(span.0, min)).unwrap_or_default();
+        lower.into_iter().map(|nanos| Some(Span(nanos)))
+    };
+    forms.extend(share(rules.loss).map(|loss| Rules {
+        loss,
+        ..rules.clone()
+    }));
+    forms.extend(share(rules.corrupt).map(|corrupt| Rules {
+        corrupt,
+        ..rules.clone()
+    }));
+    forms.extend(share(rules.duplicate).map(|duplicate| Rules {
+        duplicate,
+        ..rules.clone()
+    }));
+    forms.extend(share(rules.reorder).map(|reorder| Rules {
+        reorder,
+        ..rules.clone()
+    }));
+    let delays = span(
+        rules.delay,
+        MILLISECOND.min(rules.delay.map_or(0, |delay| delay.0)),
+    );
+    forms.extend(delays.map(|delay| Rules {
+        delay,
+        ..rules.clone()
+    }));
+    forms.extend(span(rules.jitter, 0).map(|jitter| Rules {
+        jitter,
+        ..rules.clone()
+    }));
+    forms.extend(span(rules.hold, MILLISECOND).map(|hold| Rules {
+        hold,
+        ..rules.clone()
+    }));
+    let rate = rules.rate.map_or(0, |rate| rate.0);
+    if (1..MAX_RATE).contains(&rate) {
+        let higher = 10u64.pow(rate.ilog10() + 1);
+        forms.push(Rules {
+            rate: Some(Rate(higher)),
+            ..rules.clone()
+        });
+    }
+    forms
+}
+
+/// Changes at plainer times.
+fn plainer_changes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let numbered = scenario.at.iter().enumerate();
+    numbered
+        .flat_map(|(i, at)| {
+            let times = lower(at.time.0, 0).into_iter();
+            times.map(move |time| with(scenario, |s| s.at[i].time = Span(time)))
+        })
+        .collect()
+}
+
+fn plainer_hosts(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let hosts = 0..scenario.host.len();
+    hosts
+        .flat_map(|i| {
+            let plain = [
+                with(scenario, |s| s.host[i].mtu = USUAL_MTU),
+                with(scenario, |s| s.host[i].buffer = None),
+            ];
+            let params = scenario.host[i].params.keys();
+            let without =
+                params.map(move |name| with(scenario, |s| s.host[i].params.retain(|other, _| other != name)));
+            plain.into_iter().chain(without).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn plainer_params(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for (name, value) in &scenario.params {
+        all.push(with(scenario, |s| s.params.retain(|other, _| other != name)));
+        let values: Vec<Value> = match value {
+            Value::Number(number) => lower(*number, 0).into_iter().map(Value::Number).collect(),
+            Value::Span(span) => lower(span.0, 0)
+                .into_iter()
+                .map(|nanos| Value::Span(Span(nanos)))
+                .collect(),
+            Value::Bytes(bytes) => lower(bytes.0, 0)
+                .into_iter()
+                .map(|n| Value::Bytes(Bytes(n)))
+                .collect(),
+            Value::Flag(_) => Vec::new(),
+        };
+        let changed = values.into_iter();
+        all.extend(changed.map(|value| with(scenario, |s| s.params.extend([(name.clone(), value)]))));
+    }
+    all
+}
+
+fn fewer_links(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let links = scenario.link.iter().enumerate();
+    links
+        .map(|(i, link)| {
+            let label = link.label();
+            with(scenario, |s| {
+                s.link.remove(i);
+                s.at.retain(|at| at.link != label);
+            })
+        })
+        .collect()
+}
+
+/// Without the hosts at the end of the list that have no links: those before give the others their addresses.
+fn fewer_hosts(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let used = |name: &String| scenario.link.iter().any(|link| link.between.contains(name));
+    match scenario.host.last() {
+        Some(host) if !used(&host.name) => vec![with(scenario, |s| drop(s.host.pop()))],
+        _ => Vec::new(),
+    }
+}
