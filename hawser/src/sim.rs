@@ -19,7 +19,7 @@ pub use hawser_sim::pcapng;
 use hawser_sim::scenario::units::{Span, Value};
 use hawser_sim::segment;
 pub use hawser_sim::shrink::Shrunk;
-use hawser_sim::shrink::Tried;
+use hawser_sim::shrink::{Manner, Tried};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
@@ -319,8 +319,7 @@ pub fn shrink(
 ) -> Result<Shrunk, RunError> {
     let engine = engine(scenario);
     let resolve = resolver(programs, engine);
-    let manner = hawser_sim::shrink::manners(report).into_iter().next();
-    let manner = manner.unwrap_or_default();
+    let manner = Manner::of(report);
     let (mut runs, mut error) = (0, None);
     let mut fails = |candidate: &Scenario| {
         if runs > 0 && !goes_on(runs) {

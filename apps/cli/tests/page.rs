@@ -1,4 +1,33 @@
-//! The fenced blocks of a page of documentation, for the tests that follow it.
+//! Pages of documentation that tests follow word for word.
+//!
+//! Blocks marked `mtp file=NAME` and `toml file=NAME` are written to that file, one after the
+//! other; blocks marked `console` are run with the built `hawser`, in the order of the page, and
+//! what they print is compared with the page. There, `…` stands for any text within a line, and
+//! alone on a line for any number of lines. A command that fails must be followed by `echo $?`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Follows a page of `docs/` in an empty folder; gives the files that it writes, and how many commands it has.
+pub(crate) fn follow_page(page: &str) -> (BTreeSet<String>, usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(page);
+    let text = fs::read_to_string(path).expect("the page is there");
+    let folder = empty_folder(page.trim_end_matches(".md"));
+    let (mut files, mut commands) = (BTreeSet::new(), 0);
+    for block in blocks(&text) {
+        match block.info.split_once(" file=") {
+            Some((_, name)) => append(&folder, name, &block.text, files.insert(name.to_owned())),
+            None if block.info == "console" => commands += follow(page, &folder, &block),
+            None => {}
+        }
+    }
+    (files, commands)
+}
 
 /// A fenced block of the page.
 pub(crate) struct Block {
@@ -35,6 +64,116 @@ pub(crate) fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+/// Adds a block to the end of a file, which is new for its first block.
+fn append(folder: &Path, name: &str, text: &str, new: bool) {
+    assert!(!name.contains(['/', ' ']), "{name} is no plain file name");
+    let mut file = fs::OpenOptions::new()
+        .create(new)
+        .append(true)
+        .open(folder.join(name))
+        .expect("open");
+    let gap = if new { "" } else { "\n" };
+    write!(file, "{gap}{text}").expect("write");
+}
+
+/// Runs the commands of a console block and compares; returns how many there were.
+fn follow(page: &str, folder: &Path, block: &Block) -> usize {
+    let (mut count, mut code) = (0, 0);
+    for step in block.text.split("$ ").skip(1) {
+        let (command, expected) = step.split_once('\n').unwrap_or((step, ""));
+        let place = format!("docs/{page}:{}: $ {command}", block.line);
+        let printed = if command == "echo $?" {
+            format!("{}\n", std::mem::take(&mut code))
+        } else {
+            assert_eq!(
+                code, 0,
+                "{place}: the command before failed, and the page does not say so"
+            );
+            let (printed, status) = run(folder, command);
+            code = status;
+            printed
+        };
+        assert!(
+            matches(expected, &printed),
+            "{place}\nthe page says:\n{expected}\nit printed:\n{printed}"
+        );
+        count += 1;
+    }
+    assert_eq!(code, 0, "docs/{page}:{}: the last command failed", block.line);
+    count
+}
+
+/// Runs `hawser …`: what it prints, errors last, and its exit code.
+fn run(folder: &Path, command: &str) -> (String, i32) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let ["hawser", arguments @ ..] = &words[..] else {
+        panic!("`{command}` is not a hawser command")
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("hawser starts");
+    let text = [output.stdout, output.stderr].concat();
+    (
+        String::from_utf8(text).expect("UTF-8"),
+        output.status.code().unwrap_or(-1),
+    )
+}
+
+/// Whether the output is what the page says.
+fn matches(expected: &str, printed: &str) -> bool {
+    let expected: Vec<&str> = expected
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let printed: Vec<&str> = printed
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines_match(&expected, &printed)
+}
+
+fn lines_match(expected: &[&str], printed: &[&str]) -> bool {
+    match expected {
+        [] => printed.is_empty(),
+        ["…", rest @ ..] => (0..=printed.len()).any(|skip| lines_match(rest, &printed[skip..])),
+        [first, rest @ ..] => match printed {
+            [line, others @ ..] => line_matches(first, line) && lines_match(rest, others),
+            [] => false,
+        },
+    }
+}
+
+/// Whether a line consists of the pieces between `…`, in order.
+fn line_matches(expected: &str, line: &str) -> bool {
+    let Some((head, tail)) = expected.split_once('…') else {
+        return expected == line;
+    };
+    let Some(mut rest) = line.strip_prefix(head) else {
+        return false;
+    };
+    let mut pieces = tail.split('…').peekable();
+    while let Some(piece) = pieces.next() {
+        if pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    true
+}
+
 #[test]
 fn blocks_are_found_with_their_marks() {
     let found = blocks("x\n```mtp file=a.mtp\none\n```\n```\ntwo\n```\n");
@@ -43,4 +182,12 @@ fn blocks_are_found_with_their_marks() {
         .map(|b| (b.line, b.info.as_str(), b.text.as_str()))
         .collect();
     assert_eq!(found, [(2, "mtp file=a.mtp", "one\n"), (5, "", "two\n")]);
+}
+
+#[test]
+fn different_output_does_not_match() {
+    assert!(matches("a … c\n", "a b c\n") && matches("…\nz\n", "x\ny\nz\n") && matches("a…\n", "a\n"));
+    assert!(matches("took …s, … lost\n", "took 3.2s, 7 lost\n"));
+    assert!(!matches("a … c\n", "a b d\n") && !matches("a\n", "a\nb\n") && !matches("…\nz\n", "x\n"));
+    assert!(!matches("a\n", "") && !matches("", "a\n"));
 }

@@ -123,22 +123,55 @@ pub fn steps(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
         .collect()
 }
 
-/// In which manners a run failed: its failures without numbers and names, the first one first.
-#[must_use]
-pub fn manners(report: &Report) -> Vec<String> {
-    let of_flow = |failure: &String| match failure.strip_prefix("flow ") {
-        Some(rest) => rest.split_once("): ").map_or(rest, |(_, fault)| fault).to_owned(),
-        None => failure.clone(),
-    };
-    let plain = |failure: String| failure.chars().filter(|char| !char.is_ascii_digit()).collect();
-    report.failures.iter().map(of_flow).map(plain).collect()
+/// In which manner a run failed: the failures of the first connection that failed, or the first other one, without their
+/// numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manner(Vec<String>);
+
+impl Manner {
+    /// That of a run.
+    #[must_use]
+    pub fn of(report: &Report) -> Manner {
+        let flow = report.flows.iter().find(|flow| !flow.ok);
+        let failures = flow.map_or(&report.failures, |flow| &flow.failures);
+        let count = if flow.is_some() { failures.len() } else { 1 };
+        Manner(
+            failures
+                .iter()
+                .take(count)
+                .map(|failure| plain(failure))
+                .collect(),
+        )
+    }
+
+    /// Whether a run failed in this manner: with the first of these failures, and none that is not among them. What
+    /// fails in a further respect may do so for another reason.
+    #[must_use]
+    pub fn is_of(&self, report: &Report) -> bool {
+        let Some(first) = self.0.first() else { return false };
+        let is_like = |failures: &[String]| {
+            let failures: Vec<String> = failures.iter().map(|failure| plain(failure)).collect();
+            failures.contains(first) && failures.iter().all(|failure| self.0.contains(failure))
+        };
+        let mut flows = report.flows.iter().filter(|flow| !flow.ok);
+        flows.any(|flow| is_like(&flow.failures))
+            || report.failures.iter().any(|failure| plain(failure) == *first)
+    }
+}
+
+fn plain(failure: &str) -> String {
+    failure.chars().filter(|char| !char.is_ascii_digit()).collect()
 }
 
 /// Runs a scenario with its own seed: whether it fails in this manner.
 ///
 /// # Errors
 /// Why it cannot be run at all.
-pub fn try_out(scenario: &Scenario, resolve: Resolve<'_>, manner: &str) -> Result<Option<Failing>, RunError> {
+pub fn try_out(
+    scenario: &Scenario,
+    resolve: Resolve<'_>,
+    manner: &Manner,
+) -> Result<Option<Failing>, RunError> {
     let losses = Rc::new(RefCell::new(Losses::default()));
     let seen = Rc::clone(&losses);
     let options = Options {
@@ -146,9 +179,8 @@ pub fn try_out(scenario: &Scenario, resolve: Resolve<'_>, manner: &str) -> Resul
         ..Options::default()
     };
     let report = run(scenario, resolve, options)?;
-    let fails = manners(&report).iter().any(|one| one == manner);
     let lost = std::mem::take(&mut losses.borrow_mut().lost);
-    Ok(fails.then(|| Failing {
+    Ok(manner.is_of(&report).then(|| Failing {
         took: Span((report.seconds * 1e9).ceil() as u64),
         by_time: report.end == "time",
         lost,

@@ -625,6 +625,10 @@ impl Endpoint {
         if self.is_over() {
             return waits;
         }
+        if self.waits {
+            waits.push("the end of the connection before it".to_owned());
+            return waits;
+        }
         if self.report.connected_at.is_none() {
             waits.push(match self.plan.open {
                 Open::Listen(local) => format!("a connection at {local}"),

@@ -3,7 +3,7 @@
 
 use crate::link::Profile;
 use crate::scenario::units::{Bytes, Rate, Share, Sizes, Span, Value};
-use crate::scenario::{At, Bulk, Closing, Flow, Link, Opening, Rules, Scenario, State};
+use crate::scenario::{At, Bounds, Bulk, Closing, Flow, Host, Link, Opening, Rules, Scenario, State};
 
 use super::{Failing, LostFrame};
 
@@ -13,7 +13,7 @@ type Pass = fn(&Scenario, &Failing) -> Vec<Scenario>;
 /// All kinds, those that save the most first.
 pub(super) const PASSES: &[Pass] = &[
     fewer_flows,
-    no_linger,
+    fewer_demands,
     less_time,
     losses_by_number,
     fewer_changes,
@@ -32,19 +32,33 @@ pub(super) const PASSES: &[Pass] = &[
 ];
 
 const MILLISECOND: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
 const MAX_RATE: u64 = 10_000_000_000;
 const USUAL_MTU: u32 = 1500;
 /// The frames of a short connection.
 const EARLY: u64 = 12;
 
-/// Whether a step leads to a scenario that can be run, on links that are no worse at the beginning and at the end.
+/// Whether a step leads to a scenario that can be run, on links that are no worse at the beginning and at the end, and on
+/// hosts that are up at the end.
 pub(super) fn is_allowed(before: &Scenario, after: &Scenario) -> bool {
     let is_no_worse = |link: &Link| {
         let label = link.label();
         let same = before.link.iter().find(|before| before.label() == label);
         same.is_some_and(|same| is_no_worse(&ends(before, same), &ends(after, link)))
     };
-    after != before && after.check().is_ok() && after.link.iter().all(is_no_worse)
+    let runs_at_end = |scenario: &Scenario, host: &Host| {
+        let changes = scenario
+            .at
+            .iter()
+            .filter(|at| at.host.as_ref() == Some(&host.name));
+        let last = changes.filter(|at| at.state.is_some()).max_by_key(|at| at.time);
+        last.is_none_or(|at| at.state == Some(State::Up))
+    };
+    let runs = |host: &Host| runs_at_end(after, host) || !runs_at_end(before, host);
+    after != before
+        && after.check().is_ok()
+        && after.link.iter().all(is_no_worse)
+        && after.host.iter().all(runs)
 }
 
 /// A link at the beginning and at the end: whether it is up, and both directions.
@@ -184,6 +198,8 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             flow_with(flow, |flow| flow.at = Span(0)),
             flow_with(flow, |flow| flow.spacing = Span(0)),
             flow_with(flow, |flow| flow.read_rate = None),
+            flow_with(flow, |flow| flow.send_buffer = None),
+            flow_with(flow, |flow| flow.receive_buffer = None),
             flow_with(flow, |flow| flow.family = None),
             flow_with(flow, |flow| flow.open = Opening::default()),
             flow_with(flow, |flow| flow.close = Closing::default()),
@@ -193,6 +209,10 @@ fn plainer_flows(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
         forms.extend(counts.map(|count| flow_with(flow, |flow| flow.count = count)));
         let times = lower(flow.at.0, 0).into_iter();
         forms.extend(times.map(|at| flow_with(flow, |flow| flow.at = Span(at))));
+        let again = lower(flow.again, 0).into_iter();
+        forms.extend(again.map(|again| flow_with(flow, |flow| flow.again = again)));
+        let stops = lower(flow.read_stop.0, 0).into_iter();
+        forms.extend(stops.map(|stop| flow_with(flow, |flow| flow.read_stop = Span(stop))));
         forms
     })
 }
@@ -206,7 +226,7 @@ fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
             forms.extend(values.map(|value| flow_with(flow, |flow| put(flow, value))));
         };
         if let Some(bulk) = flow.bulk {
-            each(bulk.bytes.0, 0, &|flow, bytes| {
+            each(bulk.bytes.0, min_bytes(flow), &|flow, bytes| {
                 flow.bulk = flow.bulk.map(|bulk| Bulk {
                     bytes: Bytes(bytes),
                     ..bulk
@@ -265,14 +285,20 @@ fn smaller_sizes(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
-fn no_linger(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    vec![with(scenario, |s| s.linger = Span(0))]
+/// Less is asked of what comes after the last byte, and of the cost.
+fn fewer_demands(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    vec![
+        with(scenario, |s| (s.linger, s.forget) = (Span(0), Span(0))),
+        with(scenario, |s| s.forget = Span(0)),
+        with(scenario, |s| s.linger = Span(0)),
+        with(scenario, |s| s.bounds = Bounds::default()),
+    ]
 }
 
 /// What it took, rounded up. Where the time was up, less of it would show nothing.
 fn less_time(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
     let last = scenario.at.iter().map(|at| at.time.0).max().unwrap_or(0);
-    let needed = failing.took.0.max(last).max(1);
+    let needed = failing.took.0.max(last).max(SECOND);
     let unit = 10u64.pow(needed.ilog10());
     let enough = Span(needed.div_ceil(unit) * unit);
     if failing.by_time || enough >= scenario.duration {
@@ -304,7 +330,8 @@ fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
         .at
         .iter()
         .flat_map(|at| [&at.both, &at.forward, &at.backward]);
-    let is_cut = scenario.at.iter().any(|at| at.state == Some(State::Down));
+    let is_cut_by = |at: &At| at.host.is_none() && at.state == Some(State::Down);
+    let is_cut = scenario.at.iter().any(is_cut_by);
     let has_chance = tables.chain(changes).any(is_by_chance);
     let by_number = |lost: &[Vec<u64>], without_cuts: bool| {
         with(scenario, |s| {
@@ -322,7 +349,7 @@ fn losses_by_number(scenario: &Scenario, failing: &Failing) -> Vec<Scenario> {
                     certain(rules);
                     rules.drop = None;
                 }
-                at.state = at.state.filter(|_| !without_cuts);
+                at.state = at.state.filter(|_| !without_cuts || at.host.is_some());
             }
             s.at.retain(changes_something);
         })
@@ -480,6 +507,11 @@ fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     })
 }
 
+/// The fewest bytes that a client sends: some, where it sends any. Not every transport makes a connection without.
+fn min_bytes(flow: &Flow) -> u64 {
+    u64::from(flow.bulk.is_none_or(|bulk| bulk.bytes.0 > 0))
+}
+
 /// Where one frame is lost: a small transfer of which another one is. Its size and the number of the frame depend on each
 /// other, so that neither can get smaller alone.
 fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
@@ -499,6 +531,9 @@ fn early_drop(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
     };
     let mut all = Vec::new();
     for (bytes, back) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+        if bytes < min_bytes(flow) {
+            continue;
+        }
         for number in 1..=EARLY.min(dropped - 1) {
             all.push(with(scenario, |s| {
                 s.flow[0] = bulk(flow, bytes, back);
