@@ -1,5 +1,6 @@
 //! Scenarios in the simulator.
 
+mod picture;
 mod story;
 
 use std::cell::RefCell;
@@ -14,6 +15,7 @@ use hawser_bus::Bus;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 pub use hawser_load::ParamError;
+pub use hawser_picture::{Limits, Picture, Series};
 pub use hawser_sim::app::{Script, Side};
 pub use hawser_sim::pcapng;
 use hawser_sim::scenario::units::{Span, Value};
@@ -24,6 +26,7 @@ pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
 pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
+pub use picture::{Shows, run_pictured};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
 use crate::programs::{self, Engine, Programs};

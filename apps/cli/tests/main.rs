@@ -18,6 +18,7 @@ mod lsp;
 mod mtp;
 mod mutants;
 mod page;
+mod picture;
 mod place;
 mod plain;
 mod policy;

@@ -27,6 +27,8 @@ pub(crate) struct Args {
     pcap: Option<PathBuf>,
     #[command(flatten)]
     trace: TraceArgs,
+    #[command(flatten)]
+    picture: sim::PictureArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -38,5 +40,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         json: args.json,
         pcap: args.pcap.clone(),
         trace: args.trace.clone(),
+        picture: args.picture.clone(),
     })
 }

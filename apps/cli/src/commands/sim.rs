@@ -1,5 +1,7 @@
 //! `hawser sim FILE.toml`: runs a scenario in the simulator.
 
+mod picture;
+
 use std::path::PathBuf;
 
 use hawser::programs::{Error, Programs};
@@ -10,6 +12,7 @@ use crate::engine::{EngineArgs, NativeArgs, of_file};
 use crate::exit::{Exit, Outcome};
 use crate::progress;
 use crate::trace_file::TraceArgs;
+pub(crate) use picture::PictureArgs;
 
 /// Run a scenario in the simulator
 ///
@@ -35,6 +38,8 @@ pub(crate) struct Args {
     pub(crate) pcap: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    #[command(flatten)]
+    pub(crate) picture: PictureArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -55,16 +60,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let bar = progress::share(args.json, &args.file.display().to_string());
     let mut progress = |done: f64| bar.set_position((done * 1000.0) as u64);
     let show = args.trace.open()?;
-    let report = sim::run_shown(
-        &programs,
-        &scenario,
-        args.seed,
-        capture,
-        Some(&mut progress),
-        show,
-    )
-    .map_err(Exit::input)?;
+    let (seed, progress) = (args.seed, Some(&mut progress as &mut dyn FnMut(f64)));
+    let (report, picture) = match args.picture.limits() {
+        None => {
+            let report = sim::run_shown(&programs, &scenario, seed, capture, progress, show);
+            (report.map_err(Exit::input)?, None)
+        }
+        Some(limits) => {
+            let shows = sim::Shows { limits, show };
+            let drawn = sim::run_pictured(&programs, &scenario, seed, shows, capture, progress);
+            let (report, picture) = drawn.map_err(Exit::input)?;
+            (report, Some(picture))
+        }
+    };
     bar.finish_and_clear();
+    if let Some(picture) = picture {
+        args.picture.write(&picture)?;
+    }
     let why = sim::why(&programs, &scenario, &report).map_err(Exit::input)?;
     finish(args, &report, why.as_ref())
 }

@@ -204,6 +204,11 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/step",
         to: &["stack/engine", "stack/load", "stack/trace", "lang", "targets/sim"],
     },
+    // A picture is drawn from what a trace says of events, and from packets as steps write them.
+    Rule {
+        from: "stack/picture",
+        to: &["stack/engine", "stack/step", "stack/trace", "lang", "targets/sim"],
+    },
     Rule {
         from: "stack/engine",
         to: &["lang/ir", "interact/bus"],

@@ -1,0 +1,344 @@
+//! Pictures of a run: a page, a drawing, tables.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hawser::interact::parse_span;
+use hawser::interact::svg::{document, escape};
+use hawser::sim::{Limits, Picture, Series};
+
+use crate::exit::{Exit, Outcome};
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+/// Where pictures go, and how much is in them.
+#[derive(clap::Args, Clone)]
+pub(crate) struct PictureArgs {
+    /// Draw the run as one page for a browser: packets between the hosts and over time, fields, timers, queues
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
+    /// Draw the run as one SVG
+    #[arg(long, value_name = "OUT")]
+    svg: Option<PathBuf>,
+    /// Write what is drawn as tables: packets.csv, fields.csv, timers.csv and queues.csv in this folder
+    #[arg(long, value_name = "FOLDER")]
+    csv: Option<PathBuf>,
+    /// Draw what happens at this time after the start, or later: 1.5s, 200ms
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    from: Option<Duration>,
+    /// Draw what happens at this time after the start, or earlier
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    to: Option<Duration>,
+    /// The maximum number of packets that are drawn
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    max_packets: usize,
+}
+
+impl PictureArgs {
+    /// How much of the run is to be kept; nothing where no picture is wanted.
+    pub(super) fn limits(&self) -> Option<Limits> {
+        let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some();
+        wanted.then(|| Limits {
+            from: self.from.unwrap_or_default(),
+            to: self.to.unwrap_or(Duration::MAX),
+            packets: self.max_packets,
+            ..Limits::default()
+        })
+    }
+
+    pub(super) fn write(&self, picture: &Picture) -> Outcome {
+        if let Some(path) = &self.html {
+            write(path, &html(picture)?)?;
+        }
+        if let Some(path) = &self.svg {
+            write(path, &svg(picture))?;
+        }
+        if let Some(folder) = &self.csv {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Exit::environment(format!("cannot make {}: {error}", folder.display())))?;
+            for (name, table) in tables(picture) {
+                write(&folder.join(name), &table)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    std::fs::write(path, text)
+        .map_err(|error| Exit::environment(format!("cannot write {}: {error}", path.display())))
+}
+
+/// The page, with all that it needs in it.
+fn html(picture: &Picture) -> Result<String, Exit> {
+    let data = serde_json::to_string(picture).map_err(Exit::failed)?;
+    // Nothing in the data ends the element that holds it.
+    let data = data.replace('<', "\\u003c");
+    let page = PAGE.replacen("/*STYLE*/", STYLE, 1);
+    let page = page.replacen("/*SCRIPT*/", SCRIPT, 1);
+    Ok(page.replacen("/*DATA*/", &data, 1))
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// A text as a cell of a table (RFC 4180).
+fn cell(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// All tables, by the names of their files.
+fn tables(picture: &Picture) -> [(&'static str, String); 4] {
+    let host = |number: usize| picture.hosts.get(number).map_or("", String::as_str);
+    let flow = |flow: Option<usize>| flow.map_or_else(String::new, |flow| flow.to_string());
+    let mut packets = "number,seconds,from,to,flow,fate,end_seconds,payload,packet,line\n".to_owned();
+    for packet in &picture.packets {
+        let line = packet.line.and_then(|line| picture.lines.get(line));
+        let _ = writeln!(
+            packets,
+            "{},{},{},{},{},{},{},{},{},{}",
+            packet.number,
+            seconds(packet.at_ns),
+            cell(host(packet.from)),
+            cell(host(packet.to)),
+            flow(packet.flow),
+            packet.fate,
+            seconds(packet.end_ns),
+            packet.payload,
+            cell(&packet.text),
+            cell(line.map_or("", String::as_str))
+        );
+    }
+    let mut fields = "seconds,host,flow,context,field,unit,value\n".to_owned();
+    for field in &picture.fields {
+        for (at, value) in field.points.points() {
+            let _ = writeln!(
+                fields,
+                "{},{},{},{},{},{},{value}",
+                seconds(*at),
+                cell(host(field.host)),
+                flow(field.flow),
+                cell(&field.context),
+                cell(&field.name),
+                if field.unit == "span" { "ns" } else { "" }
+            );
+        }
+    }
+    let mut timers = "host,flow,timer,from_seconds,to_seconds,end\n".to_owned();
+    for timer in &picture.timers {
+        let _ = writeln!(
+            timers,
+            "{},{},{},{},{},{}",
+            cell(host(timer.host)),
+            flow(timer.flow),
+            cell(&timer.name),
+            seconds(timer.from_ns),
+            seconds(timer.to_ns),
+            timer.end
+        );
+    }
+    let mut queues = "seconds,queue,bytes\n".to_owned();
+    for queue in &picture.queues {
+        for (at, bytes) in queue.points.points() {
+            let _ = writeln!(queues, "{},{},{bytes}", seconds(*at), cell(&queue.name));
+        }
+    }
+    [
+        ("packets.csv", packets),
+        ("fields.csv", fields),
+        ("timers.csv", timers),
+        ("queues.csv", queues),
+    ]
+}
+
+const WIDTH: f64 = 960.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 24.0;
+/// The height of a panel's drawing, and of a panel with its title and its axis.
+const PANEL: f64 = 200.0;
+const STEP: f64 = PANEL + 64.0;
+
+/// Colours that people who see no red or no green can tell apart (Okabe and Ito 2008).
+const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
+const LOST: &str = "#b3261e";
+
+/// A drawing with time to the right.
+struct Panel<'a> {
+    body: &'a mut String,
+    top: f64,
+    from: u64,
+    to: u64,
+    max: f64,
+}
+
+impl Panel<'_> {
+    fn x(&self, at: u64) -> f64 {
+        let share = at.saturating_sub(self.from) as f64 / (self.to - self.from).max(1) as f64;
+        LEFT + share.min(1.0) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.top + PANEL - value / self.max * PANEL
+    }
+
+    fn frame(&mut self, title: &str, unit: &str) {
+        let bottom = self.top + PANEL;
+        let _ = writeln!(
+            self.body,
+            r#"<text x="{LEFT}" y="{:.0}" font-weight="600">{}</text>"#,
+            self.top - 10.0,
+            escape(title)
+        );
+        for part in 0..=4 {
+            let share = f64::from(part) / 4.0;
+            let (value, y) = (self.max * share, bottom - share * PANEL);
+            let at = self.from + ((self.to - self.from) as f64 * share) as u64;
+            let x = self.x(at);
+            let _ = writeln!(
+                self.body,
+                "<path d=\"M{LEFT} {y:.1}H{:.1}\" stroke=\"#ddd\"/><text x=\"{:.0}\" y=\"{:.1}\" \
+                 text-anchor=\"end\">{}{unit}</text><text x=\"{x:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{:.4} s</text>",
+                WIDTH - RIGHT,
+                LEFT - 6.0,
+                y + 4.0,
+                short(value),
+                bottom + 18.0,
+                at as f64 / 1e9
+            );
+        }
+    }
+
+    fn stairs(&mut self, points: &[(u64, u64)], colour: &str) {
+        let mut path = String::new();
+        for (at, value) in points.iter().filter(|(at, _)| (self.from..=self.to).contains(at)) {
+            let (x, y) = (self.x(*at), self.y(*value as f64));
+            let _ = match path.is_empty() {
+                true => write!(path, "M{x:.1} {y:.1}"),
+                false => write!(path, "H{x:.1}V{y:.1}"),
+            };
+        }
+        let _ = writeln!(self.body, r#"<path d="{path}" fill="none" stroke="{colour}"/>"#);
+    }
+}
+
+/// A number with at most four digits.
+fn short(value: f64) -> String {
+    let (scaled, unit) = match value {
+        1e6.. => (value / 1e6, " M"),
+        1e4.. => (value / 1e3, " k"),
+        _ => (value, ""),
+    };
+    let text = format!("{scaled:.2}");
+    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// All of it, one panel below the other: for each flow its numbers, then windows, then queues.
+fn svg(picture: &Picture) -> String {
+    let mut body = String::new();
+    let first = picture.packets.first().map_or(0, |packet| packet.at_ns);
+    let last = picture.packets.iter().map(|packet| packet.end_ns).max();
+    let (from, to) = (first, last.unwrap_or(picture.end_ns).max(first + 1));
+    let mut top = 70.0;
+    let _ = writeln!(
+        body,
+        r#"<text x="12" y="26" font-size="17" font-weight="600">{}</text>"#,
+        escape(&format!(
+            "{}: {}, seed {}",
+            picture.name, picture.program, picture.seed
+        ))
+    );
+    let name = picture.names.iter().position(|name| name == "seq").unwrap_or(0);
+    for (number, flow) in picture.flows.iter().enumerate() {
+        let numbers = numbers_of(picture, number, name);
+        let max = numbers.iter().map(|(_, value)| *value).max().unwrap_or(1).max(1);
+        let mut panel = Panel {
+            body: &mut body,
+            top,
+            from,
+            to,
+            max: max as f64 * 1.05,
+        };
+        let word = picture.names.get(name).map_or("number", String::as_str);
+        panel.frame(
+            &format!("flow {number}, {}: {word}; lost packets as crosses", flow.name),
+            "",
+        );
+        for (packet, value) in numbers {
+            let packet = &picture.packets[packet];
+            let (x, y) = (panel.x(packet.at_ns), panel.y(value as f64));
+            let is_lost = !matches!(packet.fate, "delivered" | "under way");
+            let _ = if is_lost {
+                writeln!(
+                    panel.body,
+                    r#"<path d="M{:.1} {:.1}l8 8m0 -8l-8 8" stroke="{LOST}" stroke-width="1.5"/>"#,
+                    x - 4.0,
+                    y - 4.0
+                )
+            } else {
+                let colour = COLOURS[usize::from(packet.from != flow.hosts[0])];
+                writeln!(
+                    panel.body,
+                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="1.8" fill="{colour}"/>"#
+                )
+            };
+        }
+        top += STEP;
+    }
+    let is_window = |name: &str| matches!(name.rsplit('.').next(), Some("cwnd" | "window" | "flight"));
+    let windows = picture.fields.iter().filter(|field| is_window(&field.name));
+    let windows = windows.map(|field| {
+        let host = picture.hosts.get(field.host).map_or("", String::as_str);
+        (
+            format!("{host}, {} {}", field.context, field.name),
+            &field.points,
+            "",
+        )
+    });
+    let queues = picture.queues.iter();
+    let queues = queues.map(|queue| (format!("queue, {}", queue.name), &queue.points, " B"));
+    for (title, points, unit) in windows.take(6).chain(queues.take(6)) {
+        line(&mut body, top, (from, to), (&title, points, unit));
+        top += STEP;
+    }
+    document(WIDTH, top, 12, &body)
+}
+
+fn line(body: &mut String, top: f64, (from, to): (u64, u64), (title, points, unit): (&str, &Series, &str)) {
+    let max = points
+        .points()
+        .iter()
+        .map(|(_, value)| *value)
+        .max()
+        .unwrap_or(1)
+        .max(1);
+    let mut panel = Panel {
+        body,
+        top,
+        from,
+        to,
+        max: max as f64 * 1.05,
+    };
+    panel.frame(title, unit);
+    panel.stairs(points.points(), COLOURS[0]);
+}
+
+/// A flow's packets with one of their numbers; large first numbers count from 0, for each sender apart.
+fn numbers_of(picture: &Picture, flow: usize, name: usize) -> Vec<(usize, u64)> {
+    let mut firsts = std::collections::BTreeMap::new();
+    let packets = picture.packets.iter().enumerate();
+    let of_flow = packets.filter(|(_, packet)| packet.flow == Some(flow));
+    of_flow
+        .filter_map(|(index, packet)| {
+            let (_, value) = packet.numbers.iter().find(|(known, _)| *known == name)?;
+            let first = *firsts
+                .entry(packet.from)
+                .or_insert(if *value > 1 << 24 { *value } else { 0 });
+            let since = value.wrapping_sub(first);
+            Some((index, if first > 0 { u64::from(since as u32) } else { since }))
+        })
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! Runs that are drawn.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::time::Duration;
+
+use hawser_engine::Stack;
+use hawser_picture::{Collector, Limits, Picture};
+use hawser_sim::watch::{Moment, Watch};
+use hawser_sim::world::Sight;
+use hawser_sim::{Report, RunError, Scenario};
+use hawser_trace::{Event, Filter, Recorder, Show};
+
+use super::{engine, flows, resolver};
+use crate::programs::Programs;
+
+/// How often queues are looked into.
+const EVERY: Duration = Duration::from_millis(1);
+
+/// What a run that is drawn shows.
+pub struct Shows {
+    /// How much of it is kept.
+    pub limits: Limits,
+    /// Is shown each event, too.
+    pub show: Option<Show>,
+}
+
+/// Runs a scenario, and collects what it is drawn from. `capture` and `progress` are those of [`super::run`].
+///
+/// # Errors
+/// Why the scenario cannot be run at all, or not be traced.
+pub fn run_pictured(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    shows: Shows,
+    capture: Option<File>,
+    progress: Option<&mut dyn FnMut(f64)>,
+) -> Result<(Report, Picture), RunError> {
+    let Shows { limits, mut show } = shows;
+    let collector = Collector::new(scenario, limits);
+    let resolve = resolver(programs, engine(scenario));
+    let events = collector.clone();
+    let collect = move |event: &Event| {
+        events.event(event);
+        if let Some(show) = &mut show {
+            show(event);
+        }
+    };
+    let recorder = Recorder::new(hawser_sim::START, Filter::default(), Box::new(collect));
+    let recorder = recorder.with_flows(flows(scenario));
+    let mut unsupported = None;
+    let mut observe = |host: &str, stack: &mut Stack| {
+        let refused = collector.host(host, &**stack.program()).err();
+        unsupported = unsupported.take().or(refused).or(recorder.observe(host, stack).err());
+    };
+    let mut ignore = |_: f64| {};
+    let notify = progress.unwrap_or(&mut ignore);
+    let mut progress = |done: f64| notify(done);
+    let packets = collector.clone();
+    let moments = collector.clone();
+    let mut reported = |moment: &Moment| moments.moment(moment);
+    let options = hawser_sim::Options {
+        seed,
+        pcap: capture.map(|file| Box::new(BufWriter::new(file)) as Box<_>),
+        progress: Some(&mut progress),
+        stacks: Some(&mut observe),
+        packets: Some(Box::new(move |sight: &Sight<'_>| packets.sight(sight))),
+        watch: Some(Watch {
+            every: EVERY,
+            fields: &[],
+            reported: &mut reported,
+        }),
+        ..Default::default()
+    };
+    let report = hawser_sim::run(scenario, &resolve, options);
+    if let Some(error) = unsupported {
+        return Err(RunError::Program {
+            name: scenario.program.clone(),
+            error: error.into(),
+        });
+    }
+    let report = report?;
+    let picture = collector.finish(&report);
+    Ok((report, picture))
+}

@@ -1,0 +1,394 @@
+//! Observes the stacks and the links of a run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_engine::program::Program;
+use hawser_interp::Unsupported;
+use hawser_sim::watch::Moment;
+use hawser_sim::world::{Fate, Sight};
+use hawser_sim::{Report, START, Scenario};
+use hawser_step::Decoder;
+use hawser_time::nanos;
+use hawser_trace::{Event, Value};
+use parking_lot::Mutex;
+
+use crate::picture::{Field, Flow, Packet, Picture, Queue, Timer};
+use crate::series::Series;
+
+/// How many instructions of a host are remembered until their packets leave.
+const MAX_SENDERS: usize = 1 << 16;
+
+/// How much of a run is kept.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// What happens from then on.
+    pub from: Duration,
+    /// What happens until then.
+    pub to: Duration,
+    /// The maximum number of packets; 10,000.
+    pub packets: usize,
+    /// The maximum number of timers; 10,000.
+    pub timers: usize,
+    /// The maximum number of fields of contexts; 400.
+    pub fields: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            from: Duration::ZERO,
+            to: Duration::MAX,
+            packets: 10_000,
+            timers: 10_000,
+            fields: 400,
+        }
+    }
+}
+
+/// Collects what a run is drawn from. It is shared by those who observe the run.
+#[derive(Clone)]
+pub struct Collector(Arc<Mutex<Collected>>);
+
+struct Collected {
+    limits: Limits,
+    picture: Picture,
+    /// By pipe: the hosts that it leads from and to.
+    pipes: Vec<(usize, usize)>,
+    /// By host: what takes its packets apart, and who sent them.
+    hosts: Vec<OfHost>,
+    lines: BTreeMap<String, usize>,
+    names: BTreeMap<String, usize>,
+    /// By number of a packet: its place.
+    packets: BTreeMap<u64, usize>,
+    timers: BTreeMap<(usize, String, String), Running>,
+    fields: BTreeMap<(usize, String, String), usize>,
+}
+
+#[derive(Default)]
+struct OfHost {
+    decoder: Option<Decoder>,
+    senders: BTreeMap<u32, Sender>,
+}
+
+struct Sender {
+    blueprint: String,
+    line: usize,
+    flow: Option<usize>,
+}
+
+struct Running {
+    since: u64,
+    deadline: u64,
+    flow: Option<usize>,
+}
+
+impl Collector {
+    /// For runs of a scenario.
+    #[must_use]
+    pub fn new(scenario: &Scenario, limits: Limits) -> Collector {
+        let hosts: Vec<String> = scenario.host.iter().map(|host| host.name.clone()).collect();
+        let number = |name: &str| hosts.iter().position(|known| known == name).unwrap_or(0);
+        let both = scenario.link.iter().flat_map(|link| {
+            let [a, b] = [number(&link.between[0]), number(&link.between[1])];
+            [(a, b), (b, a)]
+        });
+        let pipes: Vec<(usize, usize)> = both.collect();
+        let queue = |(from, to): &(usize, usize)| Queue {
+            name: format!("{} to {}", hosts[*from], hosts[*to]),
+            points: Series::default(),
+        };
+        let flows = scenario.flow.iter().map(|flow| Flow {
+            name: format!("{} to {}", flow.from, flow.to),
+            hosts: [number(&flow.from), number(&flow.to)],
+        });
+        let picture = Picture {
+            flows: flows.collect(),
+            queues: pipes.iter().map(queue).collect(),
+            hosts: hosts.clone(),
+            ..Picture::default()
+        };
+        Collector(Arc::new(Mutex::new(Collected {
+            limits,
+            picture,
+            pipes,
+            hosts: hosts.iter().map(|_| OfHost::default()).collect(),
+            lines: BTreeMap::new(),
+            names: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            fields: BTreeMap::new(),
+        })))
+    }
+
+    /// A host runs this program: its packets can be taken apart.
+    ///
+    /// # Errors
+    /// A construct of its program that the interpreter does not run.
+    pub fn host(&self, host: &str, program: &dyn Program) -> Result<(), Unsupported> {
+        let decoder = Decoder::new(program)?;
+        let mut collected = self.0.lock();
+        if let Some(number) = collected.number(host) {
+            collected.hosts[number].decoder = Some(decoder);
+        }
+        Ok(())
+    }
+
+    /// What an event of a host did, with its flow.
+    pub fn event(&self, event: &Event) {
+        let mut collected = self.0.lock();
+        if let Some(host) = collected.number(&event.host) {
+            collected.event(host, event);
+        }
+    }
+
+    /// A moment of a packet's course.
+    pub fn sight(&self, sight: &Sight<'_>) {
+        self.0.lock().sight(sight);
+    }
+
+    /// How things are: what waits in the queues.
+    pub fn moment(&self, moment: &Moment) {
+        let mut collected = self.0.lock();
+        let at = nanos(moment.at);
+        if !collected.wants(at) {
+            return;
+        }
+        for (queue, link) in collected.picture.queues.iter_mut().zip(&moment.links) {
+            queue.points.push(at, link.waiting);
+        }
+    }
+
+    /// The picture of a run that is over.
+    #[must_use]
+    pub fn finish(&self, report: &Report) -> Picture {
+        let mut collected = self.0.lock();
+        let end = nanos(Duration::from_secs_f64(report.seconds));
+        let running: Vec<_> = std::mem::take(&mut collected.timers).into_iter().collect();
+        for ((host, _, name), timer) in running {
+            collected.timer(host, name, &timer, end, "running");
+        }
+        let mut picture = collected.picture.clone();
+        picture.name.clone_from(&report.name);
+        picture.program.clone_from(&report.program);
+        (picture.seed, picture.end_ns) = (report.seed, end);
+        picture.failures.clone_from(&report.failures);
+        for flow in &report.flows {
+            if let Some(named) = picture.flows.get_mut(flow.flow) {
+                named.name = format!("{} {} to {}, port {}", flow.app, flow.from, flow.to, flow.port);
+            }
+        }
+        let fields = picture.fields.iter().map(|field| &field.points);
+        let series = fields.chain(picture.queues.iter().map(|queue| &queue.points));
+        picture.left_out.points = series.map(Series::thinned).sum();
+        picture
+    }
+}
+
+impl Collected {
+    /// Whether what happens at a time is kept.
+    fn wants(&self, at: u64) -> bool {
+        (nanos(self.limits.from)..=nanos(self.limits.to)).contains(&at)
+    }
+
+    fn number(&self, host: &str) -> Option<usize> {
+        self.picture.hosts.iter().position(|known| known == host)
+    }
+
+    fn event(&mut self, host: usize, event: &Event) {
+        let of = event.context.as_ref().or(event.created.as_ref());
+        let context = of.map_or_else(String::new, ToString::to_string);
+        self.senders(host, event);
+        self.timers_of(host, event, &context);
+        if self.wants(event.at_ns) {
+            self.changes(host, event, &context);
+        }
+    }
+
+    /// Notes which instruction sends packets, and by which line.
+    fn senders(&mut self, host: usize, event: &Event) {
+        for (index, instruction) in event.instructions.iter().enumerate() {
+            let Some((blueprint, _)) = instruction.arguments.first() else {
+                continue;
+            };
+            if instruction.instruction != "pkt_gen" {
+                continue;
+            }
+            let line = format!("{}:{}", instruction.line.file, instruction.line.line);
+            let sender = Sender {
+                blueprint: blueprint.to_string(),
+                line: intern(&mut self.lines, line),
+                flow: event.flow,
+            };
+            let senders = &mut self.hosts[host].senders;
+            senders.insert(event.first_cause + index as u32, sender);
+            if senders.len() > MAX_SENDERS {
+                senders.pop_first();
+            }
+        }
+    }
+
+    fn timers_of(&mut self, host: usize, event: &Event, context: &str) {
+        let at = event.at_ns;
+        if event.source == "timer" {
+            // The event does not say which timer fired: it is the one that was due.
+            let due = self
+                .timers
+                .iter()
+                .find(|((on, of, _), timer)| *on == host && of == context && timer.deadline <= at);
+            if let Some(key) = due.map(|(key, _)| key.clone())
+                && let Some(timer) = self.timers.remove(&key)
+            {
+                self.timer(host, key.2, &timer, at, "fired");
+            }
+        }
+        for instruction in &event.instructions {
+            let arguments = &instruction.arguments;
+            let argument = |name: &str| arguments.iter().find(|(known, _)| known.as_str() == name);
+            let Some((_, Value::Text(name))) = argument("timer") else {
+                continue;
+            };
+            let key = (host, context.to_owned(), name.clone());
+            let before = self.timers.remove(&key);
+            let starts = instruction.instruction == "timer_start";
+            if let Some(before) = before {
+                let end = if starts { "restarted" } else { "stopped" };
+                self.timer(host, name.clone(), &before, at, end);
+            }
+            if let (true, Some((_, Value::Time(deadline)))) = (starts, argument("deadline")) {
+                let running = Running {
+                    since: at,
+                    deadline: *deadline,
+                    flow: event.flow,
+                };
+                self.timers.insert(key, running);
+            }
+        }
+    }
+
+    fn timer(&mut self, host: usize, name: String, timer: &Running, end_ns: u64, end: &'static str) {
+        if !self.wants(timer.since) && !self.wants(end_ns) {
+            return;
+        }
+        if self.picture.timers.len() >= self.limits.timers {
+            self.picture.left_out.timers += 1;
+            return;
+        }
+        self.picture.timers.push(Timer {
+            host,
+            flow: timer.flow,
+            name,
+            from_ns: timer.since,
+            to_ns: end_ns,
+            end,
+        });
+    }
+
+    fn changes(&mut self, host: usize, event: &Event, context: &str) {
+        for change in &event.changes {
+            let number = |value: &Value| match value {
+                Value::Number(number) => Some((*number, "number")),
+                Value::Flag(flag) => Some((u64::from(*flag), "number")),
+                Value::Span(span) => Some((*span, "span")),
+                _ => None,
+            };
+            let (Some((old, _)), Some((new, unit))) = (number(&change.old), number(&change.new)) else {
+                continue;
+            };
+            let key = (host, context.to_owned(), change.field.to_string());
+            let known = self.fields.get(&key).copied();
+            if known.is_none() && self.picture.fields.len() >= self.limits.fields {
+                self.picture.left_out.changes += 1;
+                continue;
+            }
+            let index = known.unwrap_or_else(|| {
+                let mut points = Series::default();
+                points.push(event.at_ns.saturating_sub(1), old);
+                self.picture.fields.push(Field {
+                    host,
+                    flow: event.flow,
+                    context: context.to_owned(),
+                    name: change.field.to_string(),
+                    unit,
+                    points,
+                });
+                self.picture.fields.len() - 1
+            });
+            self.fields.insert(key, index);
+            self.picture.fields[index].points.push(event.at_ns, new);
+        }
+    }
+
+    fn sight(&mut self, sight: &Sight<'_>) {
+        let at = nanos(sight.at - START);
+        let fate = match sight.fate {
+            Fate::Sent => return self.sent(at, sight),
+            Fate::Delivered => "delivered",
+            Fate::Lost(rule) => rule,
+        };
+        // Of copies the first counts.
+        if let Some(index) = self.packets.remove(&sight.frame.number) {
+            let packet = &mut self.picture.packets[index];
+            (packet.fate, packet.end_ns) = (fate, at);
+        }
+    }
+
+    fn sent(&mut self, at: u64, sight: &Sight<'_>) {
+        if !self.wants(at) {
+            return;
+        }
+        if self.picture.packets.len() >= self.limits.packets {
+            self.picture.left_out.packets += 1;
+            return;
+        }
+        let host = &self.hosts[sight.from];
+        let sender = host.senders.get(&sight.frame.cause);
+        let decoded = sender.zip(host.decoder.as_ref());
+        let decoded = decoded.and_then(|(sender, decoder)| decoder.decode(&sender.blueprint, sight.frame));
+        let (text, numbers, payload) = match decoded {
+            Some(decoded) => (decoded.text, decoded.numbers, decoded.payload),
+            None => (sight.frame.summary(), Vec::new(), 0),
+        };
+        let numbers = numbers
+            .into_iter()
+            .map(|(name, value)| (intern(&mut self.names, name), value));
+        let (_, to) = self.pipes.get(sight.pipe).copied().unwrap_or_default();
+        let packet = Packet {
+            number: sight.frame.number,
+            at_ns: at,
+            from: sight.from,
+            to,
+            flow: sender.and_then(|sender| sender.flow),
+            fate: "under way",
+            end_ns: at,
+            line: sender.map(|sender| sender.line),
+            blueprint: sender.map_or_else(String::new, |sender| sender.blueprint.clone()),
+            text,
+            numbers: numbers.collect(),
+            payload,
+        };
+        self.packets
+            .insert(sight.frame.number, self.picture.packets.len());
+        self.picture.packets.push(packet);
+        self.picture.lines = ordered(&self.lines, std::mem::take(&mut self.picture.lines));
+        self.picture.names = ordered(&self.names, std::mem::take(&mut self.picture.names));
+    }
+}
+
+/// The number of a text, a new one if it has none.
+fn intern(known: &mut BTreeMap<String, usize>, text: String) -> usize {
+    let next = known.len();
+    *known.entry(text).or_insert(next)
+}
+
+/// Texts in the order of their numbers; `before` is what there was.
+fn ordered(known: &BTreeMap<String, usize>, mut before: Vec<String>) -> Vec<String> {
+    if before.len() < known.len() {
+        before = vec![String::new(); known.len()];
+        for (text, index) in known {
+            before[*index].clone_from(text);
+        }
+    }
+    before
+}

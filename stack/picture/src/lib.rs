@@ -1,0 +1,19 @@
+//! What a simulated run is drawn from: each packet with what became of it and the line that sent it, fields of
+//! contexts, timers and queues over time.
+//!
+//! * [`Picture`]: the result, bounded whatever the length of the run
+//! * [`Collector`]: observes the stacks and the links of a run
+//! * `series`: points over time, thinned so that extremes stay
+//!
+//! Invariants: what is left out is counted; nothing here does I/O.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod collect;
+mod picture;
+mod series;
+
+pub use collect::{Collector, Limits};
+pub use picture::{Field, Flow, LeftOut, Packet, Picture, Queue, Timer};
+pub use series::Series;
