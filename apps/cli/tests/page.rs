@@ -1,6 +1,6 @@
 //! Pages of documentation that tests follow word for word.
 //!
-//! Blocks marked `mtp file=NAME` and `toml file=NAME` are written to that file, one after the
+//! Blocks marked `mtp file=NAME`, and others of this form, are written to that file, one after the
 //! other; blocks marked `console` are run with the built `hawser`, in the order of the page, and
 //! what they print is compared with the page. There, `…` stands for any text within a line, and
 //! alone on a line for any number of lines. A command that fails must be followed by `echo $?`.
@@ -13,11 +13,22 @@ use std::process::Command;
 
 /// Follows a page of `docs/` in an empty folder; gives the files that it writes, and how many commands it has.
 pub(crate) fn follow_page(page: &str) -> (BTreeSet<String>, usize) {
+    follow_page_with(page, &[])
+}
+
+/// [`follow_page`] in a folder that begins with copies of examples: each by its name in `examples/`, and the copy's.
+pub(crate) fn follow_page_with(page: &str, copies: &[(&str, &str)]) -> (BTreeSet<String>, usize) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
         .join(page);
     let text = fs::read_to_string(path).expect("the page is there");
     let folder = empty_folder(page.trim_end_matches(".md"));
+    for (example, copy) in copies {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../examples")
+            .join(example);
+        fs::copy(example, folder.join(copy)).expect("the example is there");
+    }
     let (mut files, mut commands) = (BTreeSet::new(), 0);
     for block in blocks(&text) {
         match block.info.split_once(" file=") {

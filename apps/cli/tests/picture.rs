@@ -1,6 +1,6 @@
 //! Pictures of a run: what is in them is held to what else is known of the run, and the page is looked at in a browser.
 //!
-//! `HAWSER_SCREENSHOTS=DIRECTORY` keeps pictures of the page. axe-core is taken from `HAWSER_AXE`, a file.
+//! `HAWSER_SCREENSHOTS=DIRECTORY` keeps pictures of the page. axe-core is where `scripts/phases setup` puts it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -233,15 +233,11 @@ fn served(page: &Path) -> String {
 
 /// axe-core finds nothing serious, light and dark.
 fn axe(browser: &mut Browser) -> Result<(), Box<dyn std::error::Error>> {
-    let Some(script) = std::env::var_os("HAWSER_AXE")
-        .map(PathBuf::from)
-        .filter(|file| file.is_file())
-    else {
-        println!(
-            "skipped: accessibility of the picture of a run: there is no axe-core: HAWSER_AXE=axe.min.js"
-        );
+    let script = root().join("target/axe/package/axe.min.js");
+    if !script.is_file() {
+        println!("skipped: accessibility of drawn runs: there is no axe-core: scripts/phases setup");
         return Ok(());
-    };
+    }
     let script = std::fs::read_to_string(script)?;
     browser.evaluate(&format!("{{ {script}; window.axe = axe; 0 }}"))?;
     for colours in ["light", "dark"] {

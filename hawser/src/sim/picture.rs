@@ -52,7 +52,10 @@ pub fn run_pictured(
     let mut unsupported = None;
     let mut observe = |host: &str, stack: &mut Stack| {
         let refused = collector.host(host, &**stack.program()).err();
-        unsupported = unsupported.take().or(refused).or(recorder.observe(host, stack).err());
+        unsupported = unsupported
+            .take()
+            .or(refused)
+            .or(recorder.observe(host, stack).err());
     };
     let mut ignore = |_: f64| {};
     let notify = progress.unwrap_or(&mut ignore);
