@@ -163,6 +163,39 @@ fn the_drawing_has_each_lost_packet_as_a_cross() {
 }
 
 #[test]
+fn a_run_is_recorded_for_watch() {
+    let (file, page) = (folder().join("run.jsonl"), folder().join("recorded.html"));
+    let (file, page_name) = (file.display().to_string(), page.display().to_string());
+    let report = sim(
+        "examples/scenarios/stop-and-wait.toml",
+        &["--record", &file, "--html", &page_name, "--to", "500ms"],
+    );
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["watch", "--json", "--replay", &file])
+        .output()
+        .expect("hawser starts");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    // Bytes acknowledged grow, and never beyond what the application sent.
+    let una = lines
+        .iter()
+        .filter_map(|line| line["sample"]["values"]["stop-and-wait.sw_conn.una"].as_u64());
+    let una: Vec<u64> = una.collect();
+    assert!(una.len() > 3 && una.is_sorted(), "{una:?}");
+    assert!(
+        una.last() > una.first() && una.last() <= report["flows"][0]["forward"]["bytes"].as_u64().as_ref()
+    );
+}
+
+#[test]
 fn a_browser_shows_the_page_and_obeys_keys() -> Result<(), Box<dyn std::error::Error>> {
     let Some(command) = command(|program| Ok::<_, std::io::Error>(Command::new(program)))? else {
         println!(

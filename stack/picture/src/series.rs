@@ -15,7 +15,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds a point; one that says what the last said already, as fields change at events, is left out with `changes`.
+    /// Adds a point; of several at one time the last counts.
     pub(crate) fn push(&mut self, at: u64, value: u64) {
         match self.points.last_mut() {
             Some(last) if last.0 == at => last.1 = value,

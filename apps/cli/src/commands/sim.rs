@@ -1,6 +1,7 @@
 //! `hawser sim FILE.toml`: runs a scenario in the simulator.
 
 mod picture;
+mod record;
 
 use std::path::PathBuf;
 

@@ -8,6 +8,7 @@ use hawser::interact::parse_span;
 use hawser::interact::svg::{document, escape};
 use hawser::sim::{Limits, Picture, Series};
 
+use super::record;
 use crate::exit::{Exit, Outcome};
 
 const PAGE: &str = include_str!("page/page.html");
@@ -26,6 +27,9 @@ pub(crate) struct PictureArgs {
     /// Write what is drawn as tables: packets.csv, fields.csv, timers.csv and queues.csv in this folder
     #[arg(long, value_name = "FOLDER")]
     csv: Option<PathBuf>,
+    /// Write fields of contexts over time as a recording, which `hawser watch --replay` plays
+    #[arg(long, value_name = "OUT")]
+    record: Option<PathBuf>,
     /// Draw what happens at this time after the start, or later: 1.5s, 200ms
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     from: Option<Duration>,
@@ -40,7 +44,7 @@ pub(crate) struct PictureArgs {
 impl PictureArgs {
     /// How much of the run is to be kept; nothing where no picture is wanted.
     pub(super) fn limits(&self) -> Option<Limits> {
-        let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some();
+        let wanted = self.html.is_some() || self.svg.is_some() || self.csv.is_some() || self.record.is_some();
         wanted.then(|| Limits {
             from: self.from.unwrap_or_default(),
             to: self.to.unwrap_or(Duration::MAX),
@@ -55,6 +59,9 @@ impl PictureArgs {
         }
         if let Some(path) = &self.svg {
             write(path, &svg(picture))?;
+        }
+        if let Some(path) = &self.record {
+            write(path, &record::recording(picture)?)?;
         }
         if let Some(folder) = &self.csv {
             std::fs::create_dir_all(folder)
