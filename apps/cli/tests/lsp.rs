@@ -137,6 +137,22 @@ fn an_unsaved_part_is_what_its_importers_are_checked_with() {
 }
 
 #[test]
+fn a_name_of_the_library_leads_to_a_file_that_can_be_read() {
+    let text = "import \"std/rtt.mtp\";\nvoid f(rtt_t r) { back_off(r, 1s); }\n";
+    let folder = folder("library", &[("a.mtp", text)]);
+    let path = folder.join("a.mtp");
+    let mut editor = Editor::start(&folder);
+    editor.open(&path, text);
+    let place = editor.ask("textDocument/definition", about(&path, text, find(text, "back_off")));
+    let file = place["uri"].as_str().expect("a URI").strip_prefix("file://").expect("a file");
+    let library = fs::read_to_string(file).expect("it can be read");
+    let declared = find(&library, "back_off");
+    assert_eq!(place["range"], range(&library, declared, declared + "back_off".len()));
+    editor.end();
+    assert!(!Path::new(file).exists(), "it goes with the server");
+}
+
+#[test]
 fn formatting_gives_what_the_command_gives() {
     let ugly = BROKEN.replace("lenn", "len").replace("{ ", "{\n\n  ");
     let folder = folder("formatted", &[("ugly.mtp", &ugly)]);

@@ -10,7 +10,7 @@ const fs = require("node:fs");
 const path = require("node:path");
 const test = require("node:test");
 
-const { commandLine, debugConfiguration, serverCommand } = require("../src/commands");
+const { commandLine, debugCommand, debugConfiguration, serverCommand } = require("../src/commands");
 
 const extension = path.join(__dirname, "..");
 const repository = path.join(extension, "../..");
@@ -88,29 +88,53 @@ test("the first colours know every keyword of the language", () => {
   assert.match(scope(grammar, line, "said so"), /^comment/);
 });
 
-test("the language server that is started answers a handshake", { skip: !fs.existsSync(hawser) && `no ${hawser}` }, async () => {
-  const { command, args } = serverCommand(hawser);
+const absent = { skip: !fs.existsSync(hawser) && `no ${hawser}` };
+
+/** Starts a command, says messages to it, and gives what it answered and its exit code. */
+async function conversation({ command, args }, messages) {
   const server = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
-  const frame = (message) => {
-    const body = JSON.stringify({ jsonrpc: "2.0", ...message });
-    return `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-  };
-  server.stdin.write(frame({ id: 1, method: "initialize", params: { capabilities: {} } }));
-  server.stdin.write(frame({ method: "initialized", params: {} }));
-  server.stdin.write(frame({ id: 2, method: "shutdown" }));
-  server.stdin.end(frame({ method: "exit" }));
+  for (const message of messages) {
+    const body = JSON.stringify(message);
+    server.stdin.write(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  }
+  server.stdin.end();
   let said = "";
   server.stdout.setEncoding("utf8").on("data", (piece) => (said += piece));
   const code = await new Promise((resolve) => server.on("close", resolve));
+  return { said, code };
+}
+
+test("the language server that is started answers a handshake", absent, async () => {
+  const { said, code } = await conversation(serverCommand(hawser), [
+    { jsonrpc: "2.0", id: 1, method: "initialize", params: { capabilities: {} } },
+    { jsonrpc: "2.0", method: "initialized", params: {} },
+    { jsonrpc: "2.0", id: 2, method: "shutdown" },
+    { jsonrpc: "2.0", method: "exit" },
+  ]);
   assert.equal(code, 0);
   assert.ok(said.includes('"completionProvider"') && said.includes('"semanticTokensProvider"'), said);
 });
 
-test("each command that is run is one of hawser's", { skip: !fs.existsSync(hawser) && `no ${hawser}` }, () => {
+test("the debug adapter that is started launches what the configuration says", absent, async () => {
+  const scenario = path.join(repository, "examples/scenarios/stop-and-wait.toml");
+  const { name, type, request, ...launch } = debugConfiguration(scenario);
+  const { said } = await conversation(debugCommand(hawser), [
+    { seq: 1, type: "request", command: "initialize", arguments: { adapterID: type } },
+    { seq: 2, type: "request", command: request, arguments: launch },
+    { seq: 3, type: "request", command: "configurationDone" },
+    { seq: 4, type: "request", command: "disconnect" },
+  ]);
+  const answers = said.split(/Content-Length: \d+\r\n\r\n/).filter(Boolean).map((body) => JSON.parse(body));
+  const launched = answers.find((answer) => answer.type === "response" && answer.command === "launch");
+  assert.equal(launched?.success, true, said);
+  assert.ok(answers.some((answer) => answer.event === "stopped"), said);
+});
+
+test("each command that is run is one of hawser's", absent, () => {
   const source = read("src/extension.js");
   const subcommands = [...source.matchAll(/inTerminal\("([a-z]+)"/g)].map((found) => found[1]);
   assert.ok(subcommands.length >= 2);
-  for (const subcommand of [...subcommands, "lsp"]) {
+  for (const subcommand of [...subcommands, serverCommand("").args[0], debugCommand("").args[0]]) {
     assert.equal(spawnSync(hawser, [subcommand, "--help"]).status, 0, subcommand);
   }
 });

@@ -66,6 +66,7 @@ impl Workspace {
     pub fn completion(&self, path: &Path, byte: usize) -> Option<Completion> {
         let path = self.identity(path);
         let text = self.text(&path)?;
+        let byte = scan::boundary(text, byte);
         let lexed = scan::tokens(text);
         let is_inside = |start: u32, end: u32| (start as usize) < byte && byte <= end as usize;
         if lexed

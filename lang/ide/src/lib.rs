@@ -17,6 +17,8 @@
 mod complete;
 mod diagnostics;
 mod hints;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 mod hover;
 mod lines;
 mod navigate;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use hawser_check::index::Meaning;
+use hawser_driver::is_library;
 use hawser_syntax::ast::ItemKind;
 
 use crate::{Place, Workspace};
@@ -50,7 +51,12 @@ impl Workspace {
         };
         let declared = program.place(declared.at);
         let mut places = BTreeSet::new();
-        for program in self.programs_with(&declared.path) {
+        // The library is part of every program; what is asked about is this one.
+        let programs = match declared.path.to_str().is_some_and(is_library) {
+            true => vec![program],
+            false => self.programs_with(&declared.path),
+        };
+        for program in programs {
             let Some(file) = program.file(&declared.path) else {
                 continue;
             };

@@ -1,5 +1,6 @@
 //! What the tokens of a text show by themselves.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use hawser_syntax::lexer::{Lexed, lex};
@@ -14,8 +15,18 @@ pub(crate) fn tokens(text: &str) -> Lexed {
     }
 }
 
-/// The paths that a text imports, joined to the folder of its file, and whether it deploys.
-pub(crate) fn program(path: &Path, text: &str) -> (Vec<PathBuf>, bool) {
+/// What a text is to the programs around it.
+pub(crate) struct Scanned {
+    /// The paths that it imports, joined to the folder of its file.
+    pub(crate) imports: Vec<PathBuf>,
+    /// The structures and functions that it declares.
+    pub(crate) declares: BTreeSet<String>,
+    /// It puts a program into force.
+    pub(crate) deploys: bool,
+}
+
+/// What a text is to the programs around it.
+pub(crate) fn program(path: &Path, text: &str) -> Scanned {
     let folder = path.parent().unwrap_or(Path::new(""));
     let lexed = tokens(text);
     let pairs = lexed.tokens.windows(2);
@@ -26,7 +37,38 @@ pub(crate) fn program(path: &Path, text: &str) -> (Vec<PathBuf>, bool) {
     };
     let deploy = TokenKind::Keyword(Keyword::Deploy);
     let deploys = lexed.tokens.iter().any(|token| token.kind == deploy);
-    (pairs.filter_map(import).collect(), deploys)
+    // At the outermost level a name before a brace is a structure's, and one before a parenthesis a function's.
+    let mut depth = 0u32;
+    let mut declares = BTreeSet::new();
+    for pair in lexed.tokens.windows(2) {
+        match pair[0].kind {
+            TokenKind::LeftBrace | TokenKind::LeftParen | TokenKind::LeftBracket => depth += 1,
+            TokenKind::RightBrace | TokenKind::RightParen | TokenKind::RightBracket => {
+                depth = depth.saturating_sub(1)
+            }
+            TokenKind::Ident
+                if depth == 0 && matches!(pair[1].kind, TokenKind::LeftBrace | TokenKind::LeftParen) =>
+            {
+                let name = text.get(pair[0].start as usize..pair[0].end as usize);
+                declares.extend(name.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    Scanned {
+        imports: pairs.filter_map(import).collect(),
+        declares,
+        deploys,
+    }
+}
+
+/// The last boundary of a character at or before a byte.
+pub(crate) fn boundary(text: &str, byte: usize) -> usize {
+    let mut byte = byte.min(text.len());
+    while !text.is_char_boundary(byte) {
+        byte -= 1;
+    }
+    byte
 }
 
 /// The word at a byte, or right before it.

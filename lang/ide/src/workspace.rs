@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use hawser_driver::{LoadError, Loader, analyse};
+use hawser_driver::{Instead, LoadError, Loader, analyse, library};
 use hawser_syntax::{MAX_TEXT_BYTES, Span};
 
 use crate::program::Program;
@@ -14,7 +14,8 @@ use crate::scan;
 /// The texts of an editor, over those of a loader.
 ///
 /// A file is checked as part of a program: of the file that imports it, directly or not, and is itself
-/// imported by nobody; else as a program of its own. Which files there are is said by [`Workspace::know`].
+/// imported by nobody; else as a program of its own. A part that nobody imports is checked in the program that
+/// it is written for, as another congestion control is. Which files there are is said by [`Workspace::know`].
 pub struct Workspace {
     loader: Box<dyn Loader>,
     open: BTreeMap<PathBuf, String>,
@@ -84,10 +85,12 @@ impl Workspace {
         self.open.get(&self.loader.identity(path)).map(String::as_str)
     }
 
-    /// The text of any file, open or not.
+    /// The text of any file, open or not, or of the library.
     #[must_use]
     pub fn any_text(&self, path: &Path) -> Option<String> {
-        self.texts().load(&self.loader.identity(path)).ok()
+        let of_the_library = || library().find(|(known, _)| Path::new(known) == path);
+        let text = self.texts().load(&self.loader.identity(path)).ok();
+        text.or_else(|| of_the_library().map(|(_, text)| text.to_owned()))
     }
 
     /// The open files, by the one name that each has.
@@ -139,12 +142,44 @@ impl Workspace {
             open: texts,
             under: &here,
         };
-        Program::new(analyse(&supposed, root, asked), &supposed)
+        self.checked(&supposed, root, asked)
     }
 
     fn analyse(&self, root: &Path) -> Program {
-        let texts = self.texts();
-        Program::new(analyse(&texts, root, None), &texts)
+        self.checked(&self.texts(), root, None)
+    }
+
+    /// The program that begins with a file, or the one that a part is written for.
+    fn checked(&self, texts: &dyn Loader, root: &Path, asked: Option<Span>) -> Program {
+        match self.written_for(root) {
+            Some((whole, part)) => {
+                let exchanged = Instead {
+                    loader: texts,
+                    part: &part,
+                    other: root,
+                };
+                Program::new(analyse(&exchanged, &whole, asked), &exchanged)
+            }
+            None => Program::new(analyse(texts, root, asked), texts),
+        }
+    }
+
+    /// A file that nobody imports and that deploys nothing may be written for a program beside it, in place of
+    /// a part there: the one that declares the most of the same names. The program, and that part.
+    fn written_for(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let own = self.known.get(path)?;
+        let is_imported = |known: &Known| known.imports.iter().any(|import| import == path);
+        if own.deploys || self.known.values().any(is_imported) {
+            return None;
+        }
+        let shared = |other: &Known| own.declares.intersection(&other.declares).count();
+        let beside = self.known.iter().filter(|(other, known)| {
+            other.parent() == path.parent() && *other != path && !known.deploys && shared(known) > 0
+        });
+        let (part, _) = beside.max_by_key(|(_, known)| shared(known))?;
+        let deploys = |root: &PathBuf| self.known.get(root).is_some_and(|known| known.deploys);
+        let whole = self.roots(part).into_iter().find(deploys)?;
+        Some((whole, part.clone()))
     }
 
     fn texts(&self) -> Texts<'_> {
@@ -187,11 +222,12 @@ impl Workspace {
     }
 
     fn note(&mut self, path: &Path, text: &str) {
-        let (imports, deploys) = scan::program(path, text);
-        let imports = imports.iter().map(|import| self.loader.identity(import));
+        let found = scan::program(path, text);
+        let imports = found.imports.iter().map(|import| self.loader.identity(import));
         let known = Known {
             imports: imports.collect(),
-            deploys,
+            declares: found.declares,
+            deploys: found.deploys,
         };
         self.known.insert(path.to_path_buf(), known);
     }
@@ -208,6 +244,8 @@ impl Workspace {
 struct Known {
     /// What it imports.
     imports: Vec<PathBuf>,
+    /// The types and functions that it declares.
+    declares: BTreeSet<String>,
     /// It puts a program into force.
     deploys: bool,
 }

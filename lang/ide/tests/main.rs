@@ -2,5 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // tests read files
 
+mod hostile;
+mod hover;
 mod names;
 mod workspace;

@@ -1,8 +1,9 @@
 //! Every name of a program leads somewhere, and to a declaration of the same name.
 
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
-use hawser_ide::Workspace;
+use hawser_ide::{Colour, Coloured, Workspace};
 use hawser_syntax::lexer::lex;
 use hawser_syntax::token::{PLACE_WORDS, TokenKind};
 
@@ -29,6 +30,10 @@ const FIXED: &[&str] = &[
     "add",
     "valid",
     "data",
+    "NONE",
+    "INF",
+    "this",
+    "prev",
 ];
 
 /// Names of a file that lead nowhere.
@@ -36,29 +41,38 @@ fn lost(workspace: &Workspace, path: &Path, text: &str) -> Vec<String> {
     let constants: Vec<&str> = hawser_check::vocabulary::constants()
         .map(|(name, _)| name)
         .collect();
+    // Of a name that nothing declares and no list of the language has, nothing is known but that it is one.
+    let is_unknown = |piece: &Coloured| piece.colour == Colour::Constant;
+    let unknown: HashSet<usize> = workspace
+        .colours(path)
+        .into_iter()
+        .filter(is_unknown)
+        .map(|piece| piece.range.0)
+        .collect();
+    let mut texts: HashMap<PathBuf, String> = HashMap::new();
     let mut lost = Vec::new();
     for token in lex(text, 0).tokens {
-        let name = &text[token.start as usize..token.end as usize];
+        let (start, end) = (token.start as usize, token.end as usize);
+        let name = &text[start..end];
         let is_kind = name.to_ascii_lowercase().ends_with("_event") || name == "EVENT";
         let fixed = FIXED.contains(&name) || PLACE_WORDS.contains(&name) || constants.contains(&name);
-        let selects = text[..token.start as usize].ends_with("select ")
-            || text[..token.start as usize].ends_with("select ev.");
+        let selects = text[..start].ends_with("select ") || text[..start].ends_with("select ev.");
         if token.kind != TokenKind::Ident || fixed || is_kind || selects {
             continue;
         }
-        let line = text[..token.start as usize].lines().count();
-        match workspace.definition(path, token.start as usize) {
-            Some(place) => {
-                let declared = workspace.any_text(&place.path).expect("its text");
-                let declared = &declared[place.range.0..place.range.1];
-                if declared != name {
-                    lost.push(format!(
-                        "{}:{line}: `{name}` leads to `{declared}`",
-                        path.display()
-                    ));
-                }
-            }
-            None if workspace.hover(path, token.start as usize).is_none() => {
+        let line = text[..start].lines().count();
+        let declared = workspace.definition(path, start).map(|place| {
+            let read = || workspace.any_text(&place.path).expect("its text");
+            let declared = texts.entry(place.path.clone()).or_insert_with(read);
+            declared[place.range.0..place.range.1].to_owned()
+        });
+        match declared {
+            Some(declared) if declared == name => {}
+            Some(declared) => lost.push(format!(
+                "{}:{line}: `{name}` leads to `{declared}`",
+                path.display()
+            )),
+            None if unknown.contains(&start) => {
                 lost.push(format!("{}:{line}: `{name}` leads nowhere", path.display()));
             }
             None => {}
@@ -142,4 +156,38 @@ fn a_name_of_the_library_has_a_hover_and_is_not_renamed() {
     assert!(refused.is_err_and(|why| why.contains("library")));
     let own = crate::workspace::find(text, "f(", 0);
     assert!(workspace.rename(Path::new("a.mtp"), own, "g").is_ok());
+}
+
+#[test]
+fn another_congestion_control_is_checked_in_the_program_that_it_is_for() {
+    let (workspace, paths) = opened("transports/tcp");
+    let other = paths
+        .iter()
+        .find(|path| path.ends_with("newreno.mtp"))
+        .expect("it is there");
+    let found = workspace.diagnostics();
+    let problems = found
+        .iter()
+        .find(|file| file.path == *other)
+        .map(|file| &file.problems);
+    assert_eq!(problems, Some(&Vec::new()));
+    let text = workspace.text(other).expect("it is open");
+    let place = workspace
+        .definition(other, find(text, "slow_start", 0))
+        .expect("a name of TCP");
+    assert!(place.path.ends_with("slowstart.mtp"), "{place:?}");
+}
+
+#[test]
+fn the_library_is_read_where_its_names_lead() {
+    let text = "import \"std/rtt.mtp\";\nvoid f(rtt_t r) { back_off(r, 1s); }\n";
+    let workspace = in_memory(&[("a.mtp", text)]);
+    let byte = find(text, "back_off", 0);
+    let place = workspace
+        .definition(Path::new("a.mtp"), byte)
+        .expect("it is declared");
+    let library = workspace.any_text(&place.path).expect("its text");
+    assert_eq!(&library[place.range.0..place.range.1], "back_off");
+    let places = workspace.references(Path::new("a.mtp"), byte, false);
+    assert!(places.iter().any(|place| place.range.0 == byte), "{places:?}");
 }

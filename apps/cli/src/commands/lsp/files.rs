@@ -1,19 +1,24 @@
 //! The programs in the editor's folders.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// How deep folders are searched, and how many programs are found at most.
+use hawser_temporary::Folder;
+
+/// How deep folders are searched, how many files are looked at, and how many programs are found at most.
 const MAX_DEPTH: u32 = 12;
+const MAX_ENTRIES: usize = 200_000;
 const MAX_FILES: usize = 4096;
 
 /// All `.mtp` files below a folder, hidden folders and those of build tools left out.
 pub(super) fn programs(root: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    search(root, 0, &mut found);
+    let (mut found, mut seen) = (Vec::new(), 0);
+    search(root, 0, &mut seen, &mut found);
     found
 }
 
-fn search(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+fn search(folder: &Path, depth: u32, seen: &mut usize, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -24,15 +29,31 @@ fn search(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         let is_skipped = name.starts_with('.') || name == "target" || name == "node_modules";
-        if found.len() >= MAX_FILES || is_skipped {
+        *seen += 1;
+        if found.len() >= MAX_FILES || *seen > MAX_ENTRIES {
+            return;
+        }
+        if is_skipped {
             continue;
         }
         if kind.is_dir() && depth < MAX_DEPTH {
-            search(&path, depth + 1, found);
+            search(&path, depth + 1, seen, found);
         } else if kind.is_file() && name.ends_with(".mtp") {
             found.push(path);
         }
     }
+}
+
+/// The library's files, to be read in an editor: in a folder that goes with the server.
+pub(super) fn library() -> Option<Folder> {
+    let folder = Folder::new().ok()?;
+    for (path, text) in hawser::lang::library() {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent()?).ok()?;
+        std::fs::write(&path, text).ok()?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o444)).ok()?;
+    }
+    Some(folder)
 }
 
 /// The maximum number of bytes of a scenario.

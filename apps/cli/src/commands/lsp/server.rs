@@ -1,11 +1,13 @@
 //! The server: one message after the other, diagnostics when none waits.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Receiver;
 
 use hawser::lang::ide::{FileDiagnostics, Lines, Problem, Severity, Workspace};
+use hawser_temporary::Folder;
 use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{self as notify, Notification as _};
 use lsp_types::request::{self as ask, Request as _};
@@ -16,7 +18,7 @@ use lsp_types::{
 use serde_json::Value;
 
 use super::frames::Incoming;
-use super::{broken, convert, files, requests};
+use super::{WAITING, broken, convert, files, requests};
 use crate::exit::{Exit, Outcome};
 
 /// The maximum number of texts that are open, and of bytes of one.
@@ -47,6 +49,8 @@ pub(super) struct Server<'a> {
     published: BTreeMap<PathBuf, Vec<Problem>>,
     /// Some text changed since.
     is_stale: bool,
+    /// Where the files of the library lie, once an editor was sent to one.
+    library: OnceCell<Option<Folder>>,
     /// The editor can be asked to report files that change.
     registers_watchers: bool,
 }
@@ -61,6 +65,7 @@ impl<'a> Server<'a> {
             folders: Vec::new(),
             published: BTreeMap::new(),
             is_stale: false,
+            library: OnceCell::new(),
             registers_watchers: false,
         }
     }
@@ -74,9 +79,13 @@ impl<'a> Server<'a> {
                 self.publish().map_err(broken)?;
                 waiting.push_back(messages.recv().map_err(broken)?);
             }
-            // All that is there already: a cancelled request is not worked on, and of changes in a row the
+            // What is there already: a cancelled request is not worked on, and of changes in a row the
             // last one alone is diagnosed.
-            waiting.extend(messages.try_iter());
+            while waiting.len() < WAITING
+                && let Ok(incoming) = messages.try_recv()
+            {
+                waiting.push_back(incoming);
+            }
             cancelled.extend(waiting.iter().filter_map(cancels));
             let Some(incoming) = waiting.pop_front() else {
                 continue;
@@ -324,8 +333,14 @@ impl<'a> Server<'a> {
 
     /// The editor's name of a file.
     pub(super) fn uri(&self, path: &Path) -> Option<Uri> {
-        let open = self.documents.get(path).map(|(uri, _)| uri.clone());
-        open.or_else(|| convert::uri(path))
+        if let Some((uri, _)) = self.documents.get(path) {
+            return Some(uri.clone());
+        }
+        if path.to_str().is_some_and(hawser::lang::is_library) {
+            let library = self.library.get_or_init(files::library);
+            return convert::uri(&library.as_ref()?.join(path));
+        }
+        convert::uri(path)
     }
 
     /// A place in the editor's terms.
