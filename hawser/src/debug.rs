@@ -12,6 +12,7 @@ use crate::sim::{self, Scenario};
 pub fn begin(programs: Programs, scenario: Scenario, seed: Option<u64>) -> Result<Debugger, DebugError> {
     let engine = sim::engine(&scenario);
     Debugger::begin(Begin {
+        flows: sim::flows(&scenario).into(),
         scenario,
         seed,
         resolve: Box::new(move |name, settings| sim::resolver(&programs, engine)(name, settings)),

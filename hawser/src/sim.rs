@@ -263,7 +263,7 @@ pub fn run_traced_packets(
 }
 
 /// The flows of a scenario, as a trace tells them apart.
-fn flows(scenario: &Scenario) -> Vec<Flow> {
+pub(crate) fn flows(scenario: &Scenario) -> Vec<Flow> {
     let flows = scenario.flow.iter().zip(scenario.ports());
     let flows = flows.map(|(flow, ports)| Flow {
         hosts: [flow.from.clone(), flow.to.clone()],

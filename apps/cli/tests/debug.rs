@@ -378,6 +378,25 @@ fn an_editor_goes_back_to_fields_and_events() {
     client.obeyed("disconnect", json!({}));
 }
 
+/// Built-in programs are no files of the machine.
+#[test]
+fn an_editor_gets_the_text_of_a_built_in_program() {
+    let mut client = Client::start();
+    client.obeyed("initialize", json!({}));
+    client.obeyed("launch", json!({ "scenario": LOSSY }));
+    let line = json!({ "source": { "path": "/elsewhere/tcp/open.mtp" }, "breakpoints": [{ "line": 91 }] });
+    let set = client.obeyed("setBreakpoints", line);
+    assert_eq!(set["breakpoints"][0]["verified"], true, "{set}");
+    client.obeyed("configurationDone", json!({}));
+    client.event("stopped");
+    let stack = client.obeyed("stackTrace", json!({ "threadId": 1 }));
+    let source = &stack["stackFrames"][0]["source"];
+    let answer = client.obeyed("source", json!({ "source": source, "sourceReference": source["sourceReference"] }));
+    let file = root().join("transports").join(source["path"].as_str().expect("a name"));
+    assert_eq!(answer["content"], json!(std::fs::read_to_string(file).expect("the source")));
+    client.obeyed("disconnect", json!({}));
+}
+
 #[test]
 fn an_adapter_that_is_sent_nonsense_says_so_and_ends() {
     for (input, expected) in [

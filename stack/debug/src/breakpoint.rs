@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use hawser_ir::{ContextId, EventId, FuncId};
+use hawser_ir::{ContextId, EventId};
 use hawser_syntax::nearest;
 use hawser_trace::Leaf;
 use serde::Serialize;
@@ -96,8 +96,8 @@ pub(crate) struct Set {
 
 /// What a breakpoint is about, by host.
 pub(crate) enum Meant {
-    /// File, line, and the functions that have statements there.
-    Line(Vec<Option<(u32, u32, BTreeSet<FuncId>)>>),
+    /// File, line, and the events whose chains can come there.
+    Line(Vec<Option<(u32, u32, BTreeSet<EventId>)>>),
     Event(Vec<Option<EventId>>),
     Field(Vec<Vec<(ContextId, Leaf)>>),
     /// Host and number of the instruction.
@@ -128,8 +128,8 @@ pub(crate) fn line(
     }
     let stop = |program: &HostProgram| {
         let (number, _, _) = program.file(&name)?;
-        let (line, funcs) = program.stops_at(number, wanted)?;
-        Some((number, line, funcs))
+        let (line, events) = program.stops_at(number, wanted)?;
+        Some((number, line, events))
     };
     let stops: Vec<_> = programs.iter().map(stop).collect();
     let found = stops.iter().zip(programs).find_map(|(stop, program)| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hawser_ir::abi::{ContextHeader, Id, ON_FRESH, Outcome, RecordKind};
-use hawser_ir::{ContextId, Module};
+use hawser_ir::{ContextId, EventId, Module};
 
 use crate::player::Seen;
 
@@ -67,6 +67,6 @@ fn key(id: ContextId, bytes: &[u8]) -> (ContextId, Id) {
 }
 
 /// The context type that an event's chain may make.
-pub(crate) fn creates(module: &Module, event: usize) -> Option<ContextId> {
-    module.chains.get(event)?.creates
+pub(crate) fn creates(module: &Module, event: EventId) -> Option<ContextId> {
+    module.chains.get(event.0 as usize)?.creates
 }

@@ -7,10 +7,9 @@ use std::time::Duration;
 use hawser_engine::Stack;
 use hawser_engine::program::Program;
 use hawser_interp::{Halted, Steps, Unsupported};
-use hawser_ir::buf::event_header;
 use hawser_sim::world::Fate;
 use hawser_sim::{Options, ResolveError, Run, RunError, START, Scenario};
-use hawser_trace::{Event, Filter};
+use hawser_trace::{Event, Filter, Flow};
 
 use crate::breakpoint::{self, BreakError, Breakpoint, Meant, Set, What};
 use crate::command::{Move, To};
@@ -29,6 +28,8 @@ pub struct Begin {
     pub scenario: Scenario,
     /// A seed instead of the scenario's.
     pub seed: Option<u64>,
+    /// The scenario's flows: each event says which it is for, by its place.
+    pub flows: Arc<[Flow]>,
     /// Where its programs come from.
     pub resolve: Resolver,
 }
@@ -81,12 +82,28 @@ pub struct Debugger {
 /// The event that the debugger stands in.
 pub(crate) struct Current {
     pub(crate) seen: Seen,
-    /// What is said of it.
-    pub(crate) event: Event,
+    /// Its number on its host.
+    number: u64,
+    event: OnceCell<Event>,
     steps: OnceCell<Steps>,
 }
 
 impl Current {
+    /// What a trace says of it. Found out only where it is asked for: many events are only passed by.
+    pub(crate) fn event(&self, program: &HostProgram) -> &Event {
+        self.event.get_or_init(|| {
+            let shown = self.seen.shown();
+            let event = program
+                .tracer
+                .borrow_mut()
+                .event(&shown, &Filter::default(), &program.flows);
+            Event {
+                number: self.number,
+                ..event.expect("every event is wanted")
+            }
+        })
+    }
+
     /// The statements that it runs.
     pub(crate) fn steps(&self, program: &HostProgram) -> &Steps {
         self.steps.get_or_init(|| match self.seen.outcome {
@@ -116,7 +133,7 @@ impl Debugger {
     pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
         let mut programs = Vec::new();
         let player = start(&begin, &mut |host, stack| {
-            programs.push(HostProgram::new(stack.program(), host).map_err(|error| (host.to_owned(), error)));
+            programs.push(HostProgram::new(stack.program(), host, &begin.flows).map_err(|error| (host.to_owned(), error)));
         })?;
         let programs: Result<Vec<_>, _> = programs.into_iter().collect();
         let programs = programs.map_err(|(host, error)| DebugError::Unsupported { host, error })?;
@@ -308,8 +325,8 @@ impl Debugger {
             .filter(|current| current.seen.outcome.is_some())
         {
             let host = current.seen.host;
-            let event = usize::from(event_header(&current.seen.before.event).event);
-            let creates = creates(&self.programs[host].module, event);
+            let event = current.seen.event();
+            let creates = event.and_then(|event| creates(&self.programs[host].module, event));
             known[host] = known[host].with(&self.halted(), creates);
         }
         known
@@ -329,13 +346,10 @@ impl Debugger {
             return false;
         };
         self.counts[seen.host] += 1;
-        let number = self.counts[seen.host];
-        let event = self.programs[seen.host]
-            .tracer
-            .event(&seen.shown(), &Filter::default(), &[]);
-        self.current = event.map(|event| Current {
-            event: Event { number, ..event },
+        self.current = Some(Current {
+            number: self.counts[seen.host],
             seen,
+            event: OnceCell::new(),
             steps: OnceCell::new(),
         });
         true

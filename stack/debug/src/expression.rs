@@ -1,12 +1,12 @@
 //! Expressions in the language, over the place where the debugger stands.
 
 use hawser_interp::{Halted, Memory, Variable};
-use hawser_ir::buf::event_header;
 use hawser_ir::{ContextId, Granularity, Module, Ty};
 use hawser_trace::{Value, context};
 
 use crate::contexts::{Contexts, creates};
 use crate::debugger::Debugger;
+use crate::player::event_of;
 use crate::ready::{PrintError, Sight};
 
 impl Debugger {
@@ -57,7 +57,12 @@ impl Debugger {
     pub(crate) fn sight(&self, statement: usize) -> Result<Sight, PrintError> {
         let current = self.current.as_ref();
         match (self.selected, current) {
-            (Some(host), Some(current)) if host != current.seen.host => Ok(self.on_host(host)),
+            // Also of the event's own host, where the event has no context.
+            (Some(host), Some(current))
+                if host != current.seen.host || current.seen.before.keyed.is_none() =>
+            {
+                Ok(self.on_host(host))
+            }
             (Some(host), None) => Ok(self.on_host(host)),
             (_, Some(current)) => {
                 let host = current.seen.host;
@@ -70,16 +75,16 @@ impl Debugger {
 
     fn in_event(&self, halted: Halted, frame: usize, host: usize) -> Sight {
         let module = &self.programs[host].module;
-        let event = usize::from(event_header(&halted.event).event);
+        let id = event_of(&halted.event);
         let mut variables = Vec::new();
-        if let Some(event) = module.events.get(event) {
+        if let Some(event) = id.and_then(|id| module.events.get(id.0 as usize)) {
             variables.push(Variable::whole("ev", Ty::Struct(event.body), Memory::Event));
         }
         if let Some(scratch) = module.scratch {
             variables.push(Variable::whole("scratch", Ty::Struct(scratch), Memory::Scratch));
         }
         variables.extend(globals(module, &halted.globals));
-        if let Some(id) = creates(module, event).filter(|_| halted.has_created()) {
+        if let Some(id) = id.and_then(|id| creates(module, id)).filter(|_| halted.has_created()) {
             variables.extend(whole(module, id, Memory::Fresh));
         }
         let this = halted.keyed.as_ref().map(|(id, _)| {
@@ -103,10 +108,7 @@ impl Debugger {
         let module = &self.programs[host].module;
         let mut halted = Halted::default();
         let mut variables = Vec::new();
-        let event = self
-            .current
-            .as_ref()
-            .and_then(|current| current.event.context.as_ref());
+        let event = self.event().and_then(|event| event.context.as_ref());
         let peer = event.map(|context| (context.remote, context.local));
         let Contexts(contexts) = &self.contexts[host];
         let is_peer = |id: ContextId, bytes: &[u8]| {

@@ -2,8 +2,7 @@
 
 use hawser_interp::{Memory, Statement, Write};
 use hawser_ir::abi::{Outcome, PacketRec, RecordKind};
-use hawser_ir::buf::event_header;
-use hawser_ir::{EventId, Ty};
+use hawser_ir::Ty;
 
 use crate::breakpoint::{Meant, Set};
 use crate::debugger::{Current, Debugger};
@@ -105,13 +104,15 @@ impl Debugger {
 /// The statements of an event that a breakpoint is before.
 fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
     let seen = &current.seen;
-    let event = EventId(event_header(&seen.before.event).event.into());
+    let Some(event) = seen.event() else {
+        return Vec::new();
+    };
     match &set.meant {
         Meant::Event(events) if events[seen.host] == Some(event) => vec![0],
         Meant::Event(_) => Vec::new(),
         _ if seen.outcome.is_none() => Vec::new(),
         Meant::Line(stops) => match &stops[seen.host] {
-            Some((file, line, funcs)) if program.reaches(event, funcs) => {
+            Some((file, line, events)) if events.contains(&event) => {
                 on_line(current, program, *file, *line)
             }
             _ => Vec::new(),

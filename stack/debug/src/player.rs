@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hawser_engine::program::Program;
 use hawser_engine::{Before, Counted, TapEvent};
 use hawser_interp::Halted;
-use hawser_ir::ContextId;
-use hawser_ir::abi::Outcome;
-use hawser_ir::buf::RecordBuf;
+use hawser_ir::abi::{EventHeader, Outcome};
+use hawser_ir::buf::{RecordBuf, event_header};
+use hawser_ir::{ContextId, EventId};
 use hawser_sim::frame::Frame;
 use hawser_sim::world::{Fate, Watcher};
 use hawser_sim::{Report, Run};
@@ -76,6 +76,11 @@ impl Seen {
         }
     }
 
+    /// Which event it is; nothing where an input gave none.
+    pub(crate) fn event(&self) -> Option<EventId> {
+        event_of(&self.before.event)
+    }
+
     /// The memory that its chain began with.
     pub(crate) fn before(&self) -> Halted {
         let mut memory = Halted::default();
@@ -86,6 +91,12 @@ impl Seen {
         memory.scratch.clone_from(&self.before.scratch);
         memory
     }
+}
+
+/// The event that bytes begin with the header of.
+pub(crate) fn event_of(bytes: &[u8]) -> Option<EventId> {
+    let is_whole = bytes.len() >= size_of::<EventHeader>();
+    is_whole.then(|| EventId(event_header(bytes).event.into()))
 }
 
 /// A packet under way.

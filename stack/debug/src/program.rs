@@ -1,5 +1,6 @@
 //! A host's program by names and lines.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,14 +9,15 @@ use hawser_interp::{Interpreter, Unsupported};
 use hawser_ir::visit::{callees, statements};
 use hawser_ir::{EventId, FuncId, Module, Span};
 use hawser_sim::START;
-use hawser_trace::{Leaf, Line, Lines, Reader, Tracer, leaves};
+use hawser_trace::{Flow, Leaf, Line, Lines, Reader, Tracer, leaves};
 
 /// What runs on a host.
 pub(crate) struct HostProgram {
     pub(crate) host: String,
     pub(crate) module: Arc<Module>,
     pub(crate) interpreter: Interpreter,
-    pub(crate) tracer: Tracer,
+    pub(crate) tracer: RefCell<Tracer>,
+    pub(crate) flows: Arc<[Flow]>,
     pub(crate) lines: Lines,
     /// By context: its fields.
     pub(crate) contexts: Vec<Vec<Leaf>>,
@@ -23,7 +25,11 @@ pub(crate) struct HostProgram {
 }
 
 impl HostProgram {
-    pub(crate) fn new(program: &Arc<dyn Program>, host: &str) -> Result<HostProgram, Unsupported> {
+    pub(crate) fn new(
+        program: &Arc<dyn Program>,
+        host: &str,
+        flows: &Arc<[Flow]>,
+    ) -> Result<HostProgram, Unsupported> {
         let module = Arc::new(program.module().clone());
         let member_size = module.member_sizes();
         let reader = Reader::new(&module, &member_size, START);
@@ -31,9 +37,10 @@ impl HostProgram {
         let contexts = contexts.map(|context| leaves(&reader, context.body)).collect();
         Ok(HostProgram {
             host: host.to_owned(),
+            flows: Arc::clone(flows),
             contexts,
             interpreter: Interpreter::new(Arc::clone(&module), program.params().to_vec())?,
-            tracer: Tracer::new(program, host, START)?,
+            tracer: RefCell::new(Tracer::new(program, host, START)?),
             lines: Lines::of(&module),
             member_size,
             module,
@@ -58,9 +65,9 @@ impl HostProgram {
         found.map(|(number, (known, text))| (number as u32, known.as_str(), text.as_str()))
     }
 
-    /// The first line of a file, from this one on, that a statement of a chain begins in, and the functions whose
-    /// statements do.
-    pub(crate) fn stops_at(&self, file: u32, line: u32) -> Option<(u32, BTreeSet<FuncId>)> {
+    /// The first line of a file, from this one on, that a statement of a chain begins in, and the events whose chains
+    /// can run such a statement.
+    pub(crate) fn stops_at(&self, file: u32, line: u32) -> Option<(u32, BTreeSet<EventId>)> {
         let mut found: Option<(u32, BTreeSet<FuncId>)> = None;
         let mut take = |span: Span, func: FuncId| {
             let at = self.lines.line(span).line;
@@ -79,11 +86,13 @@ impl HostProgram {
             let body = &self.module.funcs[func.0 as usize].body;
             statements(body, &mut |stmt| take(stmt.span, func));
         }
-        found
+        let (line, funcs) = found?;
+        let events = (0..self.module.chains.len() as u32).map(EventId);
+        Some((line, events.filter(|event| self.reaches(*event, &funcs)).collect()))
     }
 
     /// Whether the chain of an event can run one of these functions.
-    pub(crate) fn reaches(&self, event: EventId, funcs: &BTreeSet<FuncId>) -> bool {
+    fn reaches(&self, event: EventId, funcs: &BTreeSet<FuncId>) -> bool {
         let chain = self.module.chains.get(event.0 as usize);
         let processors = chain.map_or(&[][..], |chain| &chain.processors);
         let reached = self.reached(processors.iter().map(|processor| processor.func));

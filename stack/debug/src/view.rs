@@ -96,7 +96,7 @@ impl Debugger {
         let (current, program) = (self.current.as_ref()?, self.program()?);
         let statements = &current.steps(program).statements;
         let here = statements.get(self.statement);
-        let event = &current.event;
+        let event = current.event(program);
         Some(Place {
             event: self.number,
             statement: self.statement,
@@ -117,7 +117,8 @@ impl Debugger {
     /// All that the event does, as a trace shows it; nothing when the run is over.
     #[must_use]
     pub fn event(&self) -> Option<&Event> {
-        self.current.as_ref().map(|current| &current.event)
+        let (current, program) = (self.current.as_ref()?, self.program()?);
+        Some(current.event(program))
     }
 
     /// The functions that run, the innermost first; none after the last statement.
@@ -171,9 +172,9 @@ impl Debugger {
             });
         }
         scopes.push(Scope {
-            name: format!("event {}", current.event.event),
+            name: format!("event {}", current.event(program).event),
             context: None,
-            variables: variables(&current.event.fields),
+            variables: variables(&current.event(program).fields),
         });
         let fields = |leaves: &[Leaf], bytes: &[u8]| -> Variables {
             let values = leaves
@@ -215,7 +216,7 @@ impl Debugger {
     #[must_use]
     pub fn contexts(&self) -> Vec<HostView> {
         let current = self.current.as_ref();
-        let keyed = current.and_then(|current| current.event.context.as_ref());
+        let keyed = self.event().and_then(|event| event.context.as_ref());
         let of_host = |(host, contexts): (usize, crate::contexts::Contexts)| {
             let program = &self.programs[host];
             let reader = program.reader();

@@ -22,6 +22,7 @@ fn debugger_of(text: &str) -> Debugger {
     let begin = Begin {
         scenario,
         seed: None,
+        flows: [].into(),
         resolve: Box::new(|name, settings| Ok(resolve_with_on(Some(Engine::Interp), name, settings)?)),
     };
     Debugger::begin(begin).unwrap_or_else(|error| panic!("{error}"))
@@ -314,6 +315,49 @@ fn packets_are_in_flight_from_their_sending_to_their_arrival() {
         .iter()
         .find(|(place, _)| place.host == "b" && place.source == "packet");
     assert!(arrival.is_some_and(|(_, flight)| flight.is_empty()));
+}
+
+#[test]
+fn a_pause_stops_on_the_way_and_changes_nothing() {
+    let mut whole = stop_and_wait(400_000);
+    let end = go(&mut whole, Move::Continue).end.expect("the run is over");
+    let mut paused = stop_and_wait(400_000);
+    let mut pauses = 0;
+    let stop = loop {
+        let stop = paused.go(&Move::Continue, &mut || true).expect("a stop");
+        if stop.reason == Reason::End {
+            break stop;
+        }
+        assert_eq!(stop.reason, Reason::Pause);
+        pauses += 1;
+    };
+    assert!(pauses > 1, "{} events", end.events);
+    assert_eq!(stop.end, Some(end));
+    // Backwards, too: it stands somewhere before.
+    stop_at(&mut paused, What::Event("sw_listen".to_owned()));
+    let stop = paused.go(&Move::Reverse, &mut || true).expect("a stop");
+    assert_eq!(stop.reason, Reason::Pause);
+}
+
+/// Of a packet with a wrong checksum no event comes: it can be stood at, all the same.
+#[test]
+fn a_packet_that_the_parser_refuses_is_an_event_without_statements() {
+    let mut debugger = stop_and_wait_over("delay = '2ms', corrupt = 0.4", 6000);
+    stop_at(&mut debugger, What::Assert);
+    stop_at(&mut debugger, What::Packet(None));
+    let mut refused = 0;
+    while go(&mut debugger, Move::Event).reason != Reason::End {
+        if debugger.event().is_some_and(|event| event.outcome == "not parsed") {
+            refused += 1;
+            assert_eq!(debugger.place().map(|place| place.statements), Some(0));
+            assert!(debugger.print("una").is_err());
+            assert_eq!(print(&mut debugger, "MSS"), Value::Number(1400));
+            obey(&mut debugger, "host a").expect("there is one");
+            print(&mut debugger, "una");
+        }
+    }
+    assert!(refused > 0);
+    while go(&mut debugger, Move::Reverse).reason != Reason::Beginning {}
 }
 
 #[test]

@@ -86,6 +86,7 @@ impl<'a> Adapter<'a> {
         self.respond(request, reply);
         match command {
             "launch" if is_ok => self.event("initialized", Value::Null),
+            "terminate" => self.event("terminated", json!({})),
             "configurationDone" if self.stops_on_entry => {
                 if let Some(stop) = self.debugger.as_mut().map(Debugger::entry) {
                     self.stopped(&stop);
@@ -188,11 +189,10 @@ impl<'a> Adapter<'a> {
             }
             "evaluate" => self.evaluate(arguments),
             "source" => {
-                let name = arguments["source"]["path"]
-                    .as_str()
-                    .or(arguments["source"]["name"].as_str());
+                let number = arguments["source"]["sourceReference"].as_u64();
+                let number = number.or(arguments["sourceReference"].as_u64()).unwrap_or(0) as usize;
                 let files = debugger.files();
-                let file = files.iter().find(|(known, _)| Some(*known) == name);
+                let file = number.checked_sub(1).and_then(|index| files.get(index));
                 let (_, text) = file.ok_or_else(|| "no program of this run has this file".to_owned())?;
                 Ok(json!({ "content": text, "mimeType": "text/x-mtp" }))
             }
@@ -329,7 +329,11 @@ impl<'a> Adapter<'a> {
         let source = match path {
             Ok(path) => json!({ "name": short, "path": path }),
             // A built-in program: its text is asked for.
-            Err(_) => json!({ "name": file, "path": file, "sourceReference": 1 }),
+            Err(_) => {
+                let files = self.debugger.as_ref().map_or_else(Vec::new, Debugger::files);
+                let number = files.iter().position(|(known, _)| *known == file);
+                json!({ "name": file, "path": file, "sourceReference": number.map_or(0, |n| n + 1) })
+            }
         };
         json!({
             "id": id,
