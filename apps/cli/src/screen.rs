@@ -2,6 +2,7 @@
 
 use std::io::{self, Stdout, stdout};
 
+use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::cursor::Show;
@@ -11,6 +12,33 @@ use ratatui_crossterm::crossterm::terminal::{
 };
 
 use crate::exit::Exit;
+
+/// Which styles may be used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Palette {
+    pub(crate) colour: bool,
+}
+
+impl Palette {
+    /// The style of a colour; where there is none, the usual one.
+    pub(crate) fn tint(self, colour: Color) -> Style {
+        if self.colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
+    }
+}
+
+/// What matters on a line.
+pub(crate) fn strong() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+/// What a reader may pass over.
+pub(crate) fn faint() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
 
 /// Takes the terminal. Whoever does gives it back by [`restore`].
 pub(crate) fn open() -> Result<Terminal<CrosstermBackend<Stdout>>, Exit> {

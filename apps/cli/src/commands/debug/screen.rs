@@ -8,9 +8,9 @@ use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::view::{self, Palette, Shown};
+use super::view::{self, Shown};
 use crate::exit::{Exit, Outcome};
-use crate::screen::{open, restore};
+use crate::screen::{Palette, open, restore};
 
 /// The longest command.
 const MAX_INPUT: usize = 1024;

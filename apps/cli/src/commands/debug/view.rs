@@ -6,37 +6,15 @@ use hawser::debug::{Debugger, HostView, SourceLine, Stop, What};
 use hawser::lang::OneLine;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
-use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::style::{Color, Modifier};
 use ratatui_core::text::{Line, Span};
+
+use crate::screen::{Palette, faint, strong};
 
 /// The maximum number of packets under way that are shown.
 const MAX_PACKETS: usize = 3;
 /// The part of the height that an answer may take.
 const ANSWER: usize = 3;
-
-/// Which styles may be used.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Palette {
-    pub(super) colour: bool,
-}
-
-impl Palette {
-    fn tint(self, colour: Color) -> Style {
-        if self.colour {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
-    }
-}
-
-fn strong() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
-}
-
-fn faint() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
-}
 
 /// What is shown beside where the debugger stands.
 pub(super) struct Shown<'a> {

@@ -8,9 +8,9 @@ use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::model::{Key, Model};
-use super::view::{self, Palette};
+use super::view;
 use crate::exit::Exit;
-use crate::screen;
+use crate::screen::{self, Palette};
 
 /// How often it is drawn at most.
 const FRAME: Duration = Duration::from_millis(100);

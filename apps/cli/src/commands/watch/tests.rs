@@ -7,7 +7,8 @@ use ratatui_core::terminal::Terminal;
 use serde_json::json;
 
 use super::model::{Key, Model};
-use super::view::{Palette, draw};
+use super::view::draw;
+use crate::screen::Palette;
 
 const MS: u64 = 1_000_000;
 

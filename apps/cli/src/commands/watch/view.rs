@@ -8,6 +8,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
 use super::model::{Model, Series, Watched};
+use crate::screen::{Palette, faint, strong};
 
 /// Eighths of a line's height.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -25,30 +26,6 @@ const KNOWN: [(&str, &str); 9] = [
     ("retransmissions", "retrans"),
     ("lost_bytes", "lost"),
 ];
-
-/// Which styles may be used.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Palette {
-    pub(super) colour: bool,
-}
-
-impl Palette {
-    fn tint(self, colour: Color) -> Style {
-        if self.colour {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
-    }
-}
-
-fn strong() -> Style {
-    Style::new().add_modifier(Modifier::BOLD)
-}
-
-fn faint() -> Style {
-    Style::new().add_modifier(Modifier::DIM)
-}
 
 /// Draws all.
 pub(super) fn draw(model: &Model, is_paused: bool, palette: Palette, area: Rect, buffer: &mut Buffer) {
