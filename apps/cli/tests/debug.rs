@@ -391,9 +391,17 @@ fn an_editor_gets_the_text_of_a_built_in_program() {
     client.event("stopped");
     let stack = client.obeyed("stackTrace", json!({ "threadId": 1 }));
     let source = &stack["stackFrames"][0]["source"];
-    let answer = client.obeyed("source", json!({ "source": source, "sourceReference": source["sourceReference"] }));
-    let file = root().join("transports").join(source["path"].as_str().expect("a name"));
-    assert_eq!(answer["content"], json!(std::fs::read_to_string(file).expect("the source")));
+    let answer = client.obeyed(
+        "source",
+        json!({ "source": source, "sourceReference": source["sourceReference"] }),
+    );
+    let file = root()
+        .join("transports")
+        .join(source["path"].as_str().expect("a name"));
+    assert_eq!(
+        answer["content"],
+        json!(std::fs::read_to_string(file).expect("the source"))
+    );
     client.obeyed("disconnect", json!({}));
 }
 

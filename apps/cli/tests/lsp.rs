@@ -143,11 +143,21 @@ fn a_name_of_the_library_leads_to_a_file_that_can_be_read() {
     let path = folder.join("a.mtp");
     let mut editor = Editor::start(&folder);
     editor.open(&path, text);
-    let place = editor.ask("textDocument/definition", about(&path, text, find(text, "back_off")));
-    let file = place["uri"].as_str().expect("a URI").strip_prefix("file://").expect("a file");
+    let place = editor.ask(
+        "textDocument/definition",
+        about(&path, text, find(text, "back_off")),
+    );
+    let file = place["uri"]
+        .as_str()
+        .expect("a URI")
+        .strip_prefix("file://")
+        .expect("a file");
     let library = fs::read_to_string(file).expect("it can be read");
     let declared = find(&library, "back_off");
-    assert_eq!(place["range"], range(&library, declared, declared + "back_off".len()));
+    assert_eq!(
+        place["range"],
+        range(&library, declared, declared + "back_off".len())
+    );
     editor.end();
     assert!(!Path::new(file).exists(), "it goes with the server");
 }

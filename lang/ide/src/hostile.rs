@@ -73,5 +73,5 @@ pub fn ask(text: &str, byte: usize) {
         .runnables(path)
         .into_iter()
         .for_each(|runnable| inside(runnable.range));
-    workspace.symbols("");
+    let _ = workspace.symbols("");
 }

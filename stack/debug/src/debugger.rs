@@ -133,7 +133,10 @@ impl Debugger {
     pub fn begin(begin: Begin) -> Result<Debugger, DebugError> {
         let mut programs = Vec::new();
         let player = start(&begin, &mut |host, stack| {
-            programs.push(HostProgram::new(stack.program(), host, &begin.flows).map_err(|error| (host.to_owned(), error)));
+            programs.push(
+                HostProgram::new(stack.program(), host, &begin.flows)
+                    .map_err(|error| (host.to_owned(), error)),
+            );
         })?;
         let programs: Result<Vec<_>, _> = programs.into_iter().collect();
         let programs = programs.map_err(|(host, error)| DebugError::Unsupported { host, error })?;

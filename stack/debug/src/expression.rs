@@ -84,7 +84,10 @@ impl Debugger {
             variables.push(Variable::whole("scratch", Ty::Struct(scratch), Memory::Scratch));
         }
         variables.extend(globals(module, &halted.globals));
-        if let Some(id) = id.and_then(|id| creates(module, id)).filter(|_| halted.has_created()) {
+        if let Some(id) = id
+            .and_then(|id| creates(module, id))
+            .filter(|_| halted.has_created())
+        {
             variables.extend(whole(module, id, Memory::Fresh));
         }
         let this = halted.keyed.as_ref().map(|(id, _)| {

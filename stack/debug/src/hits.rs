@@ -1,8 +1,8 @@
 //! Where breakpoints are in an event.
 
 use hawser_interp::{Memory, Statement, Write};
-use hawser_ir::abi::{Outcome, PacketRec, RecordKind};
 use hawser_ir::Ty;
+use hawser_ir::abi::{Outcome, PacketRec, RecordKind};
 
 use crate::breakpoint::{Meant, Set};
 use crate::debugger::{Current, Debugger};
@@ -112,9 +112,7 @@ fn places(set: &Set, current: &Current, program: &HostProgram) -> Vec<usize> {
         Meant::Event(_) => Vec::new(),
         _ if seen.outcome.is_none() => Vec::new(),
         Meant::Line(stops) => match &stops[seen.host] {
-            Some((file, line, events)) if events.contains(&event) => {
-                on_line(current, program, *file, *line)
-            }
+            Some((file, line, events)) if events.contains(&event) => on_line(current, program, *file, *line),
             _ => Vec::new(),
         },
         Meant::Field(fields) => {

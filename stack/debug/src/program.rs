@@ -88,7 +88,10 @@ impl HostProgram {
         }
         let (line, funcs) = found?;
         let events = (0..self.module.chains.len() as u32).map(EventId);
-        Some((line, events.filter(|event| self.reaches(*event, &funcs)).collect()))
+        Some((
+            line,
+            events.filter(|event| self.reaches(*event, &funcs)).collect(),
+        ))
     }
 
     /// Whether the chain of an event can run one of these functions.

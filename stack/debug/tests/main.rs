@@ -347,7 +347,10 @@ fn a_packet_that_the_parser_refuses_is_an_event_without_statements() {
     stop_at(&mut debugger, What::Packet(None));
     let mut refused = 0;
     while go(&mut debugger, Move::Event).reason != Reason::End {
-        if debugger.event().is_some_and(|event| event.outcome == "not parsed") {
+        if debugger
+            .event()
+            .is_some_and(|event| event.outcome == "not parsed")
+        {
             refused += 1;
             assert_eq!(debugger.place().map(|place| place.statements), Some(0));
             assert!(debugger.print("una").is_err());

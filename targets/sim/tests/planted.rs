@@ -73,7 +73,11 @@ fn variant(name: &str, bug: &Planted, plant: bool) -> Loaded {
         }
         let mut text = fs::read_to_string(&path).expect("a text");
         if plant && file == *changed {
-            assert_eq!(text.matches(&bug.was).count(), 1, "{name}: `was` stands in {file} once");
+            assert_eq!(
+                text.matches(&bug.was).count(),
+                1,
+                "{name}: `was` stands in {file} once"
+            );
             text = text.replacen(&bug.was, &bug.now, 1);
         }
         fs::write(folder.join(&file), text).expect("a file");
@@ -117,9 +121,15 @@ fn what_chance_does_not_draw_is_found() {
     for (name, bug) in planted() {
         let Some(seed) = bug.seed else { continue };
         assert!(bug.cause.is_some(), "{name} says what it takes");
-        assert!(!go(&variant(&name, &bug, true), &bug, seed).ok, "{name} is not found by seed {seed}");
+        assert!(
+            !go(&variant(&name, &bug, true), &bug, seed).ok,
+            "{name} is not found by seed {seed}"
+        );
         let sound = go(&variant(&name, &bug, false), &bug, seed);
-        assert!(sound.ok, "{name}: without the bug seed {seed} fails, too: {sound}");
+        assert!(
+            sound.ok,
+            "{name}: without the bug seed {seed} fails, too: {sound}"
+        );
         checked += 1;
     }
     assert!(checked >= 9, "{checked}");
@@ -147,6 +157,9 @@ fn all_planted_bugs_are_found_in_time() {
         let seed = seed.map_or_else(|| "not found".to_owned(), |seed| format!("seed {seed}"));
         println!("{name:<20} {seed:<10} {:>6.2} s", took.as_secs_f64());
     }
-    println!("{found} of {} planted bugs found within {SEARCH:?} each", all.len());
+    println!(
+        "{found} of {} planted bugs found within {SEARCH:?} each",
+        all.len()
+    );
     assert!(found * 100 >= GOAL * all.len(), "the goal is {GOAL} %");
 }

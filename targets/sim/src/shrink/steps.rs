@@ -19,6 +19,7 @@ pub(super) const PASSES: &[Pass] = &[
     fewer_changes,
     fewer_rules,
     fewer_drops,
+    lone_flow,
     early_drop,
     plainer_applications,
     plainer_flows,
@@ -510,6 +511,39 @@ fn fewer_drops(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
 /// The fewest bytes that a client sends: some, where it sends any. Not every transport makes a connection without.
 fn min_bytes(flow: &Flow) -> u64 {
     u64::from(flow.bulk.is_none_or(|bulk| bulk.bytes.0 > 0))
+}
+
+/// One flow alone, of which a frame is lost, or two in a row: without the others its frames have other numbers, so that
+/// no flow can be left out while the losses stay.
+fn lone_flow(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
+    let (mut all, mut clear) = (Vec::new(), scenario.clone());
+    for link in &mut clear.link {
+        (link.both.drop, link.forward.drop, link.backward.drop) = (None, None, None);
+    }
+    if scenario.flow.len() < 2 || clear == *scenario {
+        return all;
+    }
+    let lost = (1..=EARLY).map(|number| vec![number]);
+    let lost: Vec<_> = lost
+        .chain((1..EARLY).map(|number| vec![number, number + 1]))
+        .collect();
+    for flow in &scenario.flow {
+        for (i, lost) in (0..clear.link.len()).flat_map(|i| lost.iter().map(move |lost| (i, lost))) {
+            for backwards in [false, true] {
+                all.push(with(&clear, |s| {
+                    s.flow = vec![flow.clone()];
+                    let link = &mut s.link[i];
+                    let rules = if backwards {
+                        &mut link.backward
+                    } else {
+                        &mut link.forward
+                    };
+                    rules.drop = Some(lost.clone());
+                }));
+            }
+        }
+    }
+    all
 }
 
 /// Where one frame is lost: a small transfer of which another one is. Its size and the number of the frame depend on each

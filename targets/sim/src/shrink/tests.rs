@@ -103,7 +103,10 @@ fn what_is_left_fails_and_no_step_more_does() {
                 "{name}, seed {seed}: {sizes:?}\n{text}"
             );
             // The delay between the hosts stays.
-            assert!(sizes[2] <= max_rules + 1, "{name}, seed {seed}: {sizes:?}\n{text}");
+            assert!(
+                sizes[2] <= max_rules + 1,
+                "{name}, seed {seed}: {sizes:?}\n{text}"
+            );
         }
     }
     assert!(
