@@ -124,9 +124,6 @@ impl Queue {
     pub(crate) fn tap(&self, host: usize) -> Box<dyn FnMut(&TapEvent<'_>) + Send> {
         let queue = Arc::clone(&self.0);
         Box::new(move |shown| {
-            if shown.event.is_empty() {
-                return; // a packet or a request that a parser refused
-            }
             let seen = Box::new(Seen::of(host, shown));
             queue.lock().push_back(Happening::Event(seen));
         })

@@ -1,8 +1,8 @@
 //! Shrinking by conditions of a form that is known beforehand; `tests/shrink.rs` does so by real runs.
 
 use super::*;
-use crate::scenario::State;
 use crate::scenario::units::Share;
+use crate::scenario::{At, State};
 use crate::swarm::{self, Abilities, Subject};
 
 type Condition = fn(&Scenario) -> bool;
@@ -166,7 +166,8 @@ fn a_link_is_never_left_cut_or_worse_at_the_end() {
     for seed in 0..60 {
         let scenario = scenario(seed);
         for step in steps(&scenario, &Failing::default()) {
-            let last = |state| step.at.iter().rposition(|at| at.state == Some(state));
+            let of_link = |at: &At, state| at.host.is_none() && at.state == Some(state);
+            let last = |state| step.at.iter().rposition(|at| of_link(at, state));
             assert!(last(State::Down) <= last(State::Up), "seed {seed}: {:?}", step.at);
             let healed = step.at.iter().any(|at| at.forward.loss == Some(Share(0.0)));
             let worse = step.link[0].forward.loss > Some(Share(0.0));

@@ -232,15 +232,14 @@ mod tests {
         let scenario = Path::new("../../examples/scenarios/stop-and-wait.toml");
         let scenario = sim::load(scenario).expect("the example");
         let mut debugger = begin(Programs::default(), scenario, None).expect("it begins");
-        for line in [80, 83] {
-            let line = What::Line { file: None, line };
-            debugger.add(line, Some("a"), None).expect("a breakpoint");
+        let line = What::Line { file: None, line: 82 };
+        debugger.add(line, Some("a"), None).expect("a breakpoint");
+        let mut go = |to: Move| debugger.go(&to, &mut || false).expect("a stop");
+        for _ in 0..3 {
+            go(Move::Continue);
         }
-        let mut go = || debugger.go(&Move::Continue, &mut || false).expect("a stop");
-        for _ in 0..5 {
-            go();
-        }
-        let stop = go();
+        go(Move::Next);
+        let stop = go(Move::Next);
         let shown = Shown {
             stop: &stop,
             answer: "",
