@@ -219,19 +219,10 @@ impl<'a> Body<'_, 'a> {
     fn mentions_variable(&mut self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Name(name) => self.local(name).is_some(),
-            ExprKind::Field(a, _) | ExprKind::Unary(_, a) => self.mentions_variable(a),
-            ExprKind::Index(a, b) | ExprKind::Binary(_, a, b) => {
-                self.mentions_variable(a) || self.mentions_variable(b)
-            }
-            ExprKind::Conditional(a, b, c) => [a, b, c].into_iter().any(|e| self.mentions_variable(e)),
+            // What is called is no variable, and a structure is no bound.
             ExprKind::Call { args, .. } => args.iter().any(|arg| self.mentions_variable(&arg.value)),
-            ExprKind::Int(_)
-            | ExprKind::Duration(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Path(..)
-            | ExprKind::Struct { .. }
-            | ExprKind::Error => false,
+            ExprKind::Struct { .. } => false,
+            _ => e.parts().into_iter().any(|part| self.mentions_variable(part)),
         }
     }
 }

@@ -64,29 +64,15 @@ fn walk(module: &Module, body: &[Stmt], when: &mut Vec<String>, is_unsure: bool,
                     }
                 }
             }
-            StmtKind::For { body, .. } => walk(module, body, when, true, into),
             StmtKind::MakeId(_, parts) if into.key.is_empty() => {
                 into.key = parts.iter().filter_map(field).collect();
             }
-            StmtKind::Extract { .. }
-            | StmtKind::MakeId(..)
-            | StmtKind::Store(..)
-            | StmtKind::Copy(..)
-            | StmtKind::Init(_)
-            | StmtKind::MakeData { .. }
-            | StmtKind::MakeIpv4(..)
-            | StmtKind::Container { .. }
-            | StmtKind::Break
-            | StmtKind::Continue
-            | StmtKind::Return(_)
-            | StmtKind::Call(..)
-            | StmtKind::Emit(_)
-            | StmtKind::Done
-            | StmtKind::Refuse(_)
-            | StmtKind::Assert(..)
-            | StmtKind::SetIds { .. }
-            | StmtKind::PushEvent { .. }
-            | StmtKind::Drop => {}
+            // A loop runs as often as a run tells.
+            other => {
+                for block in other.blocks() {
+                    walk(module, block, when, true, into);
+                }
+            }
         }
     }
 }

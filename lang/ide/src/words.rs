@@ -121,7 +121,7 @@ pub(crate) const WORDS: &[Word] = words! {
     "signal", "signal(name{…})", "Notifies the interactive layer.";
     "set_queue_rate", "set_queue_rate(queue, rate)", "Sets the rate of a declared queue.";
     "set_queue_prio", "set_queue_prio(queue, prio)", "Sets the priority of a declared queue.";
-    "queue_reset", "queue_reset(queue)", "Purges what waits in a queue.";
+    "queue_reset", "queue_reset(queue)", "Purges the packets that wait in a queue.";
     "notify", "notify(what, …)", "Notifies the application: `CONNECTED`, `EOF`, `CLOSED`, `ACCEPTED` with an id, `FAILED` with an errno, or a structure.";
 
     Value:

@@ -2,7 +2,7 @@
 //! value decides something or is given a name.
 
 use hawser_syntax::ast::{
-    BinOp, Block, CallArg, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind, Type, UnOp,
+    BinOp, Block, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind, Type, UnOp,
 };
 
 /// The conditions of a file, in order.
@@ -133,7 +133,7 @@ impl Found {
         }
     }
 
-    /// Looks for conditions inside a value: those of `c ? a : b`.
+    /// Looks for conditions inside a value: those of `c ? a : b`, and truth values among arguments and fields.
     fn inside(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Conditional(c, a, b) => {
@@ -141,27 +141,10 @@ impl Found {
                 self.inside(a);
                 self.inside(b);
             }
-            ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
-                self.inside(a);
-                self.inside(b);
+            ExprKind::Call { .. } | ExprKind::Struct { .. } => {
+                expr.parts().into_iter().for_each(|part| self.value(part));
             }
-            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.inside(a),
-            ExprKind::Call {
-                callee,
-                types: _,
-                args,
-            } => {
-                self.inside(callee);
-                args.iter().for_each(|CallArg { value, .. }| self.value(value));
-            }
-            ExprKind::Struct { fields, .. } => fields.iter().for_each(|(_, value)| self.value(value)),
-            ExprKind::Int(_)
-            | ExprKind::Duration(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Name(_)
-            | ExprKind::Path(..)
-            | ExprKind::Error => {}
+            _ => expr.parts().into_iter().for_each(|part| self.inside(part)),
         }
     }
 }

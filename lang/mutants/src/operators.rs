@@ -1,7 +1,7 @@
 //! Every operator of a program's functions that has a neighbour to be exchanged for.
 
 use hawser_syntax::ast::{
-    BinOp, Block, CallArg, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind,
+    BinOp, Block, Declarator, Expr, ExprKind, File, Init, ItemKind, Span, Stmt, StmtKind,
 };
 
 /// The operations of a file with another operator each, in order.
@@ -99,41 +99,12 @@ impl Found<'_> {
     }
 
     fn expr(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Binary(op, a, b) => {
-                if let Some((operator, other)) = neighbour(*op) {
-                    self.exchange(expr.span, a.span, b.span, operator, other);
-                }
-                self.expr(a);
-                self.expr(b);
-            }
-            ExprKind::Conditional(c, a, b) => {
-                self.expr(c);
-                self.expr(a);
-                self.expr(b);
-            }
-            ExprKind::Index(a, b) => {
-                self.expr(a);
-                self.expr(b);
-            }
-            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.expr(a),
-            ExprKind::Call {
-                callee,
-                types: _,
-                args,
-            } => {
-                self.expr(callee);
-                args.iter().for_each(|CallArg { value, .. }| self.expr(value));
-            }
-            ExprKind::Struct { fields, .. } => fields.iter().for_each(|(_, value)| self.expr(value)),
-            ExprKind::Int(_)
-            | ExprKind::Duration(_)
-            | ExprKind::Bool(_)
-            | ExprKind::Str(_)
-            | ExprKind::Name(_)
-            | ExprKind::Path(..)
-            | ExprKind::Error => {}
+        if let ExprKind::Binary(op, a, b) = &expr.kind
+            && let Some((operator, other)) = neighbour(*op)
+        {
+            self.exchange(expr.span, a.span, b.span, operator, other);
         }
+        expr.parts().into_iter().for_each(|part| self.expr(part));
     }
 
     /// Exchanges the operator between two operands, which may stand in parentheses.

@@ -391,6 +391,34 @@ pub struct Expr {
     pub kind: ExprKind,
 }
 
+impl Expr {
+    /// The expressions that it is made of, in the order of the text; not those within them.
+    #[must_use]
+    pub fn parts(&self) -> Vec<&Expr> {
+        match &self.kind {
+            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => vec![a],
+            ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => vec![a, b],
+            ExprKind::Conditional(c, a, b) => vec![c, a, b],
+            ExprKind::Call {
+                callee,
+                types: _,
+                args,
+            } => {
+                let args = args.iter().map(|CallArg { label: _, value }| value);
+                std::iter::once(&**callee).chain(args).collect()
+            }
+            ExprKind::Struct { name: _, fields } => fields.iter().map(|(_, value)| value).collect(),
+            ExprKind::Int(_)
+            | ExprKind::Duration(_)
+            | ExprKind::Bool(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_)
+            | ExprKind::Path(..)
+            | ExprKind::Error => Vec::new(),
+        }
+    }
+}
+
 /// The kinds of expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {

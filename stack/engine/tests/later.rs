@@ -76,7 +76,7 @@ fn a_close_refused_with_eagain_is_raised_again() {
     let handle = stack.connect(now, address(1, 80), None).expect("free");
     stack.close(now, handle);
     let idle = (0..5).filter(|_| !stack.poll(now, &mut wire[0]).expect("a cable does not fail"));
-    assert!(idle.count() > 2, "what waits keeps nobody busy");
+    assert!(idle.count() > 2, "a request that waits keeps nobody busy");
     assert!(stack.next_notice().is_none());
     stack.set_option(now, handle, 7, 1).expect("the program takes it");
     stack.poll(now, &mut wire[0]).expect("a cable does not fail");

@@ -148,7 +148,7 @@ impl Collector {
         self.0.lock().sight(sight);
     }
 
-    /// How things are: what waits in the queues.
+    /// How things are: the bytes that wait in the queues.
     pub fn moment(&self, moment: &Moment) {
         let mut collected = self.0.lock();
         let at = nanos(moment.at);

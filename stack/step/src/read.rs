@@ -120,7 +120,7 @@ pub(crate) enum Step {
     OutAny,
     /// No packet leaves until then.
     OutNothing(When),
-    /// What packets in (or out) have where their own line says nothing else.
+    /// What packets in (or out) have where their own line names no other value.
     Every { inbound: bool, packet: Packet },
     /// A condition about contexts; the column is its own.
     Assert { text: String, column: u32 },

@@ -1,4 +1,4 @@
-//! What a file is told that does not pass: where, what was expected, what happened, what differs.
+//! What is reported of a file that does not pass: where, what was expected, what happened, what differs.
 
 use hawser_step::parse;
 

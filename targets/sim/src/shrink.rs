@@ -2,7 +2,7 @@
 //! the same manner.
 //!
 //! A step makes a scenario smaller or plainer in one respect, and the network no worse: what fails because
-//! a link is cut for good, or because the time is up sooner, says nothing about a program. Steps are tried, the large
+//! a link is cut for good, or because the time is up sooner, is no fault of a program. Steps are tried, the large
 //! ones first, until no single one is left after which the scenario still fails (delta debugging; Zeller and
 //! Hildebrandt, 2002).
 

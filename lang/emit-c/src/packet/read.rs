@@ -1,7 +1,7 @@
 //! `wire_read_X`: from bytes to fields. Nothing that a packet says is believed before it was compared
 //! with what is there.
 
-use hawser_ir::{BlueprintId, Place, WireField};
+use hawser_ir::{BlueprintId, Place, Ty, WireField};
 
 use super::Image;
 use super::format::{
@@ -154,15 +154,7 @@ impl Emitter<'_> {
                 count_ty,
                 ..
             } => {
-                let count_place = Place {
-                    ty: count_ty.clone(),
-                    ..self.wire_place(id, *count_at)
-                };
-                let count = self.load(s, &count_place);
-                s.out.open("");
-                s.out
-                    .line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
-                fail(s, &format!("count > {cap}"), "HW_FRAME");
+                self.open_counted(s, id, (*count_at, count_ty), u64::from(*cap));
                 fail(s, "count > len - at", "HW_TRUNCATED");
                 if s.blueprint.is_some() && self.sparse.needs(id, field) {
                     let bytes = self.wire_place(id, *offset);
@@ -196,15 +188,7 @@ impl Emitter<'_> {
                 count_ty,
                 ..
             } => {
-                let count_place = Place {
-                    ty: count_ty.clone(),
-                    ..self.wire_place(id, *count_at)
-                };
-                let count = self.load(s, &count_place);
-                s.out.open("");
-                s.out
-                    .line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
-                fail(s, &format!("count > {cap}"), "HW_FRAME");
+                self.open_counted(s, id, (*count_at, count_ty), u64::from(*cap));
                 let list = self.wire_place(id, *offset);
                 let list = s.blueprint.is_some().then(|| self.target(s, &list).at);
                 s.out.open("for (uint64_t i = 0; i < count; i++)");
@@ -220,6 +204,19 @@ impl Emitter<'_> {
             }
             WireField::Bits { .. } | WireField::Bytes { .. } | WireField::Options { .. } => {}
         }
+    }
+
+    /// Opens a block in which `count` is what a count field holds, at most `cap`.
+    fn open_counted(&mut self, s: &mut Scope, id: BlueprintId, (at, ty): (u32, &Ty), cap: u64) {
+        let place = Place {
+            ty: ty.clone(),
+            ..self.wire_place(id, at)
+        };
+        let count = self.load(s, &place);
+        s.out.open("");
+        s.out
+            .line(&format!("const uint64_t count = (uint64_t){};", paren(&count)));
+        fail(s, &format!("count > {cap}"), "HW_FRAME");
     }
 
     fn call_nested(&mut self, s: &mut Scope, id: BlueprintId, image: Image, argument: &str) {

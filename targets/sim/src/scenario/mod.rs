@@ -198,7 +198,7 @@ pub struct At {
     /// Which link.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub link: String,
-    /// Which host instead. One that goes down says nothing any more, and has forgotten everything when it
+    /// Which host instead. One that goes down sends nothing any more, and has forgotten everything when it
     /// is up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

@@ -412,7 +412,7 @@ fn each_change(scenario: &Scenario, forms: impl Fn(&Rules) -> Vec<Rules>) -> Vec
 
 /// Whole tables of rules, then single ones of them.
 fn fewer_rules(scenario: &Scenario, _: &Failing) -> Vec<Scenario> {
-    // A link keeps its delay, so that what happens one after the other is told apart by its time.
+    // A link keeps its delay, so that what happens one after the other differs in its time.
     let of_link = |rules: &Rules| {
         let delay_alone = Rules {
             delay: rules.delay,
