@@ -77,12 +77,6 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "sim")]
-pub mod debug;
-#[cfg(feature = "sim")]
-pub mod mutants;
-#[cfg(feature = "sim")]
-pub mod sim;
-#[cfg(feature = "sim")]
 pub mod trace;
 
 #[cfg(feature = "lab")]
@@ -93,6 +87,8 @@ pub use hawser_load::programs;
 pub use hawser_net::{
     Device, Endpoint, Handle, Keepalive, Listener, Network, OpenError, Options, Probe, Stream, host, options,
 };
+#[cfg(feature = "sim")]
+pub use hawser_runs::{self as sim, debug, mutants};
 #[cfg(feature = "sim")]
 pub use hawser_script as script;
 #[cfg(feature = "interact")]

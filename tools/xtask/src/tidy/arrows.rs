@@ -34,11 +34,9 @@ pub(super) const RULES: &[Rule] = &[
             "stack",
             "stack/engine",
             "stack/load",
-            "targets/sim",
             "lang/dissector",
             "lang/driver",
             "lang/ide",
-            "lang/mutants",
             "lang/syntax",
             "session/driver",
             "session/relay",
@@ -209,6 +207,20 @@ pub(super) const RULES: &[Rule] = &[
         from: "stack/picture",
         to: &["stack/engine", "stack/step", "stack/trace", "lang", "targets/sim"],
     },
+    // A scenario meets its programs, and whoever observes its runs.
+    Rule {
+        from: "stack/runs",
+        to: &[
+            "stack/engine",
+            "stack/load",
+            "stack/trace",
+            "stack/debug",
+            "stack/picture",
+            "targets/sim",
+            "lang",
+            "interact/bus",
+        ],
+    },
     Rule {
         from: "stack/engine",
         to: &["lang/ir", "interact/bus"],
@@ -378,7 +390,8 @@ mod tests {
     fn the_arrows_of_the_design_hold() {
         let good = [
             ("apps/cli", "hawser"),
-            ("hawser", "targets/sim"),
+            ("hawser", "stack/runs"),
+            ("stack/runs", "targets/sim"),
             ("hawser", "stack/script"),
             ("stack/script", "stack/engine"),
             ("stack/script", "targets/host"),
@@ -410,6 +423,7 @@ mod tests {
             ("apps/cli", "stack/engine"),
             ("hawser", "apps/cli"),
             ("hawser", "lang/check"),
+            ("hawser", "targets/sim"),
             ("session/machine", "carriers/tcp"),
             ("session/driver", "select/connect"),
             ("hawser", "carriers/tcp"),

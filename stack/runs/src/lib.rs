@@ -1,5 +1,17 @@
-//! Scenarios in the simulator.
+//! Scenarios in the simulator, run by their programs.
+//!
+//! * [`load`]: a scenario of a file; [`run`] and its kin: plainly, watched, steered, traced
+//! * [`run_pictured`]: a run, and what it is drawn from
+//! * [`why`]: why a run failed; [`shrink`]: the smallest scenario that still fails
+//! * [`mod@debug`]: a run forwards and backwards; [`mutants`]: what checks of a program should notice
+//!
+//! The simulator knows programs by a function from their names; here that function is [`Programs`].
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod debug;
+pub mod mutants;
 mod picture;
 mod story;
 
@@ -29,7 +41,8 @@ pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
 pub use picture::{Shows, run_pictured};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
-use crate::programs::{self, Engine, Programs};
+use hawser_load::Engine;
+use hawser_load::programs::{self, Programs};
 
 /// Why a file gives no scenario.
 #[derive(Debug, thiserror::Error)]

@@ -11,8 +11,7 @@ use hawser_sim::world::Sight;
 use hawser_sim::{Report, RunError, Scenario};
 use hawser_trace::{Event, Filter, Recorder, Show};
 
-use super::{engine, flows, resolver};
-use crate::programs::Programs;
+use crate::{Programs, engine, flows, resolver};
 
 /// How often queues are looked into.
 const EVERY: Duration = Duration::from_millis(1);
@@ -25,7 +24,7 @@ pub struct Shows {
     pub show: Option<Show>,
 }
 
-/// Runs a scenario, and collects what it is drawn from. `capture` and `progress` are those of [`super::run`].
+/// Runs a scenario, and collects what it is drawn from. `capture` and `progress` are those of [`crate::run`].
 ///
 /// # Errors
 /// Why the scenario cannot be run at all, or not be traced.

@@ -8,8 +8,8 @@ use hawser_engine::program::Program;
 use hawser_load::Interpreted;
 pub use hawser_mutants::{Change, Mutant};
 
-use crate::programs::Module;
-use crate::sim::{Report, RunError, Scenario};
+use crate::{Report, RunError, Scenario};
+use hawser_load::programs::Module;
 
 /// The texts of a program, its main file first.
 pub struct Texts(Vec<(String, String)>);

@@ -2,19 +2,18 @@
 
 pub use hawser_debug::*;
 
-use crate::programs::Programs;
-use crate::sim::{self, Scenario};
+use crate::{Programs, Scenario};
 
 /// Stands before the first event of a scenario's run. `seed` stands in for the scenario's own.
 ///
 /// # Errors
 /// Why it cannot be debugged.
 pub fn begin(programs: Programs, scenario: Scenario, seed: Option<u64>) -> Result<Debugger, DebugError> {
-    let engine = sim::engine(&scenario);
+    let engine = crate::engine(&scenario);
     Debugger::begin(Begin {
-        flows: sim::flows(&scenario).into(),
+        flows: crate::flows(&scenario).into(),
         scenario,
         seed,
-        resolve: Box::new(move |name, settings| sim::resolver(&programs, engine)(name, settings)),
+        resolve: Box::new(move |name, settings| crate::resolver(&programs, engine)(name, settings)),
     })
 }

@@ -16,8 +16,7 @@ use hawser_trace::{Context, Event, Filter, Flow, Line, Recorder, Value};
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::{Report, RunError, Scenario, observed};
-use crate::programs::Programs;
+use crate::{Programs, Report, RunError, Scenario, observed};
 
 /// How many lines a story has at most, unless its ends and links alone have more.
 const MAX_LINES: usize = 30;
