@@ -1,7 +1,9 @@
 //! What each event of a program did, with lines of its source.
 
 use hawser_net::Network;
-pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Sent, Show, Unsupported, Value};
+pub use hawser_trace::{
+    Event, Filter, Flow, Form, Packet, Print, Printed, Recorder, Sent, Show, Unsupported, Value,
+};
 
 /// Shows what each event on a network does from now on. Its times count from now.
 ///

@@ -37,7 +37,7 @@ use hawser_sim::shrink::{Manner, Tried};
 pub use hawser_sim::watch::{FlowMoment, LinkMoment, Moment, Watch};
 use hawser_sim::world::{Fate, Sight};
 pub use hawser_sim::{OwnScript, Report, RunError, Scenario, ScenarioError, swarm};
-pub use hawser_trace::{Event, Filter, Flow, Packet, Recorder, Show};
+pub use hawser_trace::{Event, Filter, Flow, Form, Packet, Print, Printed, Recorder, Show};
 pub use picture::{Shows, run_pictured};
 pub use story::{EndStory, Happening, LinkStory, Lost, Sent, Set, Story, why};
 
@@ -232,6 +232,29 @@ pub fn run_traced(
         ..Default::default()
     };
     observed(programs, scenario, recorder, options)
+}
+
+/// Runs a scenario, and prints what each event did that the filter wants, in order: on all processors of the machine,
+/// as that takes longer than the run. `print` is called on this thread.
+///
+/// # Errors
+/// Why the scenario cannot be run at all.
+pub fn run_printed(
+    programs: &Programs,
+    scenario: &Scenario,
+    seed: Option<u64>,
+    filter: Filter,
+    form: Form,
+    print: Print,
+) -> Result<Report, RunError> {
+    let recorder = Recorder::printing(hawser_sim::START, filter, form, print).with_flows(flows(scenario));
+    let options = hawser_sim::Options {
+        seed,
+        ..Default::default()
+    };
+    let report = observed(programs, scenario, recorder.clone(), options);
+    recorder.finish();
+    report
 }
 
 /// Is given each packet of a run: when it was sent, its bytes, and which event sent it, if that was wanted.

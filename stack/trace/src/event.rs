@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use crate::line::json;
+use crate::filter::Packet;
+use crate::line;
 use crate::name::Name;
 use crate::packet::Decoded;
 use crate::source::Line;
@@ -125,8 +126,26 @@ pub struct Count {
 }
 
 impl Event {
+    /// The counters that grew with it.
+    pub fn counters(&self) -> impl Iterator<Item = &'static str> {
+        let of_instructions = self
+            .instructions
+            .iter()
+            .flat_map(|instruction| &instruction.counted);
+        let counted = self.counted.iter().chain(of_instructions);
+        counted.map(|count| count.counter)
+    }
+
+    /// This packet was asked for: the instruction that sent it says so.
+    pub(crate) fn mark_packet(&mut self, packet: &Packet) {
+        let index = packet.cause.wrapping_sub(self.first_cause) as usize;
+        if let Some(sender) = self.instructions.get_mut(index) {
+            sender.packet = Some(packet.number);
+        }
+    }
+
     /// Appends it as a JSON object on a line.
     pub fn json(&self, to: &mut Vec<u8>) {
-        json(self, to);
+        line::event(self, to);
     }
 }

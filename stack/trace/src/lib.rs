@@ -7,10 +7,13 @@
 //!
 //! * [`event`]: what is said of an event
 //! * [`recorder`]: observes the stacks of a run
+//! * [`printer`]: prints what events did, on threads of its own
+//! * [`kept`]: what the engine shows of an event, kept
 //! * [`tracer`]: from what the engine shows to that
 //! * [`filter`]: which events are wanted
 //! * [`fields`]: a structure's fields by name, each at its place
 //! * [`value`]: bytes as values
+//! * [`digits`]: numbers as decimal digits
 //! * [`instruction`]: records by the names of the language
 //! * [`line`]: lines of JSON
 //! * [`name`]: names, each kept once
@@ -21,13 +24,16 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod digits;
 mod event;
 mod fields;
 mod filter;
 mod instruction;
+mod kept;
 mod line;
 mod name;
 mod packet;
+mod printer;
 mod recorder;
 mod show;
 mod source;
@@ -39,8 +45,10 @@ pub use hawser_interp::Unsupported;
 pub use event::{Change, Context, Count, Event, Instruction, Processor};
 pub use fields::{Leaf, leaves};
 pub use filter::{Filter, Flow, Packet};
+pub use kept::Kept;
 pub use name::Name;
 pub use packet::{Decoded, Sent};
+pub use printer::{Form, Print, Printed};
 pub use recorder::{Recorder, Show};
 pub use source::{Line, Lines};
 pub use tracer::{Tracer, context};

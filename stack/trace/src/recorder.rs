@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::filter::{Filter, Flow};
 use crate::name::Name;
 use crate::packet::Sent;
+use crate::printer::{Form, Print, Printer};
 use crate::source::Line;
 use crate::tracer::Tracer;
 
@@ -29,9 +30,15 @@ pub struct Recorder {
     start: Instant,
     filter: Arc<Filter>,
     flows: Arc<[Flow]>,
-    show: Arc<Mutex<Show>>,
+    sink: Arc<Mutex<Sink>>,
     with_packets: bool,
     hosts: Arc<Mutex<BTreeMap<String, Arc<Mutex<Host>>>>>,
+}
+
+/// What is done with events that are wanted.
+enum Sink {
+    Show(Show),
+    Print(Printer),
 }
 
 /// A host, and which instructions of the events that were shown sent packets.
@@ -54,11 +61,23 @@ impl Recorder {
     /// For a run that begins at `start` on the stacks' clock.
     #[must_use]
     pub fn new(start: Instant, filter: Filter, show: Show) -> Recorder {
+        Recorder::into(start, filter, Sink::Show(show))
+    }
+
+    /// The same, and events are printed on threads of its own; `print` is called on the thread of the run.
+    /// [`Recorder::finish`] prints the last of them.
+    #[must_use]
+    pub fn printing(start: Instant, filter: Filter, form: Form, print: Print) -> Recorder {
+        let printer = Printer::new(start, form, filter.packet.clone(), print);
+        Recorder::into(start, filter, Sink::Print(printer))
+    }
+
+    fn into(start: Instant, filter: Filter, sink: Sink) -> Recorder {
         Recorder {
             start,
             filter: Arc::new(filter),
             flows: Arc::default(),
-            show: Arc::new(Mutex::new(show)),
+            sink: Arc::new(Mutex::new(sink)),
             with_packets: false,
             hosts: Arc::default(),
         }
@@ -101,23 +120,32 @@ impl Recorder {
         Ok(())
     }
 
+    /// Prints what waits to be printed.
+    pub fn finish(&self) {
+        if let Sink::Print(printer) = &mut *self.sink.lock() {
+            printer.finish();
+        }
+    }
+
     fn event(&self, host: &mut Host, shown: &TapEvent<'_>) {
         let Recorder { filter, flows, .. } = self;
-        let Some(mut event) = host.tracer.event(shown, filter, flows) else {
+        let Some(wanted) = host.tracer.wanted(shown, filter, flows) else {
             return;
         };
-        if let Some(packet) = &filter.packet
-            && let Some(sender) = event
-                .instructions
-                .get_mut((packet.cause - shown.first_cause) as usize)
-        {
-            sender.packet = Some(packet.number);
+        let mut sink = self.sink.lock();
+        let show = match &mut *sink {
+            Sink::Show(show) => show,
+            Sink::Print(printer) => return printer.event(host.tracer.host(), wanted, shown),
+        };
+        let mut event = host.tracer.say(shown, wanted);
+        if let Some(packet) = &filter.packet {
+            event.mark_packet(packet);
         }
         if self.with_packets {
             event.packet = shown.packet.map(|packet| host.tracer.received(packet));
             host.remember(&event, shown.first_cause);
         }
-        self.show.lock()(&event);
+        show(&event);
     }
 
     /// What is in an IP packet that a host sent, and which event sent it: `packet` is its number in the run, `cause`

@@ -2,77 +2,111 @@
 //! source at the end.
 
 use std::fmt;
+use std::io::Write;
 
+use crate::digits::{number, seconds};
 use crate::event::{Context, Count, Event, Processor};
-use crate::name::Name;
 use crate::packet::{Decoded, Sent};
 use crate::source::Line;
-use crate::value::Value;
 
 /// The column that places in the source begin in.
 const PLACES: usize = 88;
 
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.at_ns as f64 / 1e9;
-        write!(f, "{seconds:>14.9} {} {} {}", self.host, self.source, self.event)?;
-        fields(f, &self.fields)?;
+impl Event {
+    /// Appends it as text, without an end of line.
+    pub fn text(&self, to: &mut Vec<u8>) {
+        seconds(self.at_ns, 14, to);
+        for word in [self.host.as_str(), self.source, self.event.as_str()] {
+            to.push(b' ');
+            to.extend_from_slice(word.as_bytes());
+        }
+        for (name, value) in self.fields.iter().filter(|(_, value)| !value.is_zero()) {
+            to.push(b' ');
+            to.extend_from_slice(name.as_bytes());
+            to.push(b'=');
+            value.text(to);
+        }
         if let Some(flow) = self.flow {
-            write!(f, "  flow {flow}")?;
+            to.extend_from_slice(b"  flow ");
+            number(flow as u64, to);
         }
         if let Some(context) = &self.context {
-            write!(f, "  on {context}")?;
+            print(to, format_args!("  on {context}"));
         }
         if let Some(packet) = &self.packet {
-            line(f, &format!("received {packet}"), &Line::default())?;
+            print(to, format_args!("\n    received {packet}"));
         }
         if !self.processors.is_empty() {
-            processors(f, &self.processors)?;
+            processors(to, &self.processors);
         }
         for change in &self.changes {
-            let text = format!(
-                "{}.{}: {} -> {}",
-                change.context, change.field, change.old, change.new
-            );
-            line(f, &text, &change.line)?;
+            line(to, &change.line, |to| {
+                to.extend_from_slice(change.context.as_bytes());
+                to.push(b'.');
+                to.extend_from_slice(change.field.as_bytes());
+                to.extend_from_slice(b": ");
+                change.old.text(to);
+                to.extend_from_slice(b" -> ");
+                change.new.text(to);
+            });
         }
         if let Some(created) = &self.created {
-            line(f, &format!("created {created}"), &Line::default())?;
+            print(to, format_args!("\n    created {created}"));
         }
         for instruction in &self.instructions {
-            let mut text = instruction.instruction.to_owned();
-            for (name, value) in &instruction.arguments {
-                text += &format!(" {name} {value}");
-            }
-            text += &counts(&instruction.counted);
-            if let Some(number) = instruction.packet {
-                text += &format!("  [packet {number}]");
-            }
-            line(f, &text, &instruction.line)?;
+            line(to, &instruction.line, |to| {
+                to.extend_from_slice(instruction.instruction.as_bytes());
+                for (name, value) in &instruction.arguments {
+                    to.push(b' ');
+                    to.extend_from_slice(name.as_bytes());
+                    to.push(b' ');
+                    value.text(to);
+                }
+                counts(to, &instruction.counted);
+                if let Some(number) = instruction.packet {
+                    print(to, format_args!("  [packet {number}]"));
+                }
+            });
         }
         if self.outcome != "done" {
-            let why = self
-                .why
-                .as_ref()
-                .map_or_else(String::new, |why| format!(": {why}"));
-            line(
-                f,
-                &format!("{}{why}{}", self.outcome, counts(&self.counted)),
-                &Line::default(),
-            )?;
+            line(to, &Line::default(), |to| {
+                to.extend_from_slice(self.outcome.as_bytes());
+                if let Some(why) = &self.why {
+                    print(to, format_args!(": {why}"));
+                }
+                counts(to, &self.counted);
+            });
         }
-        Ok(())
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        self.text(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl Sent {
+    /// Appends it as text, without an end of line.
+    fn text(&self, to: &mut Vec<u8>) {
+        seconds(self.at_ns, 14, to);
+        print(to, format_args!(" {} sent packet {}", self.host, self.packet));
+        if let Some(flow) = self.flow {
+            print(to, format_args!("  flow {flow}"));
+        }
+        line(to, &self.line, |to| {
+            print(to, format_args!("event {}: {}", self.number, self.decoded));
+        });
     }
 }
 
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.at_ns as f64 / 1e9;
-        write!(f, "{seconds:>14.9} {} sent packet {}", self.host, self.packet)?;
-        if let Some(flow) = self.flow {
-            write!(f, "  flow {flow}")?;
-        }
-        line(f, &format!("event {}: {}", self.number, self.decoded), &self.line)
+        let mut text = Vec::new();
+        self.text(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 
@@ -86,46 +120,48 @@ impl fmt::Display for Decoded {
 }
 
 /// Their names, as many to a line as find room.
-fn processors(f: &mut fmt::Formatter<'_>, processors: &[Processor]) -> fmt::Result {
-    f.write_str("\n    ran")?;
+fn processors(to: &mut Vec<u8>, processors: &[Processor]) {
+    to.extend_from_slice(b"\n    ran");
     let mut column = 7;
     for processor in processors {
         let name = &processor.processor;
         if column + name.len() >= PLACES {
-            f.write_str("\n       ")?;
+            to.extend_from_slice(b"\n       ");
             column = 7;
         }
-        write!(f, " {name}")?;
+        to.push(b' ');
+        to.extend_from_slice(name.as_bytes());
         column += name.len() + 1;
     }
-    Ok(())
 }
 
-fn fields(f: &mut fmt::Formatter<'_>, fields: &[(Name, Value)]) -> fmt::Result {
-    let mut set = fields.iter().filter(|(_, value)| !value.is_zero());
-    set.try_for_each(|(name, value)| write!(f, " {name}={value}"))
-}
-
-fn counts(counted: &[Count]) -> String {
-    let texts = counted.iter().map(|count| match count.by {
-        1 => format!("  [{}]", count.counter),
-        by => format!("  [{} {by}]", count.counter),
-    });
-    texts.collect()
-}
-
-fn line(f: &mut fmt::Formatter<'_>, text: &str, place: &Line) -> fmt::Result {
-    if place.file.is_empty() {
-        write!(f, "\n    {text}")
-    } else {
-        write!(
-            f,
-            "\n    {text:<width$} {}:{}",
-            place.file,
-            place.line,
-            width = PLACES - 5
-        )
+fn counts(to: &mut Vec<u8>, counted: &[Count]) {
+    for count in counted {
+        match count.by {
+            1 => print(to, format_args!("  [{}]", count.counter)),
+            by => print(to, format_args!("  [{} {by}]", count.counter)),
+        }
     }
+}
+
+/// A line of its own, with its place in the source at the end.
+fn line(to: &mut Vec<u8>, place: &Line, content: impl FnOnce(&mut Vec<u8>)) {
+    to.extend_from_slice(b"\n    ");
+    let begin = to.len();
+    content(to);
+    if !place.file.is_empty() {
+        // Bytes that go on with a character of several are not counted.
+        let columns = to[begin..].iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        to.resize(to.len() + (PLACES - 5).saturating_sub(columns) + 1, b' ');
+        to.extend_from_slice(place.file.as_bytes());
+        to.push(b':');
+        number(place.line.into(), to);
+    }
+}
+
+/// Something rare.
+fn print(to: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    to.write_fmt(text).expect("memory takes all");
 }
 
 impl fmt::Display for Context {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use hawser_engine::program::Program;
 use hawser_engine::{Before, Counters, Received, TapEvent};
-use hawser_interp::{Interpreter, Memory, Steps, Unsupported, Write};
+use hawser_interp::{Interpreter, Memory, Steps, Unsupported};
 use hawser_ir::abi::{ContextHeader, EventHeader, Outcome};
 use hawser_ir::buf::{RecordBuf, Regions, event_header};
-use hawser_ir::{ContextId, Ends, EventKind, Layout, Module, Source, StructId};
+use hawser_ir::{ContextId, Ends, EventKind, Layout, Module, Source, Span, StructId};
 use hawser_time::Instant;
 
 use crate::event::{Change, Context, Count, Event, Instruction, Processor};
 use crate::fields::{Leaf, leaves};
 use crate::filter::{Filter, Flow, is_field};
 use crate::instruction::{Subject, describe};
+use crate::kept::copy_before;
 use crate::name::{Name, Names};
 use crate::packet::{Decoded, decode, network, parser_of};
 use crate::source::{Line, Lines};
@@ -30,6 +31,8 @@ pub struct Tracer {
     interpreter: Interpreter,
     member_size: Vec<u32>,
     lines: Lines,
+    /// By function: the line that it begins in.
+    functions: Vec<Line>,
     names: Names,
     /// By event, and by context: its fields.
     events: Vec<Vec<Leaf>>,
@@ -40,6 +43,15 @@ pub struct Tracer {
     records: RecordBuf,
     /// Memory that an event is repeated on.
     memory: Before,
+}
+
+/// An event that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    /// Its number on its host.
+    pub(crate) number: u64,
+    /// The flow that it is for.
+    pub(crate) flow: Option<usize>,
 }
 
 /// A context that a chain could change.
@@ -72,13 +84,20 @@ impl Tracer {
         let of = |structure: StructId| leaves(&reader, structure);
         let events = module.events.iter().map(|event| of(event.body)).collect();
         let contexts = module.contexts.iter().map(|context| of(context.body)).collect();
+        let lines = Lines::of(&module);
+        let functions = module
+            .funcs
+            .iter()
+            .map(|function| lines.line(function.span))
+            .collect();
         Ok(Tracer {
             program: Arc::clone(program),
             host: Name::of(host),
             start,
             events,
             contexts,
-            lines: Lines::of(&module),
+            lines,
+            functions,
             names,
             interpreter: Interpreter::new(Arc::clone(&module), program.params().to_vec())?,
             member_size,
@@ -90,8 +109,15 @@ impl Tracer {
     }
 
     /// Says what an event did, if it is wanted. Each event of the host has to be shown, in order, so that numbers are
-    /// right. Whether it is wanted is found out from what is shown alone, and only what is wanted is repeated.
+    /// right.
     pub fn event(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Event> {
+        let wanted = self.wanted(shown, filter, flows)?;
+        Some(self.say(shown, wanted))
+    }
+
+    /// Whether an event is wanted, which is found out from what is shown alone. Each event of the host has to be shown,
+    /// in order.
+    pub(crate) fn wanted(&mut self, shown: &TapEvent<'_>, filter: &Filter, flows: &[Flow]) -> Option<Wanted> {
         self.number += u64::from(!shown.event.is_empty());
         self.follow(shown.program);
         let causes = shown.first_cause..shown.first_cause + shown.records.iter().count() as u32;
@@ -103,21 +129,22 @@ impl Tracer {
             flow.has(&self.host, contexts.flat_map(|(id, bytes)| self.ports(id, bytes)))
         });
         let is_of_flow = filter.flow.is_none() || filter.flow == flow;
-        if !is_of_flow
-            || !filter
-                .field
-                .as_ref()
-                .is_none_or(|field| self.changes_field(shown, field))
-        {
-            return None;
-        }
+        let is_of_field = |field: &String| self.changes_field(shown, field);
+        let is_wanted = is_of_flow && filter.field.as_ref().is_none_or(is_of_field);
+        is_wanted.then_some(Wanted {
+            number: self.number,
+            flow,
+        })
+    }
+
+    /// Says what an event did that is wanted. Such events are independent of each other: another tracer of the same host
+    /// may say it.
+    pub(crate) fn say(&mut self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
+        self.follow(shown.program);
         if shown.outcome.is_some() {
             self.repeat(shown);
         }
-        Some(Event {
-            flow,
-            ..self.describe(shown)
-        })
+        self.describe(shown, wanted)
     }
 
     /// Another program, or the same under other params, may have taken this one's place.
@@ -193,6 +220,7 @@ impl Tracer {
 
     /// Lets the interpreter run the event again, on the memory as it was, watched.
     fn repeat(&mut self, shown: &TapEvent<'_>) {
+        copy_before(shown.before, &mut self.memory);
         let Before {
             event,
             keyed,
@@ -200,17 +228,6 @@ impl Tracer {
             globals,
             scratch,
         } = &mut self.memory;
-        event.clone_from(&shown.before.event);
-        match (&mut *keyed, &shown.before.keyed) {
-            (Some((id, bytes)), Some((is, are))) => {
-                *id = *is;
-                bytes.clone_from(are);
-            }
-            (keyed, before) => keyed.clone_from(before),
-        }
-        fresh.clone_from(&shown.before.fresh);
-        globals.clone_from(&shown.before.globals);
-        scratch.clone_from(&shown.before.scratch);
         let mut regions = Regions {
             keyed: keyed.as_mut().map(|(id, bytes)| (*id, bytes.as_mut_slice())),
             fresh: fresh.as_deref_mut(),
@@ -227,14 +244,14 @@ impl Tracer {
         }
     }
 
-    fn describe(&self, shown: &TapEvent<'_>) -> Event {
+    fn describe(&self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
         let module: &Module = self.interpreter.module();
         let reader = self.reader();
         if shown.event.is_empty() {
-            return self.not_parsed(shown);
+            return self.not_parsed(shown, wanted);
         }
-        let number: EventHeader = event_header(shown.event);
-        let index = usize::from(number.event);
+        let header: EventHeader = event_header(shown.event);
+        let index = usize::from(header.event);
         let event = module.events.get(index);
         let fields = self.events.get(index).map_or(&[][..], Vec::as_slice);
         let values = fields
@@ -254,14 +271,14 @@ impl Tracer {
         Event {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
-            number: self.number,
-            flow: None,
+            number: wanted.number,
+            flow: wanted.flow,
             event: self.names.events.get(index).cloned().unwrap_or_default(),
             source: event.map_or("unknown", |event| source(event.kind)),
             packet: None,
             fields: values.filter(|(name, value)| !is_handle(name, value)).collect(),
-            context: shown.context.map(|(id, bytes)| context(module, id, bytes)),
-            created: shown.fresh.map(|(id, bytes)| context(module, id, bytes)),
+            context: shown.context.map(|(id, bytes)| self.context(id, bytes)),
+            created: shown.fresh.map(|(id, bytes)| self.context(id, bytes)),
             processors: if ran { self.processors() } else { Vec::new() },
             changes: if ran {
                 self.changes(&reader, shown)
@@ -281,7 +298,7 @@ impl Tracer {
     }
 
     /// An input that gave no event.
-    fn not_parsed(&self, shown: &TapEvent<'_>) -> Event {
+    fn not_parsed(&self, shown: &TapEvent<'_>, wanted: Wanted) -> Event {
         let module = self.interpreter.module();
         let parser = shown.refused_by.and_then(|parser| module.parsers.get(parser));
         let function = parser.map(|parser| parser.func.0 as usize);
@@ -290,7 +307,7 @@ impl Tracer {
             at_ns: hawser_time::nanos(shown.now - self.start),
             host: self.host.clone(),
             number: 0,
-            flow: None,
+            flow: wanted.flow,
             event: function.map_or_else(Name::default, |function| self.names.functions[function].clone()),
             source: if is_request { "request" } else { "packet" },
             fields: Vec::new(),
@@ -310,10 +327,16 @@ impl Tracer {
         }
     }
 
+    /// A context by its type, with its connection's ends where it states them.
+    fn context(&self, id: ContextId, bytes: &[u8]) -> Context {
+        let name = self.names.contexts.get(id.0 as usize).cloned();
+        ends(self.interpreter.module(), id, bytes, name.unwrap_or_default())
+    }
+
     fn processor(&self, function: usize) -> Processor {
         Processor {
             processor: self.names.functions[function].clone(),
-            line: self.lines.line(self.interpreter.module().funcs[function].span),
+            line: self.functions[function].clone(),
         }
     }
 
@@ -328,27 +351,45 @@ impl Tracer {
             let Some(leaves) = self.contexts.get(looked.id.0 as usize) else {
                 continue;
             };
+            if looked.before == looked.after {
+                continue;
+            }
             let changed = leaves
                 .iter()
                 .filter(|leaf| !leaf.is_same(looked.before, looked.after));
-            changes.extend(changed.map(|leaf| Change {
+            let changed: Vec<&Leaf> = changed.collect();
+            let writers = self.writers(looked.memory, &changed);
+            changes.extend(changed.iter().zip(writers).map(|(leaf, writer)| Change {
                 context: self.names.contexts[looked.id.0 as usize].clone(),
                 field: leaf.name.clone(),
                 old: leaf.value(reader, looked.before),
                 new: leaf.value(reader, looked.after),
-                line: self.writer(looked.memory, leaf),
+                line: writer.map_or_else(Line::default, |span| self.lines.line(span)),
             }));
         }
         changes
     }
 
-    /// The statement that wrote a field last.
-    fn writer(&self, memory: Memory, leaf: &Leaf) -> Line {
-        let wrote = |write: &&Write| {
-            write.memory == memory && write.bytes.start < leaf.bytes.end && leaf.bytes.start < write.bytes.end
-        };
-        let write = self.steps.writes.iter().rev().find(wrote);
-        write.map_or_else(Line::default, |write| self.lines.line(write.span))
+    /// For each of these fields: the statement that wrote it last.
+    fn writers(&self, memory: Memory, fields: &[&Leaf]) -> Vec<Option<Span>> {
+        let mut writers = vec![None; fields.len()];
+        // By place. Fields do not overlap.
+        let mut order: Vec<usize> = (0..fields.len()).collect();
+        order.sort_unstable_by_key(|field| fields[*field].bytes.start);
+        let mut left = fields.len();
+        let writes = self.steps.writes.iter().rev();
+        for write in writes.filter(|write| write.memory == memory) {
+            let first = order.partition_point(|field| fields[*field].bytes.end <= write.bytes.start);
+            let after = order[first..].iter();
+            for field in after.take_while(|field| fields[**field].bytes.start < write.bytes.end) {
+                left -= usize::from(writers[*field].is_none());
+                writers[*field].get_or_insert(write.span);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        writers
     }
 
     fn instructions(&self, reader: &Reader<'_>, shown: &TapEvent<'_>) -> Vec<Instruction> {
@@ -399,13 +440,17 @@ fn is_handle(name: &str, value: &Value) -> bool {
 /// A context by its type, with its connection's ends where it states them.
 #[must_use]
 pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
-    let Some(context) = module.contexts.get(id.0 as usize) else {
-        return Context {
-            context: Name::default(),
-            local: None,
-            remote: None,
-        };
-    };
+    let known = module.contexts.get(id.0 as usize);
+    let name = known.map_or_else(Name::default, |context| Name::of(&context.name));
+    ends(module, id, bytes, name)
+}
+
+/// A context with this name, and its connection's ends.
+fn ends(module: &Module, id: ContextId, bytes: &[u8], name: Name) -> Context {
+    let ends = module
+        .contexts
+        .get(id.0 as usize)
+        .and_then(|context| context.ends.as_ref());
     let end = |ip: u32, port: u32| {
         let address: [u8; 16] = pod(bytes.get(ip as usize..).unwrap_or(&[]));
         let port = number(bytes.get(port as usize..).unwrap_or(&[]), 2) as u16;
@@ -416,11 +461,11 @@ pub fn context(module: &Module, id: ContextId, bytes: &[u8]) -> Context {
         known.then(|| SocketAddr::new(IpAddr::V6(Ipv6Addr::from(address)).to_canonical(), port))
     };
     let at = |pick: fn(&Ends) -> (u32, u32)| {
-        let (ip, port) = pick(context.ends.as_ref()?);
+        let (ip, port) = pick(ends?);
         shown(end(ip, port))
     };
     Context {
-        context: Name::of(&context.name),
+        context: name,
         local: at(|ends| (ends.local_ip, ends.local_port)),
         remote: at(|ends| (ends.remote_ip, ends.remote_port)),
     }

@@ -10,6 +10,7 @@ use hawser_time::Instant;
 
 use serde::{Serialize, Serializer};
 
+use crate::digits;
 use crate::name::{Name, Names};
 
 /// The most elements of a list that are shown.
@@ -70,47 +71,79 @@ impl Serialize for Value {
     }
 }
 
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Value {
+    /// Appends it as text.
+    pub(crate) fn text(&self, to: &mut Vec<u8>) {
         match self {
-            Value::Flag(flag) => flag.fmt(f),
-            Value::Number(number) => number.fmt(f),
-            Value::Signed(number) => number.fmt(f),
-            Value::Span(nanos) => span(f, *nanos),
-            Value::Time(nanos) => write!(f, "{}.{:09} s", nanos / 1_000_000_000, nanos % 1_000_000_000),
-            Value::None => f.write_str("none"),
-            Value::Text(text) => f.write_str(text),
+            Value::Flag(flag) => to.extend_from_slice(if *flag { b"true" } else { b"false" }),
+            Value::Number(value) => digits::number(*value, to),
+            Value::Signed(value) => digits::signed(*value, to),
+            Value::Span(nanos) => span(*nanos, to),
+            Value::Time(nanos) => {
+                digits::seconds(*nanos, 0, to);
+                to.extend_from_slice(b" s");
+            }
+            Value::None => to.extend_from_slice(b"none"),
+            Value::Text(text) => to.extend_from_slice(text.as_bytes()),
             Value::Fields(fields) => {
-                f.write_str("{")?;
+                to.push(b'{');
                 let set = fields.iter().filter(|(_, value)| !value.is_zero());
                 for (number, (name, value)) in set.enumerate() {
-                    write!(f, "{}{name} {value}", if number > 0 { ", " } else { "" })?;
+                    if number > 0 {
+                        to.extend_from_slice(b", ");
+                    }
+                    to.extend_from_slice(name.as_bytes());
+                    to.push(b' ');
+                    value.text(to);
                 }
-                f.write_str("}")
+                to.push(b'}');
             }
             Value::List(elements, more) => {
-                f.write_str("[")?;
+                to.push(b'[');
                 for (number, value) in elements.iter().enumerate() {
-                    write!(f, "{}{value}", if number > 0 { ", " } else { "" })?;
+                    if number > 0 {
+                        to.extend_from_slice(b", ");
+                    }
+                    value.text(to);
                 }
-                match more {
-                    0 => f.write_str("]"),
-                    more => write!(f, ", and {more} more]"),
+                if *more > 0 {
+                    to.extend_from_slice(b", and ");
+                    digits::number(*more as u64, to);
+                    to.extend_from_slice(b" more");
                 }
+                to.push(b']');
             }
         }
     }
 }
 
-/// A span in the largest unit that shows it whole, or with three digits.
-fn span(f: &mut fmt::Formatter<'_>, nanos: u64) -> fmt::Result {
-    match nanos {
-        u64::MAX => f.write_str("never"),
-        1_000_000_000.. => write!(f, "{:.3} s", nanos as f64 / 1e9),
-        1_000_000.. => write!(f, "{:.3} ms", nanos as f64 / 1e6),
-        1_000.. => write!(f, "{:.3} us", nanos as f64 / 1e3),
-        _ => write!(f, "{nanos} ns"),
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::new();
+        self.text(&mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
     }
+}
+
+/// A span in the largest unit that shows it whole, or with three digits behind the point.
+fn span(nanos: u64, to: &mut Vec<u8>) {
+    let (unit, name) = match nanos {
+        u64::MAX => return to.extend_from_slice(b"never"),
+        1_000_000_000.. => (1_000_000_000, " s"),
+        1_000_000.. => (1_000_000, " ms"),
+        1_000.. => (1_000, " us"),
+        _ => (1, " ns"),
+    };
+    if unit == 1 {
+        digits::number(nanos, to);
+    } else {
+        let last = unit / 1_000;
+        let rounded = nanos / last + u64::from(nanos % last * 2 >= last && last > 1);
+        digits::number(rounded / 1_000, to);
+        to.push(b'.');
+        digits::padded(rounded % 1_000, 3, b'0', to);
+    }
+    to.extend_from_slice(name.as_bytes());
 }
 
 /// Reads values of a program.
@@ -355,6 +388,24 @@ mod tests {
         assert_eq!(shown(&Ty::Timer, &words(&[0])), "none");
         assert_eq!(shown(&Ty::Timer, &words(&[1_250_000_000])), "0.250000000 s");
         assert_eq!(shown(&Ty::Duration, &words(&[20_096_000])), "20.096 ms");
+    }
+
+    #[test]
+    fn spans_are_rounded_to_three_digits_of_the_largest_unit() {
+        for (nanos, text) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.000 us"),
+            (999_999, "999.999 us"),
+            (1_000_499, "1.000 ms"),
+            (1_000_501, "1.001 ms"),
+            (999_999_999, "1000.000 ms"),
+            (61_234_567_890, "61.235 s"),
+            (u64::MAX - 1, "18446744073.710 s"),
+            (u64::MAX, "never"),
+        ] {
+            assert_eq!(shown(&Ty::Duration, &words(&[nanos])), text);
+        }
     }
 
     #[test]

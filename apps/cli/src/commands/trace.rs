@@ -10,7 +10,7 @@ use std::time::Duration;
 use hawser::interact::parse_span;
 use hawser::programs::Programs;
 use hawser::sim::{self, Report, Scenario, pcapng};
-use hawser::trace::{Event, Filter, Sent};
+use hawser::trace::{Event, Filter, Form, Printed, Sent};
 use parking_lot::Mutex;
 
 use crate::engine::{EngineArgs, NativeArgs};
@@ -78,10 +78,25 @@ struct Output {
 
 impl Output {
     fn event(&mut self, event: &Event) {
+        self.line.clear();
+        self.form().print(event, &mut self.line);
         self.events += 1;
+        self.counters.extend(event.counters());
         if self.error.is_none() {
-            self.error = self.print(event).err();
+            self.error = self.out.write_all(&self.line).err();
         }
+    }
+
+    fn printed(&mut self, printed: &Printed) {
+        self.events += printed.events;
+        self.counters.extend(&printed.counters);
+        if self.error.is_none() {
+            self.error = self.out.write_all(&printed.bytes).err();
+        }
+    }
+
+    fn form(&self) -> Form {
+        if self.is_json { Form::Json } else { Form::Text }
     }
 
     fn packet(&mut self, sent: &Sent) {
@@ -93,22 +108,6 @@ impl Output {
             } else {
                 writeln!(self.out, "{sent}\n").err()
             };
-        }
-    }
-
-    fn print(&mut self, event: &Event) -> std::io::Result<()> {
-        let of_instructions = event
-            .instructions
-            .iter()
-            .flat_map(|instruction| &instruction.counted);
-        let counted = event.counted.iter().chain(of_instructions);
-        self.counters.extend(counted.map(|count| count.counter));
-        if self.is_json {
-            self.line.clear();
-            event.json(&mut self.line);
-            self.out.write_all(&self.line)
-        } else {
-            writeln!(self.out, "{event}\n")
         }
     }
 
@@ -163,11 +162,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         filter.packet = Some(packet);
     }
-    let into = Arc::clone(&output);
-    let show = Box::new(move |event: &Event| into.lock().event(event));
     let report = if let Some(path) = &args.pcapng {
         capture(&programs, &scenario, args.seed, filter, path)?
     } else if args.packets {
+        let into = Arc::clone(&output);
+        let show = Box::new(move |event: &Event| into.lock().event(event));
         let into = Arc::clone(&output);
         let packet = Box::new(move |_, _: &[u8], sent: Option<&Sent>| {
             if let Some(sent) = sent {
@@ -176,7 +175,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         });
         sim::run_traced_packets(&programs, &scenario, args.seed, filter, show, packet).map_err(Exit::input)?
     } else {
-        sim::run_traced(&programs, &scenario, args.seed, filter, show).map_err(Exit::input)?
+        let form = output.lock().form();
+        let into = Arc::clone(&output);
+        let print = Box::new(move |printed: &Printed| into.lock().printed(printed));
+        sim::run_printed(&programs, &scenario, args.seed, filter, form, print).map_err(Exit::input)?
     };
     let mut output = output.lock();
     output.finish()?;
