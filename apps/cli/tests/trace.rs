@@ -706,3 +706,65 @@ fn a_server_and_a_client_write_what_their_events_did() {
         }
     }
 }
+
+/// Events of a trace of so many MiB over TCP, and the most memory that its process had, in KiB.
+#[cfg(target_os = "linux")]
+fn events_and_peak(form: &[&str], mib: u64) -> (u64, u64) {
+    use std::io::{BufRead, BufReader};
+
+    let folder = hawser_temporary::Folder::new().expect("a folder");
+    let scenario = folder.join("long.toml");
+    let text = format!(
+        "program = 'tcp'\nduration = '1h'\nlinger = '5min'\nhost = [{{ name = 'a' }}, {{ name = 'b' }}]\n\
+         link = [{{ between = ['a', 'b'], both = {{ rate = '1Gbit/s', delay = '1ms', queue_packets = 200 }} }}]\n\
+         flow = [{{ from = 'a', to = 'b', close = 'both', bulk = {{ bytes = '{mib}MiB' }} }}]"
+    );
+    std::fs::write(&scenario, text).expect("a file");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .arg("trace")
+        .args(form)
+        .arg(&scenario)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let status = format!("/proc/{}/status", child.id());
+    let peak = || {
+        let status = std::fs::read_to_string(&status).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    };
+    let mut out = BufReader::with_capacity(1 << 20, child.stdout.take().expect("a pipe"));
+    let (mut line, mut events, mut peak_kib) = (Vec::new(), 0, 0);
+    while out.read_until(b'\n', &mut line).expect("it is readable") > 0 {
+        // As text each event ends with an empty line.
+        events += u64::from(form == ["--json"] || line == b"\n");
+        if events % 1_000 == 1 {
+            peak_kib = peak().unwrap_or(0).max(peak_kib);
+        }
+        line.clear();
+    }
+    assert!(child.wait().expect("it ends").success());
+    (events, peak_kib)
+}
+
+/// `cargo xtask long trace` takes a million events.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_ten_times_as_long_takes_no_more_memory() {
+    let is_long = std::env::var_os("HAWSER_LONG_TRACE").is_some();
+    let (short, long, min_events) = if is_long {
+        (56, 560, 1_000_000)
+    } else {
+        (4, 40, 70_000)
+    };
+    for form in [&["--json"][..], &[]] {
+        let (few, before) = events_and_peak(form, short);
+        let (many, after) = events_and_peak(form, long);
+        assert!(many >= min_events && many > 9 * few, "{few} and {many} events");
+        println!("{few} events in {before} KiB, {many} in {after} KiB");
+        assert!(
+            before > 10_000 && after < before + before / 10 + 2_048,
+            "{few} events took {before} KiB, {many} took {after} KiB"
+        );
+    }
+}

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use serde::Serialize;
 
 use crate::filter::Packet;
-use crate::line;
 use crate::name::Name;
 use crate::packet::Decoded;
 use crate::source::Line;
@@ -142,10 +141,5 @@ impl Event {
         if let Some(sender) = self.instructions.get_mut(index) {
             sender.packet = Some(packet.number);
         }
-    }
-
-    /// Appends it as a JSON object on a line.
-    pub fn json(&self, to: &mut Vec<u8>) {
-        line::event(self, to);
     }
 }

@@ -3,22 +3,29 @@
 
 use std::io::Write;
 
-use serde::Serialize;
-
 use crate::digits::{number, signed};
 use crate::event::{Change, Context, Count, Event, Instruction, Processor};
-use crate::packet::Decoded;
+use crate::packet::{Decoded, Sent};
 use crate::source::Line;
 use crate::value::Value;
 
-/// Appends something rare as JSON on a line.
-pub(crate) fn json(shown: &impl Serialize, to: &mut Vec<u8>) {
-    serde_json::to_writer(&mut *to, shown).expect("names are text, and memory takes all");
-    to.push(b'\n');
+impl Event {
+    /// Appends it as a JSON object on a line.
+    pub fn json(&self, to: &mut Vec<u8>) {
+        event(self, to);
+    }
+}
+
+impl Sent {
+    /// Appends it as a JSON object on a line.
+    pub fn json(&self, to: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *to, self).expect("names are text, and memory takes all");
+        to.push(b'\n');
+    }
 }
 
 /// Appends an event as JSON on a line.
-pub(crate) fn event(event: &Event, to: &mut Vec<u8>) {
+fn event(event: &Event, to: &mut Vec<u8>) {
     to.extend_from_slice(b"{\"at_ns\":");
     number(event.at_ns, to);
     key("host", to);

@@ -6,7 +6,6 @@ use hawser_ir::buf::{EventBuf, Input};
 use hawser_ir::{Source, Ty};
 use serde::Serialize;
 
-use crate::line::json;
 use crate::name::Name;
 use crate::source::Line;
 use crate::value::{Reader, Value};
@@ -50,13 +49,6 @@ pub struct Sent {
     /// What is in it.
     #[serde(flatten)]
     pub decoded: Decoded,
-}
-
-impl Sent {
-    /// Appends it as a JSON object on a line.
-    pub fn json(&self, to: &mut Vec<u8>) {
-        json(self, to);
-    }
 }
 
 /// Lets the program's parser take a packet apart. Checksums are not looked at.

@@ -18,9 +18,9 @@ use crate::name::Name;
 use crate::tracer::{Tracer, Wanted};
 
 /// Events of a batch.
-const BATCH: usize = 64;
+const BATCH: usize = 16;
 /// Batches that a thread has at most, waiting and done.
-const BATCHES_PER_THREAD: usize = 3;
+const BATCHES_PER_THREAD: usize = 2;
 /// The maximum number of threads: more would wait for the run.
 const MAX_THREADS: usize = 8;
 

@@ -3,6 +3,7 @@
 //! * [`tidy`]: the repository's rules, each a check that fails with a place and a remedy
 //! * [`long`]: checks that run for as long as one likes
 //! * [`record`]: what was measured, for the record
+//! * [`tap`]: what observers of the engine cost while nobody observes
 //! * [`mutants`]: would the tests notice if a condition of TCP were wrong?
 //!
 //! Invariant: a chore is found by its name in [`CHORES`]; nothing else decides what exists.
@@ -12,6 +13,7 @@
 mod long;
 mod mutants;
 mod record;
+mod tap;
 mod tidy;
 
 use std::path::PathBuf;
@@ -48,6 +50,12 @@ const CHORES: &[Chore] = &[
         usage: "NAME",
         about: "measure a bench or an experiment, for the record",
         run: record::run,
+    },
+    Chore {
+        name: "tap",
+        usage: "",
+        about: "count what observers of the engine cost while nobody observes",
+        run: tap::run,
     },
     Chore {
         name: "picture",

@@ -25,7 +25,7 @@ use hawser_time::Instant;
 
 pub(crate) use cause::{Buffer, Cause, Denied, Verdict};
 pub use tap::{Before, Counted, EventTap, Received, TapEvent};
-pub(crate) use tap::{Nothing, Observer};
+pub(crate) use tap::{Nothing, Observer, Tap};
 
 use crate::interact::Interactive;
 use crate::program::Program;
@@ -43,7 +43,7 @@ pub(crate) struct Chains {
     pub(crate) globals: Vec<Vec<u8>>,
     pub(crate) rand: Rand,
     pub(crate) memory: Memory,
-    pub(crate) observer: Option<Box<Observer>>,
+    pub(crate) observer: Tap,
     pub(crate) interactive: Option<Box<Interactive>>,
     /// The last assert that was false, an index in the module's list.
     pub(crate) last_assert: Option<u32>,
@@ -278,7 +278,7 @@ impl Chains {
             globals: &mut self.globals,
             scratch: cast_slice_mut(&mut memory.scratch),
         };
-        if let Some(observer) = &mut self.observer {
+        if let Some(observer) = self.observer.get() {
             observer.begin(event, &regions);
         }
         let outcome = self.program.react(event, &mut regions, &mut memory.records);
@@ -307,7 +307,7 @@ impl Chains {
             }
         };
         if result.is_ok() {
-            effects.execute(&*self.program, &memory.records, self.observer.as_deref_mut());
+            effects.execute(&*self.program, &memory.records, self.observer.get());
         }
         let Effects {
             keyed,
@@ -346,7 +346,7 @@ impl Chains {
         signalled: bool,
     ) {
         let (contexts, records) = (&mut self.state.contexts, &self.memory.records);
-        if let Some(observer) = &mut self.observer {
+        if let Some(observer) = self.observer.get() {
             let view = |slot: Slot| (contexts.entry(slot).kind, contexts.bytes(slot));
             (observer.tap)(&TapEvent {
                 program: &self.program,
@@ -376,7 +376,7 @@ impl Chains {
     /// What happens next comes from this packet; from none. For who observes.
     #[inline]
     pub(crate) fn begin_packet(&mut self, packet: Option<(Option<usize>, Packet<'_>)>) {
-        if let Some(observer) = &mut self.observer {
+        if let Some(observer) = self.observer.get() {
             observer.packet(packet);
         }
     }
@@ -384,7 +384,7 @@ impl Chains {
     /// Shows what came to nothing to who observes.
     #[inline]
     pub(crate) fn not_run(&mut self, now: Instant, what: Nothing<'_>, counter: &'static str) {
-        if let Some(observer) = &mut self.observer {
+        if let Some(observer) = self.observer.get() {
             observer.not_run(&self.program, now, what, counter);
         }
     }

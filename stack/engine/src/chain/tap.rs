@@ -110,6 +110,30 @@ pub struct Counted {
 /// Who observes.
 pub type EventTap = Box<dyn FnMut(&TapEvent<'_>) + Send>;
 
+/// Who observes, if anybody does. With the feature `untapped` nobody can, and nothing of it is compiled: that is what an
+/// engine without observers costs, for `cargo xtask tap` to compare with.
+#[derive(Default)]
+pub(crate) struct Tap(Option<Box<Observer>>);
+
+impl Tap {
+    pub(crate) fn of(tap: Option<EventTap>) -> Tap {
+        Tap(tap.map(|tap| Box::new(Observer::new(tap))))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_set(&self) -> bool {
+        !cfg!(feature = "untapped") && self.0.is_some()
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&mut self) -> Option<&mut Observer> {
+        if cfg!(feature = "untapped") {
+            return None;
+        }
+        self.0.as_deref_mut()
+    }
+}
+
 /// An observer, and what is kept for it while a chain runs.
 pub(crate) struct Observer {
     pub(crate) tap: EventTap,

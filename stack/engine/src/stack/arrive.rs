@@ -88,11 +88,11 @@ impl Stack {
                             events: 0..0,
                         });
                         self.parse(parser, arrival, csum);
-                        packets += usize::from(arrival.refused.is_none() || self.chains.observer.is_some());
+                        packets += usize::from(arrival.refused.is_none() || self.chains.observer.is_set());
                     }
                     None => {
                         self.chains.state.counters.no_parser += 1;
-                        if self.chains.observer.is_some() {
+                        if self.chains.observer.is_set() {
                             arrivals[packets] = Some(Arrival {
                                 parser: None,
                                 refused: Some("no_parser"),

@@ -33,7 +33,7 @@ pub use params::AnotherProgram;
 pub use standing::Standing;
 pub use swap::{Step, StepError, Swap, SwapError};
 
-use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Observer};
+use crate::chain::{Cause, Chains, Denied, EventTap, Memory, Tap};
 use crate::config::{ConfigError, StackConfig};
 use crate::counters::Counters;
 use crate::data::{ChunkPool, PagePool};
@@ -153,7 +153,7 @@ impl Stack {
             program: program.clone(),
             tables,
             state,
-            observer: None,
+            observer: Tap::default(),
             interactive: None,
             last_assert: None,
         };
@@ -303,7 +303,7 @@ impl Stack {
     /// Shows every event to `tap` from now on, after it took effect; events too for which no chain ran.
     pub fn set_event_tap(&mut self, tap: Option<EventTap>) {
         self.chains.state.packets.cause = 0;
-        self.chains.observer = tap.map(|tap| Box::new(Observer::new(tap)));
+        self.chains.observer = Tap::of(tap);
     }
 
     /// Asks the program for the signals whose bits ([`hawser_ir::SignalId::bit`]) are set, from the
